@@ -43,11 +43,11 @@ planted: ## bugs that are planted one by one: how many the tests find (PLANTS="n
 	$(PYTHON) tools/planted_bugs.py $(PLANTS)
 
 # Of the tests of kernels those that compare values: they run for any level of the processor.
-KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tests/codegen/test_masks.py \
-           tests/codegen/test_rules.py tests/codegen/test_strides.py tests/codegen/test_tile.py \
+KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tests/codegen/test_masked_access.py \
+           tests/codegen/test_elementwise_rules.py tests/codegen/test_strided_loads.py tests/codegen/test_tiled_maps.py \
            tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
            tests/ops/test_reduce.py tests/ops/test_scan.py \
-           tests/runtime/test_cpu_reductions.py tests/runtime/test_lengths.py \
+           tests/runtime/test_cpu_reductions.py tests/runtime/test_symbolic_executables.py \
            tests/runtime/test_products.py
 LEVEL ?= x86-64-v3
 test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64

@@ -23,7 +23,7 @@ from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
 from tenfold.jit.compiler import processor
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.loop_schedule import Launch, packed
+from tenfold.schedule.loop_schedule import Launch, pack_sizes
 
 ROUNDS = 15
 
@@ -82,7 +82,7 @@ def run(launch: Launch, address: int, addresses: list[int]) -> None:
     _native.launch(
         address,
         addresses,
-        packed(launch.sizes),
+        pack_sizes(launch.sizes),
         scalars,
         launch.scratch,
         launch.units,

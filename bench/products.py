@@ -81,7 +81,7 @@ def launcher(
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
 
     def run() -> None:
-        with routines.held() if step.addresses and threads else nullcontext():
+        with routines.limited_threads() if step.addresses and threads else nullcontext():
             _native.launch(
                 address, buffers, sizes, b"", step.scratch, step.units, step.grain, threads
             )

@@ -19,7 +19,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.core.graph import Graph
 from tenfold.schedule.schedule import plan_of
-from tenfold.schedule.verify import verify_plan
+from tenfold.schedule.verify_kernel import verify_plan
 
 RUNS = 50
 ROWS, LINE = np.ones((40, 1000)), np.ones(1000)

@@ -15,7 +15,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.errors import DTypeError, RunError, ShapeError
-from tenfold.interop.display import MOST_SHOWN
+from tenfold.interop.display import MAX_SHOWN
 
 
 def chain(length: int) -> tn.Array:
@@ -58,7 +58,7 @@ def test_repr_of_many_elements_is_short() -> None:
     )
     many_axes = tn.asarray(np.zeros((2,) * 16))
     assert len(repr(many_axes)) < 200
-    assert many_axes.size > MOST_SHOWN
+    assert many_axes.size > MAX_SHOWN
 
 
 def test_html_escapes_and_computes_nothing() -> None:

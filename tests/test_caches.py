@@ -173,7 +173,7 @@ def test_more_programs_than_are_kept_are_compiled_again(monkeypatch: pytest.Monk
     assert len(PROGRAMS.quick) <= 8
     assert run() == first  # by plans
     _native.forget_plans()
-    caches.forget()
+    caches.clear_all()
     assert run() == first
 
 

@@ -382,10 +382,10 @@ def test_share_of_the_limit_is_told_where_it_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert machine_limits.known() == {}
+    assert machine_limits.measured_rates() == {}
     assert "run `tenfold bench` once" in (filled(3) + 1).explain(analyze=True)
-    machine_limits.keep({"copy": 1e9})
-    assert machine_limits.known() == {"copy": 1e9}
+    machine_limits.store_rates({"copy": 1e9})
+    assert machine_limits.measured_rates() == {"copy": 1e9}
     assert re.search(r"GB/s \(\d+% of the limit\)", (filled(3) + 1).explain(analyze=True))
 
 
@@ -394,9 +394,9 @@ def test_limits_in_doubt_count_as_none(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    machine_limits.keep({"copy": 1e9})
-    machine_limits.place().write_text(text, encoding="utf-8")
-    assert machine_limits.known() == {}
+    machine_limits.store_rates({"copy": 1e9})
+    machine_limits.limits_file().write_text(text, encoding="utf-8")
+    assert machine_limits.measured_rates() == {}
 
 
 # -------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def expression(kind: str, seed: int) -> tn.Array:
 def planned(x: tn.Array) -> float:
     """Milliseconds to rewrite and plan an expression."""
     begin = time.perf_counter()
-    graph = pipeline.optimised(pipeline.expression([x]))[0]
+    graph = pipeline.optimise(pipeline.graph_of([x]))[0]
     plan_of(graph)
     return (time.perf_counter() - begin) * 1e3
 

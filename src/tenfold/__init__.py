@@ -53,14 +53,14 @@ from tenfold.transforms.function import function  # noqa: E402  # as above
 from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as above
 from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
-operands.surround(asarray, pipeline.evaluate, pipeline.plan_of)
+operands.register_array_hooks(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
 _operations = surface.functions()
 globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
-__getattr__ = absent.refusing("tenfold", globals())
-linalg.__dict__["__getattr__"] = absent.refusing("tenfold.linalg")
+__getattr__ = absent.module_getattr("tenfold", globals())
+linalg.__dict__["__getattr__"] = absent.module_getattr("tenfold.linalg")
 globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)

@@ -53,7 +53,7 @@ class CacheFacts:
 _caches: dict[str, Evictable] = {}
 
 
-def join(name: str, cache: Evictable) -> None:
+def register(name: str, cache: Evictable) -> None:
     """Put a cache in the list."""
     assert name not in _caches, f"two caches are called {name!r}"
     _caches[name] = cache
@@ -67,7 +67,7 @@ def facts() -> Iterator[CacheFacts]:
         yield CacheFacts(name, entries, capacity)
 
 
-def forget() -> int:
+def clear_all() -> int:
     """Empty all caches; return the bytes that were given back to the system."""
     for cache in _caches.values():
         cache.clear()
@@ -86,7 +86,7 @@ class LruCache(Generic[Key, Item]):
         self.capacity = capacity
         self._generations: tuple[dict[Any, Item], dict[Any, Item]] = ({}, {})
         if name:
-            join(name, self)
+            register(name, self)
 
     def get(self, key: Key) -> Item | None:
         """Return what is kept under a key, or None, which no item is."""
@@ -149,12 +149,12 @@ class _Memoised:
         self.function.cache_clear()
 
 
-def remembered(name: str, capacity: int) -> Callable[[Function], Function]:
+def memoized(name: str, capacity: int) -> Callable[[Function], Function]:
     """Let the answers of a function be kept, by all its arguments: `functools.lru_cache`."""
 
     def decorate(function: Function) -> Function:
         made: Any = lru_cache(capacity)(function)
-        join(name, _Memoised(made, capacity))
+        register(name, _Memoised(made, capacity))
         return cast(Function, made)  # lru_cache's own type forgets the parameters
 
     return decorate
@@ -178,13 +178,13 @@ class _TruncatedHash:
 _bits: int | None = None
 
 
-def cut_hashes(bits: int | None) -> None:
+def truncate_hashes(bits: int | None) -> None:
     """Have hashes cut to so many bits, None: to none, and forget everything. For tests: whatever is
     found by a hash must be compared in full. No other thread may run meanwhile.
     """
     global _bits
     _bits = bits
-    forget()
+    clear_all()
     _native.cut_hashes(64 if bits is None else bits)
 
 

@@ -39,8 +39,8 @@ DTYPES: dict[str, np.dtype] = {
 BOOL, INT64, FLOAT32, FLOAT64 = (DTYPES[n] for n in ("bool", "int64", "float32", "float64"))
 FLOAT16, BFLOAT16 = DTYPES["float16"], DTYPES["bfloat16"]
 COMPLEX64, COMPLEX128 = DTYPES["complex64"], DTYPES["complex128"]
-HALVES = (FLOAT16, BFLOAT16)
-PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+HALF_DTYPES = (FLOAT16, BFLOAT16)
+REAL_DTYPES = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 """The dtype of the real and of the imaginary part of a complex one."""
 PYTHON_TYPES = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
 
@@ -113,7 +113,7 @@ class ScalarOperand(NamedTuple):
     weak: bool
 
 
-def typed(value: Any) -> ScalarOperand:
+def promotion_operand(value: Any) -> ScalarOperand:
     """Return what promotion needs of an array, a dtype, or a Python number (which is weak)."""
     if type(value) in PYTHON_TYPES:
         return ScalarOperand(PYTHON_TYPES[type(value)], True)
@@ -129,7 +129,7 @@ def dtype_of(value: Any, operation: str = "dtype") -> np.dtype:
 _ORDER = "biufc"
 
 
-def _with_weak(strong: np.dtype, weak: np.dtype) -> np.dtype:
+def _promote_weak(strong: np.dtype, weak: np.dtype) -> np.dtype:
     """Return the dtype of an array of `strong` with a Python scalar of `weak`'s kind."""
     rank = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     kind = kind_of(strong)
@@ -151,7 +151,7 @@ def promote(types: Iterable[Typed]) -> np.dtype:
             weak = type_.dtype
     if strong is None:
         return weak if weak is not None else FLOAT64
-    return strong if weak is None else _with_weak(strong, weak)
+    return strong if weak is None else _promote_weak(strong, weak)
 
 
 def to_floating(dtype: np.dtype) -> np.dtype:
@@ -169,14 +169,14 @@ def accumulator(dtype: np.dtype) -> np.dtype:
     return DTYPES["uint64"] if kind == "u" else dtype
 
 
-def wide(dtype: np.dtype) -> np.dtype:
+def compute_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which sums of `dtype` are accumulated: float32 for the half types."""
-    return FLOAT32 if dtype in HALVES else dtype
+    return FLOAT32 if dtype in HALF_DTYPES else dtype
 
 
 def real_part(dtype: np.dtype) -> np.dtype:
     """Return the dtype of the real part of `dtype`, which is its own for real ones."""
-    return PARTS.get(dtype, dtype)
+    return REAL_DTYPES.get(dtype, dtype)
 
 
 def same_kind(source: np.dtype, target: np.dtype) -> bool:
@@ -186,6 +186,6 @@ def same_kind(source: np.dtype, target: np.dtype) -> bool:
     return order[a] <= order[b] or (a == "i" and b == "i")
 
 
-def names(dtypes: Sequence[np.dtype]) -> str:
+def dtype_names(dtypes: Sequence[np.dtype]) -> str:
     """Return dtypes as text for messages."""
     return ", ".join(str(dtype) for dtype in dtypes)

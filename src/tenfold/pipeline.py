@@ -23,15 +23,15 @@ from tenfold.errors import RunError
 from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
-from tenfold.rewrite.rules.partial_expressions import part_of
+from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
 from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.timeline import debug
 from tenfold.settings import get
 from tenfold.storage import dense
-from tenfold.storage.rw_lock import GATE
+from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
-MOST_NODES = 4096
+MAX_REWRITE_NODES = 4096
 """Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
 
 
@@ -46,32 +46,32 @@ def evaluate(arrays: Sequence[Array], *, planned: bool = False) -> Exception | N
 
 def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None:
     """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
-    if not GATE.used:
-        return _computed(nodes, planned)
-    with GATE.reading():
-        return _computed(nodes, planned)
+    if not EXTERNAL_BUFFER_LOCK.enabled:
+        return _compute_nodes(nodes, planned)
+    with EXTERNAL_BUFFER_LOCK.read_lock():
+        return _compute_nodes(nodes, planned)
 
 
-def _computed(nodes: Sequence[Node], planned: bool) -> Exception | None:
+def _compute_nodes(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a plan that is known if there is one."""
     if get("verify"):
-        return _verified(nodes, planned)
-    return _computed_by_plan(nodes, planned)
+        return _compute_verified(nodes, planned)
+    return _compute_by_plan(nodes, planned)
 
 
-def _verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
+def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Shadow mode: compute nodes as without `verify`, and from a plan that is made of the nodes at
     hand. Batches are compared with their members instead.
     """
     pending = [node for node in nodes if node.pending]
     if not pending or _has_batches(pending):
-        return _computed_by_plan(nodes, planned)
-    shadow = computed_anew(pending)
-    with settings.within(verify=False):
-        failure = _computed_by_plan(nodes, planned)
+        return _compute_by_plan(nodes, planned)
+    shadow = shadow_compute(pending)
+    with settings.override(verify=False):
+        failure = _compute_by_plan(nodes, planned)
     if failure is not None or shadow is None:
         return failure
-    return _unlike(pending, shadow)
+    return _shadow_mismatch(pending, shadow)
 
 
 def _has_batches(pending: Sequence[Node]) -> bool:
@@ -80,7 +80,7 @@ def _has_batches(pending: Sequence[Node]) -> bool:
     return len(graph) > _native.LONG or any(is_call(node.op) for node in graph.nodes)
 
 
-def computed_anew(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
+def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a plan of their own, without any cache, and publish nothing; None where that
     must not be done twice (users' functions), or fails. Nothing is written in place.
 
@@ -90,10 +90,10 @@ def computed_anew(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     operations = [node.op for node in graph.nodes if node.op is not None]
     if any(op.opaque or not op.pure for op in operations):
         return None
-    return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimised(graph)[0])
+    return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimise(graph)[0])
 
 
-def _unlike(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:
+def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:
     """Say which node has other bits than a plan of its own gives it."""
     for node, values in zip(nodes, shadow, strict=True):
         for number, wanted in enumerate(values):
@@ -106,10 +106,10 @@ def _unlike(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunEr
     return None
 
 
-def _computed_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
+def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
     options = options_key()
     try:
-        if _replayed(nodes, options, planned):
+        if _replay(nodes, options, planned):
             return None
     except RunError as failure:  # under verify=True: a group is not what its members are
         return failure
@@ -118,8 +118,8 @@ def _computed_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
-    made = _bound(pending, options)
-    if made is not None and _replayed(pending, options, True, made):
+    made = _bind_plan(pending, options)
+    if made is not None and _replay(pending, options, True, made):
         return None
     pending = [node for node in nodes if node.pending]
     return _compute_by_steps(pending) if pending else None
@@ -127,16 +127,16 @@ def _computed_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
 
 def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
     """Compute what cannot be replayed, and what a failed replay has left."""
-    graph, report = optimised(Graph.of(pending))
+    graph, report = optimise(Graph.of(pending))
     for node in report.parts:
         node.read_in_part()
     failure = execute(graph)
     for node, position in report.replaced:
-        _hand_over(graph.nodes[position], node)
+        _transfer_values(graph.nodes[position], node)
     return failure
 
 
-def _replayed(
+def _replay(
     nodes: Sequence[Node], options: Sequence[int], planned: bool, made: Executable | None = None
 ) -> bool:
     """Compute nodes by a plan that is known, or was just made, or without one if that may be; False
@@ -150,33 +150,33 @@ def _replayed(
     return done
 
 
-def _bound(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
+def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
     """Make a plan known, and return it; None for what must be computed step by step.
 
     Nothing here outlives the call: what only the nodes hold can be written over in a replay.
     """
     written = Graph.of(pending, options)
-    graph, report = optimised(written)
+    graph, report = optimise(written)
     return DEVICES[pending[0].type.device].bind(graph, OptimisedGraph(written, report))
 
 
 def plan_of(arrays: Sequence[Array]) -> Executable | None:
     """Return the plan of pending arrays, without computing them, of programs that last."""
-    with settings.within(tier="1" if get("tier") == "auto" else get("tier")):
-        return _bound([_native.node_of(array) for array in arrays], options_key())
+    with settings.override(tier="1" if get("tier") == "auto" else get("tier")):
+        return _bind_plan([_native.node_of(array) for array in arrays], options_key())
 
 
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
     """Compute as written, but of what is read in part for the first time that part only."""
-    parts = [part_of(node) or node for node in pending]
+    parts = [partial_expression(node) or node for node in pending]
     failure = execute(Graph.of(parts))
     for node, part in zip(pending, parts, strict=True):
         if part != node:
-            _hand_over(part, node)
+            _transfer_values(part, node)
     return failure
 
 
-def _hand_over(source: Node, target: Node) -> None:
+def _transfer_values(source: Node, target: Node) -> None:
     """Give a node the values of the one that was computed in its stead."""
     values: list[Value] = []
     while (value := source.value(len(values))) is not None:
@@ -185,7 +185,7 @@ def _hand_over(source: Node, target: Node) -> None:
         target.publish(values)
 
 
-def expression(arrays: Sequence[Array]) -> Graph:
+def graph_of(arrays: Sequence[Array]) -> Graph:
     """Stage one: the nodes below some arrays, as they were written."""
     return Graph.of([_native.node_of(array) for array in arrays], options_key())
 
@@ -195,11 +195,11 @@ def options_key() -> tuple[int, ...]:
     return (settings.fingerprint(), *registry.fingerprint())
 
 
-def optimised(graph: Graph) -> tuple[Graph, RewriteReport]:
+def optimise(graph: Graph) -> tuple[Graph, RewriteReport]:
     """Stage two: the graph that the rules in force leave, and what they did."""
-    if len(graph) > MOST_NODES or get("check_nans"):
+    if len(graph) > MAX_REWRITE_NODES or get("check_nans"):
         return graph, RewriteReport()
-    return registry.optimised(graph)
+    return registry.optimise_graph(graph)
 
 
 def execute(graph: Graph) -> Exception | None:
@@ -224,4 +224,4 @@ def trim() -> int:
     >>> tn.trim() >= 0
     True
     """
-    return caches.forget()
+    return caches.clear_all()

@@ -54,7 +54,7 @@ def _flag(value: object) -> bool:
     raise ValueError(f"{value!r} is neither true nor false; use 1 or 0")
 
 
-def _whole(low: int, high: int) -> Callable[[object], int]:
+def _integer(low: int, high: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         try:
             number = low - 1 if isinstance(value, bool) else int(str(value))
@@ -67,7 +67,7 @@ def _whole(low: int, high: int) -> Callable[[object], int]:
     return parse
 
 
-def _one_of(*words: str) -> Callable[[object], str]:
+def _choice(*words: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if isinstance(value, bool) or str(value) not in words:
             raise ValueError(f"{value!r} is none of {', '.join(words)}")
@@ -78,7 +78,7 @@ def _one_of(*words: str) -> Callable[[object], str]:
 
 def _pending_depth(value: object) -> int:
     """0 means no limit; below 65 the core does not look."""
-    return 0 if str(value) == "0" else _whole(65, 2**32 - 2)(value)
+    return 0 if str(value) == "0" else _integer(65, 2**32 - 2)(value)
 
 
 CPU_LEVELS = {"x86-64": 1, "x86-64-v2": 2, "x86-64-v3": 3, "x86-64-v4": 4}
@@ -86,7 +86,7 @@ CPU_LEVELS = {"x86-64": 1, "x86-64-v2": 2, "x86-64-v3": 3, "x86-64-v4": 4}
 
 
 def _cpu(value: object) -> str:
-    text = _one_of("native", *CPU_LEVELS)(value)
+    text = _choice("native", *CPU_LEVELS)(value)
     highest = _native.processor_level()
     if CPU_LEVELS.get(text, 0) > highest:
         own = next(name for name, level in CPU_LEVELS.items() if level == highest)
@@ -191,7 +191,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "tier",
         "auto",
-        _one_of("auto", "0", "1"),
+        _choice("auto", "0", "1"),
         "Optimisation level of the compiler: 0 (fast to compile), 1 (optimised), or auto, which "
         "also interprets small graphs operation by operation until they come often. Same bits.",
     ),
@@ -216,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "cache_limit",
         256,
-        _whole(1, 2**20),
+        _integer(1, 2**20),
         "Largest size of the disk cache, in MiB. The least recently used kernels are removed.",
     ),
     Setting(
@@ -245,7 +245,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "threads",
         _processors(),
-        _whole(1, 4096),
+        _integer(1, 4096),
         "Number of threads of a kernel; the default is the number of usable processors.",
     ),
     Setting(
@@ -257,20 +257,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "batch_limit",
         0,
-        _whole(0, 2**31 - 1),
+        _integer(0, 2**31 - 1),
         "Largest number of members of a batch, also in new engines (0: any number).",
     ),
     Setting(
         "batch_wait",
         50,
-        _whole(0, 60_000_000),
+        _integer(0, 60_000_000),
         "Microseconds without a push or an end of a task after which a batch runs, in new "
         "engines. The argument `tn.Engine(batch_wait=...)` is in seconds.",
     ),
     Setting(
         "memory_limit",
         0,
-        _whole(0, 2**62),
+        _integer(0, 2**62),
         "Largest size of the live values of a new engine, in bytes (0: any size).",
     ),
     Setting(
@@ -283,7 +283,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "debug",
         0,
-        _whole(0, 5),
+        _integer(0, 5),
         "Messages on stderr: 1 shows each evaluation and its device, 2 to 5 also each of its "
         "steps.",
     ),
@@ -303,7 +303,7 @@ _context: ContextVar[OptionsBlock | None] = ContextVar("tenfold_options", defaul
 _native_context: ContextVar[_native.Options] = ContextVar("tenfold_native_options")
 
 
-def _checked(name: str, value: object) -> Value:
+def _parse_option(name: str, value: object) -> Value:
     if name not in _TABLE:
         raise UnsupportedError(
             "options",
@@ -362,7 +362,7 @@ def _number_of(values: Mapping[str, Value]) -> int:
 
 
 def _native_options() -> _native.Options:
-    depth, changed = int(get("pending_depth")), unusual()
+    depth, changed = int(get("pending_depth")), changed_compute_options()
     return _native.Options(
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
@@ -378,13 +378,13 @@ def _native_options() -> _native.Options:
     )
 
 
-_USUAL = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
+_COMPUTE_OPTIONS = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
 """What says how things are computed: where one is set, they are computed so from the first time."""
 
 
-def unusual() -> list[str]:
+def changed_compute_options() -> list[str]:
     """Return the options for which graphs are not computed node by node, or in groups of nodes."""
-    return [name for name in _USUAL if get(name) != _TABLE[name].default]
+    return [name for name in _COMPUTE_OPTIONS if get(name) != _TABLE[name].default]
 
 
 def batch_limit() -> int:
@@ -407,11 +407,11 @@ def options(**values: Value) -> AbstractContextManager[None]:
       operand 2: shape (1,), float64, device 'cpu'
       remedy: convert one with tn.astype
     """
-    return _holding({name: _checked(name, value) for name, value in values.items()})
+    return _options_block({name: _parse_option(name, value) for name, value in values.items()})
 
 
 @contextmanager
-def within(**values: Value) -> Iterator[None]:
+def override(**values: Value) -> Iterator[None]:
     """Set options for a block of Tenfold's own, in which no user's code keeps its context: once it
     is over, nodes are made as fast as where there never was a block.
     """
@@ -424,7 +424,7 @@ def within(**values: Value) -> Iterator[None]:
 
 
 @contextmanager
-def _holding(checked: dict[str, Value]) -> Iterator[None]:
+def _options_block(checked: dict[str, Value]) -> Iterator[None]:
     _native.open_block()
     with _set(checked):
         yield
@@ -444,7 +444,7 @@ def _set(checked: dict[str, Value]) -> Iterator[None]:
 _submitted: LruCache[int, tuple[int, bool, Context]] = LruCache(64, "options of pushes")
 
 
-def submitted() -> tuple[int, bool, Context]:
+def submission_options() -> tuple[int, bool, Context]:
     """Return the settings in force here for what runs later, on another thread: their number,
     whether batches may be computed as usual, and a context that has them.
     """
@@ -452,13 +452,13 @@ def submitted() -> tuple[int, bool, Context]:
     found = _submitted.get(number)
     if found is None:
         context = Context()
-        context.run(_keep, {name: get(name) for name in _TABLE})
+        context.run(_install_options, {name: get(name) for name in _TABLE})
         usual = not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
         found = _submitted[number] = (number, usual, context)
     return found
 
 
-def _keep(values: dict[str, Value]) -> None:
+def _install_options(values: dict[str, Value]) -> None:
     _context.set(OptionsBlock(values))
     _native_context.set(_native_options())
 
@@ -469,7 +469,7 @@ def set_options(**values: Value) -> None:
     >>> import tenfold as tn
     >>> tn.set_options(strict_dtypes=False)
     """
-    checked = {name: _checked(name, value) for name, value in values.items()}
+    checked = {name: _parse_option(name, value) for name, value in values.items()}
     for name, value in checked.items():
         _process[name] = (value, "tn.set_options")
     _publish()
@@ -494,7 +494,7 @@ def load_environment(environment: Mapping[str, str] = os.environ) -> None:
         source = "default" if text is None else f"environment {setting.environment}"
         value = setting.default
         try:
-            value = value if text is None else _checked(setting.name, text)
+            value = value if text is None else _parse_option(setting.name, text)
         except ValueError as error:
             reason = str(error).splitlines()[0]
             source = f"default, since {setting.environment}={text!r} does not fit"

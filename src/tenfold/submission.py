@@ -23,9 +23,9 @@ from tenfold.engine.engine import Engine
 from tenfold.engine.operators import Operator
 from tenfold.errors import message
 from tenfold.jit import fork_safe_lock
-from tenfold.storage.rw_lock import GATE
+from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
-MOST = 64
+MAX_PENDING = 64
 """Submissions that may wait; the caller of one more computes it itself."""
 
 
@@ -48,14 +48,14 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
     if isinstance(nodes, int):
         rule = f"argument {nodes + 1} is {type(arrays[nodes]).__name__}, not an Array"
         raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
-    if nodes and not (_is_at_once(nodes) or _queue.takes(nodes)):
+    if nodes and not (_compute_if_small(nodes) or _queue.takes(nodes)):
         pipeline.compute(nodes)  # a failure is raised afresh to each who waits
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def _is_at_once(nodes: Nodes) -> bool:
+def _compute_if_small(nodes: Nodes) -> bool:
     """Compute what is to be computed here and now; whether it was."""
-    here = _native.are_small(nodes) or _native.inside_operator() or GATE.used
+    here = _native.are_small(nodes) or _native.inside_operator() or EXTERNAL_BUFFER_LOCK.enabled
     if here:
         pipeline.compute(nodes)
     return here
@@ -92,7 +92,7 @@ class SubmissionQueue:
     def takes(self, nodes: Nodes) -> bool:
         """Submit nodes; False where there are too many already, or the interpreter ends."""
         with self._lock:
-            if not self._open or self._waiting >= MOST:
+            if not self._open or self._waiting >= MAX_PENDING:
                 return False
             if self._engine is None:
                 self._engine = Engine(threads=1)
@@ -132,7 +132,7 @@ class SubmissionQueue:
         _native.forget_submissions()
 
 
-def settle() -> None:
+def wait_idle() -> None:
     """Wait until all submissions have ended, for a caller that counts running work."""
     _queue.settle()
 

@@ -114,8 +114,8 @@ def assert_equal_bits(actual: Any, desired: Any) -> None:
     ...
     AssertionError: 1 of 1 elements differ, first at (0,): 0.0 is not -0.0
     """
-    found, wanted = _pair(actual, desired)
-    _report(found, wanted, different(found, wanted))
+    found, wanted = _as_ndarrays(actual, desired)
+    _raise_difference(found, wanted, different(found, wanted))
 
 
 def assert_close(
@@ -132,18 +132,18 @@ def assert_close(
     ...
     AssertionError: 1 of 1 elements differ, first at (0,): 1.1 is not 1.0
     """
-    found, wanted = _pair(actual, desired)
+    found, wanted = _as_ndarrays(actual, desired)
     wide = np.complex128 if kind_of(found.dtype) == "c" else np.longdouble
     with np.errstate(all="ignore"):
         x: Any = found.astype(wide)
         y: Any = wanted.astype(wide)
         size = np.abs(y)
-        allowed = np.maximum(ulp * _unit(size, found.dtype), atol + rtol * size)
+        allowed = np.maximum(ulp * _ulp(size, found.dtype), atol + rtol * size)
         near = (np.abs(x - y) <= allowed) & np.isfinite(size)
-    _report(found, wanted, ~(near | (found == wanted) | both_nan(found, wanted)))
+    _raise_difference(found, wanted, ~(near | (found == wanted) | both_nan(found, wanted)))
 
 
-def _unit(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _ulp(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """One unit in the last place of numbers of these sizes."""
     if kind_of(dtype) in "biu":
         return np.ones(size.shape)
@@ -157,7 +157,7 @@ def _limits(dtype: np.dtype) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # theirs
 
 
-def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
+def _as_ndarrays(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
     found = np.asarray(actual)
     open_dtype = not hasattr(desired, "dtype")
     wanted = np.asarray(desired, dtype=found.dtype if open_dtype else None)
@@ -168,7 +168,7 @@ def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
     return found, wanted
 
 
-def _report(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> None:
+def _raise_difference(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> None:
     if not np.any(wrong):
         return
     first = tuple(int(i) for i in np.argwhere(np.asarray(wrong))[0])

@@ -67,14 +67,14 @@ def test_blur_keeps_a_constant_picture_and_the_sum_of_a_point() -> None:
 def test_long_explanation_is_shortened() -> None:
     long = [f"  {n}" for n in range(1000)]
     text = "\n".join(["one: 1000 steps", *long, "two: 1 step", "  0"])
-    assert demo.shortened(text).splitlines() == [
+    assert demo.shorten(text).splitlines() == [
         "one: 1000 steps", *long[:6], "  ... 994 more", "two: 1 step", "  0",
     ]  # fmt: skip
-    assert demo.shortened("one\n  two") == "one\n  two"
+    assert demo.shorten("one\n  two") == "one\n  two"
 
 
 def test_long_line_of_an_explanation_is_clipped() -> None:
-    assert demo.shortened("one\n  " + "x" * 500).splitlines()[1] == f"  {'x' * 94} ..."
+    assert demo.shorten("one\n  " + "x" * 500).splitlines()[1] == f"  {'x' * 94} ..."
 
 
 def test_picture_of_another_format_is_refused(folder: Path, refused: Command) -> None:

@@ -56,7 +56,7 @@ def test_limits_are_those_that_were_measured(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert "tenfold bench measures them" in tenfold("doctor").out
-    machine_limits.keep({"copy": 2.5e9, "multiply-add float32": 1e9})
+    machine_limits.store_rates({"copy": 2.5e9, "multiply-add float32": 1e9})
     out = tenfold("doctor").out
     assert "2.50 GB/s" in out
     assert "1.00 G multiply-adds/s" in out

@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.codegen.gemm.syrk_trmm import HALVES
+from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.graph import Graph
@@ -46,7 +46,7 @@ def test_what_products_claim_of_their_scratch_memory_is_proved(dtype: np.dtype, 
 
 def test_what_half_products_claim_is_proved() -> None:
     x = ProductOperand((100, 100), (800, 8), FLOAT64)
-    for half in HALVES:
+    for half in HALF_NOTES:
         step = update_step(x, x, ProductUpdate(half=half), width=32)
         assert verify_alignment(step.text) > 0
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from formulas import bits, run, runnable
 from grid import same_or_close
+from packet_runner import bits, run, runnable
 from tenfold.ops import complex_functions
 
 COUNT = 4_000

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from formulas import CPUS, bits, run, runnable, units
+from packet_runner import CPUS, bits, run, runnable, units
 from tenfold.codegen.vecmath import FORMULAS, exponential, logarithm, power
 from tenfold.core.op import OPS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from formulas import bits, run, runnable, units
+from packet_runner import bits, run, runnable, units
 from tenfold.codegen.vecmath.hyperbolic import FORMULAS
 from tenfold.dtypes import FLOAT32, FLOAT64
 from tenfold.ops import elementary

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from formulas import bits, run, runnable, units
+from packet_runner import bits, run, runnable, units
 from tenfold.codegen.vecmath.special import FORMULAS
 from tenfold.dtypes import FLOAT32, FLOAT64
 from tenfold.ops import elementary

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from formulas import bits, run, runnable, units
+from packet_runner import bits, run, runnable, units
 from tenfold.codegen.vecmath.trigonometric import cos, sin
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64

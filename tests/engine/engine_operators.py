@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from statements import Value
-from vocabulary import CELLS, OPERATIONS, Odd, mixed
+from program_operators import CELLS, OPERATIONS, Odd, mixed
+from program_statements import Value
 
 SEEDS = {"stir": 11, "stir_a": 13, "stir_b": 17, "stir_once": 19}
 

@@ -18,8 +18,8 @@ from itertools import islice
 import pytest
 
 import tenfold as tn
-from conduct import conduct, conduct_beside_others
-from dags import exhaustive, random_program, siblings, sorts
+from dag_programs import exhaustive, random_program, siblings, sorts
+from run_program import conduct, conduct_beside_others
 
 OPERATORS = int(os.environ.get("MODEL_OPERATORS", "3"))
 SORTS = int(os.environ.get("MODEL_SORTS", "2"))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from moves import called
+from movement_samples import called
 from tenfold.core.op import OPS, Operation, SampleCall
 from tenfold.errors import ExplainedError
 from tenfold.testing import assert_equal_bits

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from conduct import conduct_beside_others
-from dags import random_program
+from dag_programs import random_program
+from run_program import conduct_beside_others
 from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, read_timeline
 from tenfold.io.trace_summary import summarise
 

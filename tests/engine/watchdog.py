@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from statements import Program, show
+from program_statements import Program, show
 
 LIMIT = 120.0
 """Seconds that a program may take."""

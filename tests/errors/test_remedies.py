@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 
-from . import calls
+from . import call_errors
 
 ROOMS = ("core", "ops", "storage", "array", "interop", "transforms")
 CLASSES = {
@@ -46,10 +46,22 @@ def test_no_error_is_made_without_a_remedy() -> None:
 @pytest.mark.parametrize(
     ("program", "remedy"),
     [
-        (calls.a_function_of_math_in_an_element_rule, "use functions of tn: tn.sin(x), not math"),
-        (calls.a_function_of_math_of_an_array, "use functions of tn: tn.sin(x), not math.sin(x)"),
-        (calls.the_path_of_a_file_as_an_operand, "read a file first, as in tn.asarray(np.load"),
-        (calls.an_element_rule_that_is_not_elementwise, "the body of an op is one element; use a"),
+        (
+            call_errors.a_function_of_math_in_an_element_rule,
+            "use functions of tn: tn.sin(x), not math",
+        ),
+        (
+            call_errors.a_function_of_math_of_an_array,
+            "use functions of tn: tn.sin(x), not math.sin(x)",
+        ),
+        (
+            call_errors.the_path_of_a_file_as_an_operand,
+            "read a file first, as in tn.asarray(np.load",
+        ),
+        (
+            call_errors.an_element_rule_that_is_not_elementwise,
+            "the body of an op is one element; use a",
+        ),
     ],
 )
 def test_remedy_names_what_exists(program: Callable[[], object], remedy: str) -> None:

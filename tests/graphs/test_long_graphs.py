@@ -14,7 +14,7 @@ import pytest
 
 import tenfold as tn
 
-from .long import MILLION, chain, fan, ladder, leaf, on_small_stack
+from .long_graphs import MILLION, chain, fan, ladder, leaf, on_small_stack
 
 SHAPES = {"chain": chain, "fan": fan}
 VALUES = {

@@ -7,7 +7,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 
-from .long import MILLION, leaf
+from .long_graphs import MILLION, leaf
 
 DEFAULT = 100_000
 

@@ -8,7 +8,7 @@ import weakref
 
 import tenfold as tn
 
-from .long import leaf, on_small_stack
+from .long_graphs import leaf, on_small_stack
 
 DEEP = 100_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.io.expression import LONGEST_TEXT, parse
+from tenfold.io.expression import MAX_TEXT, parse
 from tenfold.io.input_errors import ExpressionError
 
 ALLOWED = [
@@ -141,7 +141,7 @@ FORBIDDEN = [
     # depth and length
     ("", "empty"),
     ("   ", "empty"),
-    ("x" * (LONGEST_TEXT + 1), "characters"),
+    ("x" * (MAX_TEXT + 1), "characters"),
     ("+".join(["x"] * 101 * 2), "deeper"),
     ("-" * 9_000 + "x", "deeper"),
     ("~" * 150 + "x", "deeper"),

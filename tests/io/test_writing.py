@@ -12,7 +12,7 @@ import pytest
 
 from tenfold.io import file_writing
 from tenfold.io.arrays import read_array
-from tenfold.io.file_writing import check_output, replacing, write_arrays
+from tenfold.io.file_writing import check_output, open_replacing, write_arrays
 from tenfold.io.input_errors import OutputError
 
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -89,14 +89,14 @@ def test_old_file_is_untouched_when_writing_fails(
 def test_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    with pytest.raises(OutputError, match="No space left"), replacing(str(tmp_path / "a")):
+    with pytest.raises(OutputError, match="No space left"), open_replacing(str(tmp_path / "a")):
         Path("/dev/full").write_bytes(bytes(10))
     assert names(tmp_path) == []
 
 
 def test_file_is_not_there_before_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
-    with replacing(str(path)) as file:
+    with open_replacing(str(path)) as file:
         file.write(b"half")
         assert not path.exists()
     assert path.read_bytes() == b"half"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.dtypes import BFLOAT16, DTYPES, FLOAT16, HALVES, kind_of, promote_dtypes
+from tenfold.dtypes import BFLOAT16, DTYPES, FLOAT16, HALF_DTYPES, kind_of, promote_dtypes
 
 MATRIX_SHAPES = [
     ((2, 3), (3, 4)),
@@ -63,7 +63,7 @@ def assert_product(
     if kind_of(dtype) not in "fc":
         np.testing.assert_array_equal(got, expected)
         return
-    accumulated = np.float32 if dtype in HALVES else dtype
+    accumulated = np.float32 if dtype in HALF_DTYPES else dtype
     half_ulp = {FLOAT16: 2.0**-11, BFLOAT16: 2.0**-8}.get(dtype, 0.0)
     eps = float(np.finfo(accumulated).eps)
     bound = (2 * (inner + 1) * eps) * np.abs(moduli) + half_ulp * np.abs(expected) * 1.01

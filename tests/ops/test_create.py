@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tenfold as tn
 from grid import ALL_DTYPES, INTEGERS
-from moves import node_name, numbered, same_bits, special, untimed
+from movement_samples import node_name, numbered, same_bits, special, untimed
 from tenfold import _native
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DeviceError, DTypeError, ShapeError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.dtypes import DTYPES, HALVES, kind_of
-from tenfold.ops.einsum import recipe_of
+from tenfold.dtypes import DTYPES, HALF_DTYPES, kind_of
+from tenfold.ops.einsum import einsum_path
 
 CASES = [
     ("i->i", [(3,)]),
@@ -102,8 +102,8 @@ def test_einsum_equals_numpy(text: str, shapes: Any, dtype: np.dtype) -> None:
     assert result.shape == expected.shape
     # Every product of two terms is rounded once more in a half type.
     inner = max((x.size for x in wide), default=1) + 2
-    steps = len(operands) if dtype in HALVES else 0
-    eps = float(np.finfo(np.float32 if dtype in HALVES else dtype).eps) * inner
+    steps = len(operands) if dtype in HALF_DTYPES else 0
+    eps = float(np.finfo(np.float32 if dtype in HALF_DTYPES else dtype).eps) * inner
     eps += steps * {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(str(dtype), 0.0)
     moduli = np.asarray(np.einsum(text, *map(np.abs, wide)))
     got = np.asarray(result).astype(expected.dtype)
@@ -225,11 +225,11 @@ def test_operands_in_another_order_of_memory_are_read_where_they_lie() -> None:
 def test_a_text_is_read_once_for_each_dtype_and_shape() -> None:
     x, y = tn.ones((2, 3)), tn.ones((3, 4))
     tn.einsum("pq,qr->pr", x, y)
-    before = recipe_of.cache_info().misses
+    before = einsum_path.cache_info().misses
     tn.einsum("pq,qr->pr", x + 1, y)
-    assert recipe_of.cache_info().misses == before
+    assert einsum_path.cache_info().misses == before
     tn.einsum("pq,qr->pr", tn.ones((5, 3)), y)
-    assert recipe_of.cache_info().misses == before + 1
+    assert einsum_path.cache_info().misses == before + 1
 
 
 def test_assigning_to_an_operand_later_leaves_the_result() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from exact_values import expected
 from grid import (
     ALL_DTYPES,
     SHAPES,
@@ -29,7 +30,6 @@ from tenfold.core.op import Op, Operation
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ops.cast import cast_values
-from truths import expected
 
 pytestmark = pytest.mark.usefixtures("tier")
 

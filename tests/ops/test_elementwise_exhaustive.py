@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from exact_values import expected
 from grid import (
     computed,
     distance,
@@ -19,7 +20,6 @@ from grid import (
 from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
 from tenfold.ops.cast import cast_values
-from truths import expected
 
 BYTES = ("int8", "uint8")
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from exact_values import fused
 from grid import computed, distance, same_or_close, shared
 from tenfold.errors import DTypeError
-from truths import fused
 
 pytestmark = pytest.mark.usefixtures("tier")
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import tenfold as tn
 from grid import ALL_DTYPES, INTEGERS
-from moves import arrays_with, node_name, numbered, same_bits, special, untimed
+from movement_samples import arrays_with, node_name, numbered, same_bits, special, untimed
 from tenfold.errors import DTypeError, ShapeError
 
 X = numbered((2, 3, 4))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tenfold as tn
 from grid import ALL_DTYPES
-from moves import arrays_with, numbered, same_bits, untimed, xp
+from movement_samples import arrays_with, numbered, same_bits, untimed, xp
 from tenfold.errors import DTypeError, ShapeError
 
 X = numbered((2, 3, 4))

@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from grid import ALL_DTYPES, shared
-from moves import called, same_bits, special
+from movement_samples import called, same_bits, special
 from tenfold.core.op import OPS, Kind, Op, Operation, SampleCall
 from tenfold.dtypes import promote_dtypes
 

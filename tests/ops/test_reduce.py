@@ -12,7 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.dtypes import DTYPES, HALVES, kind_of
+from tenfold.dtypes import DTYPES, HALF_DTYPES, kind_of
 from tenfold.errors import DTypeError, ShapeError
 
 SHAPES = [
@@ -53,7 +53,7 @@ def drawn(shape: tuple[int, ...], dtype: np.dtype, product: bool = False) -> np.
         values = rng.choice([-1, 1], shape) * (1 + values / 64)
     if kind == "c":
         values = values * np.exp(2j * np.pi * rng.random(shape))
-    return np.asarray(values, np.float32 if dtype in HALVES else dtype).astype(dtype)
+    return np.asarray(values, np.float32 if dtype in HALF_DTYPES else dtype).astype(dtype)
 
 
 def axes_for(shape: tuple[int, ...], name: str) -> Iterator[Any]:
@@ -79,7 +79,7 @@ def extended(x: np.ndarray) -> np.ndarray:
 
 def unit(dtype: np.dtype) -> float:
     """The unit roundoff of the dtype in which sums accumulate."""
-    return float(np.finfo(np.float32 if dtype in HALVES else dtype).eps) / 2
+    return float(np.finfo(np.float32 if dtype in HALF_DTYPES else dtype).eps) / 2
 
 
 def height(length: int) -> int:
@@ -105,7 +105,7 @@ def assert_prod(found: np.ndarray, x: np.ndarray, **where: Any) -> None:
 
 
 def assert_within(found: np.ndarray, truth: np.ndarray, bound: np.ndarray) -> None:
-    if found.dtype in HALVES:
+    if found.dtype in HALF_DTYPES:
         limits = 2.0**-8 if found.dtype == DTYPES["bfloat16"] else 2.0**-11
         bound = bound + limits * np.abs(truth) + 2.0**-24
     assert (np.abs(extended(found) - truth) <= bound).all()
@@ -164,7 +164,7 @@ def test_reduction_agrees_with_numpy(name: str, dtype: str) -> None:
     for x, where in cases(name, dtype):
         result = OPS[name](tn.asarray(x), **where)
         found = np.asarray(result)
-        plain = x.astype(np.float32) if x.dtype in HALVES else x
+        plain = x.astype(np.float32) if x.dtype in HALF_DTYPES else x
         assert found.shape == np.any(plain, **where).shape == result.shape
         assert found.dtype == np.dtype(result_dtype(x.dtype)) == result.dtype
         check(found, x, **where)

@@ -13,7 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.dtypes import DTYPES, HALVES, kind_of
+from tenfold.dtypes import DTYPES, HALF_DTYPES, kind_of
 from tenfold.errors import DTypeError, ShapeError
 
 SCANS = ["cumulative_sum", "cumulative_prod"]
@@ -41,7 +41,7 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     values = rng.choice([-1, 1], shape) * (1 + rng.standard_normal(shape) / 256)
     if kind == "c":
         values = values * np.exp(2j * np.pi * rng.random(shape))
-    return values.astype(np.float32 if DTYPES[dtype] in HALVES else dtype).astype(DTYPES[dtype])
+    return values.astype(np.float32 if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
 
 
 def combined(name: str, x: Any, y: Any) -> Any:
@@ -78,11 +78,11 @@ def expected(name: str, x: np.ndarray, **options: Any) -> np.ndarray:
     exclusive = options.pop("exclusive", False)
     if exclusive:
         options["include_initial"] = True
-    wide = x.astype(np.float32) if x.dtype in HALVES else x
+    wide = x.astype(np.float32) if x.dtype in HALF_DTYPES else x
     scanned = NUMPY[name](wide, **options)
     if exclusive:
         scanned = np.delete(scanned, -1, axis=options["axis"])
-    return scanned.astype(x.dtype) if x.dtype in HALVES else scanned
+    return scanned.astype(x.dtype) if x.dtype in HALF_DTYPES else scanned
 
 
 @pytest.mark.exhaustive

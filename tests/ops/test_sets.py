@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import tenfold as tn
 from grid import ALL_DTYPES, INTEGERS
-from moves import same_bits, special, untimed
+from movement_samples import same_bits, special, untimed
 from tenfold.errors import DTypeError, ShapeError
 
 SMALL = hnp.arrays(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.dtypes import DTYPES, HALVES, kind_of
+from tenfold.dtypes import DTYPES, HALF_DTYPES, kind_of
 from tenfold.errors import DTypeError, ShapeError
 
 REAL = [name for name, dtype in DTYPES.items() if kind_of(dtype) != "c"]
@@ -31,7 +31,7 @@ def drawn(shape: tuple[int, ...], dtype: str, signed_zeros: bool = True) -> np.n
     else:
         few = [-math.inf, -1.5, 0.0, 2.0, 3.0, math.inf, math.nan]
         few += [-0.0] * signed_zeros
-    table = np.asarray(few, "float32" if DTYPES[dtype] in HALVES else dtype).astype(DTYPES[dtype])
+    table = np.asarray(few, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
     return np.asarray(rng.choice(table, shape))
 
 
@@ -44,7 +44,7 @@ def cases(dtype: str) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def comparable(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float32) if x.dtype in HALVES else x
+    return x.astype(np.float32) if x.dtype in HALF_DTYPES else x
 
 
 def ordered(row: np.ndarray, descending: bool) -> list[int]:

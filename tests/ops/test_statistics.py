@@ -13,7 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.dtypes import DTYPES, HALVES, kind_of
+from tenfold.dtypes import DTYPES, HALF_DTYPES, kind_of
 from tenfold.errors import DTypeError, ShapeError
 
 SHAPES = [(), (1,), (33,), (1025,), (5000,), (40, 33), (2, 3, 4), (1, 2, 1, 3, 2, 2)]
@@ -31,7 +31,7 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     values = 3 + rng.standard_normal(shape)
     if kind == "c":
         values = values + 1j * rng.standard_normal(shape)
-    return np.asarray(values, "float32" if DTYPES[dtype] in HALVES else dtype).astype(DTYPES[dtype])
+    return np.asarray(values, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
 
 
 def shapes_for(dtype: str) -> list[tuple[int, ...]]:
@@ -60,10 +60,10 @@ def assert_close(found: np.ndarray, truth: np.ndarray, dtype: np.dtype, units: f
     """Within some units of the computation's precision and the rounding of a half result."""
     assert found.dtype == dtype
     assert found.shape == truth.shape
-    plain = found.astype(np.float32) if dtype in HALVES else found
-    working = np.float32 if dtype in HALVES else dtype
+    plain = found.astype(np.float32) if dtype in HALF_DTYPES else found
+    working = np.float32 if dtype in HALF_DTYPES else dtype
     bound = units * float(np.finfo(working).eps) * np.maximum(np.abs(truth), 1)
-    if dtype in HALVES:
+    if dtype in HALF_DTYPES:
         bound = bound + float(ml_dtypes.finfo(dtype).eps) / 2 * np.abs(truth)
     assert (np.abs(extended(plain) - truth) <= bound).all()
 

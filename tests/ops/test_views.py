@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from moves import node_name, numbered, same_bits, xp
+from movement_samples import node_name, numbered, same_bits, xp
 from tenfold import _native
 from tenfold.errors import ShapeError
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import tenfold as tn
 
-from .bounded import converted, kind
-from .draft import LARGEST, Draft
+from .error_bounds import converted, kind
+from .expression_draft import LARGEST, Draft
 
 LAYOUTS = {
     "": lambda x: x,

@@ -14,8 +14,8 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck, given, strategies
 
-from .draft import Seeded, Written
-from .programs import check, generate
+from .expression_draft import Seeded, Written
+from .random_programs import check, generate
 
 CHUNK = 250
 """Programs of one test."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.linear_algebra.chain_order import EXACT, Tree, chain
+from tenfold.linear_algebra.chain_order import MAX_EXACT_MATRICES, Tree, best_order
 
 from .products_search import Shapes, Word, fewest
 
@@ -351,13 +351,13 @@ def test_long_chains_are_near_the_best_order() -> None:
         lengths = tuple(
             random.choice([random.randint(1, 9), random.randint(1, 999)]) for _ in range(90)
         )
-        count = EXACT + 1
+        count = MAX_EXACT_MATRICES + 1
         for end in (count, 90):
-            cost, tree = chain(lengths[:end])
+            cost, tree = best_order(lengths[:end])
             assert cost_of(tree, lengths) == (0, end - 1, cost)
-        halves = chain(lengths[:46])[0] + chain(lengths[45:])[0]
+        halves = best_order(lengths[:46])[0] + best_order(lengths[45:])[0]
         best = min(halves + lengths[0] * lengths[45] * lengths[-1], 10**15)
-        assert chain(lengths)[0] <= 1.155 * best
+        assert best_order(lengths)[0] <= 1.155 * best
 
 
 def test_map_of_a_product_takes_its_memory() -> None:

@@ -15,7 +15,7 @@ from tests.rewrite.test_pairs import computed
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimised
+from tenfold.rewrite.registry import optimise_graph
 from tenfold.testing import assert_equal_bits, special_values
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
@@ -60,7 +60,7 @@ def test_random_reductions_keep_every_bit() -> None:
     fired: set[str] = set()
     with tn.options(reassociate=False):
         for seed in range(3000):
-            after, report = optimised(graph(seed))
+            after, report = optimise_graph(graph(seed))
             fired |= report.counts.keys()
             try:
                 assert_equal_bits(computed(after), computed(graph(seed)))
@@ -103,7 +103,7 @@ def test_random_sums_of_products_of_what_is_repeated_equal_those_of_numpy(dtype:
         del written
         expected = np.sum(whole, axis=axes or None, keepdims=keepdims and bool(axes))
         with tn.options(fast=True):
-            fired |= optimised(tn.pipeline.expression([result]))[1].counts.keys()
+            fired |= optimise_graph(tn.pipeline.graph_of([result]))[1].counts.keys()
             found = np.asarray(result)
         assert_equal_bits(found + 0, np.asarray(expected) + 0)  # all sums are exact
     assert fired >= {"sum-factors", "sum-outer"}
@@ -142,7 +142,7 @@ def test_random_sums_of_structured_matrices_times_another_equal_those_of_numpy()
     for seed in range(150):
         before = bool(seed % 2)
         result = product(*pair(seed), before=before)
-        fired |= optimised(tn.pipeline.expression([result]))[1].counts.keys()
+        fired |= optimise_graph(tn.pipeline.graph_of([result]))[1].counts.keys()
         expected = product(*(np.asarray(each) for each in pair(seed)), before=before)
         assert_equal_bits(np.asarray(result) + 0, expected + 0)  # all sums are exact
     assert fired >= {"add-times", "times-add", "multiply-times", "times-subtract"}

@@ -84,7 +84,7 @@ def multiply(
     if result.dtype.kind in "fc":
         result[...] = np.nan
     buffers = [arrays[i].ctypes.data for i in step.operands] + [result.ctypes.data, *step.addresses]
-    with routines.held() if step.addresses else nullcontext():
+    with routines.limited_threads() if step.addresses else nullcontext():
         status = _native.launch(
             compiled(step.text, width),
             buffers,

@@ -318,7 +318,7 @@ def test_foreign_float_modes_change_no_result(
 def test_eight_threads_compute_at_once_what_nobody_has_compiled(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    caches.forget()
+    caches.clear_all()
     x = np.random.default_rng(0).random((50, 60))
     shared_part = tn.exp(tn.asarray(x)) * 2
     start = threading.Barrier(8)

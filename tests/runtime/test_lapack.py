@@ -295,7 +295,7 @@ def test_threads_of_blas_are_given_back_whatever_threads_do_at_once() -> None:
     def work() -> None:
         for _ in range(50):
             tn.linalg.inv(x).wait()
-            with routines.held():
+            with routines.limited_threads():
                 tn.linalg.det(x).wait()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -440,9 +440,9 @@ def test_routines_say_how_much_memory_they_need() -> None:
 def test_blas_never_gets_more_threads_than_it_had(package: str) -> None:
     (library,) = routines.libraries(package)
     before = library.threads
-    with routines.held(before + 5, package):
+    with routines.limited_threads(before + 5, package):
         assert library.threads == before
-        with routines.held(1, package):
+        with routines.limited_threads(1, package):
             assert library.threads == 1
     assert library.threads == before
 

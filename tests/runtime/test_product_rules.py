@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tenfold.codegen.gemm.syrk_trmm import HALVES
+from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX128, FLOAT16, FLOAT64
 from tenfold.errors import VerifyError
@@ -20,13 +20,13 @@ from tenfold.runtime.blas.product_dispatch import (
 )
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
-from tenfold.schedule.lowering import contiguous
+from tenfold.schedule.lowering import contiguous_strides
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 
 
 def matrix(*shape: int, dtype: np.dtype = FLOAT64) -> ProductOperand:
-    return ProductOperand(shape, contiguous(shape, dtype.itemsize), dtype)
+    return ProductOperand(shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
 
 def turned(x: ProductOperand) -> ProductOperand:
@@ -53,7 +53,7 @@ def test_stacks_of_products_keep_the_rules() -> None:
 
 def test_products_to_which_something_is_added_keep_the_rules() -> None:
     x = matrix(100, 100)
-    for half in ("", *HALVES):
+    for half in ("", *HALF_NOTES):
         for third in (None, x):
             if half in ("symmetric", "hermitian") and third is not None:
                 continue

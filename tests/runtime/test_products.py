@@ -13,7 +13,7 @@ from product_launch import multiply, step_of, widths
 from tenfold import _native
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
-from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALVES, kind_of
+from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALF_DTYPES, kind_of
 from tenfold.runtime.blas import product_dispatch, routines
 
 LENGTHS = (1, 7, 63, 64, 65, 129)
@@ -60,7 +60,7 @@ def values(dtype: np.dtype, *shape: int, seed: int = 0) -> np.ndarray:
 
 def expected(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     """Return NumPy's product; of halves that of their float32, rounded once."""
-    if x1.dtype in HALVES:
+    if x1.dtype in HALF_DTYPES:
         return np.matmul(x1.astype(np.float32), x2.astype(np.float32)).astype(x1.dtype)
     return np.asarray(np.matmul(x1, x2))
 
@@ -201,7 +201,7 @@ def test_special_values_spread_as_in_numpy(dtype: str, way: str) -> None:
             np.testing.assert_array_equal(part(found), part(right))
 
 
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("dtype", HALF_DTYPES, ids=str)
 def test_halves_are_accumulated_in_float32(dtype: np.dtype, width: int) -> None:
     x = np.ones((20, 5000), dtype)
     x[:, 0] = 2048
@@ -309,7 +309,7 @@ def test_axes_that_cannot_be_walked_as_one_are_summed_where_they_lie(
     first: tuple[int, ...], second: tuple[int, ...], axes: tuple[tuple[int, ...], ...], dtype: str
 ) -> None:
     x1, x2 = (values(DTYPES[dtype], *shape) for shape in (first, second))
-    wide = np.float32 if x1.dtype in HALVES else x1.dtype
+    wide = np.float32 if x1.dtype in HALF_DTYPES else x1.dtype
     right = np.tensordot(x1.astype(wide), x2.astype(wide), axes).astype(x1.dtype)
     for width in (*widths(), 16):
         found = multiply("tensordot", (axes,), x1, x2, right.shape, width=width)
@@ -380,8 +380,8 @@ def test_long_vectors_of_a_stack_are_multiplied_along_them() -> None:
 def test_blas_gets_its_threads_back() -> None:
     libraries = routines.libraries()
     before = [library.threads for library in libraries]
-    with routines.held():
-        with routines.held():
+    with routines.limited_threads():
+        with routines.limited_threads():
             assert {library.threads for library in libraries} == {1}
         assert {library.threads for library in libraries} == {1}
     assert [library.threads for library in libraries] == before
@@ -390,7 +390,7 @@ def test_blas_gets_its_threads_back() -> None:
 def test_a_child_of_a_fork_gets_the_threads_of_blas_back() -> None:
     libraries = routines.libraries()
     before = [library.threads for library in libraries]
-    with routines.held():
+    with routines.limited_threads():
         child = os.fork()
         if child == 0:
             found = [library.threads for library in libraries]

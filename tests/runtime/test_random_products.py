@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.dtypes import BOOL, DTYPES, HALVES, kind_of, promote_dtypes
+from tenfold.dtypes import BOOL, DTYPES, HALF_DTYPES, kind_of, promote_dtypes
 
 LENGTHS = (0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 100, 130)
 SEEDS = range(12)
@@ -71,7 +71,7 @@ def shapes(random: Random) -> tuple[list[int], list[int]]:
 
 def check(found: tn.Array, x: np.ndarray, y: np.ndarray) -> None:
     dtype = promote_dtypes(x.dtype, y.dtype)
-    wide = np.dtype(np.float32) if dtype in HALVES else dtype
+    wide = np.dtype(np.float32) if dtype in HALF_DTYPES else dtype
     expected = np.asarray(np.matmul(x.astype(wide), y.astype(wide))).astype(dtype)
     where = (x.dtype, y.dtype, x.shape, y.shape, x.strides, y.strides)
     assert (found.shape, found.dtype) == (expected.shape, dtype), where
@@ -84,7 +84,7 @@ def check(found: tn.Array, x: np.ndarray, y: np.ndarray) -> None:
     moduli = np.matmul(abs(x.astype(larger)), abs(y.astype(larger)))
     eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(str(dtype)) or float(np.finfo(dtype).eps)
     finite = np.isfinite(got) & np.isfinite(right)
-    assert np.all(finite | (dtype in HALVES)), where
+    assert np.all(finite | (dtype in HALF_DTYPES)), where
     assert np.all(abs(got - right)[finite] <= (2 * x.shape[-1] + 2) * eps * moduli[finite]), where
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from tests.random.draft import Seeded
-from tests.random.programs import Program, built, generate
+from tests.random.expression_draft import Seeded
+from tests.random.random_programs import Program, built, generate
 
 import tenfold as tn
 from tenfold import _native, pipeline
@@ -23,7 +23,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 3.7, 1e300, -2.25, float("inf"),
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the graphs that Python has seen."""
     seen: list[int] = []
-    original: Callable[..., object] = pipeline.optimised
+    original: Callable[..., object] = pipeline.optimise
 
     def noted(graph: Graph) -> object:
         seen.append(len(graph))

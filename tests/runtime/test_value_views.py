@@ -19,7 +19,7 @@ ALL = tuple(DTYPES.values())
 def computed(shape: tuple[int, ...], dtype: np.dtype) -> tuple[Value, np.ndarray]:
     """A Value of the pool, and an ndarray with the same elements."""
     expected = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
-    return dense.copied(expected, "reference"), expected
+    return dense.copy_to_pool(expected, "reference"), expected
 
 
 def part(value: Value, like: np.ndarray, whole: np.ndarray) -> Value:
@@ -128,7 +128,7 @@ def test_exporting_and_importing_a_view_again_and_again_piles_nothing_up() -> No
     owners = 0
     owner: object = dense.export(value)
     while owner is not None and owners < 10:
-        owner = owner.base if isinstance(owner, np.ndarray) else getattr(owner, "keeper", None)
+        owner = owner.base if isinstance(owner, np.ndarray) else getattr(owner, "memory_owner", None)
         owners += 1
     assert owners < 10
     assert dense.export(value).tolist() == whole.tolist()

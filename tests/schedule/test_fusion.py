@@ -114,7 +114,7 @@ def test_what_somebody_holds_is_stored_and_not_computed_twice() -> None:
     held = tn.exp(x)
     found = plan(held * 2)
     (step,) = found.steps
-    assert len(step.makes) == 2
+    assert len(step.results) == 2
     assert step.names == ("exp", "multiply")
 
 
@@ -125,10 +125,10 @@ def test_steps_stand_in_an_order_in_which_they_can_run() -> None:
     made = {i for i, item in enumerate(found.items) if item.kind in ("value", "scalar")}
     for step in found.steps:
         assert set(step.reads) <= made
-        made |= {each.item for each in step.makes}
+        made |= {each.item for each in step.results}
     dropped = [item for items in found.last_use for item in items]
     assert len(dropped) == len(set(dropped))
-    assert not set(dropped) & found.kept
+    assert not set(dropped) & found.live_out
 
 
 def test_an_expression_longer_than_a_kernel_is_split() -> None:

@@ -23,7 +23,7 @@ from tenfold.errors import VerifyError
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule import Schedule, plan_of
-from tenfold.schedule.verify import verify_launch, verify_plan
+from tenfold.schedule.verify_kernel import verify_launch, verify_plan
 
 Extents = dict[int, BufferExtent]
 
@@ -313,7 +313,7 @@ def in_place(offset: int, *, upwards: bool = False) -> tuple[Launch, Extents]:
     shared = extents[read.item]
     extents[written.item] = replace(shared, origin=shared.origin)
     memory = (replace(read, offset=16 + 8 * offset), replace(written, offset=16))
-    return replace(launch, memory=memory, upwards=upwards), extents
+    return replace(launch, memory=memory, sequential=upwards), extents
 
 
 def test_reading_the_cell_that_is_written_is_right() -> None:
@@ -321,14 +321,14 @@ def test_reading_the_cell_that_is_written_is_right() -> None:
 
 
 def test_reading_ahead_of_what_is_written_needs_one_thread() -> None:
-    verify_launch(*in_place(1, upwards=True))
+    verify_launch(*in_place(1, sequential=True))
     with pytest.raises(VerifyError, match="of one buffer"):
         verify_launch(*in_place(1))
 
 
 def test_reading_behind_what_is_written_is_refused() -> None:
     with pytest.raises(VerifyError, match="of one buffer"):
-        verify_launch(*in_place(-1, upwards=True))
+        verify_launch(*in_place(-1, sequential=True))
 
 
 def test_fold_that_writes_over_what_it_reads_is_refused() -> None:

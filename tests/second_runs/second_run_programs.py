@@ -501,7 +501,7 @@ def _anew(arrays: list[tn.Array]) -> list[np.ndarray | None]:
     """The values by a plan without any cache, of those that are still to be computed."""
     nodes = [_native.node_of(array) for array in arrays]
     pending = list(dict.fromkeys(node for node in nodes if node.pending))
-    made = pipeline.computed_anew(pending) if pending else None
+    made = pipeline.shadow_compute(pending) if pending else None
     if made is None:
         return [None] * len(arrays)
     found = {n: dense.export(v[0]).copy() for n, v in zip(pending, made, strict=True)}

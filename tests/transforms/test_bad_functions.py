@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from programs_of_calls import several
+from call_programs import several
 from tenfold import _native
 from tenfold.errors import DeviceError, RunError, ShapeError
 

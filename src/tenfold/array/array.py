@@ -54,7 +54,7 @@ def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
     """Refuse the first operand that is neither an array nor a number."""
     foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
     arrays = [x for x in operands if isinstance(x, Array)]
-    raise op_decorators.no_array(foreign, operation).completed(operation, arrays[:8])
+    raise op_decorators.not_an_array_error(foreign, operation).completed(operation, arrays[:8])
 
 
 def _origin() -> tuple[str, int]:
@@ -125,7 +125,7 @@ def to_dlpack(
     """
     dlpack.check_request(stream, max_version, dl_device, copy)
     values = materialize.value_of(self, "__dlpack__")
-    return dlpack.exported(values, max_version=max_version, copy=copy)
+    return dlpack.export_values(values, max_version=max_version, copy=copy)
 
 
 def dlpack_device(_self: Array) -> tuple[int, int]:
@@ -186,7 +186,7 @@ METHODS = {
     "__deepcopy__": pickling.deep_rename,
     "__dlpack__": to_dlpack,
     "__dlpack_device__": dlpack_device,
-    "__format__": display.formatted,
+    "__format__": display.format_array,
     "__iter__": iterate,
     "__reduce__": pickling.reduce,
     "__round__": rounded,

@@ -25,7 +25,7 @@ from tenfold.array.coerce_rhs import fitting, given
 from tenfold.array.noalias_check import verify
 from tenfold.array.setitem import is_view_of
 from tenfold.array.view_writethrough import refuse_repeating, write
-from tenfold.core.index_map import Access, identity
+from tenfold.core.index_map import IndexMap, identity
 from tenfold.core.shape_rules import Shape, whole_axes
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
@@ -106,7 +106,7 @@ def refuse_result(target: Array, result: Array, operation: str) -> None:
     refuse_repeating(target, operation)
 
 
-def _written(target: Array, expr: Any, op: str) -> tuple[Array, Access, Shape, Any]:
+def _written(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap, Shape, Any]:
     """Return what `write` needs for the whole of a target; everything is checked then."""
     function = OPERATORS[op]
     if function is None:

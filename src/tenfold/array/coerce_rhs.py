@@ -19,7 +19,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core import op_decorators
 from tenfold.core.shape_rules import Shape, whole_axes
-from tenfold.dtypes import ScalarOperand, kind_of, promote, typed
+from tenfold.dtypes import ScalarOperand, kind_of, promote, promotion_operand
 from tenfold.errors import DeviceError, DTypeError, ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import refuse_misfit
@@ -42,7 +42,7 @@ def given(value: Any, target: Array, operation: str) -> Any:
         return number(value, operation)
     if isinstance(value, (list, tuple)):
         return _of_list(value, target)
-    raise op_decorators.no_array(value).completed(operation, [target])
+    raise op_decorators.not_an_array_error(value).completed(operation, [target])
 
 
 _SCALARS = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
@@ -51,7 +51,7 @@ _SCALARS = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 def _of_list(values: Any, target: Array) -> Array:
     """Return lists as an Array; numbers are weak in lists too."""
     made = asarray(values, device=target.device)
-    weak = typed(_SCALARS[kind_of(made.dtype)])
+    weak = promotion_operand(_SCALARS[kind_of(made.dtype)])
     if promote((ScalarOperand(target.dtype, weak=False), weak)) != target.dtype:
         return made  # which does not fit: the error says why
     return asarray(values, dtype=target.dtype, device=target.device)
@@ -65,7 +65,7 @@ def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
     """
     if not isinstance(value, Array):
         try:
-            refuse_misfit((), typed(value), shape, target.dtype)
+            refuse_misfit((), promotion_operand(value), shape, target.dtype)
         except ExplainedError as error:
             raise error.completed(operation, [target]) from None
         return number_of(value, target.dtype, operation)

@@ -91,5 +91,5 @@ def _is_less(values: list[Node]) -> bool:
 
 
 def _multiply_adds(graph: Graph) -> int:
-    after, _ = pipeline.optimised(graph)
+    after, _ = pipeline.optimise(graph)
     return sum(after.multiply_adds(position) for position in range(len(after)))

@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Type, Value
-from tenfold.core.index_map import Access, strides_in
+from tenfold.core.index_map import IndexMap, strides_in
 from tenfold.core.shape_rules import Shape
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import canonical
@@ -37,7 +37,7 @@ from tenfold.ops.cast import converted
 from tenfold.schedule.strided_overlap import StridedRegion, overlap
 from tenfold.settings import checked_device
 from tenfold.storage import dense
-from tenfold.storage.rw_lock import GATE
+from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 Values = np.ndarray[Any, Any]
 
@@ -72,7 +72,7 @@ class Window(LiveBuffer):
 
     __slots__ = ("__weakref__", "_array", "memory", "owner")
 
-    def __init__(self, memory: dense.WindowMemory, value: Value, array: Array) -> None:
+    def __init__(self, memory: dense.ExternalMemory, value: Value, array: Array) -> None:
         super().__init__(value, region_of(memory.values))
         self.memory, self.owner = memory, _owner(memory.values)
         self._array = weakref.ref(array)
@@ -91,7 +91,7 @@ class Window(LiveBuffer):
             self.value = _shown(self.memory, array.device)
             _native.rebind(array, _native.node_of(_native.value_array(self.value)))
 
-    def part(self, access: Access, shape: Shape) -> Values:
+    def part(self, access: IndexMap, shape: Shape) -> Values:
         """The elements that an access reads, to be written to."""
         values = self.memory.values
         key: tuple[Any, ...] = (*(slice(start, start + 1) for _, _, start in access), ...)
@@ -109,7 +109,7 @@ class Window(LiveBuffer):
         if not _native.is_alone(self.value, None):
             with _LOCK:
                 _LEFT.append(LiveBuffer(self.value, self.region))
-                GATE.leave = sweep
+                EXTERNAL_BUFFER_LOCK.on_reader_exit = sweep
 
 
 _LOCK = lock()  # protects the two below
@@ -122,7 +122,7 @@ def sweep() -> None:
     with _LOCK:
         _LEFT[:] = [seen for seen in _LEFT if not seen.is_alone()]
         if not _LEFT:
-            GATE.leave = None
+            EXTERNAL_BUFFER_LOCK.on_reader_exit = None
     _native.drain()
 
 
@@ -163,17 +163,17 @@ def wrap(buffer: Any, /) -> Array:
     [0.0, 1.0, 20.0, 3.0, 40.0, 5.0]
     """
     values = _memory_of(buffer)
-    known = dense.known(values, "wrap")
+    known = dense.checked_dtype(values, "wrap")
     if values.dtype != known or not values.flags.aligned:
-        raise ValueError(dense.needs_copy(values, known, "wrap"))
+        raise ValueError(dense.copy_needed_text(values, known, "wrap"))
     values = values.view(np.ndarray)
     if not values.flags.writeable:
         raise _read_only()
     if _repeats(values):
         rule = f"an element of shape {values.shape}, strides {values.strides} may stand there twice"
         raise ShapeError("wrap", rule, remedy="wrap what it is a view of")
-    GATE.used = True
-    memory = dense.WindowMemory(values)
+    EXTERNAL_BUFFER_LOCK.enabled = True
+    memory = dense.ExternalMemory(values)
     value = _shown(memory, checked_device(None, "wrap"))
     array = _native.value_array(value)
     window = Window(memory, value, array)
@@ -183,7 +183,7 @@ def wrap(buffer: Any, /) -> Array:
     return array
 
 
-def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
+def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
     """Replace the part of `shape` that `access` reads of a window, by an Array or a number.
 
     Raises what computing the value raises, and RunError in an operation that is just computed from
@@ -202,14 +202,14 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
 
     def captured() -> list[LiveBuffer]:
         found = [seen for seen in _touched(region) if not seen.is_alone()]
-        if found and GATE.is_inside():
+        if found and EXTERNAL_BUFFER_LOCK.is_reading():
             rule = "an operation assigns to a window whose value is just being computed from"
             raise RunError("assign", rule, [array], "assign before, or after, the wait")
         return found
 
-    with GATE.writing(lambda: not captured()):
+    with EXTERNAL_BUFFER_LOCK.write_lock(lambda: not captured()):
         if taken is not None:
-            _native.exchange_part(taken, dense.copied(values, array.device))
+            _native.exchange_part(taken, dense.copy_to_pool(values, array.device))
         for seen in captured():
             seen.protect()
         if values.size and not overlap(region_of(values), region).disjoint:
@@ -238,7 +238,7 @@ def _computed(value: Array) -> tuple[Values, Value | None]:
     shown = node.value()
     if shown is None:
         return value_of(value), None  # which raises: a rule is being traced
-    taken = shown.part and value.base is None and isinstance(shown.owner, dense.WindowMemory)
+    taken = shown.part and value.base is None and isinstance(shown.owner, dense.ExternalMemory)
     return dense.export(shown), shown if taken else None
 
 
@@ -260,7 +260,7 @@ def region_of(values: Values) -> StridedRegion:
     return StridedRegion(address, values.shape, values.strides, values.itemsize)
 
 
-def _shown(memory: dense.WindowMemory, device: str) -> Value:
+def _shown(memory: dense.ExternalMemory, device: str) -> Value:
     """Return the Value of a window's memory."""
     values, region = memory.values, region_of(memory.values)
     first, last = (region.address,) * 2 if region.empty else region.range
@@ -343,11 +343,11 @@ def _memory_of(buffer: Any) -> Values:
 
 
 def _of_dlpack(buffer: Any) -> Values:
-    if dlpack.resolved(buffer) is not buffer:
+    if dlpack.resolve_lazy(buffer) is not buffer:
         rule = "the tensor is conjugated or negated lazily: its memory holds other values"
         raise ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))
     try:
-        values, read_only = dlpack.imported(buffer)
+        values, read_only = dlpack.import_values(buffer)
     except DeviceError as error:
         raise error.renamed("wrap", ()) from None
     if read_only:

@@ -22,8 +22,8 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.array.coerce_rhs import fitting, given
 from tenfold.array.view_writethrough import refuse_repeating, write
-from tenfold.caches import remembered
-from tenfold.core.index_map import Access, identity
+from tenfold.caches import memoized
+from tenfold.core.index_map import IndexMap, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Pick, Shape, indexed, whole_axes
 from tenfold.dtypes import kind_of
@@ -54,14 +54,14 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     parsed = parse(x, key, OPERATION)
     if parsed.arrays:
         _set_at(x, parsed, given(value, x, OPERATION))
-    elif not is_view_of(value, x, index, (parsed.picks, parsed.new)):
-        access, shape = _part(x.shape, parsed.picks, parsed.new)
+    elif not is_view_of(value, x, index, (parsed.picks, parsed.new_axes)):
+        access, shape = _part(x.shape, parsed.picks, parsed.new_axes)
         value = fitting(given(value, x, OPERATION), x, shape, OPERATION)
         write(x, access, shape, value)
 
 
-@remembered("parts of arrays", 4096)
-def _part(shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]) -> tuple[Access, Shape]:
+@memoized("parts of arrays", 4096)
+def _part(shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]) -> tuple[IndexMap, Shape]:
     """Return where a part of an array stands, and its shape."""
     assert index.reads is not None, "an index reads by steps"
     return index.reads(shape, picks, new), indexed(shape, picks, new)
@@ -101,16 +101,16 @@ def _set_where(x: Array, mask: Array, value: Any) -> None:
 def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
     """Put a value at positions that arrays say, of what the rest of the key takes."""
     part = x
-    if parsed.new or parsed.picks != whole_axes(x.shape):
-        part = viewed(x, parsed.picks, parsed.new)
+    if parsed.new_axes or parsed.picks != whole_axes(x.shape):
+        part = viewed(x, parsed.picks, parsed.new_axes)
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
-        shape = put_shape(part.shape, [each.shape for each in indices], axes, parsed.place)
+        shape = put_shape(part.shape, [each.shape for each in indices], axes, parsed.index_axis)
     except ExplainedError as error:
         raise error.completed(OPERATION, [x, *indices]) from None
     value = fitting(value, x, shape, OPERATION)
     try:
-        made = _native.apply(put_at.id, (part, value, *indices), (axes, parsed.place))
+        made = _native.apply(put_at.id, (part, value, *indices), (axes, parsed.index_axis))
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None
     write(part, identity(part.shape), part.shape, made)

@@ -20,8 +20,8 @@ from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.array import external_buffer
 from tenfold.array.defer_shared_products import shares
-from tenfold.caches import remembered
-from tenfold.core.index_map import identity, seen_through
+from tenfold.caches import memoized
+from tenfold.core.index_map import compose_view, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.trace_state import TRACE
@@ -120,11 +120,11 @@ def _assigned(read: Node) -> list[Node]:
     return found
 
 
-@remembered("parts of views", 4096)
+@memoized("parts of views", 4096)
 def _below(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
     """Return where a part of a view stands in the array of `shape` that the view is made of."""
     assert op.reads is not None, "it reads by steps"
-    return seen_through(access, op.reads(shape, *params))
+    return compose_view(access, op.reads(shape, *params))
 
 
 def refuse_repeating(target: Array, operation: str) -> None:
@@ -142,7 +142,7 @@ def refuse_repeating(target: Array, operation: str) -> None:
         view = base
 
 
-@remembered("views that repeat elements", 4096)
+@memoized("views that repeat elements", 4096)
 def _repeats(op: Op[...], shape: Shape, result: Shape, params: tuple[Any, ...]) -> bool:
     """Whether a view of the array of `shape` shows an element at several places."""
     if op.reads is None:
@@ -160,7 +160,7 @@ def _replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
     return result
 
 
-@remembered("forms of parts", 4096)
+@memoized("forms of parts", 4096)
 def _normal(access: Access, shape: Shape, whole: Shape) -> tuple[Access, bool]:
     """Return the one form of an access, and whether the part is all of an array of `whole`."""
     access = normal(access, shape)

@@ -26,7 +26,7 @@ import tenfold as tn
 from tenfold import settings
 from tenfold.cli.progress import Progress
 from tenfold.inspect import machine_limits
-from tenfold.io.input_errors import because
+from tenfold.io.input_errors import error_text
 from tenfold.io.machine import available_memory, processor
 
 ELEMENTS = 1 << 25
@@ -35,9 +35,9 @@ SHARE_OF_MEMORY = 24
 """A work takes at most this part of the memory that is available, several arrays together."""
 POLYNOMIALS, DEGREE = 16, 8
 """Enough that two units of multiply-adds never wait for the last result of one of them."""
-PATIENCE = 2.0
+MAX_SECONDS = 2.0
 """Seconds that one evaluation may take; a work that would take longer is shrunk."""
-SHRUNK = 64
+SHRINK_FACTOR = 64
 """How much smaller the work is by which its time is estimated."""
 
 Build = Callable[..., tn.Array]
@@ -76,7 +76,7 @@ def squares(elements: int) -> list[tuple[int, ...]]:
     return [(max(int(elements**0.5), 1),) * 2] * 2
 
 
-def stacked(elements: int) -> list[tuple[int, ...]]:
+def matrix_stacks(elements: int) -> list[tuple[int, ...]]:
     """Two stacks of small matrices."""
     return [(max(elements // 64, 1), 8, 8)] * 2
 
@@ -134,7 +134,7 @@ WORKS = (
     BenchWork("softmax of rows, float32", lambda a: tn.softmax(a, axis=-1), rows, "float32"),
     BenchWork("a + b.T, float32", lambda a, b: a + b.T, squares, "float32"),
     BenchWork(
-        "products of 8x8, float32", tn.matmul, stacked, "float32", 1 << 20,
+        "products of 8x8, float32", tn.matmul, matrix_stacks, "float32", 1 << 20,
         multiply_adds_of_products,
     ),
     BenchWork(
@@ -166,7 +166,7 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
         rates = {name: float(facts["rate"]) for name, facts in found.items()}
         works = [compare(work, rates, rounds, size_factor, progress) for work in WORKS]
     if size_factor == 1:
-        remember(rates)
+        save_limits(rates)
     report = {
         "machine": processor()[0] or platform.processor() or "unknown",
         "device": settings.get("device"),
@@ -177,12 +177,12 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
     click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(report)))
 
 
-def remember(rates: dict[str, float]) -> None:
+def save_limits(rates: dict[str, float]) -> None:
     """Keep the limits for later processes; the report does not need that they can be kept."""
     try:
-        machine_limits.keep(rates)
+        machine_limits.store_rates(rates)
     except OSError as error:
-        click.echo(f"tenfold: the limits are not kept: {because(error)}", err=True)
+        click.echo(f"tenfold: the limits are not kept: {error_text(error)}", err=True)
 
 
 def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> Facts:
@@ -218,11 +218,11 @@ def measure(
     progress.stage(f"measuring {work.name}", rounds)
     itemsize = np.dtype(work.dtype).itemsize
     most = available_memory() // (SHARE_OF_MEMORY * itemsize)
-    elements = max(min(int(work.elements * factor), most), SHRUNK)
-    small = inputs_of(work, elements // SHRUNK)
+    elements = max(min(int(work.elements * factor), most), SHRINK_FACTOR)
+    small = inputs_of(work, elements // SHRINK_FACTOR)
     evaluate(work, small)  # compiles
-    estimate = evaluate(work, small) * SHRUNK
-    inputs = inputs_of(work, int(elements * min(PATIENCE / estimate, 1)))
+    estimate = evaluate(work, small) * SHRINK_FACTOR
+    inputs = inputs_of(work, int(elements * min(MAX_SECONDS / estimate, 1)))
     evaluate(work, inputs)
     seconds = []
     for _ in range(rounds):

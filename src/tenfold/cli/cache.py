@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.progress import Progress
-from tenfold.cli.warming import DTYPES_WORTH_HAVING, fold_loops, kernels, loops
+from tenfold.cli.warming import DEFAULT_DTYPES, fold_loops, kernels, loops
 from tenfold.dtypes import DTYPES
-from tenfold.io.input_errors import InputError, because
+from tenfold.io.input_errors import InputError, error_text
 from tenfold.jit import kernel_cache
 from tenfold.jit.cache_entry import Doubt
 from tenfold.jit.disk_cache import DiskCache, UnusableDirectory
@@ -27,7 +27,7 @@ from tenfold.settings import get
 
 MIB = 1 << 20
 INTERRUPTED = 130
-SHOWN = 12
+NAME_LENGTH = 12
 """Characters of a name that tell entries apart."""
 
 
@@ -46,7 +46,7 @@ def list_command() -> None:
 
     Those that are damaged are listed as such: tenfold cache verify says why.
     """
-    store = usable()
+    store = open_store()
     files = store.files()
     for file in files:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.used))
@@ -57,7 +57,7 @@ def list_command() -> None:
         else:
             tier = 1 if entry.level else 0
             what = f"tier {tier} {entry.seconds * 1e3:6.1f} ms  {entry.note}"
-        click.echo(f"{file.name[:SHOWN]}  {file.size / 1024:6.1f} KiB  {used}  {what}")
+        click.echo(f"{file.name[:NAME_LENGTH]}  {file.size / 1024:6.1f} KiB  {used}  {what}")
     total = sum(file.size for file in files)
     click.echo(f"{len(files)} kernels, {total / MIB:.1f} of {store.limit // MIB} MiB")
 
@@ -65,7 +65,7 @@ def list_command() -> None:
 @cache_command.command("clear")
 def clear_command() -> None:
     """Remove every kernel from the disk; running processes are not disturbed."""
-    store = usable()
+    store = open_store()
     size = sum(file.size for file in store.files())
     click.echo(f"removed {store.clear()} kernels, {size / MIB:.1f} MiB")
 
@@ -78,7 +78,7 @@ def verify_command(remove: bool) -> None:
     Exit code 3 if one is damaged. Kernels of other versions or processors are counted apart: they
     are right, and not used here.
     """
-    store = usable()
+    store = open_store()
     damaged: dict[str, str] = {}
     usual, foreign = environment(str(get("cpu"))), 0
     files = store.files()
@@ -86,9 +86,9 @@ def verify_command(remove: bool) -> None:
         try:
             foreign += store.read(file.name).environment != usual
         except (Doubt, OSError) as error:
-            damaged[file.name] = because(error)
+            damaged[file.name] = error_text(error)
     for name, why in damaged.items():
-        click.echo(f"{name[:SHOWN]}  {why}")
+        click.echo(f"{name[:NAME_LENGTH]}  {why}")
     right = len(files) - len(damaged)
     click.echo(f"{right} kernels are right, {foreign} of them for other versions or processors")
     if remove:
@@ -104,7 +104,7 @@ def verify_command(remove: bool) -> None:
     "dtypes",
     multiple=True,
     metavar="DTYPE",
-    help=f"Of these operands; may be repeated. Without: {', '.join(DTYPES_WORTH_HAVING)}.",
+    help=f"Of these operands; may be repeated. Without: {', '.join(DEFAULT_DTYPES)}.",
 )
 def warm_command(dtypes: Sequence[str]) -> None:
     """Compile beforehand what most programs need first.
@@ -119,11 +119,11 @@ def warm_command(dtypes: Sequence[str]) -> None:
     for name in dtypes:
         if name not in DTYPES:
             raise click.UsageError(f"unknown dtype {name!r}; there are: {', '.join(DTYPES)}")
-    store, cpu = usable(), str(get("cpu"))
+    store, cpu = open_store(), str(get("cpu"))
     before, begun = len(store.files()), time.perf_counter()
     with Progress() as progress:
         progress.stage("planning")
-        named = dtypes or DTYPES_WORTH_HAVING
+        named = dtypes or DEFAULT_DTYPES
         wanted = [*kernels(named), *fold_loops(named), *loops(named)]
         progress.stage("compiling kernels", len(wanted))
         try:
@@ -138,7 +138,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
     click.echo(f"{len(wanted)} kernels are kept, {made} of them new, in {took:.1f} s")
 
 
-def usable() -> DiskCache:
+def open_store() -> DiskCache:
     """Return the store. Raises InputError where there is none to be used."""
     store = kernel_cache.store()
     if store is None:
@@ -148,5 +148,5 @@ def usable() -> DiskCache:
     try:
         store.files()
     except (UnusableDirectory, OSError) as error:
-        raise InputError(because(error)) from error
+        raise InputError(error_text(error)) from error
     return store

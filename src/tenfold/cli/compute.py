@@ -30,13 +30,13 @@ from tenfold.io.arrays import read_array
 from tenfold.io.evaluate import evaluate
 from tenfold.io.expression import CheckedExpression, parse
 from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
-from tenfold.io.input_errors import ComputationError, ExpressionError, because, one_line
+from tenfold.io.input_errors import ComputationError, ExpressionError, error_text, one_line
 from tenfold.io.machine import available_memory
 from tenfold.io.vocabulary import Vocabulary, vocabulary
 
 RESULT = "result"
 """The name of the only result, and its key in a .npz file."""
-WIDEST_NUMBER = 8
+MAX_ITEMSIZE = 8
 """Bytes: an intermediate may have as many elements as the largest input has, at this size each."""
 FAILURES = (ValueError, ArithmeticError, LookupError, RunError)
 """What computing raises for the values it meets."""
@@ -50,8 +50,8 @@ class ComputeTask:
     files: dict[str, str]
 
 
-INPUTS = click.argument("words", nargs=-1, metavar="[EXPR] [NAME=FILE]...")
-NAMED = click.option(
+WORDS_ARGUMENT = click.argument("words", nargs=-1, metavar="[EXPR] [NAME=FILE]...")
+EXPRESSION_OPTION = click.option(
     "-e",
     "--expression",
     "named",
@@ -62,8 +62,8 @@ NAMED = click.option(
 
 
 @click.command("eval")
-@INPUTS
-@NAMED
+@WORDS_ARGUMENT
+@EXPRESSION_OPTION
 @click.option("-o", "--output", metavar="FILE", help="A .npy file, or .npz for several results.")
 @click.option("--dtype", metavar="DTYPE", help="Convert each result, as in float32.")
 @click.option("--explain", is_flag=True, help="Also print how the expression is computed.")
@@ -101,8 +101,8 @@ def eval_command(
 
 
 @click.command("explain")
-@INPUTS
-@NAMED
+@WORDS_ARGUMENT
+@EXPRESSION_OPTION
 @click.option("--stage", metavar="STAGE", help=f"One only of {', '.join(STAGES)}.")
 @click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
 @click.option("--analyze", is_flag=True, help="Compute it as well, and show what each step took.")
@@ -127,7 +127,7 @@ def explain_command(
     except FAILURES as error:
         if not analyze:  # nothing was computed
             raise
-        raise failed(error) from error
+        raise computation_error(error) from error
     click.echo(text)
 
 
@@ -141,12 +141,12 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
         raise click.UsageError("no expression was given; write for example 'x + 1' x=a.npy")
     expressions: dict[str, CheckedExpression] = {}
     for name, text in pairs:
-        take_name(name, expressions)
+        check_name_free(name, expressions)
         expressions[name] = parse(text)
     files: dict[str, str] = {}
     for word in words:
         name, file = split_pair(word, "NAME=FILE")
-        take_name(name, files, {} if not named else expressions)
+        check_name_free(name, files, {} if not named else expressions)
         files[name] = file
     return ComputeTask(expressions, files)
 
@@ -165,7 +165,7 @@ def split_pair(word: str, form: str) -> tuple[str, str]:
     return name, text
 
 
-def take_name(name: str, *taken: dict[str, CheckedExpression] | dict[str, str]) -> None:
+def check_name_free(name: str, *taken: dict[str, CheckedExpression] | dict[str, str]) -> None:
     """Refuse a name that stands for something already."""
     if any(name in others for others in taken):
         raise click.UsageError(f"the name {name} is given twice")
@@ -193,7 +193,7 @@ def build(task: ComputeTask, words: Vocabulary, progress: Progress) -> dict[str,
     for name, file in task.files.items():
         progress.stage(f"reading {one_line(file)}")
         values = read_array(file, progress.update)
-        limit = max(limit, values.size * WIDEST_NUMBER)
+        limit = max(limit, values.size * MAX_ITEMSIZE)
         scope[name] = tn.asarray(values)
     results: dict[str, tn.Array] = {}
     for name, expression in task.expressions.items():
@@ -235,12 +235,12 @@ def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArr
         tn.eval(*results.values())
         return {name: np.asarray(array) for name, array in results.items()}
     except FAILURES as error:
-        raise failed(error) from error
+        raise computation_error(error) from error
 
 
-def failed(error: Exception) -> ComputationError:
+def computation_error(error: Exception) -> ComputationError:
     """A failure of computing as a user is told it: without the line of this program it names."""
-    told = re.sub(r" \(written at [^()]*\)", "", because(error))
+    told = re.sub(r" \(written at [^()]*\)", "", error_text(error))
     return ComputationError(f"{type(error).__name__}: {told}")
 
 

@@ -56,9 +56,9 @@ def demo_command(output: str, explain: bool) -> None:
         show_expression(photograph)
     with Progress() as progress:
         progress.stage("developing with tenfold")
-        ours, our_seconds, compiled = timed(lambda: developed(photograph))
+        ours, our_seconds, compiled = time_runs(lambda: develop_with_tenfold(photograph))
         progress.stage("developing with numpy")
-        theirs, their_seconds, _ = timed(lambda: picture.develop(np, photograph))
+        theirs, their_seconds, _ = time_runs(lambda: picture.develop(np, photograph))
         pixels = picture.to_bytes(np, ours)
         write_png(output, pixels)
     click.echo(f"picture: {output}, {pixels.shape[1]} by {pixels.shape[0]} pixels")
@@ -74,7 +74,7 @@ def show_expression(photograph: NDArray[np.generic]) -> None:
     click.echo("The expression, which both libraries compute:\n")
     click.echo(source())
     click.echo(f"\nAs a Tenfold array: {lazy!r}\n")
-    click.echo(shortened(tn.explain(lazy)) + "\n")
+    click.echo(shorten(tn.explain(lazy)) + "\n")
 
 
 def read_photograph() -> NDArray[np.generic]:
@@ -83,7 +83,7 @@ def read_photograph() -> NDArray[np.generic]:
         return read_array(str(path))
 
 
-def developed(photograph: NDArray[np.generic]) -> NDArray[np.generic]:
+def develop_with_tenfold(photograph: NDArray[np.generic]) -> NDArray[np.generic]:
     """The photograph developed by Tenfold, from importing the pixels to exporting the result."""
     return np.asarray(picture.develop(tn, tn.asarray(photograph)))
 
@@ -95,7 +95,7 @@ def source() -> str:
     return "\n".join(lines[begin:])
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The title of each stage of an explanation with the first of the lines below it, clipped."""
     shown: list[str] = []
     hidden = below = 0
@@ -111,7 +111,7 @@ def shortened(text: str) -> str:
     return "\n".join(shown).rstrip()
 
 
-def timed(
+def time_runs(
     work: Callable[[], NDArray[np.generic]],
 ) -> tuple[NDArray[np.generic], list[float], str]:
     """The result, the seconds of the first run and each later one, and what the first compiled."""
@@ -122,10 +122,10 @@ def timed(
     for _ in range(REPEATS):
         work()
         marks.append(time.perf_counter())
-    return result, [end - begin for begin, end in pairwise(marks)], compiled_in(p)
+    return result, [end - begin for begin, end in pairwise(marks)], compiled_text(p)
 
 
-def compiled_in(p: tn.Profile) -> str:
+def compiled_text(p: tn.Profile) -> str:
     """How many of the kernels of a run were compiled in it, as text."""
     kernels = f"{p.kernels} kernel{'s' * (p.kernels != 1)}"
     if not p.compiles:

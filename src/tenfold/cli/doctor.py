@@ -19,7 +19,7 @@ import click
 
 from tenfold import _native, caches, settings
 from tenfold.inspect import machine_limits
-from tenfold.io.input_errors import because
+from tenfold.io.input_errors import error_text
 from tenfold.io.machine import affinity, available_memory, group_processors, processor
 from tenfold.jit import kernel_cache
 from tenfold.jit.disk_cache import UnusableDirectory
@@ -70,14 +70,14 @@ def doctor_command(as_json: bool) -> None:
 
 def examine() -> dict[str, Facts | list[str]]:
     """Everything the report says."""
-    versions = installed()
+    versions = installed_versions()
     return {
         "machine": machine(),
-        "limits": measured(),
+        "limits": measured_limits(),
         "versions": versions,
-        "settings": configured(),
-        "cache": kernels_on_disk(),
-        "memory": kept_in_memory(),
+        "settings": setting_values(),
+        "cache": disk_cache_facts(),
+        "memory": memory_facts(),
         "problems": problems(versions),
     }
 
@@ -97,12 +97,12 @@ def machine() -> Facts:
     }
 
 
-def measured() -> Facts:
+def measured_limits() -> Facts:
     """What `tenfold bench` has measured on this machine: bytes or multiply-adds per second."""
-    return dict(machine_limits.known()) or {"measured": None}
+    return dict(machine_limits.measured_rates()) or {"measured": None}
 
 
-def installed() -> Facts:
+def installed_versions() -> Facts:
     """Versions of Python and of each distribution needed; None where one is missing."""
     found: Facts = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     for name in ("tenfold", *REQUIRED):
@@ -113,7 +113,7 @@ def installed() -> Facts:
     return found
 
 
-def configured() -> Facts:
+def setting_values() -> Facts:
     """Each setting's value and where it came from, in the order of their table."""
     current = settings.current()
     return {
@@ -122,7 +122,7 @@ def configured() -> Facts:
     }
 
 
-def kernels_on_disk() -> Facts:
+def disk_cache_facts() -> Facts:
     """The cache of compiled kernels: its directory, how many there are, their bytes, the most."""
     store = kernel_cache.store()
     if store is None:
@@ -136,7 +136,7 @@ def kernels_on_disk() -> Facts:
     return facts | found | {"memory_limit": store.limit}
 
 
-def kept_in_memory() -> Facts:
+def memory_facts() -> Facts:
     """What this process keeps: bytes for reuse, and of compiled kernels; of each cache the entries
     and how many it has at most.
     """
@@ -148,13 +148,13 @@ def kept_in_memory() -> Facts:
     return found
 
 
-def unusable() -> list[str]:
+def cache_problems() -> list[str]:
     """Why the cache cannot be used, in no line or one."""
     try:
         if store := kernel_cache.store():
             store.files()
     except (UnusableDirectory, OSError) as error:
-        return [because(error)]
+        return [error_text(error)]
     return []
 
 
@@ -165,8 +165,8 @@ def problems(versions: Mapping[str, object]) -> list[str]:
         for name, installed_version in versions.items()
         if installed_version is None
     ]
-    found += [line for setting in settings.SETTINGS if (line := misfit(setting))]
-    found += unusable()
+    found += [line for setting in settings.SETTINGS if (line := setting_problem(setting))]
+    found += cache_problems()
     known = {setting.environment for setting in settings.SETTINGS}
     found += [
         f"{name} is set in the environment but is not a setting of tenfold"
@@ -178,7 +178,7 @@ def problems(versions: Mapping[str, object]) -> list[str]:
     return found
 
 
-def misfit(setting: settings.Setting) -> str:
+def setting_problem(setting: settings.Setting) -> str:
     """What is wrong with the value that the environment gives a setting; nothing: no words."""
     text = os.environ.get(setting.environment)
     try:
@@ -198,13 +198,13 @@ def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
         width = max(map(len, section), default=0)
         report.append(click.style(title, bold=True))
         for name, value in section.items():
-            report.append(f"  {name:{width}}  {shown(name, value, nothing)}")
+            report.append(f"  {name:{width}}  {value_text(name, value, nothing)}")
     report.append(click.style("problems", bold=True))
     report += [f"  {line}" for line in facts["problems"]] or ["  none"]
     return report
 
 
-def shown(name: str, value: object, nothing: str) -> str:
+def value_text(name: str, value: object, nothing: str) -> str:
     """One fact as text: memory in MiB or GiB, a rate, a setting with its source, a list, none."""
     if name.startswith("memory_") and isinstance(value, int):
         return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.1f} MiB"

@@ -20,7 +20,7 @@ from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
 from tenfold.cli.trace import trace_command
 from tenfold.errors import ExplainedError
-from tenfold.io.input_errors import ComputationError, UserError, because, one_line
+from tenfold.io.input_errors import ComputationError, UserError, error_text, one_line
 
 USAGE, DEFECT, INTERRUPTED = 2, 1, 130
 
@@ -42,7 +42,7 @@ class CommandGroup(click.Group):
             error.show()
             sys.exit(USAGE)
         except Exception as error:  # noqa: BLE001  # no user should be shown a traceback
-            leave(*describe(error))
+            exit_with_message(*describe(error))
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
@@ -50,7 +50,7 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
-            leave("interrupted; no file was changed", INTERRUPTED)
+            exit_with_message("interrupted; no file was changed", INTERRUPTED)
 
 
 def describe(error: Exception) -> tuple[str, int]:
@@ -60,12 +60,12 @@ def describe(error: Exception) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return _usage(error), error.exit_code
     if isinstance(error, MemoryError):
-        return f"not enough memory: {because(error)}", ComputationError.exit_code
+        return f"not enough memory: {error_text(error)}", ComputationError.exit_code
     if isinstance(error, ExplainedError):
-        return f"{type(error).__name__}: {because(error)}", ComputationError.exit_code
+        return f"{type(error).__name__}: {error_text(error)}", ComputationError.exit_code
     if os.environ.get("TENFOLD_DEBUG", "0") not in ("", "0"):
         raise error
-    told = f"a defect of tenfold itself: {type(error).__name__}: {because(error)}"
+    told = f"a defect of tenfold itself: {type(error).__name__}: {error_text(error)}"
     return f"{told}; please report it with the traceback that TENFOLD_DEBUG=1 shows", DEFECT
 
 
@@ -77,7 +77,7 @@ def _usage(error: click.ClickException) -> str:
     return error.format_message().rstrip(".") + hint
 
 
-def leave(message: str, code: int) -> NoReturn:
+def exit_with_message(message: str, code: int) -> NoReturn:
     """Say one line on stderr and exit."""
     click.echo(f"tenfold: {one_line(message)}", err=True)
     sys.exit(code)

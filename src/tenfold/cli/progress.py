@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-PATIENCE = 0.5
+SHOW_AFTER_SECONDS = 0.5
 """Seconds before anything is shown."""
 
 
@@ -31,7 +31,7 @@ class Progress:
         self.ended = False
         self.bars: Bars | None = None
         self.task: TaskID | None = None
-        self.timer = threading.Timer(PATIENCE, self._show)
+        self.timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
         self.timer.daemon = True
 
     def __enter__(self) -> Self:

@@ -65,7 +65,7 @@ def page(summary: TraceSummary, top: int) -> Iterator[Table | Text]:
     else:
         yield batches(summary)
     if summary.apart:
-        yield apart(summary, top)
+        yield split_batches(summary, top)
     if summary.critical is None:
         yield Text("critical path: not known, for nothing was pushed to an engine")
     else:
@@ -128,7 +128,7 @@ def batches(summary: TraceSummary) -> Table:
     return table
 
 
-def apart(summary: TraceSummary, top: int) -> Table:
+def split_batches(summary: TraceSummary, top: int) -> Table:
     """Why batches were not one with an earlier batch of the same function or operation."""
     table = columns("batches of their own", "launches")
     table.add_column("why", overflow="fold")

@@ -31,27 +31,27 @@ from tenfold.errors import DTypeError
 from tenfold.jit.program import Source, is_baseline
 from tenfold.ops.selection import where
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.generic_elementwise import GenericElementwise, form_of
+from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.schedule.schedule import plan_of
 from tenfold.settings import get
 
 Apply = Callable[..., tn.Array]
 
-DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "int32", "bool")
-MIXED = (("float64", "float32"), ("float64", "int64"))
+DEFAULT_DTYPES = ("float64", "float32", "int64", "int32", "bool")
+MIXED_PAIRS = (("float64", "float32"), ("float64", "int64"))
 """What arrays of two dtypes mostly have."""
 LENGTH = 1000
-FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
+REDUCED_SHAPES = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes and the axis that is folded: all elements, rows, columns."""
-NUMBERS = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
+SCALAR_VALUES = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
 """A number beside operands of each kind; its value is given at the launch."""
 
 
 def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the kernels of each operation on arrays of these dtypes."""
     seen: set[Source] = set()
-    arrays = chain(created(dtypes), elementwise(dtypes), converted(dtypes), folded(dtypes))
+    arrays = chain(creations(dtypes), elementwise(dtypes), conversions(dtypes), reductions(dtypes))
     for array in arrays:
         plan = plan_of(
             Graph.of([_native.node_of(array)]), fused=True, fma=not is_baseline(str(get("cpu")))
@@ -66,7 +66,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
     seen: set[Source] = set()
     fma = not is_baseline(str(get("cpu")))
-    for array in chain(elementwise(dtypes), mixed(dtypes), converted(dtypes)):
+    for array in chain(elementwise(dtypes), mixed_dtypes(dtypes), conversions(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
@@ -84,7 +84,7 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
     axes those of contiguous operands.
     """
     seen: set[Source] = set()
-    for array in folded(dtypes):
+    for array in reductions(dtypes):
         graph = Graph.of([_native.node_of(array)])
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
             op: Any = node.op
@@ -92,19 +92,19 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
                 continue
             source = graph.nodes[inputs[0]].type.dtype
             loop = GenericReduction(op, source, node.operands[0], node.type.dtype)
-            for each in (*along_one(loop), *along_several(loop)):
+            for each in (*one_axis_loops(loop), *multi_axis_loops(loop)):
                 if each not in seen:
                     seen.add(each)
                     yield each
 
 
-def along_one(loop: GenericReduction) -> Iterator[GenericReduction]:
+def one_axis_loops(loop: GenericReduction) -> Iterator[GenericReduction]:
     """Yield the loops of one axis."""
     for column, strided in product((False, True), repeat=2):
         yield replace(loop, column=column, strided=strided)
 
 
-def along_several(loop: GenericReduction) -> Iterator[GenericReduction]:
+def multi_axis_loops(loop: GenericReduction) -> Iterator[GenericReduction]:
     """Yield the loops of the first, the last and a middle one of several axes."""
     if loop.folding.order != "each":
         return
@@ -120,15 +120,15 @@ def along_several(loop: GenericReduction) -> Iterator[GenericReduction]:
 def forms(arrays: int) -> list[str]:
     """Return how so many arrays lie, each that has a loop of its own once."""
     every = map("".join, product("1s0", repeat=arrays))
-    return list(dict.fromkeys(map(form_of, every)))
+    return list(dict.fromkeys(map(canonical_steps, every)))
 
 
-def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+def creations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield arrays of one number, and of numbers in a row."""
     for dtype in dtypes:
-        number = NUMBERS[kind_of(DTYPES[dtype])]
-        yield from applied(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
-        yield from applied(tn.arange, LENGTH, dtype=DTYPES[dtype])
+        number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
+        yield from apply(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
+        yield from apply(tn.arange, LENGTH, dtype=DTYPES[dtype])
 
 
 def maps() -> Iterator[tuple[Op[...], int]]:
@@ -142,47 +142,47 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
     for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
-            number = NUMBERS[kind_of(DTYPES[dtype])]
+            number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
             operands = [
                 leaf(dtype, (LENGTH,), place) if array else number
                 for place, array in enumerate(arrays)
             ]
             if op is where and arrays[0]:
-                yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+                yield from apply(op, leaf("bool", (LENGTH,)), *operands[1:])
             elif any(arrays) and (arity < 3 or all(arrays)):
-                yield from applied(op, *operands)
+                yield from apply(op, *operands)
 
 
-def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+def mixed_dtypes(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on two arrays of dtypes that are often seen together."""
-    pairs = [each for pair in MIXED for each in (pair, pair[::-1]) if set(pair) <= set(dtypes)]
+    pairs = [
+        each for pair in MIXED_PAIRS for each in (pair, pair[::-1]) if set(pair) <= set(dtypes)
+    ]
     for (op, arity), pair in product(maps(), pairs):
         operands = [leaf(dtype, (LENGTH,), place) for place, dtype in enumerate(pair)]
         if arity == 3:
             operands.insert(0, leaf("bool", (LENGTH,), 2))
         if arity in (2, 3):
-            yield from applied(op, *operands)
+            yield from apply(op, *operands)
 
 
-def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+def conversions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each conversion of one dtype to another."""
     for source, target in product(dtypes, repeat=2):
         if source != target:
-            yield from applied(tn.astype, leaf(source, (LENGTH,)), DTYPES[target])
+            yield from apply(tn.astype, leaf(source, (LENGTH,)), DTYPES[target])
 
 
-def folded(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+def reductions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each reduction of all elements, of rows and of columns."""
     ops: list[Apply] = [tn.mean, tn.var, tn.std]
     ops += [op for op in OPS.values() if isinstance(op, Op) and op.folding is not None]
     for op in ops:
-        for dtype, (shape, axis) in product(dtypes, FOLDED):
-            yield from applied(op, leaf(dtype, shape), axis=axis)
+        for dtype, (shape, axis) in product(dtypes, REDUCED_SHAPES):
+            yield from apply(op, leaf(dtype, shape), axis=axis)
 
 
-def applied(
-    op: Callable[..., tn.Array], *operands: object, **options: object
-) -> Iterator[tn.Array]:
+def apply(op: Callable[..., tn.Array], *operands: object, **options: object) -> Iterator[tn.Array]:
     """Yield the result of an operation, if it takes such operands."""
     with suppress(DTypeError):
         yield op(*operands, **options)

@@ -18,23 +18,23 @@ from collections.abc import Callable
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import BOOL, kind_of
 
-Parts = tuple[Element, ...]
+Components = tuple[Element, ...]
 
 
-def _add(_: Body, left: Parts, right: Parts) -> Parts:
+def _add(_: Body, left: Components, right: Components) -> Components:
     """The sum; of bools whether one of them is true."""
     pairs = zip(left, right, strict=True)
     return tuple(x | y if x.dtype == BOOL else x + y for x, y in pairs)
 
 
-def _multiply(_: Body, left: Parts, right: Parts) -> Parts:
+def _multiply(_: Body, left: Components, right: Components) -> Components:
     if len(left) == 1:
         return (left[0] * right[0],)
     (a, b), (c, d) = left, right
     return a * c - b * d, a * d + b * c
 
 
-def _maximum(k: Body, left: Parts, right: Parts) -> Parts:
+def _maximum(k: Body, left: Components, right: Components) -> Components:
     """The larger: NaN if there is one, and -0.0 is below 0.0."""
     (x,), (y,) = left, right
     if kind_of(x.dtype) != "f":
@@ -42,7 +42,7 @@ def _maximum(k: Body, left: Parts, right: Parts) -> Parts:
     return (_nan_or(k, x, y, k.select(y < x, x, y), "and"),)
 
 
-def _minimum(k: Body, left: Parts, right: Parts) -> Parts:
+def _minimum(k: Body, left: Components, right: Components) -> Components:
     """The smaller: NaN if there is one, and -0.0 is below 0.0."""
     (x,), (y,) = left, right
     if kind_of(x.dtype) != "f":
@@ -59,10 +59,10 @@ def _nan_or(k: Body, x: Element, y: Element, chosen: Element, operation: str) ->
     return k.select(x != x, x, k.select(x == y, k.bits(merged, x.dtype), chosen))  # x != x: NaN
 
 
-def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
+def _position_of(larger: bool) -> Callable[[Body, Components, Components], Components]:
     """The position of the largest or smallest value: the first of equals, the first NaN."""
 
-    def combine(k: Body, left: Parts, right: Parts) -> Parts:
+    def combine(k: Body, left: Components, right: Components) -> Components:
         (x, i), (y, j) = left, right
         if x.dtype == BOOL:
             beats = y & ~x if larger else x & ~y
@@ -80,10 +80,10 @@ def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
     return combine
 
 
-def _position_in_order(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
+def _position_in_order(larger: bool) -> Callable[[Body, Components, Components], Components]:
     """The same where every index on the left is below every one on the right: ties stay left."""
 
-    def combine(k: Body, left: Parts, right: Parts) -> Parts:
+    def combine(k: Body, left: Components, right: Components) -> Components:
         (x, i), (y, j) = left, right
         if x.dtype == BOOL:
             takes = y & ~x if larger else x & ~y
@@ -96,15 +96,15 @@ def _position_in_order(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
     return combine
 
 
-def _or(_: Body, left: Parts, right: Parts) -> Parts:
+def _or(_: Body, left: Components, right: Components) -> Components:
     return (left[0] | right[0],)
 
 
-def _and(_: Body, left: Parts, right: Parts) -> Parts:
+def _and(_: Body, left: Components, right: Components) -> Components:
     return (left[0] & right[0],)
 
 
-def _moments(_: Body, left: Parts, right: Parts) -> Parts:
+def _moments(_: Body, left: Components, right: Components) -> Components:
     """Count, first element, distance of the mean from it, sum of squared distances from the mean:
     Chan, Golub, LeVeque 1979 (ops/variance.py), for means instead of sums.
     """
@@ -115,7 +115,7 @@ def _moments(_: Body, left: Parts, right: Parts) -> Parts:
     return count, first, drift + step, (squares + other_squares) + distance * step * n
 
 
-COMBINE: dict[str, Callable[[Body, Parts, Parts], Parts]] = {
+COMBINE: dict[str, Callable[[Body, Components, Components], Components]] = {
     "add": _add,
     "product": _multiply,
     "largest": _maximum,

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 
-def different(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return where elements differ in a bit, any two NaNs being the same."""
-    return np.asarray(~(_same_bits(found, wanted) | both_nan(found, wanted)))
+def different(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return where elements differ in a bit; any two NaNs are equal."""
+    return np.asarray(~(_same_bits(actual, expected) | both_nan(actual, expected)))
 
 
 def both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -23,8 +23,8 @@ def both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "c":
-        parts = (_same_bits(a.real, b.real), _same_bits(a.imag, b.imag))
-        return np.asarray(np.logical_and(*parts))
+        component_masks = (_same_bits(a.real, b.real), _same_bits(a.imag, b.imag))
+        return np.asarray(np.logical_and(*component_masks))
     unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
     rows = (np.array(x, order="C").view(unsigned) for x in (a, b))
     return np.asarray(np.equal(*rows))

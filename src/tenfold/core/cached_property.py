@@ -1,9 +1,9 @@
 """Cached property: a lock-free `cached_property` that computes its value once and stores it in the
 object.
 
-functools.cached_property holds a lock while it computes, before Python 3.12. A forked child would
-wait for ever for a lock that another thread of its parent held. Here two threads may compute the
-same value; both get the one that was stored first.
+Before Python 3.12, functools.cached_property holds a lock while it computes. A forked child would
+deadlock on a lock that another thread of its parent held. Here two threads may compute the same
+value; both get the one that was stored first.
 
 >>> class Circle:
 ...     @cached

@@ -22,7 +22,7 @@ from tenfold.core.shape_rules import MOST_AXES
 LANES = 32
 BLOCK = 1024
 MOST_UNSPLIT = MOST_AXES - 2
-"""Axes of an array that can be folded as it is: folding splits one of them in three."""
+"""The most axes of an array that is folded without a reshape: folding adds two axes."""
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -45,13 +45,15 @@ def fold_last(combine: Combine, x: np.ndarray, identity: object) -> np.ndarray:
     if x.ndim > MOST_UNSPLIT:
         rows = fold_last(combine, x.reshape(-1, length), identity)
         return rows.reshape(x.shape[:-1])
-    whole = length - length % BLOCK
+    full_length = length - length % BLOCK
     blocks = []
-    if whole:
-        rows = x[..., :whole].reshape(*x.shape[:-1], whole // BLOCK, BLOCK // LANES, LANES)
+    if full_length:
+        rows = x[..., :full_length].reshape(
+            *x.shape[:-1], full_length // BLOCK, BLOCK // LANES, LANES
+        )
         blocks.append(_fold_lanes(combine, _fold_rows(combine, rows)))
-    if whole < length:
-        lanes = _fold_ragged_rows(combine, x[..., whole:])
+    if full_length < length:
+        lanes = _fold_ragged_rows(combine, x[..., full_length:])
         blocks.append(_fold_lanes(combine, lanes)[..., None])
     if len(blocks) == 1 and blocks[0].shape[-1] == 1:
         return blocks[0][..., 0]
@@ -69,28 +71,30 @@ def _fold_rows(combine: Combine, x: np.ndarray) -> np.ndarray:
 def _fold_ragged_rows(combine: Combine, x: np.ndarray) -> np.ndarray:
     """Fold the rows of a block that is not full, (..., n), to (..., lanes).
 
-    The first n % 32 lanes have one row more than the others.
+    The first n % 32 lanes have one row more than the remaining lanes.
     """
     length = x.shape[-1]
-    rows, longer = divmod(length, LANES)
+    rows, longer_lanes = divmod(length, LANES)
     lanes = []
     full = x[..., : rows * LANES].reshape(*x.shape[:-1], rows, LANES)
-    if longer:
-        last = x[..., None, rows * LANES :]
-        lanes.append(_fold_rows(combine, np.concatenate((full[..., :longer], last), axis=-2)))
+    if longer_lanes:
+        last_row = x[..., None, rows * LANES :]
+        lanes.append(
+            _fold_rows(combine, np.concatenate((full[..., :longer_lanes], last_row), axis=-2))
+        )
     if rows:
-        lanes.append(_fold_rows(combine, full[..., longer:]))
+        lanes.append(_fold_rows(combine, full[..., longer_lanes:]))
     return lanes[0] if len(lanes) == 1 else np.concatenate(lanes, axis=-1)
 
 
 def _fold_lanes(combine: Combine, x: np.ndarray) -> np.ndarray:
-    """Fold (..., lanes) to (...), by halves: lane j with j + 16, then with j + 8, ..."""
+    """Fold (..., lanes) to (...) by halving: lane j with j + 16, then with j + 8, ..."""
     half = LANES // 2
     while half:
         lanes = x.shape[-1]
         if lanes > half:
             pairs = combine(x[..., : lanes - half], x[..., half:])
-            alone = x[..., lanes - half : half]
-            x = np.concatenate((pairs, alone), axis=-1) if alone.shape[-1] else pairs
+            unpaired = x[..., lanes - half : half]
+            x = np.concatenate((pairs, unpaired), axis=-1) if unpaired.shape[-1] else pairs
         half //= 2
     return x[..., 0]

@@ -1,8 +1,8 @@
 """Dtype rules: the dtypes in which an elementwise operation computes, from the Types of its
 operands.
 
-Each hands on (the dtype of every operand, the result's dtype), as NumPy 2 has them, or raises
-DTypeError with the rule that is broken.
+Each returns (the dtype of every operand, the result's dtype), as NumPy 2 does, or raises DTypeError
+with the violated rule.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import DTYPES
@@ -33,53 +33,57 @@ from tenfold.dtypes import (
 Dtypes = tuple[tuple[np.dtype, ...], np.dtype]
 
 
-def _common(types: Sequence[Type], kinds: str, what: str, remedy: str) -> np.dtype:
+def _common_dtype(types: Sequence[Type], kinds: str, expected: str, remedy: str) -> np.dtype:
     dtype = promote(types)
     if kind_of(dtype) not in kinds:
-        raise refuse_dtype(f"needs {what}", types, remedy)
+        raise refuse_dtype(f"needs {expected}", types, remedy)
     return dtype
 
 
-def _same(kinds: str, what: str, remedy: str) -> DtypeRule:
+def _common_dtype_rule(kinds: str, expected: str, remedy: str) -> DtypeRule:
     def rule(types: Sequence[Type]) -> Dtypes:
-        dtype = _common(types, kinds, what, remedy)
+        dtype = _common_dtype(types, kinds, expected, remedy)
         return (dtype,) * len(types), dtype
 
     return rule
 
 
-any_dtype = _same("biufc", "any dtype", "")
+any_dtype = _common_dtype_rule("biufc", "any dtype", "")
 """All operands and the result in the common dtype."""
-numeric = _same("iufc", "numbers", "convert booleans with tn.astype(x, tn.int8), or use ^ or ~")
+numeric = _common_dtype_rule(
+    "iufc", "numbers", "convert booleans with tn.astype(x, tn.int8), or use ^ or ~"
+)
 """As any_dtype, without bool."""
-real = _same("biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first")
+real = _common_dtype_rule("biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first")
 """As any_dtype, without complex."""
-real_numeric = _same(
+real_numeric = _common_dtype_rule(
     "iuf", "real numbers", "take tn.real(x) or tn.abs(x), or convert with tn.astype"
 )
 """As any_dtype, without bool and complex."""
-integral = _same("biu", "integers or booleans", "convert with tn.astype(x, tn.int64)")
+integral = _common_dtype_rule("biu", "integers or booleans", "convert with tn.astype(x, tn.int64)")
 """As any_dtype, without floating dtypes."""
-whole = _same("iu", "integers", "convert with tn.astype(x, tn.int64)")
-"""Integers alone."""
+integers = _common_dtype_rule("iu", "integers", "convert with tn.astype(x, tn.int64)")
+"""Integers only."""
 
 
-def _lifted(kinds: str, what: str, remedy: str) -> DtypeRule:
-    """As _same, but operands that are all bool are computed as int8, as NumPy does."""
+def _bool_as_int8_rule(kinds: str, expected: str, remedy: str) -> DtypeRule:
+    """As _common_dtype_rule, but operands that are all bool are computed as int8, as in NumPy."""
 
     def rule(types: Sequence[Type]) -> Dtypes:
-        dtype = _common(types, kinds, what, remedy)
+        dtype = _common_dtype(types, kinds, expected, remedy)
         dtype = DTYPES["int8"] if dtype == BOOL else dtype
         return (dtype,) * len(types), dtype
 
     return rule
 
 
-arithmetic = _lifted("biufc", "any dtype", "")
+arithmetic = _bool_as_int8_rule("biufc", "any dtype", "")
 """As any_dtype, with bool as int8."""
-real_arithmetic = _lifted("biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first")
+real_arithmetic = _bool_as_int8_rule(
+    "biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first"
+)
 """As real, with bool as int8."""
-shifting = _lifted("biu", "integers", "convert with tn.astype(x, tn.int64)")
+shifting = _bool_as_int8_rule("biu", "integers", "convert with tn.astype(x, tn.int64)")
 """As integral, with bool as int8."""
 
 
@@ -136,7 +140,7 @@ def logical(types: Sequence[Type]) -> Dtypes:
 
 
 def predicate(types: Sequence[Type]) -> Dtypes:
-    """A question about a number: bool for any dtype."""
+    """A predicate of a number: bool for any dtype."""
     return tuple(type_.dtype for type_ in types), BOOL
 
 
@@ -154,7 +158,7 @@ def rounding(types: Sequence[Type]) -> Dtypes:
 
 
 def selection(types: Sequence[Type]) -> Dtypes:
-    """A truth value first, then the common dtype of the others."""
+    """A truth value first, then the common dtype of the remaining operands."""
     dtype = promote(types[1:])
     return (BOOL, *((dtype,) * (len(types) - 1))), dtype
 

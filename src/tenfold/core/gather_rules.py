@@ -2,14 +2,14 @@
 
 Takes the index of an element of the result, hands on elements of the inputs. The rule
 `element_at(k, at, *sources, *params)` of an operation says which input is read at which index,
-under which condition. Numbers that follow from shapes are taken by `at.number`, so that a kernel
-does not depend on them.
+under which condition. Numbers that follow from shapes come from `at.number`, so that a kernel does
+not depend on them.
 
 >>> body = Body()
 >>> at = ResultIndex((body.index(0),), (5,), lambda n: body.constant(n, INT64))
 >>> x = GatherSource((3,), INT64, lambda index, valid: body.gather(0, INT64, index[0], valid))
->>> inside = at[0] < at.number(3)
->>> element = either(body, inside, x.at(at, inside), body.constant(7, INT64))
+>>> valid = at[0] < at.number(3)
+>>> element = select_element(body, valid, x.at(at, valid), body.constant(7, INT64))
 >>> print(body)
 %0 = index int64, 0
 %1 = constant int64, 3
@@ -33,7 +33,7 @@ from tenfold.dtypes import INT64, kind_of
 
 
 class ResultBlock(NamedTuple):
-    """A block of a result: part of an input, or one value."""
+    """A block of a result: a part of an input, or a fill value."""
 
     start: tuple[int, ...]
     """Where it begins in the result, on each axis."""
@@ -67,7 +67,7 @@ class ResultIndex:
 
 @dataclass(frozen=True)
 class GatherSource:
-    """An input: its shape, the dtype in which its elements come, and how one is read."""
+    """An input: its shape, the dtype of its elements, and a function that reads one."""
 
     shape: Shape
     dtype: np.dtype
@@ -76,15 +76,15 @@ class GatherSource:
     def at(self, index: ResultIndex | Sequence[Element], valid: Element | None = None) -> Operand:
         """Return the element at an index where `valid` (everywhere if None), else 0.
 
-        The index of an axis of length 1 is 0, whatever it says.
+        On an axis of length 1 the index is always 0 (broadcasting).
         """
         elements = tuple(index)
         assert len(elements) == len(self.shape), "an index for each axis"
         return self.read(elements, valid)
 
 
-def either(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
-    """Return `x` where a condition holds, else `y`: elements, or complex ones part by part."""
+def select_element(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
+    """Return `x` where a condition holds, else `y`; complex elements part by part."""
     if isinstance(x, ComplexElement) and isinstance(y, ComplexElement):
         return ComplexElement(*(k.select(condition, a, b) for a, b in zip(x, y, strict=True)))
     assert isinstance(x, Element), "both are real"
@@ -92,19 +92,20 @@ def either(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
     return k.select(condition, x, y)
 
 
-def inside(at: ResultIndex, index: Element, length: int) -> Element:
+def in_bounds(at: ResultIndex, index: Element, length: int) -> Element:
     """Return whether an index lies on an axis of this length."""
     return (index >= 0) & (index < at.number(length))
 
 
-def moved(at: ResultIndex, axis: int, index: Element) -> tuple[Element, ...]:
-    """Return the index with that of one axis replaced."""
+def with_axis_index(at: ResultIndex, axis: int, index: Element) -> tuple[Element, ...]:
+    """Return the index of an element with one axis replaced."""
     return (*at.axes[:axis], index, *at.axes[axis + 1 :])
 
 
-def counted_from_end(k: Body, at: ResultIndex, index: Operand, length: int) -> Element:
-    """Return a given index, a negative one from the end, as int64; out of bounds the launch fails
-    before anything is read there.
+def normalized_index(k: Body, at: ResultIndex, index: Operand, length: int) -> Element:
+    """Return an index as a non-negative int64; a negative one counts from the end.
+
+    If it is out of bounds, the launch fails before the element is read.
     """
     assert isinstance(index, Element), "indices are integers"
     position, count = k.convert(index, INT64), at.number(length)
@@ -118,8 +119,8 @@ __all__ = [
     "GatherSource",
     "ResultBlock",
     "ResultIndex",
-    "counted_from_end",
-    "either",
-    "inside",
-    "moved",
+    "in_bounds",
+    "normalized_index",
+    "select_element",
+    "with_axis_index",
 ]

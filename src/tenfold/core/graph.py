@@ -1,8 +1,8 @@
 """Graph: an immutable DAG of nodes in topological order, with its outputs; passes take and return
 it.
 
-Takes nodes, hands on the nodes below them in the canonical order: inputs before users, the same for
-equal structures. Frozen; printing one gives its text form.
+Takes nodes, hands on the nodes that they depend on in a canonical order: inputs before users, the
+same for equal structures. Frozen; printing one gives its text form.
 
 >>> import tenfold as tn
 >>> print(Graph.of([tn._native.node_of(tn.asarray([1.0, 2.0]) + 1)]))
@@ -23,42 +23,44 @@ from tenfold.core.op import Op
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which they can be computed, as four columns of equal length."""
+    """Nodes in topological order, as parallel sequences of equal length."""
 
     nodes: Sequence[Node]
     inputs: Sequence[tuple[int, ...]]
     """For each node the positions of its inputs; none for a leaf and for a computed node."""
     uses: Sequence[int]
     """For each node how often the others read it."""
-    held: Sequence[bool]
+    live_out: Sequence[bool]
     """For each node whether a live reference outside the graph needs its value (live-out)."""
     outputs: tuple[int, ...]
-    dying: Sequence[bool] = ()
+    dead_after_read: Sequence[bool] = ()
     """For each node whether it is a value without other live references: it may be overwritten."""
     structure: _native.Structure | None = field(default=None, compare=False, repr=False)
-    """The key under which a plan of this graph is replayed, where it was asked for."""
+    """The key of the executable that replays this graph, if it was requested."""
 
     @classmethod
     def of(cls, outputs: Sequence[Node], options: Sequence[int] = ()) -> Graph:
         """Walk from `outputs` down to values; linear time, no recursion.
 
-        `options` are numbers that stand for the options in force: with them, `structure` is there.
+        `options` are numbers for the options in force; with them, `structure` is set.
         """
-        nodes, inputs, uses, held, places, dying, structure = _native.walk(outputs, options)
-        left = [at for at, is_held in enumerate(held) if is_held]
-        while left:
-            at = left.pop()
+        nodes, inputs, uses, live_out, output_positions, dead_after_read, structure = _native.walk(
+            outputs, options
+        )
+        worklist = [at for at, is_live_out in enumerate(live_out) if is_live_out]
+        while worklist:
+            at = worklist.pop()
             op = nodes[at].op
-            if op is None or not op.promise or at in places or not inputs[at]:
+            if op is None or not op.promise or at in output_positions or not inputs[at]:
                 continue
             (base,) = inputs[at]
-            held[at] = False
-            if dying:
-                dying[base] = False
-            if nodes[base].pending and not held[base]:
-                held[base] = True
-                left.append(base)
-        return cls(nodes, inputs, uses, held, places, dying, structure)
+            live_out[at] = False
+            if dead_after_read:
+                dead_after_read[base] = False
+            if nodes[base].pending and not live_out[base]:
+                live_out[base] = True
+                worklist.append(base)
+        return cls(nodes, inputs, uses, live_out, output_positions, dead_after_read, structure)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -67,7 +69,7 @@ class Graph:
         return "\n".join(self.line(i) for i in range(len(self)))
 
     def multiply_adds(self, position: int) -> int:
-        """Return those of a product, factorisation or solve that is pending; 0 for all else."""
+        """Return the multiply-adds of a pending product, factorisation or solve; else 0."""
         node = self.nodes[position]
         op = node.op if node.pending else None
         if not isinstance(op, Op) or op.multiply_adds is None:
@@ -85,8 +87,8 @@ class Graph:
         if not node.pending:
             return f"{name} = leaf {type_text(node.type)}"
         operands = [f"%{i}" for i in self.inputs[position]]
-        inside = ", ".join([*operands, *(repr(param) for param in node.params)])
-        return f"{name} = {node.name}({inside}) {type_text(node.type)}"
+        arguments = ", ".join([*operands, *(repr(param) for param in node.params)])
+        return f"{name} = {node.name}({arguments}) {type_text(node.type)}"
 
 
 def type_text(type_: Type) -> str:

@@ -1,12 +1,12 @@
 """Loop IR: a Kernel of loops, loads, stores and folds around a body of primitive operations.
 
-Takes the decisions of a plan, hands on a frozen value that holds all that code generation needs:
-equal kernels have equal programs. Lengths and strides are given at the launch, in the order of
+Takes the decisions of a schedule, hands on a frozen value, the whole input of code generation:
+equal kernels have equal programs. Lengths and strides are arguments of the launch, in the order of
 `Kernel.sizes`. So a new shape of a known structure needs no new kernel.
 
-The loops run over axes. Packets of elements lie along the last one. In a kernel of form "row" the
-last axis is folded: a unit of work is one index of the axes before it. In one of form "column" the
-axis before it is folded: packets of columns, and a loop over the folded axis.
+The loops run over axes, vectorised along the last one in packets of elements. In a kernel of form
+"row" the last axis is folded: a unit of work is one index of the axes before it. In one of form
+"column" the axis before it is folded: packets of columns, and a loop over the folded axis.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.scalar_ir import Body
@@ -34,12 +34,12 @@ from tenfold.core.scalar_ir import Instruction
 
 LANES = 32
 BLOCK = 1024
-"""Of the tree in which sums are folded: core/canonical_reduction.py."""
+"""The lanes and the block of the canonical reduction tree: core/canonical_reduction.py."""
 PITCH = BLOCK + 16
-"""Elements from one block to the next that are scanned side by side, in scratch memory: not all in
-the same lines of the cache."""
+"""Elements from one block to the next in the scratch memory of an interleaved scan, padded against
+cache conflicts."""
 STEPS = ("2", "3", "4")
-"""Steps of some elements that are known to the kernel: what is between them is near enough."""
+"""Small strides in elements that are constants of the kernel: the gap shares cache lines."""
 TILE = 64
 """The most rows and columns of a tile."""
 TILE_ROW = 256
@@ -48,12 +48,12 @@ TILE_ROW = 256
 
 @dataclass(frozen=True, slots=True)
 class KernelOperand:
-    """Memory that a kernel reads or writes: its dtype, and for each axis how it is stepped through.
+    """Memory that a kernel reads or writes: its dtype, and its step along each axis.
 
-    "0": not at all, "1": element by element, "-": backwards element by element, "2", "3", "4": so
-    many real elements on, "s": by a stride in bytes given at the launch. Numbers and "-" occur
-    on the last axis alone, and "1" on the one before where the last one has "s": the operand lies
-    across, and the map goes by tiles.
+    "0": broadcast, "1": contiguous, "-": contiguous backwards, "2", "3", "4": a stride of so many
+    real elements, "s": a stride in bytes, given at the launch. Numbers and "-" occur only on the
+    last axis, and "1" on the one before it if the last one has "s": the operand is transposed, and
+    the map is tiled.
     """
 
     dtype: np.dtype
@@ -63,7 +63,7 @@ class KernelOperand:
 
 @dataclass(frozen=True, slots=True)
 class KernelStore:
-    """An element (a complex one: two) that is written to an operand."""
+    """A store of an element (a complex one: two) to an operand."""
 
     operand: int
     elements: tuple[int, ...]
@@ -71,8 +71,8 @@ class KernelStore:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One fold: how it combines (codegen/reducers.py), what it folds, and which instructions name
-    its results (-1: none does).
+    """One reduction: its reducer (codegen/reducers.py), its input instructions, and the
+    instructions of its results (-1: unused).
     """
 
     kind: str
@@ -82,43 +82,43 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The scan of a kernel: how it combines (codegen/reducers.py), what it scans, which
-    instructions name its results, and whether the identity comes first: "", "initial" or
+    """The scan of a kernel: its reducer (codegen/reducers.py), its input instructions, the
+    instructions of its results, and whether the identity comes first: "", "initial" or
     "exclusive".
     """
 
     kind: str
     inputs: tuple[int, ...]
     results: tuple[int, ...]
-    first: str = ""
+    initial_mode: str = ""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A body, what of it is stored, and how the loops around it run."""
+    """A body, its stores, and the loops around it."""
 
     operands: tuple[KernelOperand, ...]
     body: tuple[Instruction, ...]
     stores: tuple[KernelStore, ...]
     parameters: int = 0
-    """The number of scalars that are given at the launch, 8 bytes each."""
+    """The number of scalar arguments of a launch, 8 bytes each."""
     form: str = "map"
-    """map, row or column; split: rows whose blocks are folded by units of their own; search, search
-    parts (codegen/llvm/search.py); scan: rows side by side, scan columns (codegen/llvm/scan.py),
-    scan blocks: blocks of a row side by side, scan parts: parts of it too
+    """map, row or column; split: rows, with each block folded by a separate unit; search, search
+    parts (codegen/llvm/search.py); scan: interleaved rows, scan columns (codegen/llvm/scan.py);
+    scan blocks: interleaved blocks of a row, scan parts: parts of a row in parallel too
     (codegen/llvm/blocked_scan.py)."""
     streamed: bool = False
-    """Whether whole packets are stored past the cache: the outputs are larger than it is."""
+    """Whether full packets use non-temporal stores: the outputs are larger than the cache."""
     lanes: int = 64
     """The elements of a packet."""
     masked: bool = False
     """Whether every packet is masked: one copy of a long body, not two."""
-    kept: tuple[int, ...] = ()
-    """Elements that a later pass reads from memory of the kernel's own: computed once."""
-    remembered: tuple[int, ...] = ()
-    """Of a column: what is known once a pass has ended and a later one reads, from such memory."""
-    ahead: int = 8192
-    """Of a row: bytes from what is computed to what is asked for, so that it comes in time."""
+    cached_elements: tuple[int, ...] = ()
+    """Elements that are stored in scratch memory for a later pass, and so computed once."""
+    pass_results: tuple[int, ...] = ()
+    """In a column kernel: results of a pass, stored in scratch memory for a later pass."""
+    prefetch_distance: int = 8192
+    """In a row kernel: the prefetch distance in bytes."""
 
     @property
     def axes(self) -> int:
@@ -126,30 +126,30 @@ class Kernel:
         return len(self.operands[0].steps)
 
     @cached
-    def across(self) -> tuple[int, ...]:
+    def transposed_operands(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
         steps = [operand.steps[-2:] for operand in self.operands]
-        return tuple(number for number, each in enumerate(steps) if each == "1s")
+        return tuple(number for number, operand_steps in enumerate(steps) if operand_steps == "1s")
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The rows and columns of a tile, of which one is a unit of work where operands lie across:
-        it fits the first cache, and its columns are whole packets.
+        """The rows and columns of a tile, the unit of work if operands are transposed: it fits the
+        L1 cache, and its columns are full packets.
         """
-        largest = max(self.operands[number].dtype.itemsize for number in self.across)
+        largest = max(self.operands[number].dtype.itemsize for number in self.transposed_operands)
         return TILE, min(TILE, TILE_ROW // largest)
 
     @property
     def tile_bytes(self) -> int:
-        """The bytes of scratch memory that the tile of one operand takes."""
-        largest = max(self.operands[number].dtype.itemsize for number in self.across)
+        """The bytes of scratch memory for the tile of one operand."""
+        largest = max(self.operands[number].dtype.itemsize for number in self.transposed_operands)
         return self.tile[0] * self.tile[1] * largest
 
     @cached
     def sizes(self) -> tuple[tuple[str, int, int], ...]:
-        """What the launch gives as sizes: ("length", axis, 0), ("stride", operand, axis) in bytes,
-        ("part", 0, 0): how much of the packet axis (split: how many blocks) is one unit of work,
-        and ("slots", 0, 0): room for partial results of blocks, in a column.
+        """The size arguments of a launch: ("length", axis, 0), ("stride", operand, axis) in bytes,
+        ("part", 0, 0): the elements of the packet axis (split: the blocks) in one unit of work,
+        and ("slots", 0, 0): the partial results of blocks, in a column kernel.
         """
         lengths = [("length", axis, 0) for axis in range(self.axes)]
         strides = [
@@ -162,50 +162,47 @@ class Kernel:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The functions of its program: of the units of work, and where these are parts of rows of
-        the rows that are finished once all units have run. Those of a "scan parts" beside it do the
-        same as its units, one after the other, for many threads.
+        """The functions of its program: `kernel` runs the units of work; `finish` combines the
+        parts of rows after all units. The other functions of "scan parts" are its three phases for
+        many threads.
         """
         if self.form == "scan parts":
             return "kernel", "totals", "carries", "parts"
         return ("kernel", "finish") if self.form in ("split", "search parts") else ("kernel",)
 
     @cached
-    def searches(self) -> bool:
-        """Whether a row is gone through for one thing alone: the position of its first largest or
-        smallest element.
-        """
-        if len(self.folds) != 1 or any(made.name == "fail" for made in self.body):
+    def is_search(self) -> bool:
+        """Whether a row kernel computes only an argmax or argmin along the folded axis."""
+        if len(self.folds) != 1 or any(instruction.name == "fail" for instruction in self.body):
             return False
         (fold,) = self.folds
         if not fold.kind.startswith("first ") or fold.results[0] >= 0:
             return False
         index = self.body[fold.inputs[1]]
-        along = index.name == "index" and index.data == self.folded
-        return along and all(self.pass_of(store) == 1 for store in self.stores)
+        runs_along_folded = index.name == "index" and index.data == self.folded
+        return runs_along_folded and all(self.pass_of(store) == 1 for store in self.stores)
 
     @cached
     def levels(self) -> tuple[int, ...]:
-        """For each instruction the pass over the folded axis in which it is known first, doubled:
-        even numbers 2p are elements of pass p, odd ones 2p + 1 are known once pass p has ended
-        (-1: before the first).
+        """For each instruction the first pass over the folded axis that computes it, doubled: 2p is
+        an element of pass p, 2p + 1 a result after pass p (-1: loop-invariant, before all passes).
         """
-        found: list[int] = []
+        levels: list[int] = []
         for instruction in self.body:
-            inputs = [found[i] for i in instruction.inputs]
-            below = max(inputs, default=-1)
-            next_pass = (below + 1) // 2
+            inputs = [levels[i] for i in instruction.inputs]
+            input_level = max(inputs, default=-1)
+            next_pass = (input_level + 1) // 2
             if instruction.name == "fold":
-                # what is folded is an element of its pass, also where it is the same for all
-                found.append(2 * next_pass + 1)
+                # the input of a fold is an element of its pass, even if it is invariant
+                levels.append(2 * next_pass + 1)
             elif self._is_element(instruction) or any(level % 2 == 0 for level in inputs):
-                found.append(2 * next_pass)
+                levels.append(2 * next_pass)
             else:
-                found.append(below)
-        return tuple(found)
+                levels.append(input_level)
+        return tuple(levels)
 
     def _is_element(self, instruction: Instruction) -> bool:
-        """Whether an instruction by itself differs along the folded axis (for maps: the last)."""
+        """Whether an instruction itself varies along the folded axis (for maps: the last)."""
         axis = self.folded
         if instruction.name == "load":
             return self.operands[operand_of(instruction)].steps[axis] != "0"
@@ -213,11 +210,11 @@ class Kernel:
 
     @property
     def folded(self) -> int:
-        """The axis that is folded; of a map the packet axis."""
+        """The folded axis; of a map the packet axis."""
         return self.axes - (2 if self.form == "column" else 1)
 
     def pass_of(self, store: KernelStore) -> int:
-        """In which pass a store happens: 2p among its elements, 2p + 1 when it has ended."""
+        """The level of a store: 2p among the elements of pass p, 2p + 1 after it."""
         level = max(self.levels[i] for i in store.elements)
         if self.operands[store.operand].steps[self.folded] == "0":
             return max(level, 1) if self.form != "map" else level
@@ -225,81 +222,87 @@ class Kernel:
 
     @cached
     def passes(self) -> int:
-        """How often the folded axis is gone through."""
-        last = [self.pass_of(store) // 2 for store in self.stores]
-        named = zip(self.levels, self.body, strict=True)
-        last += [level // 2 for level, made in named if made.name in ("fold", "fail")]
-        return max(last) + 1
+        """The number of passes over the folded axis."""
+        last_passes = [self.pass_of(store) // 2 for store in self.stores]
+        leveled = zip(self.levels, self.body, strict=True)
+        last_passes += [
+            level // 2 for level, instruction in leveled if instruction.name in ("fold", "fail")
+        ]
+        return max(last_passes) + 1
 
-    def kept_bytes(self, length: int) -> int:
-        """Return the memory that the kept elements of a row take, with a whole last packet."""
-        return 8 * len(self.kept) * (length + self.lanes)
+    def cached_bytes(self, length: int) -> int:
+        """Return the scratch bytes of the cached elements of a row, with a full last packet."""
+        return 8 * len(self.cached_elements) * (length + self.lanes)
 
     @cached
     def most_parts(self) -> int:
-        """The most parts that the folds of one pass have."""
+        """The most partial results that the folds of one pass have."""
         counts: dict[int, int] = {}
         for fold in self.folds:
             level = max(self.levels[i] for i in fold.results if i >= 0)
             counts[level] = counts.get(level, 0) + len(fold.inputs)
         return max(counts.values(), default=0)
 
-    def column_bytes(self, part: int, slots: int) -> int:
-        """Return the memory that a part of the columns takes: lanes, slots, what is remembered."""
-        rows = self.most_parts * (LANES + slots) + len(self.remembered)
-        return 8 * (part + self.lanes) * rows
+    def column_bytes(self, columns: int, slots: int) -> int:
+        """Return the scratch bytes of a range of columns: lanes, slots, and pass results."""
+        rows = self.most_parts * (LANES + slots) + len(self.pass_results)
+        return 8 * (columns + self.lanes) * rows
 
     @cached
-    def read_later(self) -> tuple[int, ...]:
-        """What is known once a pass has ended and read by a later one."""
-        found: set[int] = set()
-        for level, made in zip(self.levels, self.body, strict=True):
-            found.update(
-                i for i in made.inputs if self.levels[i] % 2 and 0 < self.levels[i] < level
+    def live_pass_results(self) -> tuple[int, ...]:
+        """Results of a pass that a later pass reads."""
+        positions: set[int] = set()
+        for level, instruction in zip(self.levels, self.body, strict=True):
+            positions.update(
+                i for i in instruction.inputs if self.levels[i] % 2 and 0 < self.levels[i] < level
             )
         for store in self.stores:
-            last = self.pass_of(store)
-            found.update(
-                i for i in store.elements if self.levels[i] % 2 and 0 < self.levels[i] < last
+            store_level = self.pass_of(store)
+            positions.update(
+                i for i in store.elements if self.levels[i] % 2 and 0 < self.levels[i] < store_level
             )
-        return tuple(sorted(found))
+        return tuple(sorted(positions))
 
     @cached
     def folds(self) -> tuple[Fold, ...]:
-        """The folds, each with the instructions that name its parts."""
-        found: dict[tuple[str, tuple[int, ...]], dict[int, int]] = {}
-        for position, made in enumerate(self.body):
-            if made.name == "fold":
-                assert isinstance(made.data, tuple), "a fold says its kind and its part"
-                kind, part = made.data
-                found.setdefault((kind, made.inputs), {})[part] = position
+        """The folds, each with the instructions of its results."""
+        folds: dict[tuple[str, tuple[int, ...]], dict[int, int]] = {}
+        for position, instruction in enumerate(self.body):
+            if instruction.name == "fold":
+                assert isinstance(instruction.data, tuple), "a fold says its kind and its part"
+                kind, part_index = instruction.data
+                folds.setdefault((kind, instruction.inputs), {})[part_index] = position
         return tuple(
             Fold(kind, inputs, tuple(results.get(i, -1) for i in range(len(inputs))))
-            for (kind, inputs), results in found.items()
+            for (kind, inputs), results in folds.items()
         )
 
     @cached
     def scan(self) -> Scan:
-        """The scan of a kernel whose form says that it has one."""
-        scans = {i: made for i, made in enumerate(self.body) if made.name == "scan"}
+        """The scan of a kernel of a scan form."""
+        scans = {
+            i: instruction for i, instruction in enumerate(self.body) if instruction.name == "scan"
+        }
         results: dict[int, int] = {}
-        for position, made in scans.items():
-            assert isinstance(made.data, tuple), "a scan says its kind, its part, what is first"
-            results[made.data[1]] = position
-        one = next(iter(scans.values()))
-        assert isinstance(one.data, tuple), "tested above"
-        kind, _, first = one.data
-        parts = tuple(results.get(i, -1) for i in range(len(one.inputs)))
-        return Scan(kind, one.inputs, parts, first)
+        for position, instruction in scans.items():
+            assert isinstance(instruction.data, tuple), (
+                "a scan says its kind, its part, what is first"
+            )
+            results[instruction.data[1]] = position
+        scan = next(iter(scans.values()))
+        assert isinstance(scan.data, tuple), "tested above"
+        kind, _, initial_mode = scan.data
+        parts = tuple(results.get(i, -1) for i in range(len(scan.inputs)))
+        return Scan(kind, scan.inputs, parts, initial_mode)
 
     @property
     def side_by_side(self) -> int:
-        """How many rows or blocks are scanned side by side: the lanes of a register."""
+        """The number of rows or blocks in an interleaved scan: the lanes of a register."""
         return 8 if self.body[self.scan.inputs[0]].dtype.itemsize == 8 else 16
 
     @property
     def scanned_bytes(self) -> int:
-        """The bytes of scratch memory that blocks side by side take."""
+        """The bytes of scratch memory of an interleaved scan of blocks."""
         sizes = (self.body[i].dtype.itemsize for i in self.scan.inputs)
         return self.side_by_side * PITCH * sum(sizes)
 
@@ -310,7 +313,7 @@ class Kernel:
             written = ", written" if operand.written else ""
             steps = " ".join(operand.steps)
             lines.append(f"  operand {number}: {operand.dtype}, steps {steps}{written}")
-        lines.extend(f"  %{i} = {made}" for i, made in enumerate(self.body))
+        lines.extend(f"  %{i} = {instruction}" for i, instruction in enumerate(self.body))
         for store in self.stores:
             elements = " ".join(f"%{i}" for i in store.elements)
             lines.append(f"  store {elements} in operand {store.operand}")
@@ -318,18 +321,18 @@ class Kernel:
 
     @property
     def traversal(self) -> str:
-        """How memory is gone through: linear, inner, tiled or gather; folds say row or column."""
-        if any(made.name == "gather" for made in self.body):
+        """The memory traversal: linear, inner, tiled or gather; for folds row or column."""
+        if any(instruction.name == "gather" for instruction in self.body):
             return "gather"
         if self.form != "map":
             return self.form
-        if self.across:
+        if self.transposed_operands:
             return "tiled"
         return "linear" if self.axes == 1 else "inner"
 
 
 def operand_of(load: Instruction) -> int:
-    """Return the operand that a load reads; the data of a part of a complex one is (it, part)."""
+    """Return the operand that a load reads; for a complex operand the data is (operand, part)."""
     data = load.data[0] if isinstance(load.data, tuple) else load.data
     assert isinstance(data, int), "a load names its operand"
     return data

@@ -105,7 +105,7 @@ class Contraction(NamedTuple):
     """
 
     contracted: tuple[tuple[int, ...], tuple[int, ...]]
-    kept: tuple[tuple[int, ...], tuple[int, ...]]
+    free: tuple[tuple[int, ...], tuple[int, ...]]
     conjugated: bool = False
     """Whether the first operand is conjugated, if it is complex."""
 
@@ -168,7 +168,7 @@ class Operation(Generic[P]):
             rule = f"{self.name} is not in the table of operations"
             remedy = "declare it with public=True where it is pickled and where it is read"
             raise TypeError(message("pickle", rule, remedy=remedy))
-        return named, (self.full_name,)
+        return operation_by_name, (self.full_name,)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self.name}>"
@@ -325,7 +325,7 @@ class Op(Operation[P]):
         object.__setattr__(self, "id", number)
         if not self.permanent or self.body is not None:
             object.__setattr__(self, "record", _native.op_record(number))
-        object.__setattr__(self, "call", self.quickly(self._bound))
+        object.__setattr__(self, "call", self.with_call_cache(self._call_uncached))
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)
 
@@ -339,7 +339,7 @@ class Op(Operation[P]):
         """The names of its results, where there are several with names."""
         return getattr(self.result_type, "_fields", ())
 
-    def quickly(self, python: Callable[..., Any]) -> Callable[..., Any]:
+    def with_call_cache(self, python: Callable[..., Any]) -> Callable[..., Any]:
         """Return what calls `python`, but for calls that are like earlier ones: these take none."""
         code = getattr(self.function, "__code__", None)
         elements = 0
@@ -352,10 +352,10 @@ class Op(Operation[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Make the node of a call."""
-        made: Array = self.call(*args, **kwargs)
-        return made
+        result: Array = self.call(*args, **kwargs)
+        return result
 
-    def _bound(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+    def _call_uncached(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
             inputs, params = self.bind(*args, **kwargs)
         except ExplainedError as error:
@@ -390,7 +390,7 @@ OPS: dict[str, Operation[...]] = {}
 """Every public operation by its public name (`linalg.` before those of the submodule)."""
 
 
-def named(name: str) -> Operation[...]:
+def operation_by_name(name: str) -> Operation[...]:
     """Return the operation of that name in the table; raise LookupError when there is none."""
     if name not in OPS:
         rule = f"unknown operation {name!r}"
@@ -407,13 +407,13 @@ def register(operation: Operation[...]) -> None:
 
 
 def _arrays_in(values: Sequence[object]) -> list[Array]:
-    found: list[Array] = []
+    arrays: list[Array] = []
     for value in values:
         if isinstance(value, Array):
-            found.append(value)
+            arrays.append(value)
         elif isinstance(value, (list, tuple)):
-            found.extend(item for item in value if isinstance(item, Array))
-    return found[:8]
+            arrays.extend(item for item in value if isinstance(item, Array))
+    return arrays[:8]
 
 
 def device_of(types: Sequence[Type]) -> str | None:
@@ -445,20 +445,20 @@ def infer(
         results, operands = op.rule(types, *params)
         if strict and len(types) > 1 and op.promotes:
             # What is read as a truth value is mixed with nothing: the condition of where.
-            read = enumerate(zip(types, operands, strict=True))
+            indexed = enumerate(zip(types, operands, strict=True))
             _refuse_mixed(
                 [
                     type_
-                    for position, (type_, dtype) in read
+                    for position, (type_, dtype) in indexed
                     if kind_of(dtype) != "b" and position not in op.indices
                 ]
             )
-        made = tuple(
+        result_types = tuple(
             Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
         )
     except ExplainedError as error:
         raise error.completed(op.name, types[:8]) from None
-    return made, operands, int(op.kind)
+    return result_types, operands, int(op.kind)
 
 
 def refuse_scalar(
@@ -471,10 +471,10 @@ def refuse_scalar(
     if op.whole_exponent and position == 1 and number < 0:
         rule = f"integers cannot be raised to the negative power {scalar}"
         raise ValueError(message(op.name, rule, types, "convert the base to a floating dtype"))
-    rule = f"Python integer {_shown(scalar)} is out of bounds for {dtype}"
+    rule = f"Python integer {_scalar_text(scalar)} is out of bounds for {dtype}"
     remedy = "convert the array to a wider dtype, or the scalar with tn.asarray"
     raise OverflowError(message(op.name, rule, types, remedy))
 
 
-def _shown(scalar: complex) -> str:
+def _scalar_text(scalar: complex) -> str:
     return str(scalar) if isinstance(scalar, int) else f"near {scalar.real:g}"

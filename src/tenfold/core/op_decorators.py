@@ -30,7 +30,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Derived, Inferred, Kind, Op, P, Params, register
 from tenfold.core.pattern import Pattern
 from tenfold.core.shape_rules import Axis, Shape, broadcast, normalize_axes, reduced
-from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
+from tenfold.dtypes import HALF_DTYPES, canonical, compute_dtype, dtype_names, kind_of, promote
 from tenfold.errors import DTypeError, ShapeError
 
 DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
@@ -41,14 +41,14 @@ def array(value: Any) -> Array:
     """Return an argument as an Array: ndarrays and numbers are imported, lists refused."""
     if type(value) is Array:
         return value
-    made = _converter(value, None)
-    if made is NotImplemented:
-        raise no_array(value)
-    imported: Array = made
+    converted = _converter(value, None)
+    if converted is NotImplemented:
+        raise not_an_array_error(value)
+    imported: Array = converted
     return imported
 
 
-def no_array(value: object, operation: str = "exp") -> DTypeError:
+def not_an_array_error(value: object, operation: str = "exp") -> DTypeError:
     """Return the error to raise for an argument that is neither an array nor a number.
 
     For a rule's pattern the remedy names the function of `tn.rules.pattern`.
@@ -68,9 +68,9 @@ def as_stack(_: int, *params: Any) -> Params:
     return params
 
 
-def along_next_axis(_: int, axis: int, *rest: Any) -> Params:
+def along_next_axis(_: int, axis: int, *remaining: Any) -> Params:
     """The `batch_params` of an operation along an axis that its params begin with."""
-    return (axis + 1, *rest)
+    return (axis + 1, *remaining)
 
 
 FORMULA_COST = 20.0
@@ -98,7 +98,7 @@ def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
     _reader = reader
 
 
-def _facts(
+def _op_fields(
     function: Callable[..., Any], facts: dict[str, Any], reference: Callable[..., Any] | None
 ) -> dict[str, Any]:
     """Fill in what is seen from the function itself."""
@@ -113,7 +113,7 @@ def _facts(
     return facts
 
 
-def _finish(op: Op[P]) -> Op[P]:
+def _register_if_public(op: Op[P]) -> Op[P]:
     if op.public:
         register(op)
     return op
@@ -125,21 +125,31 @@ def binder(
     """Return what binds a call's arguments, with defaults; a wrong one is a TypeError naming it."""
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
-    named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    required = {name for name, default in named.items() if default is inspect.Parameter.empty}
+    keyword_defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    required = {
+        name for name, default in keyword_defaults.items() if default is inspect.Parameter.empty
+    }
     positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    usual = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    positional_count = (
+        None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    )
 
     def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
-        if len(args) == usual and required <= kwargs.keys() <= named.keys():
+        if len(args) == positional_count and required <= kwargs.keys() <= keyword_defaults.keys():
             # `Signature.bind` alone takes longer than all the rest of a call.
-            arguments = {**dict(zip(positional, args, strict=True)), **named, **kwargs}
+            arguments = {**dict(zip(positional, args, strict=True)), **keyword_defaults, **kwargs}
             return inspect.BoundArguments(signature, arguments)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            many = usual is not None and len(args) > usual and named
-            hint = f"; by name alone: {', '.join(f'{name}=' for name in named)}" if many else ""
+            too_many = (
+                positional_count is not None and len(args) > positional_count and keyword_defaults
+            )
+            hint = (
+                f"; by name alone: {', '.join(f'{name}=' for name in keyword_defaults)}"
+                if too_many
+                else ""
+            )
             raise TypeError(f"{function.__name__}() {error}{hint}") from None
         bound.apply_defaults()
         return bound
@@ -176,7 +186,7 @@ def elementwise(
             return BoundCall(args)
 
         bind.__name__ = function.__name__
-        return _finish(
+        return _register_if_public(
             Op(
                 function=function,
                 kind=Kind.MAP,
@@ -188,7 +198,7 @@ def elementwise(
                 shapes="broadcast",
                 rule_free=True,
                 promotes=True,
-                **_facts(function, facts, reference),
+                **_op_fields(function, facts, reference),
             )
         )
 
@@ -207,12 +217,14 @@ def _traced(
     """Infer by running the element rule on placeholders; half operands enter it as float32."""
     operands = dtypes(types)[0]
     device = next(type_.device for type_ in types if not type_.weak)
-    placeholders = (_native.placeholder(Type((), wide(dtype), device)) for dtype in operands)
+    placeholders = (
+        _native.placeholder(Type((), compute_dtype(dtype), device)) for dtype in operands
+    )
     result = element(*placeholders).dtype
-    halves = [dtype for dtype in operands if dtype in HALVES]
-    if halves and result == wide(halves[0]):
-        result = halves[0]
-    return Inferred(((shape, result),), tuple(wide(dtype) for dtype in operands))
+    half_dtypes = [dtype for dtype in operands if dtype in HALF_DTYPES]
+    if half_dtypes and result == compute_dtype(half_dtypes[0]):
+        result = half_dtypes[0]
+    return Inferred(((shape, result),), tuple(compute_dtype(dtype) for dtype in operands))
 
 
 def movement(
@@ -227,14 +239,14 @@ def movement(
             (type_,) = types
             return Inferred(((shape(type_.shape, *params), type_.dtype),), (type_.dtype,))
 
-        return _finish(
+        return _register_if_public(
             Op(
                 function=function,
                 kind=Kind.VIEW,
                 rule=rule,
                 bind=function,
                 reference=reference,
-                **_facts(function, facts, reference),
+                **_op_fields(function, facts, reference),
             )
         )
 
@@ -260,12 +272,12 @@ def reduction(
         bound_arguments = binder(function)
 
         def rule(
-            types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *rest: Any
+            types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *remaining: Any
         ) -> Inferred:
             (type_,) = types
             if not empty:
                 _refuse_empty(type_, axes)
-            operand, result = dtypes(type_, *rest)
+            operand, result = dtypes(type_, *remaining)
             return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
 
         def bind(*args: Any, **kwargs: Any) -> BoundCall:
@@ -273,15 +285,15 @@ def reduction(
             x = array(bound.arguments.pop("x"))
             axes = axes_of(bound.arguments.pop("axis"), x.ndim)
             keepdims = bool(bound.arguments.pop("keepdims"))
-            rest = tuple(
+            remaining = tuple(
                 canonical(value, function.__name__)
                 if name == "dtype" and value is not None
                 else value
                 for name, value in bound.arguments.items()
             )
-            return BoundCall((x,), (axes, keepdims, *rest))
+            return BoundCall((x,), (axes, keepdims, *remaining))
 
-        return _finish(
+        return _register_if_public(
             Op(
                 function=function,
                 kind=Kind.CONTRACTION,
@@ -292,7 +304,7 @@ def reduction(
                 shapes="reduced",
                 rule_free=True,
                 bind_depends_on="ranks",
-                **_facts(function, facts, reference),
+                **_op_fields(function, facts, reference),
             )
         )
 
@@ -319,14 +331,14 @@ def operation(
     """Declare an operation of any form: `rule(types, *params)`, `reference(*arrays, *params)`."""
 
     def declare(function: Callable[P, BoundCall]) -> Op[P]:
-        return _finish(
+        return _register_if_public(
             Op(
                 function=function,
                 kind=kind,
                 rule=rule,
                 bind=function,
                 reference=reference,
-                **_facts(function, facts, reference),
+                **_op_fields(function, facts, reference),
             )
         )
 
@@ -339,18 +351,20 @@ def derived(
     """Declare an operation that a call makes of others; `reference` is for the tests."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
-        made: Derived[P] = Derived(
-            function=function, reference=reference, **_facts(function, facts, reference)
+        declared: Derived[P] = Derived(
+            function=function, reference=reference, **_op_fields(function, facts, reference)
         )
-        register(made)
-        return made
+        register(declared)
+        return declared
 
     return declare
 
 
 def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
     """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
-    return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
+    return DTypeError(
+        "", f"{rule}, not {dtype_names([type_.dtype for type_ in types])}", remedy=remedy
+    )
 
 
 def refuse_unordered(types: Sequence[Type]) -> None:

@@ -28,7 +28,7 @@ Number = bool | int | float | complex
 
 
 class Pattern:
-    """What an operand may be; Python's operators make patterns of operations of it."""
+    """A pattern of an operand; Python's operators build patterns of operations from it."""
 
     __slots__ = ()
 
@@ -134,15 +134,14 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class PatternVariable(Pattern):
-    """Matches any operand: the same one wherever the name stands."""
+    """Matches any operand; every occurrence of the name must match the same one."""
 
     name: str
     ops: tuple[Op[...], ...] = ()
     """The operations that it matches; empty: every operand, leaves and scalars too."""
 
     def of(self, *ops: Op[...]) -> PatternVariable:
-        """Return the variable that matches nodes of these operations only: a rule is not asked
-        about others.
+        """Return the variable restricted to nodes of these operations.
 
         >>> from tenfold.ops.linalg import inv
         >>> (x,) = variables("x")
@@ -166,15 +165,15 @@ class Constant(Pattern):
 
     @property
     def notable(self) -> bool:
-        """Whether it is one of the numbers that keys of plans tell apart from all others."""
+        """Whether plan keys distinguish this number from all others."""
         return _native.is_notable(self.value)
 
     def equals(self, scalar: Number) -> bool:
-        """Whether an operand that is `scalar` enters a computation as the value does."""
+        """Whether the operand `scalar` has the same value, bit for bit."""
         value = self.value
         if isinstance(scalar, complex) or isinstance(value, complex):
-            parts = isinstance(scalar, complex) and isinstance(value, complex)
-            return parts and repr(scalar) == repr(value)
+            both_complex = isinstance(scalar, complex) and isinstance(value, complex)
+            return both_complex and repr(scalar) == repr(value)
         if value == scalar:
             return value != 0 or math.copysign(1, value) == math.copysign(1, scalar)
         return value != value and scalar != scalar
@@ -182,7 +181,7 @@ class Constant(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class OperationPattern(Pattern):
-    """Matches the node of an operation whose operands match: any operands, where none is given."""
+    """Matches the node of an operation whose operands match; without operands, any of them."""
 
     op: Op[...]
     operands: tuple[Pattern, ...]
@@ -191,8 +190,8 @@ class OperationPattern(Pattern):
 
     def __str__(self) -> str:
         params = () if self.params is None else self.params
-        inside = [str(operand) for operand in self.operands] + [repr(param) for param in params]
-        return f"{self.op.name}({', '.join(inside) if self.operands or params else '...'})"
+        arguments = [str(operand) for operand in self.operands] + [repr(param) for param in params]
+        return f"{self.op.name}({', '.join(arguments) if self.operands or params else '...'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +207,21 @@ class AnyUserPattern(Pattern):
 class Patterns:
     """The operations by name, for patterns: `pattern.exp(x)`, `pattern.linalg_inv(x)`.
 
-    Called without operands, as in `pattern.concat()`, one matches whatever its operands are.
-    `params=` gives the parameters the node must have (in a replacement: has), in canonical form.
+    Without operands, as in `pattern.concat()`, the pattern matches any operands. `params=` gives
+    the parameters the node must have (in a replacement: has), in canonical form.
     """
 
     def __getattr__(self, name: str) -> Any:
-        def made(*operands: Pattern | Number, params: Params | None = None) -> Pattern:
+        def build(*operands: Pattern | Number, params: Params | None = None) -> Pattern:
             return self(_by_name(name), *operands, params=params)
 
         _by_name(name)
-        return made
+        return build
 
     def __call__(
         self, op: Op[...], *operands: Pattern | Number, params: Params | None = None
     ) -> Pattern:
-        """Return the pattern of an operation that has no place in the table: a user's own."""
+        """Return the pattern of an operation that is not in the table, such as a custom op."""
         return OperationPattern(op, tuple(pattern_of(operand) for operand in operands), params)
 
     def reading(self, operand: Pattern) -> Pattern:
@@ -266,17 +265,17 @@ def names_in(tree: Pattern) -> set[str]:
     return set().union(*(names_in(operand) for operand in operands))
 
 
-def orders(tree: Pattern) -> Iterator[Pattern]:
-    """Yield a pattern with the operands of its commutative operations in every order."""
+def operand_orders(tree: Pattern) -> Iterator[Pattern]:
+    """Yield a pattern in every order of the operands of its commutative operations."""
     if isinstance(tree, AnyUserPattern):
-        for operand in orders(tree.operand):
+        for operand in operand_orders(tree.operand):
             assert isinstance(operand, OperationPattern), "an order of an operation is one"
             yield AnyUserPattern(operand)
         return
     if not isinstance(tree, OperationPattern):
         yield tree
         return
-    for operands in product(*(tuple(orders(operand)) for operand in tree.operands)):
+    for operands in product(*(tuple(operand_orders(operand)) for operand in tree.operands)):
         yield OperationPattern(tree.op, operands, tree.params)
         if tree.op.commutes and len(operands) == 2 and operands[0] != operands[1]:
             yield OperationPattern(tree.op, operands[::-1], tree.params)
@@ -292,10 +291,10 @@ def _by_symbol(symbol: str) -> Op[...]:
 
 
 def _by_name(name: str) -> Op[...]:
-    found = OPS.get(name) or OPS.get(name.replace("_", ".", 1))
-    if found is None:
+    operation = OPS.get(name) or OPS.get(name.replace("_", ".", 1))
+    if operation is None:
         raise AttributeError(f"unknown operation {name!r}")
-    if not isinstance(found, Op):
+    if not isinstance(operation, Op):
         rule = f"{name} is made of other operations and has no node of its own"
         raise DTypeError("pattern", rule, remedy="match the operations it makes: x.explain()")
-    return found
+    return operation

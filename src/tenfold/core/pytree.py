@@ -2,8 +2,8 @@
 them.
 
 `flatten` takes a value and hands on its leaves in order and its TreeDef, which is hashable,
-comparable and printable; `TreeDef.unflatten` makes the same tree of other leaves. All else is a
-leaf. A dict's items are in the order of its sorted keys, or as inserted where keys have no order.
+comparable and printable. `TreeDef.unflatten` makes the same tree of other leaves. Any other value
+is a leaf. A dict's items are in the order of its sorted keys, or as inserted where keys have no order.
 A dataclass is made of its fields again, without a call of its `__init__`.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": (3, None)})
@@ -24,7 +24,7 @@ from tenfold.errors import message
 
 @dataclass(frozen=True, slots=True)
 class TreeDef:
-    """What is left of a tree without its leaves: a leaf has no type."""
+    """The structure of a tree without its leaves; a leaf has no type."""
 
     type: type | None = None
     keys: tuple[Hashable, ...] = ()
@@ -34,36 +34,36 @@ class TreeDef:
     """How many leaves it has."""
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Return the tree with these leaves, as many as it has."""
-        given = list(leaves)
-        assert len(given) == self.leaves, f"{len(given)} leaves for {self}"
-        return _built(self, iter(given))
+        """Return the tree with these leaves; their number must match."""
+        leaf_list = list(leaves)
+        assert len(leaf_list) == self.leaves, f"{len(leaf_list)} leaves for {self}"
+        return _unflatten(self, iter(leaf_list))
 
     def paths(self) -> list[str]:
-        """Return for each leaf how it is reached from the tree, as in `[0]['h'].c`."""
+        """Return the key path of each leaf, as in `[0]['h'].c`."""
         if self.type is None:
             return [""]
-        found: list[str] = []
-        for place, child in enumerate(self.children):
-            key = self.keys[place] if self.keys else place
+        paths: list[str] = []
+        for index, child in enumerate(self.children):
+            key = self.keys[index] if self.keys else index
             step = f"[{key!r}]" if self.type in (tuple, list, dict) else f".{key}"
-            found.extend(step + path for path in child.paths())
-        return found
+            paths.extend(step + path for path in child.paths())
+        return paths
 
     def __str__(self) -> str:
-        inside = [str(child) for child in self.children]
+        child_texts = [str(child) for child in self.children]
         if self.type is None:
             return "*"
         if self.type is type(None):
             return "None"
         if self.type is list:
-            return f"[{', '.join(inside)}]"
+            return f"[{', '.join(child_texts)}]"
         if self.type is tuple:
-            return f"({', '.join(inside)}{',' if len(inside) == 1 else ''})"
+            return f"({', '.join(child_texts)}{',' if len(child_texts) == 1 else ''})"
         if self.type is dict:
-            items = zip(self.keys, inside, strict=True)
+            items = zip(self.keys, child_texts, strict=True)
             return "{" + ", ".join(f"{key!r}: {child}" for key, child in items) + "}"
-        items = zip(self.keys, inside, strict=True)
+        items = zip(self.keys, child_texts, strict=True)
         return f"{self.type.__name__}({', '.join(f'{key}={child}' for key, child in items)})"
 
 
@@ -77,40 +77,44 @@ def flatten(value: Any) -> tuple[list[Any], TreeDef]:
     """
     leaves: list[Any] = []
     try:
-        return leaves, _flattened(value, leaves)
+        return leaves, _flatten(value, leaves)
     except RecursionError:
         rule = f"a {type(value).__name__} contains itself, or is nested too deeply"
         remedy = "pass values that nest less deeply"
         raise ValueError(message("tree of values", rule, remedy=remedy)) from None
 
 
-def spread(prefix: Any, structure: TreeDef) -> list[Any]:
+def broadcast_prefix(prefix: Any, structure: TreeDef) -> list[Any]:
     """Return for each leaf of `structure` the leaf of `prefix` at or above it.
 
     `prefix` has the structure's own form as far down as it goes; None in it is a leaf. A ValueError
     says where the forms differ.
 
-    >>> spread((0, None), flatten((1, [2, 3]))[1])
+    >>> broadcast_prefix((0, None), flatten((1, [2, 3]))[1])
     [0, None, None]
     """
-    if prefix is None or parts(prefix) is None:
+    if prefix is None or flatten_one_level(prefix) is None:
         return [prefix] * structure.leaves
-    type_, keys, children = _opened(prefix)
+    type_, keys, children = _typed_children(prefix)
     if (type_, keys, len(children)) != (structure.type, structure.keys, len(structure.children)):
         raise ValueError(f"{prefix!r} does not fit the structure {structure}")
     pairs = zip(children, structure.children, strict=True)
-    return [leaf for child, below in pairs for leaf in spread(child, below)]
+    return [
+        leaf
+        for child, child_structure in pairs
+        for leaf in broadcast_prefix(child, child_structure)
+    ]
 
 
-def parts(value: Any) -> tuple[tuple[Hashable, ...], tuple[Any, ...]] | None:
-    """Return the keys and the parts of a tree, one level down; None for a leaf."""
+def flatten_one_level(value: Any) -> tuple[tuple[Hashable, ...], tuple[Any, ...]] | None:
+    """Return the keys and the children of a tree, one level down; None for a leaf."""
     if value is None:
         return (), ()
     type_ = type(value)
     if type_ is tuple or type_ is list:
         return (), tuple(value)
     if type_ is dict:
-        keys = _ordered(value)
+        keys = _sorted_keys(value)
         return keys, tuple([value[key] for key in keys])
     if isinstance(value, tuple) and hasattr(type_, "_fields"):
         return type_._fields, tuple(value)
@@ -120,43 +124,43 @@ def parts(value: Any) -> tuple[tuple[Hashable, ...], tuple[Any, ...]] | None:
     return None
 
 
-def _opened(value: Any) -> tuple[type, tuple[Hashable, ...], tuple[Any, ...]]:
-    opened = parts(value)
-    assert opened is not None, "no leaf"
-    return type(value), *opened
+def _typed_children(value: Any) -> tuple[type, tuple[Hashable, ...], tuple[Any, ...]]:
+    keys_and_children = flatten_one_level(value)
+    assert keys_and_children is not None, "no leaf"
+    return type(value), *keys_and_children
 
 
-def _ordered(value: dict[Any, Any]) -> tuple[Hashable, ...]:
+def _sorted_keys(value: dict[Any, Any]) -> tuple[Hashable, ...]:
     try:
         return tuple(sorted(value))
     except TypeError:
         return tuple(value)
 
 
-def _flattened(value: Any, leaves: list[Any]) -> TreeDef:
-    opened = parts(value)
-    if opened is None:
+def _flatten(value: Any, leaves: list[Any]) -> TreeDef:
+    keys_and_children = flatten_one_level(value)
+    if keys_and_children is None:
         leaves.append(value)
         return LEAF
-    keys, inside = opened
-    children = tuple([_flattened(part, leaves) for part in inside])
+    keys, children_values = keys_and_children
+    children = tuple([_flatten(child_value, leaves) for child_value in children_values])
     return TreeDef(type(value), keys, children, sum([child.leaves for child in children]))
 
 
-def _built(structure: TreeDef, leaves: Iterator[Any]) -> Any:
+def _unflatten(structure: TreeDef, leaves: Iterator[Any]) -> Any:
     type_ = structure.type
     if type_ is None:
         return next(leaves)
     if type_ is type(None):
         return None
-    inside = [_built(child, leaves) for child in structure.children]
+    children = [_unflatten(child, leaves) for child in structure.children]
     if type_ is tuple or type_ is list:
-        return type_(inside)
+        return type_(children)
     if type_ is dict:
-        return dict(zip(structure.keys, inside, strict=True))
+        return dict(zip(structure.keys, children, strict=True))
     if issubclass(type_, tuple):
-        return type_(*inside)
-    made = object.__new__(type_)
-    for name, part in zip(structure.keys, inside, strict=True):
-        object.__setattr__(made, str(name), part)
-    return made
+        return type_(*children)
+    instance = object.__new__(type_)
+    for name, child_value in zip(structure.keys, children, strict=True):
+        object.__setattr__(instance, str(name), child_value)
+    return instance

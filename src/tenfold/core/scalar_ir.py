@@ -1,9 +1,9 @@
 """Scalar IR: a Body of primitive operations on the elements at one index of a kernel.
 
-Takes calls of its methods and of the operators of Elements, hands on instructions in an order in
-which they can be run. Equal instructions are one, so shared parts of formulas are computed once. An
+Takes calls of its methods and of the operators of Elements, hands on instructions in execution
+order. Equal instructions are merged, so shared parts of formulas are computed once (CSE). An
 element has one of the real dtypes of `tenfold.dtypes`; a complex one is a ComplexElement of two.
-Halves are only moved, selected and converted: arithmetic on them is done in float32.
+Half types are only moved, selected and converted: their arithmetic is done in float32.
 
 Integers wrap; a shift takes a distance below the width of its dtype; `convert` from a float to an
 integer truncates and expects a value that fits (NaN, too large: any value, never a trap).
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, HALVES, INT64, kind_of
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, HALF_DTYPES, INT64, kind_of
 
 Number = bool | int | float
 PRIMITIVES = frozenset(
@@ -34,13 +34,13 @@ PRIMITIVES = frozenset(
     "shift_right equal not_equal less less_equal select convert bits negative absolute sqrt floor "
     "ceil trunc rint copysign fma table fold scan fail".split()
 )
-"""The names of primitive operations; any other is that of a formula made of them."""
+"""The names of primitive operations; any other name is a composite formula."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One primitive operation: its name, the dtype it makes, the positions of its inputs, and what
-    else it needs: the value of a constant, the number of an operand, the axis of an index.
+    """One primitive operation: its name, result dtype, the positions of its inputs, and its data:
+    the value of a constant, the number of an operand, the axis of an index.
     """
 
     name: str
@@ -55,10 +55,10 @@ class Instruction:
 
 
 class Element:
-    """The value of a body's instruction; operators on it make further ones.
+    """The value of a body's instruction; operators on it emit further instructions.
 
-    A Python number beside it becomes a constant of its dtype. `<` and its kind give bool elements,
-    `&`, `|`, `^`, `~` work on bools and integers, `>>` keeps the sign of signed integers.
+    A Python number as the other operand becomes a constant of its dtype. Comparisons give bool
+    elements; `&`, `|`, `^`, `~` work on bools and integers; `>>` keeps the sign.
     """
 
     __hash__ = None  # type: ignore[assignment]  # == makes an element
@@ -70,22 +70,22 @@ class Element:
     def __repr__(self) -> str:
         return f"<%{self.position} {self.dtype}>"
 
-    def _with(self, name: str, other: Element | Number, dtype: np.dtype | None = None) -> Element:
+    def _binary(self, name: str, other: Element | Number, dtype: np.dtype | None = None) -> Element:
         peer = self.body.like(other, self)
         return self.body.apply(name, dtype or self.dtype, self, peer)
 
     def __add__(self, other: Element | Number) -> Element:
-        return self._with("add", other)
+        return self._binary("add", other)
 
     def __sub__(self, other: Element | Number) -> Element:
-        return self._with("subtract", other)
+        return self._binary("subtract", other)
 
     def __mul__(self, other: Element | Number) -> Element:
-        return self._with("multiply", other)
+        return self._binary("multiply", other)
 
     def __truediv__(self, other: Element | Number) -> Element:
         assert kind_of(self.dtype) == "f", "integers are divided by the rules of their operation"
-        return self._with("divide", other)
+        return self._binary("divide", other)
 
     def __radd__(self, other: Number) -> Element:
         return self.body.like(other, self) + self
@@ -105,28 +105,28 @@ class Element:
         return 0 - self
 
     def __and__(self, other: Element | Number) -> Element:
-        return self._with("and", other)
+        return self._binary("and", other)
 
     def __or__(self, other: Element | Number) -> Element:
-        return self._with("or", other)
+        return self._binary("or", other)
 
     def __xor__(self, other: Element | Number) -> Element:
-        return self._with("xor", other)
+        return self._binary("xor", other)
 
     def __invert__(self) -> Element:
         return self ^ (True if self.dtype == BOOL else -1)
 
     def __lshift__(self, other: Element | Number) -> Element:
-        return self._with("shift_left", other)
+        return self._binary("shift_left", other)
 
     def __rshift__(self, other: Element | Number) -> Element:
-        return self._with("shift_right", other)
+        return self._binary("shift_right", other)
 
     def __lt__(self, other: Element | Number) -> Element:
-        return self._with("less", other, BOOL)
+        return self._binary("less", other, BOOL)
 
     def __le__(self, other: Element | Number) -> Element:
-        return self._with("less_equal", other, BOOL)
+        return self._binary("less_equal", other, BOOL)
 
     def __gt__(self, other: Element | Number) -> Element:
         return self.body.like(other, self) < self
@@ -136,11 +136,11 @@ class Element:
 
     def __eq__(self, other: object) -> Element:  # type: ignore[override]  # makes an element
         assert isinstance(other, (Element, bool, int, float)), "an element or a number"
-        return self._with("equal", other, BOOL)
+        return self._binary("equal", other, BOOL)
 
     def __ne__(self, other: object) -> Element:  # type: ignore[override]  # makes an element
         assert isinstance(other, (Element, bool, int, float)), "an element or a number"
-        return self._with("not_equal", other, BOOL)
+        return self._binary("not_equal", other, BOOL)
 
 
 class ComplexElement(NamedTuple):
@@ -151,24 +151,24 @@ class ComplexElement(NamedTuple):
 
 
 Operand = Element | ComplexElement
-"""What a rule of an operation gets for an operand, and returns."""
+"""An operand and a result of an operation's kernel rule."""
 
 
 class Body:
-    """Instructions, each in the order in which it was first asked for."""
+    """Instructions in the order in which they were first emitted, without duplicates."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._known: dict[Instruction, int] = {}
+        self._positions: dict[Instruction, int] = {}
 
     def __str__(self) -> str:
-        return "\n".join(f"%{i} = {made}" for i, made in enumerate(self.instructions))
+        return "\n".join(f"%{i} = {instruction}" for i, instruction in enumerate(self.instructions))
 
     def emit(self, instruction: Instruction) -> Element:
-        """Return the element an instruction makes, which is made once."""
-        position = self._known.get(instruction)
+        """Return the element of an instruction; equal instructions are emitted once."""
+        position = self._positions.get(instruction)
         if position is None:
-            position = self._known[instruction] = len(self.instructions)
+            position = self._positions[instruction] = len(self.instructions)
             self.instructions.append(instruction)
         return Element(self, position, instruction.dtype)
 
@@ -195,7 +195,7 @@ class Body:
         return self.apply("constant", dtype, data=bits)
 
     def like(self, value: Element | Number, peer: Element) -> Element:
-        """Return an operand beside `peer`: a number becomes a constant of its dtype."""
+        """Return an operand of `peer`'s dtype: a number becomes a constant."""
         if isinstance(value, Element):
             assert value.dtype == peer.dtype, f"{value.dtype} beside {peer.dtype}"
             return value
@@ -211,20 +211,22 @@ class Body:
     def convert(self, x: Element, dtype: np.dtype) -> Element:
         """Return `x` in another dtype: integers wrap, floats are rounded to nearest, ties to even.
 
-        bool becomes 0 or 1, a number becomes the bool "is not 0". Between halves and other dtypes
-        than float32 the caller goes by float32.
+        bool becomes 0 or 1, a number becomes the bool "is not 0". Between half types and other
+        dtypes than float32 the caller converts by way of float32.
         """
         if x.dtype == dtype:
             return x
         if dtype == BOOL:
             return x != 0
-        halves = [each for each in (x.dtype, dtype) if each in HALVES]
-        assert not halves or FLOAT32 in (x.dtype, dtype), f"{x.dtype} to {dtype} goes by float32"
+        half_dtypes = [side_dtype for side_dtype in (x.dtype, dtype) if side_dtype in HALF_DTYPES]
+        assert not half_dtypes or FLOAT32 in (x.dtype, dtype), (
+            f"{x.dtype} to {dtype} goes by float32"
+        )
         return self.apply("convert", dtype, x)
 
     def bits(self, x: Element, dtype: np.dtype) -> Element:
         """Return the same bits as an element of another dtype of the same size."""
-        assert x.dtype.itemsize == dtype.itemsize, "bits are kept"
+        assert x.dtype.itemsize == dtype.itemsize, "a bitcast keeps the size"
         return x if x.dtype == dtype else self.apply("bits", dtype, x)
 
     def fma(self, x: Element, y: Element | Number, z: Element | Number) -> Element:
@@ -233,9 +235,9 @@ class Body:
 
     def polynomial(self, x: Element, coefficients: Sequence[float]) -> Element:
         """Return c[0] + c[1]*x + c[2]*x**2 + ... by Horner's rule with fma."""
-        *rest, last = coefficients
-        value = self.constant(last, x.dtype)
-        for coefficient in reversed(rest):
+        *lower_coefficients, leading_coefficient = coefficients
+        value = self.constant(leading_coefficient, x.dtype)
+        for coefficient in reversed(lower_coefficients):
             value = self.fma(value, x, coefficient)
         return value
 
@@ -285,9 +287,9 @@ class Body:
         return self.apply("table", dtype, position, data=tuple(values))
 
     def rare(self, condition: Element, name: str, usual: Element, *inputs: Element) -> Element:
-        """Return `usual`, but what the formula `name` makes of `inputs` where `condition` holds.
+        """Return the formula `name` of `inputs` where `condition` holds, else `usual`.
 
-        The formula is skipped for a packet in which the condition holds nowhere.
+        The formula is skipped for a packet in which the condition holds for no element.
         """
         return self.apply("rare", usual.dtype, condition, usual, *inputs, data=name)
 
@@ -296,7 +298,7 @@ class Body:
         self.apply("fail", BOOL, condition)
 
     def parameter(self, number: int, dtype: np.dtype) -> Element:
-        """Return a scalar that is given at the launch."""
+        """Return a scalar argument of the launch."""
         return self.apply("parameter", dtype, data=number)
 
     def index(self, axis: int) -> Element:
@@ -306,6 +308,6 @@ class Body:
 
 UNSIGNED = {1: DTYPES["uint8"], 2: DTYPES["uint16"], 4: DTYPES["uint32"], 8: DTYPES["uint64"]}
 SIGNED = {1: DTYPES["int8"], 2: DTYPES["int16"], 4: DTYPES["int32"], 8: DTYPES["int64"]}
-"""The integers of so many bytes: what the bits of a float are looked at as."""
+"""The integer dtypes by size in bytes, for bitcasts of floats."""
 SIGNIFICAND = {FLOAT32: 23, FLOAT64: 52}
 """The stored bits of a float's significand."""

@@ -97,15 +97,15 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """Return the axes named by `axis` (None means all) in rising order, each once."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(normalize_axis(item, ndim) for item in given)
+    items = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalize_axis(item, ndim) for item in items)
     if len(set(axes)) < len(axes):
         raise ShapeError("", f"axis {axis!r} names an axis twice", remedy="name each axis once")
     return tuple(sorted(axes))
 
 
 def normalize_count(count: object, name: str) -> int:
-    """Return a number of things as an int, or raise ShapeError when it is none or negative."""
+    """Return a count as an int, or raise ShapeError if it is not an int or negative."""
     try:
         number = operator.index(count)  # type: ignore[arg-type]  # asks
     except TypeError:
@@ -116,7 +116,7 @@ def normalize_count(count: object, name: str) -> int:
 
 
 def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """Return the shape that is left when `axes` are reduced."""
+    """Return the shape after `axes` are reduced."""
     if keepdims:
         return tuple(1 if i in axes else length for i, length in enumerate(shape))
     return tuple(length for i, length in enumerate(shape) if i not in axes)
@@ -133,7 +133,7 @@ def reshaped(shape: Shape, target: object) -> Shape:
         ) from None
     size = product(shape)
     unknown = [i for i, length in enumerate(lengths) if length == -1]
-    known = product(length for length in lengths if length != -1)
+    known_size = product(length for length in lengths if length != -1)
     if len(unknown) > 1:
         raise ShapeError(
             "",
@@ -146,10 +146,10 @@ def reshaped(shape: Shape, target: object) -> Shape:
             f"shape {tuple(lengths)} has a negative length",
             remedy="use lengths of 0 or more, and one -1 at most",
         )
-    if unknown and known > 0 and size % known == 0:
-        lengths[unknown[0]] = size // known
-        known = size
-    if known != size or (unknown and lengths[unknown[0]] == -1):
+    if unknown and known_size > 0 and size % known_size == 0:
+        lengths[unknown[0]] = size // known_size
+        known_size = size
+    if known_size != size or (unknown and lengths[unknown[0]] == -1):
         raise ShapeError(
             "",
             f"{size} elements of shape {shape} do not fill shape {tuple(lengths)}",
@@ -159,7 +159,7 @@ def reshaped(shape: Shape, target: object) -> Shape:
 
 
 Pick = int | tuple[int, int, int]
-"""What an index takes of one axis: one position, or (start, length, step)."""
+"""The selection on one axis: a position, or (start, length, step)."""
 
 
 def normalize_slice(bounds: slice, length: int) -> tuple[int, int, int]:
@@ -181,16 +181,16 @@ def _slice_text(bounds: slice) -> str:
 
 
 def whole_axes(shape: Shape) -> tuple[Pick, ...]:
-    """Return the picks that take every axis whole."""
+    """Return the picks that select every axis in full."""
     return tuple((0, length, 1) if length else (0, 0, 1) for length in shape)
 
 
-def indexed(shape: Shape, picks: Sequence[Pick], new: Sequence[int]) -> Shape:
-    """Return the shape that `picks`, one for each axis, leave, with axes of length 1 at `new`."""
+def indexed(shape: Shape, picks: Sequence[Pick], new_axes: Sequence[int]) -> Shape:
+    """Return the shape of an indexing with one pick per axis, and length-1 axes at `new_axes`."""
     assert len(picks) == len(shape), "a pick for every axis"
     # a tuple keeps its axis; an int, or a SymInt in its place, drops it
     lengths = [pick[1] for pick in picks if isinstance(pick, tuple)]
-    for position in new:
+    for position in new_axes:
         lengths.insert(position, 1)
     return tuple(lengths)
 
@@ -210,49 +210,53 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 
 
 def reshaped_strides(shape: Shape, strides: Sequence[int], target: Shape) -> tuple[int, ...] | None:
-    """Return the strides that read memory of `strides` in another shape, or None: it takes a copy.
+    """Return the strides of a view in another shape, or None if a copy is needed.
 
-    Runs of axes with the same number of elements are matched; inside a run the old axes must follow
-    each other without a jump.
+    Runs of axes with the same number of elements are matched. Inside a run the source axes must be
+    contiguous with each other.
 
     >>> reshaped_strides((2, 3), (1, 2), (6,)) is None
     True
     """
     if product(shape) == 0:
         return row_major(target)
-    old = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
+    source_axes = [
+        (length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1
+    ]
     result: list[int] = []
-    position = 0
-    at = 0
-    while at < len(target) and position < len(old):
-        first, begin = position, at
-        have, want = old[position][0], target[at]
-        position, at = position + 1, at + 1
-        while have != want:
-            if have < want:
-                have *= old[position][0]
-                position += 1
+    source_axis = 0
+    target_axis = 0
+    while target_axis < len(target) and source_axis < len(source_axes):
+        run_start, target_start = source_axis, target_axis
+        source_size, target_size = source_axes[source_axis][0], target[target_axis]
+        source_axis, target_axis = source_axis + 1, target_axis + 1
+        while source_size != target_size:
+            if source_size < target_size:
+                source_size *= source_axes[source_axis][0]
+                source_axis += 1
             else:
-                want *= target[at]
-                at += 1
+                target_size *= target[target_axis]
+                target_axis += 1
         for (_, outer), (length, inner) in zip(
-            old[first : position - 1], old[first + 1 : position], strict=True
+            source_axes[run_start : source_axis - 1],
+            source_axes[run_start + 1 : source_axis],
+            strict=True,
         ):
             if outer != length * inner:
                 return None
-        unit = old[position - 1][1]
-        result.extend(unit * step for step in row_major(target[begin:at]))
-    return (*result, *(1 for _ in target[at:]))
+        unit = source_axes[source_axis - 1][1]
+        result.extend(unit * step for step in row_major(target[target_start:target_axis]))
+    return (*result, *(1 for _ in target[target_axis:]))
 
 
 MOST_LEVELS = 64
-"""Of nested lists, that NumPy follows: its largest number of axes."""
+"""The most levels of nested lists: NumPy's largest number of axes."""
 
 
 def nested_levels(items: Iterable[Any], operation: str) -> Iterator[list[Any]]:
     """Yield the levels of nested lists from the outside in, each as one flat list.
 
-    Of a list that is there twice the items come once. Raises ShapeError for more levels than an
+    The items of a list that occurs twice come once. Raises ShapeError for more levels than an
     array has axes, as of a list that contains itself.
 
     >>> [*nested_levels([[1, 2], [3]], "asarray")]

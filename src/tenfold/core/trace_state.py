@@ -10,16 +10,16 @@ from contextvars import ContextVar
 
 
 class TraceState:
-    """What has happened in a trace."""
+    """The state of one trace."""
 
     def __init__(self, outer: TraceState | None = None) -> None:
         self.outer = outer
         self.waited = False
-        """Whether the function has asked for a value of an argument, or of what is made of one."""
+        """Whether the function has asked for the value of an argument or of a traced result."""
         self.assigned = False
-        """Whether it has tried to assign to a window; then it has waited, too."""
+        """Whether it has tried to assign to a view; then `waited` is set too."""
         self.depth: int = outer.depth + 1 if outer else 1
-        """How many traces are open, each inside another."""
+        """The number of open, nested traces."""
 
 
 TRACE: ContextVar[TraceState | None] = ContextVar("tenfold_trace", default=None)

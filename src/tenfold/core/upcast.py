@@ -15,32 +15,32 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import FLOAT32, FLOAT64, HALVES
+from tenfold.dtypes import FLOAT32, FLOAT64, HALF_DTYPES
 
 Function = Callable[..., Any]
 
 
 def widened(function: Function) -> Function:
-    """Return `function` on real operands of one dtype, computed wider; other dtypes as they are."""
+    """Return `function` on real operands, computed in a wider dtype; other dtypes unchanged."""
 
     @wraps(function)
-    def computed(*operands: np.ndarray) -> Any:
+    def upcast_and_round(*operands: np.ndarray) -> Any:
         dtype = operands[0].dtype
-        if dtype != FLOAT32 and dtype not in HALVES:
+        if dtype != FLOAT32 and dtype not in HALF_DTYPES:
             return function(*operands)
         result = function(*(operand.astype(FLOAT64) for operand in operands)).astype(FLOAT32)
         return result.astype(dtype)
 
-    return computed
+    return upcast_and_round
 
 
 def special(name: str) -> Function:
     """Return `scipy.special.<name>`, widened; scipy is imported when it first runs."""
 
     @widened
-    def computed(*operands: np.ndarray) -> Any:
+    def call(*operands: np.ndarray) -> Any:
         from scipy import special as functions
 
         return getattr(functions, name)(*operands)
 
-    return computed
+    return call

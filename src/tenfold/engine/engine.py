@@ -33,8 +33,8 @@ from tenfold.ops.arithmetic import add
 EXIT_SECONDS = 5.0
 """Seconds that the end of the interpreter waits for impure operators; then it cancels them."""
 
-MOST_THREADS = 1024
-LONGEST_WAIT = 60.0
+MAX_THREADS = 1024
+MAX_BATCH_WAIT = 60.0
 """The largest `batch_wait`, in seconds."""
 
 SHUTDOWN_SECONDS = 1e6
@@ -77,15 +77,15 @@ class Engine(_native.Engine):
         count, limit = int(settings.get("threads")), settings.batch_limit()
         wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
         if threads is not None:
-            count = limits.whole("threads", threads, most=MOST_THREADS)
+            count = limits.positive_integer("threads", threads, most=MAX_THREADS)
         if batch_limit is not None:
-            limit = limits.whole("batch_limit", batch_limit)
+            limit = limits.positive_integer("batch_limit", batch_limit)
         if batch_wait is not None:
-            wait = limits.seconds("batch_wait", batch_wait, most=LONGEST_WAIT)
+            wait = limits.seconds("batch_wait", batch_wait, most=MAX_BATCH_WAIT)
         if memory_limit is not None:
-            memory = limits.bytes_from(memory_limit)
-        super().__init__(min(count, MOST_THREADS), limit, int(wait * 1e9), memory)
-        _end_with_process()
+            memory = limits.parse_bytes(memory_limit)
+        super().__init__(min(count, MAX_THREADS), limit, int(wait * 1e9), memory)
+        _end_at_process_exit()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -161,10 +161,10 @@ class Engine(_native.Engine):
 
 
 def _wait(handle: Handle) -> Generator[Any, None, Any]:
-    return _awaited(handle).__await__()
+    return _await_handle(handle).__await__()
 
 
-async def _awaited(handle: Handle) -> Any:
+async def _await_handle(handle: Handle) -> Any:
     loop = asyncio.get_running_loop()
     settled = loop.create_future()
 
@@ -200,22 +200,22 @@ def engine() -> Engine:
 
 _native.set_engine_hooks(
     describe=operator_spec.describe,
-    import_=operands.imported,
+    import_=operands.import_operand,
     run=python_operators.run,
     signature=operator_spec.signature,
-    copy=operators.copied,
-    error=python_operators.fresh,
-    log=python_operators.unobserved,
+    copy=operators.copy_for_update,
+    error=python_operators.error_for_waiter,
+    log=python_operators.log_unretrieved,
     wait=_wait,
     object=operators.EngineObject,
     add=add,
-    options=settings.submitted,
-    parts=operators.parts,
+    options=settings.submission_options,
+    parts=operators.as_gather,
     plan=operands.plan_of,
 )
 
 
-def _end() -> None:
+def _end_engines() -> None:
     """End all engines with the interpreter; say what was cancelled."""
     left = _native.end_engines(EXIT_SECONDS)
     if left:
@@ -229,19 +229,19 @@ def _end() -> None:
         )
 
 
-_ends_with = 0  # the process of `multiprocessing` whose end has been told to end engines
+_finalizer_pid = 0  # the process of `multiprocessing` whose end has been told to end engines
 
 
-def _end_with_process() -> None:
+def _end_at_process_exit() -> None:
     """Have a child of `multiprocessing`, which does not end as programs do, end its engines."""
     global _ends_with
     process = sys.modules.get("multiprocessing.process")
-    if process is None or process.parent_process() is None or _ends_with == os.getpid():
+    if process is None or process.parent_process() is None or _finalizer_pid == os.getpid():
         return
     from multiprocessing.util import Finalize  # who has such a parent has imported it
 
-    _ends_with = os.getpid()
-    Finalize(None, _end, exitpriority=0)
+    _finalizer_pid = os.getpid()
+    Finalize(None, _end_engines, exitpriority=0)
 
 
-atexit.register(_end)
+atexit.register(_end_engines)

@@ -23,33 +23,33 @@ Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
 PlanOf = Callable[[Sequence[Array]], Executable | None]
 
-_surroundings: dict[str, Any] = {}
+_array_hooks: dict[str, Any] = {}
 
 
-def surround(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
+def register_array_hooks(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
     """Say how Arrays are made of foreign ones, and how they are computed, or planned alone."""
-    _surroundings.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
+    _array_hooks.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
 
 
 def plan_of(arrays: Sequence[Array]) -> Executable | None:
     """Return the plan of pending Arrays, if native code can replay it."""
-    plan: Executable | None = _surroundings["plan_of"](arrays)
+    plan: Executable | None = _array_hooks["plan_of"](arrays)
     return plan
 
 
-def computed(array: Array) -> Array:
+def compute_array(array: Array) -> Array:
     """Return an Array that has its value, and that no other code can rebind.
 
     Raises what computing it raises.
     """
     if not _native.replayed(array):
-        failure = _surroundings["evaluate"]([array])
+        failure = _array_hooks["evaluate"]([array])
         if failure is not None:
             raise failure
     return _native.array_of(_native.node_of(array))
 
 
-def finished(value: Any) -> Any:
+def operator_result(value: Any) -> Any:
     """Return the result of an operator in the form that the engine stores.
 
     Raises TypeError for a handle, and for a coroutine, which the engine would never await.
@@ -60,37 +60,37 @@ def finished(value: Any) -> Any:
             value.close()
             what, remedy = "coroutine", "define run without async"
         raise TypeError(f"it returned a {what}\n  remedy: {remedy}")
-    return kept(value)
+    return stored_value(value)
 
 
-def kept(value: Any) -> Any:
+def stored_value(value: Any) -> Any:
     """Return a value as the engine keeps it: Arrays in it have been computed."""
     if isinstance(value, Array):
-        return computed(value)
+        return compute_array(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return computed(_surroundings["asarray"](value))
+        return compute_array(_array_hooks["asarray"](value))
     if isinstance(value, tuple) and any(isinstance(item, Array) for item in value):
-        items = [computed(item) if isinstance(item, Array) else item for item in value]
+        items = [compute_array(item) if isinstance(item, Array) else item for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
         for item in value:
             if isinstance(item, Array):
-                computed(item)  # the list stays the same object
+                compute_array(item)  # the list stays the same object
     return value
 
 
-def imported(value: Any) -> Any:
+def import_operand(value: Any) -> Any:
     """Return what was put as the engine keeps it: later changes of an ndarray are not seen.
 
     Raises TypeError for a list or tuple that has handles in it.
     """
-    if isinstance(value, (list, tuple)) and holds(value, Handle):
+    if isinstance(value, (list, tuple)) and contains_instance(value, Handle):
         rule = "a list or tuple that holds handles"
         raise TypeError(message("put", rule, remedy="push an operator on it; put it without them"))
-    return kept(value)
+    return stored_value(value)
 
 
-def holds(value: list[Any] | tuple[Any, ...], kinds: type | tuple[type, ...]) -> bool:
+def contains_instance(value: list[Any] | tuple[Any, ...], kinds: type | tuple[type, ...]) -> bool:
     """Whether a list or tuple, or one in it, has an item of these types.
 
     >>> holds([1, (2, "a")], str), holds([1, 2], str)

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from tenfold._native import Handle
 from tenfold.core.op import MOST_OPERANDS, Op, Operation
 from tenfold.core.op import Kind as Composed
-from tenfold.engine.operands import holds
+from tenfold.engine.operands import contains_instance
 from tenfold.engine.operators import (
     BatchedOperator,
     CumulativeOperator,
@@ -30,7 +30,7 @@ from tenfold.engine.operators import (
 from tenfold.engine.python_operators import OperatorKind
 from tenfold.errors import message
 
-MOST = 255
+MAX_INPUTS = 255
 """Inputs of what takes any number."""
 
 
@@ -50,14 +50,16 @@ class OperatorSpec(NamedTuple):
 def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
     """Describe an operator; raise TypeError for what is none, and for a handle as a parameter."""
     for name, value in (params or {}).items():
-        if isinstance(value, Handle) or (isinstance(value, (list, tuple)) and holds(value, Handle)):
+        if isinstance(value, Handle) or (
+            isinstance(value, (list, tuple)) and contains_instance(value, Handle)
+        ):
             rule = f"parameter {name!r} is a handle, or holds one"
             remedy = "handles are inputs, given by position; parameters are values: handle.get()"
             raise TypeError(message("push", rule, remedy=remedy))
     if isinstance(operator, Operation):
-        return _of_tenfold(operator, params)
+        return _describe_operation(operator, params)
     if isinstance(operator, Operator):
-        return _of_user(operator, params)
+        return _describe_user_operator(operator, params)
     shown = operator.__name__ if isinstance(operator, type) else type(operator).__name__
     rule = f"{shown!r} is not an operator"
     remedy = "push an instance of a tn.Operator, a @tn.function, or one of tn.operators"
@@ -66,7 +68,9 @@ def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
     raise TypeError(message("push", rule, remedy=remedy))
 
 
-def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> OperatorSpec:
+def _describe_operation(
+    operation: Operation[...], params: Mapping[str, Any] | None
+) -> OperatorSpec:
     kind, pure, number = OperatorKind.GENERAL, True, 0
     fewest, most = _arity(operation.function)
     if params:
@@ -82,12 +86,12 @@ def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> 
     return OperatorSpec(kind, pure, operation.full_name, fewest, most, False, False, number)
 
 
-def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> OperatorSpec:
+def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None) -> OperatorSpec:
     made = type(operator)
     kind, fewest, most = _kind_of(made)
     plain_run = plain_add = False
     if isinstance(operator, CumulativeOperator):
-        plain_run = _is_plain(made) and not params
+        plain_run = _has_default_run(made) and not params
         plain_add = type(operator).add is CumulativeOperator.add
     if params:
         _check_names(made.__name__, made.run, params)
@@ -105,25 +109,25 @@ def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
     """Return the kind of a class of operators, and how many inputs it takes."""
     found = _kinds.get(made)
     if found is None:
-        found = _kinds[made] = _looked_up(made)
+        found = _kinds[made] = _infer_kind(made)
     return found
 
 
-def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
+def _infer_kind(made: type[Operator]) -> tuple[int, int, int]:
     if issubclass(made, CumulativeOperator):
-        if _is_plain(made):
+        if _has_default_run(made):
             return OperatorKind.CUMULATIVE, 2, 2
         fewest, most = _arity(made.run, 1)
-        return OperatorKind.CUMULATIVE, fewest + 1, min(MOST, most + 1)
+        return OperatorKind.CUMULATIVE, fewest + 1, min(MAX_INPUTS, most + 1)
     if issubclass(made, InPlaceOperator):
         fewest, most = _arity(made.run, 1)
         return OperatorKind.IN_PLACE, max(1, fewest), most
     if issubclass(made, BatchedOperator):
-        return OperatorKind.BATCHED, 0, MOST
+        return OperatorKind.BATCHED, 0, MAX_INPUTS
     return OperatorKind.USER, *_arity(made.run, 1)
 
 
-def _is_plain(made: type[Operator]) -> bool:
+def _has_default_run(made: type[Operator]) -> bool:
     """Return whether an increment is the one input."""
     return made.run is CumulativeOperator.run and not hasattr(made, "run_batch")
 
@@ -133,9 +137,9 @@ def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
     try:
         parameters = list(inspect.signature(function).parameters.values())[skipped:]
     except (TypeError, ValueError):
-        return 0, MOST
+        return 0, MAX_INPUTS
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = MOST if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    most = MAX_INPUTS if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
     return sum(p.default is p.empty for p in positional), most
 
 
@@ -153,7 +157,7 @@ def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, A
 
 _numbers: dict[Hashable, int] = {}
 _next = count(1)
-MOST_SIGNATURES = 65_536
+MAX_SIGNATURES = 65_536
 """Signatures that are remembered; then they are told apart anew."""
 
 
@@ -169,7 +173,7 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
     if number is None:
-        if len(_numbers) >= MOST_SIGNATURES:
+        if len(_numbers) >= MAX_SIGNATURES:
             _numbers.clear()
         number = _numbers[key] = next(_next)
     return number

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Handle
-from tenfold.engine.operands import finished, holds
+from tenfold.engine.operands import contains_instance, operator_result
 
 
 class Operator:
@@ -51,7 +51,7 @@ class Operator:
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now, on values."""
-        return finished(self.run(*inputs, **params))
+        return operator_result(self.run(*inputs, **params))
 
 
 class InPlaceOperator(Operator):
@@ -74,9 +74,9 @@ class InPlaceOperator(Operator):
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now, on a copy of its first argument."""
         target, *others = inputs
-        target = copied(target)
+        target = copy_for_update(target)
         result = self.run(target, *others, **params)
-        return finished(target if result is None else result)
+        return operator_result(target if result is None else result)
 
 
 class CumulativeOperator(Operator):
@@ -113,7 +113,7 @@ class CumulativeOperator(Operator):
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now: the first argument with one increment."""
         target, *others = inputs
-        return finished(self.add(target, self.run(*others, **params)))
+        return operator_result(self.add(target, self.run(*others, **params)))
 
 
 class BatchedOperator(Operator):
@@ -182,12 +182,14 @@ class Deferred(Operator):
         return self.function(*inputs, **params)
 
 
-def parts(value: list[Any] | tuple[Any, ...], ours: bool) -> tuple[Gather, tuple[Any, ...]] | None:
+def as_gather(
+    value: list[Any] | tuple[Any, ...], ours: bool
+) -> tuple[Gather, tuple[Any, ...]] | None:
     """Return what puts a list or tuple together, and of what; None where it is put as it is.
 
     For operations of tenfold (`ours`) its ndarrays are put one by one, as they are elsewhere.
     """
-    if not holds(value, (Handle, Array, np.ndarray) if ours else Handle):
+    if not contains_instance(value, (Handle, Array, np.ndarray) if ours else Handle):
         return None
     make = list if isinstance(value, list) else getattr(type(value), "_make", tuple)
     return Gather(make), tuple(value)
@@ -216,8 +218,8 @@ class EngineObject:
         self.free()
 
 
-def copied(value: Any) -> Any:
+def copy_for_update(value: Any) -> Any:
     """Return a copy that an in-place operator may change."""
     if isinstance(value, Array):
-        return finished(value)  # assignments rebind it
+        return operator_result(value)  # assignments rebind it
     return value.copy() if isinstance(value, EngineObject) else copy.deepcopy(value)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.engine.operands import finished
+from tenfold.engine.operands import operator_result
 from tenfold.errors import ExplainedError, RunError, message
 
 
@@ -48,60 +48,62 @@ def run(
     Of a fold the last `leaves` inputs are increments.
     """
     if kind == OperatorKind.BATCHED:
-        return _batch(operator, params, members, again=operator.pure)
+        return _run_batch(operator, params, members, again=operator.pure)
     if kind == OperatorKind.CUMULATIVE:
-        return _increments(operator, params, members)
+        return _run_increments(operator, params, members)
 
     def one(inputs: Inputs) -> Any:
         if kind == OperatorKind.FOLD:
-            return _sum(operator.add, inputs, leaves)
+            return _fold_sum(operator.add, inputs, leaves)
         result = (operator if kind <= OperatorKind.GENERAL else operator.run)(*inputs, **params)
         return inputs[0] if kind == OperatorKind.IN_PLACE and result is None else result
 
-    return [_caught(partial(one, inputs)) for inputs in members]
+    return [_catch(partial(one, inputs)) for inputs in members]
 
 
-def _caught(function: Callable[[], Any]) -> Any:
+def _catch(function: Callable[[], Any]) -> Any:
     """Return what a function returns as the engine keeps it, or its exception in a tuple."""
     try:
-        return _wrapped(finished(function()))
+        return _wrap_tuple(operator_result(function()))
     except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         return (error,)
 
 
-def _wrapped(value: Any) -> Any:
+def _wrap_tuple(value: Any) -> Any:
     return (None, value) if type(value) is tuple else value
 
 
-def _batch(
+def _run_batch(
     operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], *, again: bool
 ) -> list[Any]:
     """Run a batch; one that fails is run again one by one, once, where that does no harm."""
     try:
-        return _results(operator, params, members)
+        return _batch_results(operator, params, members)
     except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         if not again or len(members) == 1:
             return [(error,)] * len(members)
-    return [_one(operator, params, inputs) for inputs in members]
+    return [_run_single(operator, params, inputs) for inputs in members]
 
 
-def _increments(
+def _run_increments(
     operators: Sequence[Any], params: Mapping[str, Any], members: Sequence[Inputs]
 ) -> list[Any]:
     if hasattr(operators[0], "run_batch"):
-        return _batch(operators[0], params, members, again=False)
+        return _run_batch(operators[0], params, members, again=False)
     pairs = zip(operators, members, strict=True)
-    return [_caught(partial(operator.run, *inputs, **params)) for operator, inputs in pairs]
+    return [_catch(partial(operator.run, *inputs, **params)) for operator, inputs in pairs]
 
 
-def _one(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
+def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
     try:
-        return _results(operator, params, [inputs])[0]
+        return _batch_results(operator, params, [inputs])[0]
     except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         return (error,)
 
 
-def _results(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) -> list[Any]:
+def _batch_results(
+    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
+) -> list[Any]:
     results = operator.run_batch(list(members), **params)
     try:
         count = len(results)
@@ -112,31 +114,33 @@ def _results(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
         rule = f"run_batch returned {returned} for {len(members)} inputs"
         remedy = "return a list with one result for each, in their order"
         raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
-    return [_caught(partial(_itself, result)) for result in results]
+    return [_catch(partial(_identity, result)) for result in results]
 
 
-def _itself(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:
+def _fold_sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:
     """Return base + (blocks + pairwise sum of the leaves)."""
     before = len(values) - leaves
-    total = _pairwise(add, values[before:])
+    total = _pairwise_sum(add, values[before:])
     for value in reversed(values[:before]):
-        total = finished(add(value, total))
+        total = operator_result(add(value, total))
     return total
 
 
-def _pairwise(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+def _pairwise_sum(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     """Return a sum whose left part has the greatest power of two below its length."""
     if len(values) == 1:
         return values[0]
     half = 1 << ((len(values) - 1).bit_length() - 1)
-    return finished(add(_pairwise(add, values[:half]), _pairwise(add, values[half:])))
+    return operator_result(
+        add(_pairwise_sum(add, values[:half]), _pairwise_sum(add, values[half:]))
+    )
 
 
-def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseException:
+def error_for_waiter(error: BaseException | None, name: str, file: str, line: int) -> BaseException:
     """Return the exception of one wait for what has failed, or was cancelled (None)."""
     if error is None:
         return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
@@ -156,7 +160,7 @@ def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseE
     return made
 
 
-def unobserved(error: BaseException, name: str, file: str, line: int) -> None:
+def log_unretrieved(error: BaseException, name: str, file: str, line: int) -> None:
     """Log an error that was never raised to a caller."""
     import logging  # costs milliseconds, and most programs never come here
 

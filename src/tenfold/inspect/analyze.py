@@ -21,10 +21,10 @@ from tenfold._native import Array
 from tenfold.core.graph import Graph
 from tenfold.inspect import machine_limits
 from tenfold.inspect.graph_text import bytes_of, operations_of
-from tenfold.inspect.memory_traffic import must_move
+from tenfold.inspect.memory_traffic import required_bytes
 from tenfold.inspect.product_text import compiled_by
 from tenfold.inspect.snapshot import Snapshot
-from tenfold.inspect.text_format import counted, ends, in_time, operations, shortened, with_gap
+from tenfold.inspect.text_format import count_text, ends, in_time, operations, shortened, with_gap
 from tenfold.jit.program import program_of
 from tenfold.runtime.timeline import TimelineEvent, recording
 
@@ -48,11 +48,11 @@ class AnalyzedRun(NamedTuple):
     compiled: str = ""
 
 
-def prepared(look: Snapshot) -> AnalyzedRun:
+def prepare(look: Snapshot) -> AnalyzedRun:
     """Compile the kernels, so that the times will be those of running."""
-    if look.plans and look.operations and look.pieces > 1:
+    if look.has_schedule and look.pending_operations and look.chunks > 1:
         return AnalyzedRun(None)
-    return AnalyzedRun(_expected(look), _compiled(look))
+    return AnalyzedRun(_expected_steps(look), _compile_kernels(look))
 
 
 def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
@@ -68,10 +68,10 @@ def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
     own = [event for event in record.events if event.thread == threading.get_ident()]
     if expected is None:
         return _times(own)
-    steps = _matched(expected, own)
-    rates = machine_limits.known()
+    steps = _match_events(expected, own)
+    rates = machine_limits.measured_rates()
     total = sum(event.end - event.begin for _, event in steps)
-    head = f"measured: {in_time(total)} in {counted(len(steps), 'step')}{compiled}"
+    head = f"measured: {in_time(total)} in {count_text(len(steps), 'step')}{compiled}"
     lines = [f"  {step.number}. {_line(step, event, rates)}" for step, event in steps]
     if steps and not rates:
         lines.append("  run `tenfold bench` once to see the share of this machine's limit")
@@ -86,34 +86,34 @@ def _times(events: list[TimelineEvent]) -> str:
         f"{in_time(events[number - 1].end - events[number - 1].begin)}"
         for number in ends(range(1, len(events) + 1))
     ]
-    head = f"measured: {total} in {counted(len(events), 'launch')}"
+    head = f"measured: {total} in {count_text(len(events), 'launch')}"
     return "\n".join([head, *with_gap(lines, len(events), "launch")])
 
 
-def _expected(look: Snapshot) -> list[ExpectedStep]:
+def _expected_steps(look: Snapshot) -> list[ExpectedStep]:
     graph = look.optimised
-    if not look.operations:
+    if not look.pending_operations:
         return []
-    if not look.plans:
-        return [_operation(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
+    if not look.has_schedule:
+        return [_operation_step(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
     return [
-        ExpectedStep(number, step.names, must_move(look.plan, step.launch))
+        ExpectedStep(number, step.names, required_bytes(look.plan, step.launch))
         if step.launch
-        else _operation(graph, number, step.position)
+        else _operation_step(graph, number, step.position)
         for number, step in enumerate(look.plan.steps, 1)
         if step.kind not in ("window", "part", "empty")
     ]
 
 
-def _operation(graph: Graph, number: int, position: int) -> ExpectedStep:
+def _operation_step(graph: Graph, number: int, position: int) -> ExpectedStep:
     node, work = graph.nodes[position], graph.multiply_adds(position)
     dtype = str(node.type.dtype)
     return ExpectedStep(number, (node.name,), bytes_of(graph, position), work, dtype)
 
 
-def _compiled(look: Snapshot) -> str:
+def _compile_kernels(look: Snapshot) -> str:
     """Compile what is not compiled, and say how long that took."""
-    if not look.operations or not look.plans:
+    if not look.pending_operations or not look.has_schedule:
         return ""
     before, begun = _native.read_counters()["compiles"], time.perf_counter_ns()
     for step in look.plan.steps:
@@ -121,10 +121,10 @@ def _compiled(look: Snapshot) -> str:
             program_of(*found)
     count = _native.read_counters()["compiles"] - before  # others may lie on disk
     took = in_time(time.perf_counter_ns() - begun)
-    return f", after compiling {counted(count, 'kernel')} in {took}" if count else ""
+    return f", after compiling {count_text(count, 'kernel')} in {took}" if count else ""
 
 
-def _matched(
+def _match_events(
     expected: list[ExpectedStep], events: list[TimelineEvent]
 ) -> list[tuple[ExpectedStep, TimelineEvent]]:
     """Pair steps with events: functions inside a call have events of their own."""

@@ -19,7 +19,7 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.core.op import Op, Params
 
-SHARED = 1 << 10
+SHARED_OPERAND_ELEMENTS = 1 << 10
 """Elements of a leaf that several read that make it part of what a group is, as in groups.cpp."""
 
 
@@ -30,7 +30,7 @@ class BatchFeatures(NamedTuple):
     params: Params
     types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
     """Dtype and shape of each operand of a member."""
-    shared: tuple[Hashable, ...]
+    shared_operands: tuple[Hashable, ...]
     """Which array all members share as an operand, None where each has its own."""
 
 
@@ -44,11 +44,11 @@ class SplitReason(NamedTuple):
         return f"{self.kind}, {self.detail}" if self.detail else self.kind
 
 
-LATER = SplitReason("at a later dependency level")
+LATER_LEVEL = SplitReason("at a later dependency level")
 """Of the same group."""
-CUT = SplitReason("beyond the limit of one batch")
+LIMIT_REACHED = SplitReason("beyond the limit of one batch")
 """Of the same group and ready, but for a limit."""
-OTHERS = {
+PLURAL_KINDS = {
     "of another dtype": "of other dtypes",
     "of another shape": "of other shapes",
     "with another parameter": "with other parameters",
@@ -58,7 +58,7 @@ OTHERS = {
 """The kinds of differences, the greatest first, and what several of a kind are called."""
 
 
-def reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
+def split_reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
     """Return why `other` is not one batch with `one`; LATER where nothing tells them apart."""
     pairs = list(zip(one.types, other.types, strict=False))
     dtypes = [str(b[0]) for a, b in pairs if a[0] != b[0]]
@@ -71,27 +71,27 @@ def reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
         return SplitReason("with another parameter", ", ".join(map(repr, other.params)))
     if one.op is not other.op:
         return SplitReason("with other arguments besides arrays")
-    for at, (a, b) in enumerate(zip(one.shared, other.shared, strict=True)):
+    for at, (a, b) in enumerate(zip(one.shared_operands, other.shared_operands, strict=True)):
         if a != b:
             dtype, shape = other.types[at]
             lengths = ", ".join(map(str, shape))
             return SplitReason(
                 "that share another operand", f"operand {at + 1}: {dtype}[{lengths}]"
             )
-    return LATER
+    return LATER_LEVEL
 
 
-def nearest(earlier: Sequence[BatchFeatures], batch: BatchFeatures) -> str:
+def nearest_reason(earlier: Sequence[BatchFeatures], batch: BatchFeatures) -> str:
     """Say why a batch is not one with that of the earlier ones that is most like it."""
-    reasons = [reason(one, batch) for one in earlier]
-    kinds = list(OTHERS)
+    reasons = [split_reason(one, batch) for one in earlier]
+    kinds = list(PLURAL_KINDS)
     found = max(
         reasons, key=lambda why: kinds.index(why.kind) if why.kind in kinds else -1, default=""
     )
     return str(found)
 
 
-def form(type_: Type, stacked: bool = False) -> tuple[np.dtype, tuple[int, ...]]:
+def operand_signature(type_: Type, stacked: bool = False) -> tuple[np.dtype, tuple[int, ...]]:
     """Return dtype and shape of an operand, of a stack of them those of each."""
     return type_.dtype, type_.shape[1:] if stacked else type_.shape
 

@@ -21,10 +21,10 @@ from tenfold._native import Node
 from tenfold.core.graph import Graph, type_text
 from tenfold.inspect import batch_split_reasons
 from tenfold.inspect.snapshot import Snapshot
-from tenfold.inspect.text_format import counted, shortened
-from tenfold.settings import batch_limit, get, unusual
+from tenfold.inspect.text_format import count_text, shortened
+from tenfold.settings import batch_limit, changed_compute_options, get
 
-FEW = 3
+MOST_LISTED = 3
 """Signatures of one kind that are listed; more are counted."""
 WIDTH = 4
 """Nodes per level and per signature from which batching pays, as in dynamic_batching.cpp."""
@@ -35,12 +35,12 @@ MOST_ELEMENTS = 1 << 16
 class BatchSummary(NamedTuple):
     """Nodes that are alike: by launch, those that are computed together."""
 
-    batch: batch_split_reasons.BatchFeatures
-    like: int
+    features: batch_split_reasons.BatchFeatures
+    position: int
     launches: list[list[int]]
-    cut: int
+    limited_launches: int
     """Launches that would have been one with that before, but for a limit."""
-    alone: list[int]
+    unbatched: list[int]
     """Nodes that are ready when too few others are."""
 
     @property
@@ -54,19 +54,19 @@ def groups_text(look: Snapshot) -> str:
     graph = look.graph
     groups = groups_of(look)
     if groups is None:
-        return f"batched: none, {_none_because(look)}"
+        return f"batched: none, {_why_unbatched(look)}"
     told = [group for group in groups if group.launches]
     members, launches = sum(g.members for g in told), sum(len(g.launches) for g in told)
     head = (
-        f"batched: {members:,} nodes in {counted(launches, 'launch')}, "
-        f"{counted(len(told), 'signature')}"
+        f"batched: {members:,} nodes in {count_text(launches, 'launch')}, "
+        f"{count_text(len(told), 'signature')}"
     )
     families: dict[Any, list[BatchSummary]] = {}
     for group in told:
-        op = graph.nodes[group.like].op
+        op = graph.nodes[group.position].op
         families.setdefault(batch_split_reasons.family(op), []).append(group)
-    lines = [line for each in families.values() for line in _family(graph, each)]
-    return "\n".join([head, *shortened(lines), *_by_themselves(graph, groups)])
+    lines = [line for each in families.values() for line in _family_lines(graph, each)]
+    return "\n".join([head, *shortened(lines), *_unbatched_line(graph, groups)])
 
 
 def groups_of(look: Snapshot) -> list[BatchSummary] | None:
@@ -80,20 +80,20 @@ def groups_of(look: Snapshot) -> list[BatchSummary] | None:
     for number, positions, together, rest in told:
         first = positions[0]
         if number not in groups:
-            groups[number] = BatchSummary(_batch(graph, first), first, [], 0, [])
+            groups[number] = BatchSummary(_features(graph, first), first, [], 0, [])
         group = groups[number]
         if together:
             group.launches.append(positions)
-            groups[number] = group._replace(cut=group.cut + rest)
+            groups[number] = group._replace(limited_launches=group.limited_launches + rest)
         else:
-            group.alone.extend(positions)
+            group.unbatched.extend(positions)
     return list(groups.values())
 
 
-def _batch(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
+def _features(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
     node, inputs = graph.nodes[position], graph.inputs[position]
     nodes = [graph.nodes[at] for at in inputs]
-    types = tuple([batch_split_reasons.form(each.type) for each in nodes])
+    types = tuple([batch_split_reasons.operand_signature(each.type) for each in nodes])
     shared = tuple([at if _is_common(graph, at) else None for at in inputs])
     return batch_split_reasons.BatchFeatures(node.op, node.params, types, shared)
 
@@ -101,25 +101,29 @@ def _batch(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
 def _is_common(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
     leaf = not node.is_scalar and not node.pending
-    return leaf and graph.uses[position] > 1 and node.type.size >= batch_split_reasons.SHARED
+    return (
+        leaf
+        and graph.uses[position] > 1
+        and node.type.size >= batch_split_reasons.SHARED_OPERAND_ELEMENTS
+    )
 
 
-def _family(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
+def _family_lines(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
     """The largest group of an operation or function, and why the others are not one with it."""
     largest = max(groups, key=lambda group: group.members)
-    node = graph.nodes[largest.like]
-    inputs = ", ".join(_operand(graph.nodes[at]) for at in graph.inputs[largest.like])
+    node = graph.nodes[largest.position]
+    inputs = ", ".join(_operand(graph.nodes[at]) for at in graph.inputs[largest.position])
     yield f"  {node.name}: {_size(largest)}, ({inputs}){_launches(largest)}"
     kinds: dict[str, list[tuple[BatchSummary, batch_split_reasons.SplitReason]]] = {}
     for group in sorted(groups, key=lambda group: -group.members):
         if group is not largest:
-            why = batch_split_reasons.reason(largest.batch, group.batch)
+            why = batch_split_reasons.split_reason(largest.features, group.features)
             kinds.setdefault(why.kind, []).append((group, why))
     for kind, several in kinds.items():
-        if len(several) > FEW:
+        if len(several) > MOST_LISTED:
             members = sum(group.members for group, _ in several)
             total = f"{members:,} members in {len(several)} signatures"
-            yield f"  {node.name}: {total} {batch_split_reasons.OTHERS.get(kind, kind)}"
+            yield f"  {node.name}: {total} {batch_split_reasons.PLURAL_KINDS.get(kind, kind)}"
             continue
         for group, why in several:
             yield f"  {node.name}: {_size(group)} {why}{_launches(group)}"
@@ -138,10 +142,10 @@ def _launches(group: BatchSummary) -> str:
     count = len(group.launches)
     if count == 1:
         return ""
-    times, why = count - group.cut, []
+    times, why = count - group.limited_launches, []
     if times > 1:
         why.append(f"{times} dependency levels")
-    if group.cut:
+    if group.limited_launches:
         limit = batch_limit()
         most = max(map(len, group.launches))
         why.append(
@@ -152,10 +156,10 @@ def _launches(group: BatchSummary) -> str:
     return f"; {count} launches: {' and '.join(why)}"
 
 
-def _by_themselves(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
+def _unbatched_line(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
     """What is not batched; views and parts of results are not work."""
     inside = {at for group in groups for launch in group.launches for at in launch}
-    few = {at for group in groups for at in group.alone}
+    few = {at for group in groups for at in group.unbatched}
     alone = [
         at
         for at, node in enumerate(graph.nodes)
@@ -165,13 +169,13 @@ def _by_themselves(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str
         return
     names = Counter(graph.nodes[at].name for at in alone)
     shown = ", ".join(f"{times} {name}" for name, times in names.most_common(8))
-    more = f", and {counted(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
+    more = f", and {count_text(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
     ready = sum(at in few for at in alone)
     why = f"; {ready:,} of them have too few ready members of their signature" if ready else ""
     yield f"  not batched: {shown}{more}{why}"
 
 
-def _none_because(look: Snapshot) -> str:
+def _why_unbatched(look: Snapshot) -> str:
     """Why a graph is not batched."""
     graph = look.graph
     devices = {node.type.device for node in graph.nodes if not node.is_scalar}
@@ -183,12 +187,12 @@ def _none_because(look: Snapshot) -> str:
         return f"its arrays are on several devices: {', '.join(sorted(devices))}"
     if weight <= _native.LONG:
         return f"it has no more than {_native.LONG} operations"
-    if changed := [name for name in unusual() if name != "verify"]:
+    if changed := [name for name in changed_compute_options() if name != "verify"]:
         return f"the option {changed[0]} is {get(changed[0])}"
-    return _too_few(graph)
+    return _limit_reached(graph)
 
 
-def _too_few(graph: Graph) -> str:
+def _limit_reached(graph: Graph) -> str:
     """The limit because of which a large graph has no batch."""
     calls = any(node.op is not None and node.op.body is not None for node in graph.nodes)
     levels = _levels(graph)
@@ -216,9 +220,9 @@ def _is_large(graph: Graph, position: int) -> bool:
     return large and not _is_common(graph, position)
 
 
-def go(look: Snapshot) -> bool:
+def applies(look: Snapshot) -> bool:
     """Whether there is something to say of groups: a graph is large, or has several calls."""
-    if not look.plans or not look.operations:
+    if not look.has_schedule or not look.pending_operations:
         return False
     calls = sum(node.op is not None and node.op.body is not None for node in look.graph.nodes)
     return len(look.graph) > _native.LONG or calls > 1

@@ -28,7 +28,7 @@ from tenfold import pipeline
 from tenfold._native import Array
 from tenfold.errors import UnsupportedError, message
 from tenfold.inspect import batch_text, live_references, schedule_text
-from tenfold.inspect.analyze import measured_text, prepared
+from tenfold.inspect.analyze import measured_text, prepare
 from tenfold.inspect.graph_text import dot, expression_text, one_by_one_text, optimised_text
 from tenfold.inspect.snapshot import Snapshot
 
@@ -74,48 +74,48 @@ def explain(
         return "nothing to explain"
     for number, array in enumerate(arrays, 1):
         if not isinstance(array, Array):
-            raise _no_array(number, array)
-    _known("format", format, ("text", "dot"))
+            raise _not_an_array(number, array)
+    _check_choice("format", format, ("text", "dot"))
     if stage is not None:
         stage = ALIASES.get(stage, stage)
-        _known("stage", stage, tuple(STAGES))
-    look = Snapshot(pipeline.expression(arrays))
+        _check_choice("stage", stage, tuple(STAGES))
+    look = Snapshot(pipeline.graph_of(arrays))
     if format == "dot":
         return dot(look.graph)
-    if stage in (None, "scheduled") and (old := live_references.replaced(look)):
+    if stage in (None, "scheduled") and (old := live_references.replaced_values(look)):
         del look  # it refers to every node, and its references would be counted
-        names = live_references.told(arrays, old)
+        names = live_references.reference_texts(arrays, old)
         del old
-        look = Snapshot(pipeline.expression(arrays), names)
-    texts = [STAGES[stage](look)] if stage is not None else _all(look)
+        look = Snapshot(pipeline.graph_of(arrays), names)
+    texts = [STAGES[stage](look)] if stage is not None else _all_stages(look)
     if analyze:
-        steps = prepared(look)
+        steps = prepare(look)
         del look  # a referenced node is live-out: its value would be stored
         texts.append(measured_text(arrays, steps))
     return "\n".join(texts)
 
 
-def _all(look: Snapshot) -> list[str]:
+def _all_stages(look: Snapshot) -> list[str]:
     """All stages of these arrays, short where their text would be long."""
-    if not look.operations:
+    if not look.pending_operations:
         return [expression_text(look), executed_text(look)]
     texts = [expression_text(look)]
-    if batch_text.go(look):
+    if batch_text.applies(look):
         texts.append(batch_text.groups_text(look))
     texts.append(optimised_text(look))
-    if look.plans and look.pieces > 1:
+    if look.has_schedule and look.chunks > 1:
         return [*texts, schedule_text.planned_text(look)]
-    if look.plans:
+    if look.has_schedule:
         texts += [schedule_text.planned_text(look), schedule_text.rendered_hint(look)]
     return [*texts, executed_text(look)]
 
 
 def executed_text(look: Snapshot) -> str:
     """Return what the device runs: the launches of a schedule, or one operation at a time."""
-    return schedule_text.executed_text(look) if look.plans else one_by_one_text(look)
+    return schedule_text.executed_text(look) if look.has_schedule else one_by_one_text(look)
 
 
-def _no_array(number: int, given: object) -> TypeError:
+def _not_an_array(number: int, given: object) -> TypeError:
     """The error for a stage passed by position, and for any other value that is not an Array."""
     rule = f"argument {number} is {type(given).__name__}, not an Array"
     remedy = f"pass the stage by keyword: stage={given!r}"
@@ -124,7 +124,7 @@ def _no_array(number: int, given: object) -> TypeError:
     return TypeError(message("explain", rule, remedy=remedy))
 
 
-def _known(what: str, name: str, names: tuple[str, ...]) -> None:
+def _check_choice(what: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
         listed = ", ".join(repr(known) for known in names)
         raise UnsupportedError("explain", f"unknown {what} {name!r}", remedy=f"use {listed}")

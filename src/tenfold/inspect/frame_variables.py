@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from tenfold._native import Array
 
-OWN = f"{Path(__file__).parent.parent}{os.sep}"
+PACKAGE_FOLDER = f"{Path(__file__).parent.parent}{os.sep}"
 """The folder whose code is skipped: tenfold's own variables are not named."""
 MOST_CALLS = 200
 """Calls that are looked at."""
@@ -38,11 +38,11 @@ class FrameVariable(NamedTuple):
     """A name, as it is written where the call stands, and which call that is: "" the innermost."""
 
     name: str
-    where: str
-    held: object
+    location: str
+    obj: object
 
     def __str__(self) -> str:
-        return f"{self.name!r}{self.where}"
+        return f"{self.name!r}{self.location}"
 
 
 def variables(*kinds: type) -> list[FrameVariable]:
@@ -55,9 +55,9 @@ def variables(*kinds: type) -> list[FrameVariable]:
     'row[1]'
     """
     names = [*_names()]
-    found = [each for each in names if issubclass(type(each.held), kinds)]
+    found = [each for each in names if issubclass(type(each.obj), kinds)]
     for name, where, held in names:
-        for inner, item in _inside(held):
+        for inner, item in _parts_of(held):
             if issubclass(type(item), kinds):
                 found.append(FrameVariable(f"{name}{inner}", where, item))
     return found
@@ -69,7 +69,7 @@ def _names() -> Iterator[FrameVariable]:
     seen: list[object] = []
     calls = 0
     while frame is not None and calls < MOST_CALLS:
-        if not frame.f_code.co_filename.startswith(OWN):
+        if not frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
             outer = bool(calls)
             calls += 1
             if frame.f_locals is not frame.f_globals:
@@ -78,7 +78,9 @@ def _names() -> Iterator[FrameVariable]:
             if not any(frame.f_globals is known for known in seen):
                 seen.append(frame.f_globals)
                 where = f" of {frame.f_globals.get('__name__')}" if outer else ""
-                yield from (FrameVariable(n, where, held) for n, held in _named(frame.f_globals))
+                yield from (
+                    FrameVariable(n, where, held) for n, held in _identifiers(frame.f_globals)
+                )
         frame = frame.f_back
 
 
@@ -87,7 +89,7 @@ def _locals(frame: FrameType) -> list[tuple[str, object]]:
     them, and so what was in the variables: that is removed, if nothing else refers to the dict.
     """
     kept, code = frame.f_locals, frame.f_code
-    found = _named(kept)
+    found = _identifiers(kept)
     makes = type(kept) is dict and code.co_flags & CO_OPTIMIZED
     traced = isinstance(frame.f_trace, (FunctionType, MethodType))  # Python would read it back
     if makes and not traced and sys.getrefcount(kept) <= 3:  # the frame, here, and the call
@@ -96,12 +98,12 @@ def _locals(frame: FrameType) -> list[tuple[str, object]]:
     return found
 
 
-def _named(variables: dict[str, object]) -> list[tuple[str, object]]:
+def _identifiers(variables: dict[str, object]) -> list[tuple[str, object]]:
     """What has a name that can be written down, at one moment: other threads may add some."""
     return [(name, held) for name, held in [*variables.items()] if name.isidentifier()]
 
 
-def _inside(held: object) -> Iterator[tuple[str, object]]:
+def _parts_of(held: object) -> Iterator[tuple[str, object]]:
     """What an object holds, and how it is got at. Methods of the user's are not called for it."""
     kind = type(held)
     items: Iterable[tuple[str, object]] = ()
@@ -125,7 +127,7 @@ def _attributes(held: object) -> Iterator[tuple[str, object]]:
     except Exception:  # noqa: BLE001  # a class may make of it what it likes
         own = None
     if type(own) is dict:
-        yield from ((f".{name}", each) for name, each in _named(own))
+        yield from ((f".{name}", each) for name, each in _identifiers(own))
     for kind in type(held).__mro__:
         if "__slots__" in vars(kind):
             for name, member in [*vars(kind).items()]:

@@ -20,7 +20,7 @@ from tenfold._native import Node
 from tenfold.core.graph import Graph, type_text
 from tenfold.core.op import Kind
 from tenfold.inspect.snapshot import Snapshot
-from tenfold.inspect.text_format import counted, ends, in_bytes, shortened, with_gap
+from tenfold.inspect.text_format import count_text, ends, in_bytes, shortened, with_gap
 
 
 def expression_text(look: Snapshot) -> str:
@@ -29,7 +29,7 @@ def expression_text(look: Snapshot) -> str:
     for output in graph.outputs:
         kind |= Kind(graph.nodes[output].kind)
     head = (
-        f"expression: {counted(len(graph), 'node')}, {counted(look.operations, 'operation')}, "
+        f"expression: {count_text(len(graph), 'node')}, {count_text(look.pending_operations, 'operation')}, "
         f"kind {kind.name}, device {look.device}"
     )
     lines = [f"  {graph.line(i)}" for i in ends(range(len(graph)))]
@@ -38,14 +38,14 @@ def expression_text(look: Snapshot) -> str:
 
 def optimised_text(look: Snapshot) -> str:
     """Return which rules fired, how often and where, and the graph that they leave."""
-    if look.as_written:
-        return f"optimised: not at all, {look.as_written}"
+    if look.unrewritten_because:
+        return f"optimised: not at all, {look.unrewritten_because}"
     after, report = look.rewritten
     if not report.firings:
         return "optimised: no rule fires"
     fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
-    rewrites = counted(len(report.firings), "rewrite")
-    head = f"optimised: {counted(len(after), 'node')}, {rewrites}: {fired}"
+    rewrites = count_text(len(report.firings), "rewrite")
+    head = f"optimised: {count_text(len(after), 'node')}, {rewrites}: {fired}"
     lines = [f"  {after.line(i)}" for i in ends(range(len(after)))]
     return "\n".join([head, *shortened(report.lines()), *with_gap(lines, len(after), "node")])
 
@@ -56,7 +56,7 @@ def one_by_one_text(look: Snapshot) -> str:
     steps = operations_of(graph)
     if not steps:
         return f"executed: nothing is left to run on {look.device}, all values are computed"
-    head = f"executed: {counted(len(steps), 'step')} on {look.device}, one operation each"
+    head = f"executed: {count_text(len(steps), 'step')} on {look.device}, one operation each"
     lines = [_step(graph, i) for i in ends(steps)]
     return "\n".join([head, *with_gap(lines, len(steps), "step")])
 
@@ -70,7 +70,7 @@ def _step(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
     results = ", ".join(type_text(type_) for type_ in node.types)
     work = graph.multiply_adds(position)
-    told = f", {counted(work, 'multiply-add')}" if work else ""
+    told = f", {count_text(work, 'multiply-add')}" if work else ""
     return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{told}"
 
 

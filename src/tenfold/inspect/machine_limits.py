@@ -20,7 +20,7 @@ from tenfold.jit.kernel_cache import usual_directory
 from tenfold.settings import get
 
 
-def place() -> Path:
+def limits_file() -> Path:
     """Return the file."""
     return usual_directory() / "limits.json"
 
@@ -30,10 +30,10 @@ def _machine() -> list[object]:
     return [platform.node(), platform.machine(), os.cpu_count(), get("threads")]
 
 
-def known() -> dict[str, float]:
+def measured_rates() -> dict[str, float]:
     """Return the rates measured on this machine, each in units per second; empty where none are."""
     try:
-        found = json.loads(place().read_text(encoding="utf-8"))
+        found = json.loads(limits_file().read_text(encoding="utf-8"))
         rates = {str(name): float(rate) for name, rate in found["rates"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError):
         return {}  # RuntimeError: there is no home to look in
@@ -41,9 +41,9 @@ def known() -> dict[str, float]:
     return rates if found.get("machine") == _machine() and positive else {}
 
 
-def keep(rates: Mapping[str, float]) -> Path:
+def store_rates(rates: Mapping[str, float]) -> Path:
     """Keep rates for later processes. Raises OSError where the file cannot be written."""
-    path = place()
+    path = limits_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}")
     text = json.dumps({"machine": _machine(), "rates": dict(rates)})

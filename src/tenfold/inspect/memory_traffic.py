@@ -25,7 +25,7 @@ from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule import Buffer, Schedule, Step
 
 
-def must_move(plan: Schedule, launch: Launch) -> int:
+def required_bytes(plan: Schedule, launch: Launch) -> int:
     """Return the bytes of what a launch reads and writes, each element once."""
     wrote, read = 0, Counter[int]()
     for memory, touched in zip(launch.memory, elements_touched(launch), strict=True):
@@ -47,23 +47,23 @@ def peak_memory(plan: Schedule, graph: Graph) -> int:
     """
     buffers: dict[int, int] = {}
     sizes: dict[int, int] = {}
-    over, live = dict(plan.over), Counter[int]()
+    over, live = dict(plan.reused_buffers), Counter[int]()
     peak = 0
     for step, dead in zip(plan.steps, plan.last_use, strict=True):
-        for made in step.makes:
+        for made in step.results:
             if made.item in buffers:
                 continue  # another part of it, in the same buffer
             base = _buffer_of(step, made.item, over)
             buffers[made.item] = buffers.get(base, base)
             if base == made.item:
-                sizes[base] = _allocated(graph, step, made)
+                sizes[base] = _allocated_bytes(graph, step, made)
             live[buffers[made.item]] += 1
         peak = max(peak, sum(sizes.get(buffer, 0) for buffer in +live))
         live.subtract(Counter(buffers[item] for item in dead if item in buffers))
     return peak
 
 
-def _allocated(graph: Graph, step: Step, made: Buffer) -> int:
+def _allocated_bytes(graph: Graph, step: Step, made: Buffer) -> int:
     """The bytes of what a step makes: of a call, of all its results."""
     types = graph.nodes[step.position].types if step.kind == "call" else ()
     return sum(each.size * each.dtype.itemsize for each in types) or made.nbytes
@@ -76,7 +76,7 @@ def _buffer_of(step: Step, item: int, over: Mapping[int, int]) -> int:
     return over.get(item, item)
 
 
-def does_move(launch: Launch) -> int:
+def loop_bytes(launch: Launch) -> int:
     """Return the bytes that the loops of a launch load and store, scratch memory apart."""
     loads = loads_of(launch.kernel)
     return sum(
@@ -136,7 +136,7 @@ def _loaded_in(kernel: Kernel, number: int) -> Iterator[int]:
     levels, own = kernel.levels, 2 * number
     wanted = [i for store in kernel.stores if kernel.pass_of(store) // 2 == number
               for i in store.elements]  # fmt: skip
-    wanted += [i for i in kernel.kept if levels[i] == own]
+    wanted += [i for i in kernel.cached_elements if levels[i] == own]
     for i, made in enumerate(kernel.body):
         if (made.name == "fold" and levels[i] == own + 1) or (
             made.name == "fail" and levels[i] // 2 == number
@@ -148,7 +148,7 @@ def _loaded_in(kernel: Kernel, number: int) -> Iterator[int]:
         if i in seen or levels[i] < 0 or (levels[i] % 2 and levels[i] < own):
             continue  # known before this pass
         seen.add(i)
-        if levels[i] < own and i in kernel.kept:
+        if levels[i] < own and i in kernel.cached_elements:
             continue
         if kernel.body[i].name == "load":
             yield operand_of(kernel.body[i])

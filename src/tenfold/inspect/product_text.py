@@ -39,16 +39,16 @@ def product_of(look: Snapshot, step: Step) -> ProductStep | None:
     node = graph.nodes[step.position]
     if node.op is None or (node.op.contraction or node.op.accumulates_into) is None:
         return None
-    x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads[:2])
+    x1, x2 = (_operand(look, item, node.type.dtype) for item in step.reads[:2])
     if node.op.accumulates_into is not None:
-        return _updated(node, x1, x2)
+        return _update_product(node, x1, x2)
     types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
     contraction = node.op.contraction(types, *node.params)
-    x2 = _copied(x2, copy_order(contraction, x1, x2))
+    x2 = _copied_layout(x2, copy_order(contraction, x1, x2))
     return product_step(contraction, x1, x2, width=register_bytes())
 
 
-def _updated(node: Node, x1: ProductOperand, x2: ProductOperand) -> ProductStep:
+def _update_product(node: Node, x1: ProductOperand, x2: ProductOperand) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
     shape, dtype = node.type.shape, node.type.dtype
     strides = tuple(dtype.itemsize * stride for stride in row_major(shape))
@@ -94,7 +94,7 @@ def _routines(look: Snapshot, step: Step, node: Node) -> tuple[str, ...]:
 
 
 def _operands(look: Snapshot, step: Step) -> list[ProductOperand]:
-    return [_factor(look, item, look.plan.items[item].dtype) for item in step.reads]
+    return [_operand(look, item, look.plan.items[item].dtype) for item in step.reads]
 
 
 def compiled_by(look: Snapshot, step: Step) -> tuple[Source, int] | None:
@@ -106,12 +106,13 @@ def compiled_by(look: Snapshot, step: Step) -> tuple[Source, int] | None:
     return None
 
 
-def _factor(look: Snapshot, item: int, dtype: np.dtype) -> ProductOperand:
+def _operand(look: Snapshot, item: int, dtype: np.dtype) -> ProductOperand:
     """An operand as the plan lays it out; one of another dtype is converted, row by row."""
     found = look.plan.items[item]
     node = look.optimised.nodes[found.position]
     strides = next(
-        (made.strides for step in look.plan.steps for made in step.makes if made.item == item), None
+        (made.strides for step in look.plan.steps for made in step.results if made.item == item),
+        None,
     )
     if strides is None and (value := node.value()) is not None:
         strides = value.strides or None  # none: row by row
@@ -120,7 +121,7 @@ def _factor(look: Snapshot, item: int, dtype: np.dtype) -> ProductOperand:
     return ProductOperand(found.shape, strides, dtype)
 
 
-def _copied(x: ProductOperand, order: tuple[int, ...] | None) -> ProductOperand:
+def _copied_layout(x: ProductOperand, order: tuple[int, ...] | None) -> ProductOperand:
     """An operand as it lies when its axes have been copied in an order."""
     if order is None:
         return x

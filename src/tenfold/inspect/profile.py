@@ -36,7 +36,7 @@ from tenfold.runtime.timeline import (
     TimelineRecord,
     recording,
 )
-from tenfold.submission import settle
+from tenfold.submission import wait_idle
 
 
 class Profile:
@@ -71,7 +71,7 @@ class Profile:
         self._record = TimelineRecord([], [], {})
 
     def __enter__(self) -> Profile:
-        settle()  # what was submitted before is not of this block
+        wait_idle()  # what was submitted before is not of this block
         self._recording = recording()
         self._record = self._recording.__enter__()
         self._end = None
@@ -84,7 +84,7 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        settle()
+        wait_idle()
         self._end = _native.read_counters()
         if self._recording is not None:
             self._recording.__exit__(kind, error, traceback)
@@ -99,7 +99,7 @@ class Profile:
     def counters(self) -> dict[str, int]:
         """Return every counter by name."""
         if self._end is None:
-            settle()
+            wait_idle()
         now = self._end if self._end is not None else _native.read_counters()
         return {name: now[name] - self._begin.get(name, now[name]) for name in now}
 
@@ -141,26 +141,26 @@ class Profile:
     def _trace(self) -> dict[str, object]:
         events, known = self._record.events, self._record.threads
         used = {event.thread for event in events}
-        named = [_named(each, known[each]) for each in sorted(used & known.keys())]
+        named = [_thread_name_event(each, known[each]) for each in sorted(used & known.keys())]
         pushed = {event.operators[0] for event in events if event.category == PUSH}
-        found = [*named, *map(_complete, events), *map(_level, self._record.levels)]
+        found = [*named, *map(_complete_event, events), *map(_counter_event, self._record.levels)]
         for event in events:
-            found.extend(_arrows(event, pushed))
+            found.extend(_flow_events(event, pushed))
         process = os.getpid()
         traced = [{**each, "pid": process} for each in found]
         return {"traceEvents": traced, "otherData": self.counters()}
 
 
-Traced = dict[str, object]
+TraceEvent = dict[str, object]
 
 
-def _named(thread: int, name: str) -> Traced:
+def _thread_name_event(thread: int, name: str) -> TraceEvent:
     return {"name": "thread_name", "ph": "M", "tid": thread, "args": {"name": name}}
 
 
-def _complete(event: TimelineEvent) -> Traced:
+def _complete_event(event: TimelineEvent) -> TraceEvent:
     """Return an event with its begin and its duration, in microseconds; a moment without that."""
-    found: Traced = {
+    found: TraceEvent = {
         "name": event.name,
         "cat": event.category,
         "ts": event.begin / 1e3,
@@ -170,30 +170,30 @@ def _complete(event: TimelineEvent) -> Traced:
         return {**found, "ph": "i", "s": "t", "args": {"operators": event.operators}}
     found |= {"ph": "X", "dur": (event.end - event.begin) / 1e3}
     if event.operators:
-        found["args"] = {"operators": event.operators, **_about(event)}
+        found["args"] = {"operators": event.operators, **_event_arguments(event)}
     elif event.members:
         found["args"] = {"batch": event.members, **({"apart": event.apart} if event.apart else {})}
     return found
 
 
-def _about(event: TimelineEvent) -> Traced:
+def _event_arguments(event: TimelineEvent) -> TraceEvent:
     if event.category == PUSH:
         return {"inputs": event.inputs}
     still = {"running": True} if event.running else {}
     return {"batch": len(event.operators), "depth": event.depth, **still}
 
 
-def _arrows(event: TimelineEvent, pushed: set[int]) -> Iterator[Traced]:
+def _flow_events(event: TimelineEvent, pushed: set[int]) -> Iterator[TraceEvent]:
     """Yield an arrow's tail in a push, or its head in what ran, for each operator of an event."""
     tail = event.category == PUSH
     for number in () if event.category == READY else event.operators:
         if number in pushed:
-            end: Traced = {"ph": "s"} if tail else {"ph": "f", "bp": "e"}
-            where: Traced = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}
+            end: TraceEvent = {"ph": "s"} if tail else {"ph": "f", "bp": "e"}
+            where: TraceEvent = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}
             yield {"name": "run", "cat": PUSH, **end, **where}
 
 
-def _level(level: CounterSample) -> Traced:
+def _counter_event(level: CounterSample) -> TraceEvent:
     return {"name": level.name, "ph": "C", "ts": level.time / 1e3, "args": dict(level.values)}
 
 

@@ -23,18 +23,18 @@ from typing import Any
 
 from tenfold import _native
 from tenfold.inspect.graph_text import bytes_of
-from tenfold.inspect.live_references import reasons
-from tenfold.inspect.memory_traffic import does_move, lengths_of, must_move, peak_memory
+from tenfold.inspect.live_references import step_reasons
+from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
 from tenfold.inspect.product_text import compiled_by, library_of, product_line, product_of
 from tenfold.inspect.snapshot import Snapshot
-from tenfold.inspect.text_format import counted, in_bytes, operations, shortened
+from tenfold.inspect.text_format import count_text, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
 from tenfold.runtime.cpu import threads_of
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule import Buffer, Step
 from tenfold.settings import get
 
-LITTLE = 64
+SMALL_SCRATCH_BYTES = 64
 """Bytes of scratch memory that are not worth a line."""
 TRAVERSALS = {
     "linear": "contiguous",
@@ -58,30 +58,30 @@ KINDS = {"window": "alias"}
 
 def planned_text(look: Snapshot) -> str:
     """Return the steps: what each computes, how, why, and the bytes that it moves."""
-    if (text := _unplanned("scheduled", look)) is not None:
+    if (text := _missing_schedule_text("scheduled", look)) is not None:
         return text
     plan = look.plan
     kernels = sum(step.kind == "kernel" for step in plan.steps)
     calls = sum(_is_call(step) for step in plan.steps)
-    temporaries = counted(len(plan.temporaries), "temporary")
-    head = f"scheduled: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, {temporaries}"
+    temporaries = count_text(len(plan.temporaries), "temporary")
+    head = f"scheduled: {count_text(kernels, 'kernel')}, {count_text(calls, 'call')}, {temporaries}"
     lines = [
         line
-        for number, (step, why) in enumerate(zip(plan.steps, reasons(look), strict=True), 1)
-        for line in _planned(look, number, step, why)
+        for number, (step, why) in enumerate(zip(plan.steps, step_reasons(look), strict=True), 1)
+        for line in _step_lines(look, number, step, why)
     ]
     peak = f"  peak memory: {in_bytes(peak_memory(look.plan, look.optimised))}, inputs not counted"
     return "\n".join([head, *shortened(lines), peak])
 
 
-def _unplanned(stage: str, look: Snapshot) -> str | None:
+def _missing_schedule_text(stage: str, look: Snapshot) -> str | None:
     """Why there is no schedule to show, where there is none."""
-    if not look.operations:
+    if not look.pending_operations:
         return f"{stage}: nothing is left to run on {look.device}, all values are computed"
-    if not look.plans:
+    if not look.has_schedule:
         return f"{stage}: device {look.device} has no schedule, it runs one operation at a time"
-    if look.pieces > 1:
-        nodes = f"{len(look.optimised)} nodes are computed in {look.pieces} chunks"
+    if look.chunks > 1:
+        nodes = f"{len(look.optimised)} nodes are computed in {look.chunks} chunks"
         return f"{stage}: {nodes}, each with its own schedule"
     return None
 
@@ -90,27 +90,32 @@ def _is_call(step: Step) -> bool:
     return step.kind not in ("kernel", "window", "part", "empty")
 
 
-def _planned(look: Snapshot, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
+def _step_lines(look: Snapshot, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
     """The lines of a step, with the reasons why its results are stored."""
-    results = ", ".join(_result(look, made) for made in step.makes)
+    results = ", ".join(_result(look, made) for made in step.results)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
     kind = KINDS.get(step.kind, step.kind)
     yield f"  {number}. {kind}{traversal}: {operations(step.names, ', ')} -> {results}"
-    notes = _kernel_notes if step.launch else _other_notes
-    lines = [*notes(look, step), *_live_out(look, step), *_kept(why), *step.apart]
+    notes = _kernel_notes if step.launch else _call_notes
+    lines = [
+        *notes(look, step),
+        *_live_out(look, step),
+        *_stored_lines(why),
+        *step.not_fused_because,
+    ]
     yield from (f"     {line}" for line in lines)
 
 
 def _live_out(look: Snapshot, step: Step) -> Iterator[str]:
     """The results of a step that were not asked for, but that an array still refers to."""
     graph = look.optimised
-    for made in step.makes:
+    for made in step.results:
         position = look.plan.items[made.item].position
-        if made.item in look.plan.kept and position not in graph.outputs:
+        if made.item in look.plan.live_out and position not in graph.outputs:
             yield f"stored, {graph.nodes[position].name}: live-out"
 
 
-def _kept(reasons: Sequence[str]) -> Iterator[str]:
+def _stored_lines(reasons: Sequence[str]) -> Iterator[str]:
     """Why intermediates are stored; a reason of several of one name is printed once."""
     for why, times in Counter(reasons).items():
         yield f"stored, {why}" if times == 1 else f"stored, {why}; {times} results"
@@ -128,23 +133,23 @@ def _kernel_notes(look: Snapshot, step: Step) -> Iterator[str]:
     passes = f", {kernel.passes} passes" if kernel.passes > 1 else ""
     yield TRAVERSALS[kernel.traversal] + passes
     yield f"packets of {kernel.lanes} elements, {_units(launch)}"
-    yield _moved(look, launch)
+    yield _traffic_line(look, launch)
     if kernel.streamed:
         yield "non-temporal stores: the results are larger than the cache"
-    if any(made.item in dict(look.plan.over) for made in step.makes):
+    if any(made.item in dict(look.plan.reused_buffers) for made in step.results):
         yield "reuses the operand's buffer: it is dead after this read"
-    if launch.scratch > LITTLE:
+    if launch.scratch > SMALL_SCRATCH_BYTES:
         yield f"scratch memory: {in_bytes(launch.scratch)} per thread"
 
 
 def _units(launch: Launch) -> str:
     threads = max(1, min(threads_of(launch), -(-launch.units // launch.grain)))
-    units = counted(launch.units, "unit")
-    return f"{units} of work on {counted(threads, 'thread')}"
+    units = count_text(launch.units, "unit")
+    return f"{units} of work on {count_text(threads, 'thread')}"
 
 
-def _moved(look: Snapshot, launch: Launch) -> str:
-    must, does = must_move(look.plan, launch), does_move(launch)
+def _traffic_line(look: Snapshot, launch: Launch) -> str:
+    must, does = required_bytes(look.plan, launch), loop_bytes(launch)
     text = f"must move {in_bytes(must)}, moves {does:,}"
     if does <= must:
         return text
@@ -155,7 +160,7 @@ def _moved(look: Snapshot, launch: Launch) -> str:
     return f"{text}: an operand is read at several offsets"
 
 
-def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
+def _call_notes(look: Snapshot, step: Step) -> Iterator[str]:
     if step.kind == "window":
         yield "view, no copy"
     elif step.kind == "part":
@@ -176,13 +181,13 @@ def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
 
 def rendered_text(look: Snapshot) -> str:
     """Return the source text of each kernel; equal kernels are printed once."""
-    if (text := _unplanned("generated", look)) is not None:
+    if (text := _missing_schedule_text("generated", look)) is not None:
         return text
     kernels: dict[Source, list[int]] = {}
     for number, step in enumerate(look.plan.steps, 1):
         if (found := compiled_by(look, step)) is not None:
             kernels.setdefault(found[0], []).append(number)
-    lines = [f"generated: {counted(len(kernels), 'kernel')} in LLVM IR"]
+    lines = [f"generated: {count_text(len(kernels), 'kernel')} in LLVM IR"]
     for kernel, numbers in kernels.items():
         lines.append(f"; step {', '.join(map(str, numbers))}")
         lines.extend(source_of(kernel).splitlines())
@@ -194,33 +199,33 @@ def rendered_hint(look: Snapshot) -> str:
     kernels = len({found[0] for step in look.plan.steps if (found := compiled_by(look, step))})
     if not kernels:
         return "generated: nothing"
-    return f'generated: {counted(kernels, "kernel")} in LLVM IR, see explain("generated")'
+    return f'generated: {count_text(kernels, "kernel")} in LLVM IR, see explain("generated")'
 
 
 def executed_text(look: Snapshot) -> str:
     """Return what would run now, launch by launch, and how it is compiled."""
-    if (text := _unplanned("executed", look)) is not None:
+    if (text := _missing_schedule_text("executed", look)) is not None:
         return text
     if look.op_by_op:
-        return _singly_text(look)
+        return _interpreter_text(look)
     launches = [
         (number, step)
         for number, step in enumerate(look.plan.steps, 1)
         if step.launch or _is_call(step)
     ]
     lines = [
-        f"  {number}. {operations(step.names, '+')}: {_ready(look, step)}"
+        f"  {number}. {operations(step.names, '+')}: {_program_state(look, step)}"
         for number, step in launches
     ]
     if not lines:
         return f"executed: nothing to launch on {look.device}"
-    head = f"executed: {counted(len(launches), 'launch')} pending on {look.device}"
+    head = f"executed: {count_text(len(launches), 'launch')} pending on {look.device}"
     if get("check_nans"):
         head += ", each operation unfused (option check_nans)"
     return "\n".join([head, *shortened(lines)])
 
 
-def _singly_text(look: Snapshot) -> str:
+def _interpreter_text(look: Snapshot) -> str:
     """Return what runs while a structure is cold or a graph is large: each operation unfused."""
     pending = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
     nodes = [node for node in pending if node.op.reads is None]
@@ -230,21 +235,23 @@ def _singly_text(look: Snapshot) -> str:
     if len(look.graph) > _native.LONG:
         since = f"as the graph has more than {_native.LONG} nodes"
     head = (
-        f"executed: {counted(len(nodes), 'launch')} pending on {look.device}, each operation "
+        f"executed: {count_text(len(nodes), 'launch')} pending on {look.device}, each operation "
         f"unfused {since} (option tier)"
     )
-    lines = [f"  {number}. {node.name}: {_way_of(node.op)}" for number, node in enumerate(nodes, 1)]
+    lines = [
+        f"  {number}. {node.name}: {_kernel_kind(node.op)}" for number, node in enumerate(nodes, 1)
+    ]
     return "\n".join([head, *shortened(lines)])
 
 
-def _way_of(op: Any) -> str:
+def _kernel_kind(op: Any) -> str:
     """How the op interpreter computes a node of an operation."""
     if op.shapes == "broadcast":
         return "a strided kernel for any shape"
     return "a reduction kernel for any shape, axis by axis" if op.folding else "its own schedule"
 
 
-def _ready(look: Snapshot, step: Step) -> str:
+def _program_state(look: Snapshot, step: Step) -> str:
     """Where the program of a step is, and at which tier it would run."""
     what = "a kernel" if step.launch else "a call"
     found = compiled_by(look, step)

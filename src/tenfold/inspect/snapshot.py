@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
-from tenfold.pipeline import MOST_NODES
+from tenfold.pipeline import MAX_REWRITE_NODES
 from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.cpu import LONGEST, PIECE, Cpu
@@ -40,27 +40,27 @@ class Snapshot:
         self.device = graph.nodes[graph.outputs[0]].type.device
 
     @cached
-    def operations(self) -> int:
+    def pending_operations(self) -> int:
         """How many nodes are still to be computed."""
         return sum(node.pending for node in self.graph.nodes)
 
     @property
-    def as_written(self) -> str:
+    def unrewritten_because(self) -> str:
         """Why no rewrite rule is tried; empty where rules are."""
         if not DEVICES[self.device].rewrites:
             return f"device {self.device} computes what was written"
         if not get("optimise"):
             return "the option optimise is off"
-        if len(self.graph) > MOST_NODES:
-            return f"it has more than {MOST_NODES} nodes"
+        if len(self.graph) > MAX_REWRITE_NODES:
+            return f"it has more than {MAX_REWRITE_NODES} nodes"
         return ""
 
     @cached
     def rewritten(self) -> tuple[Graph, RewriteReport]:
         """The graph that the rules in force leave, and what they did."""
-        if self.as_written:
+        if self.unrewritten_because:
             return self.graph, RewriteReport()
-        return registry.optimised(self.graph, describe=True)
+        return registry.optimise_graph(self.graph, describe=True)
 
     @property
     def optimised(self) -> Graph:
@@ -68,7 +68,7 @@ class Snapshot:
         return self.rewritten[0]
 
     @property
-    def plans(self) -> bool:
+    def has_schedule(self) -> bool:
         """Whether the device computes by a schedule."""
         return isinstance(DEVICES[self.device], Cpu)
 
@@ -79,7 +79,7 @@ class Snapshot:
         return structure is not None and structure.op_by_op
 
     @property
-    def pieces(self) -> int:
+    def chunks(self) -> int:
         """In how many chunks, each with its own schedule, the device computes it."""
         nodes = len(self.optimised)
         return 1 if nodes <= LONGEST else -(-nodes // PIECE)

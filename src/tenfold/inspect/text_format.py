@@ -20,7 +20,7 @@ LONGEST = 1000
 PLURALS = {"temporary": "temporaries", "launch": "launches"}
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Return a count with its noun."""
     return f"{count} {noun if count == 1 else PLURALS.get(noun, f'{noun}s')}"
 
@@ -44,7 +44,7 @@ def with_gap(lines: list[str], count: int, noun: str) -> list[str]:
     half = len(lines) // 2
     return [
         *lines[:half],
-        f"  ... {counted(count - len(lines), f'more {noun}')} ...",
+        f"  ... {count_text(count - len(lines), f'more {noun}')} ...",
         *lines[half:],
     ]
 

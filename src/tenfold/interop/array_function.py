@@ -23,16 +23,21 @@ from tenfold.core.op import Operation
 from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
-from tenfold.interop.numpy_dispatch import answer, lacking, numpy_name, public_name
+from tenfold.interop.numpy_dispatch import (
+    implementation_of,
+    numpy_name,
+    public_name,
+    unsupported_function,
+)
 
 Function = Callable[..., Any]
 
 # What looks at shape and dtype alone is asked about a stand-in that holds one element.
-OF_TYPE: frozenset[Function] = frozenset(
+TYPE_FUNCTIONS: frozenset[Function] = frozenset(
     (np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj, np.result_type, np.can_cast)
 )
 # What looks at values and hands on no array of ours gets them; it waits.
-OF_VALUES: frozenset[Function] = frozenset(
+VALUE_FUNCTIONS: frozenset[Function] = frozenset(
     (
         *(np.save, np.savez, np.savez_compressed, np.savetxt),
         *(np.array_equal, np.array_equiv, np.allclose),
@@ -59,30 +64,32 @@ def array_function(
     """Answer for a function of NumPy, or leave it to a library whose arrays it mixes with ours."""
     if not all(issubclass(type_, (Array, np.ndarray)) for type_ in types):
         return NotImplemented
-    if function in OF_TYPE:
-        return function(*_replaced(args, _stand_in), **_replaced(kwargs, _stand_in))
-    if function in OF_VALUES:
+    if function in TYPE_FUNCTIONS:
+        return function(
+            *_replace_arrays(args, _type_placeholder), **_replace_arrays(kwargs, _type_placeholder)
+        )
+    if function in VALUE_FUNCTIONS:
         name = numpy_name(function)
 
         def export(array: Array) -> np.ndarray[Any, Any]:
             return value_of(array, name)
 
-        return function(*_replaced(args, export), **_replaced(kwargs, export))
+        return function(*_replace_arrays(args, export), **_replace_arrays(kwargs, export))
     return call(function, args, kwargs)
 
 
-def _stand_in(array: Array) -> np.ndarray[Any, Any]:
+def _type_placeholder(array: Array) -> np.ndarray[Any, Any]:
     return np.broadcast_to(np.empty((), array.dtype), array.shape)
 
 
-def _replaced(value: Any, export: Callable[[Array], np.ndarray[Any, Any]]) -> Any:
+def _replace_arrays(value: Any, export: Callable[[Array], np.ndarray[Any, Any]]) -> Any:
     """Return arguments with every Array in them replaced."""
     if isinstance(value, Array):
         return export(value)
     if type(value) in (list, tuple):
-        return type(value)(_replaced(item, export) for item in value)
+        return type(value)(_replace_arrays(item, export) for item in value)
     if type(value) is dict:
-        return {key: _replaced(item, export) for key, item in value.items()}
+        return {key: _replace_arrays(item, export) for key, item in value.items()}
     return value
 
 
@@ -91,10 +98,10 @@ def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
     Raises UnsupportedError for a function or an argument that tenfold has not.
     """
-    operation = answer(function)
+    operation = implementation_of(function)
     if operation is None:
-        raise lacking(function)
-    given = dict(_handed_over(function, operation, args, kwargs))
+        raise unsupported_function(function)
+    given = dict(_bind_arguments(function, operation, args, kwargs))
     positional: list[Any] = []
     ours = _parameters(operation)
     row = next((n for n, p in ours.items() if p.kind is Parameter.VAR_POSITIONAL), "")
@@ -129,7 +136,7 @@ def _parameters(operation: Operation[...]) -> Mapping[str, Parameter]:
     return operation.signature.parameters
 
 
-def _handed_over(
+def _bind_arguments(
     function: Function, operation: Operation[...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the operation's own names with the values given under NumPy's."""
@@ -140,13 +147,18 @@ def _handed_over(
             continue
         if parameter.kind is Parameter.VAR_KEYWORD:
             for key, value in bound[name].items():
-                yield _target(function, operation, key, None), value
+                yield _parameter_name(function, operation, key, None), value
         elif not _is_default(bound[name], parameter):
             by_order = parameter.kind is not Parameter.KEYWORD_ONLY
-            yield _target(function, operation, name, position if by_order else None), bound[name]
+            yield (
+                _parameter_name(function, operation, name, position if by_order else None),
+                bound[name],
+            )
 
 
-def _target(function: Function, operation: Operation[...], name: str, position: int | None) -> str:
+def _parameter_name(
+    function: Function, operation: Operation[...], name: str, position: int | None
+) -> str:
     """Return the operation's name for NumPy's argument `name`, which stands at `position`."""
     ours = _parameters(operation)
     for candidate in (name, RENAMED.get(name, name)):

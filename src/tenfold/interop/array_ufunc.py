@@ -22,11 +22,11 @@ from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 from tenfold.interop.array_function import array_like, call
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
-from tenfold.interop.numpy_dispatch import answer, lacking, numpy_name
+from tenfold.interop.numpy_dispatch import implementation_of, numpy_name, unsupported_function
 from tenfold.ops.reshaping import reshape
 
 # The functions of NumPy that the methods of a ufunc are, where there is one.
-FOLDS: dict[str, dict[np.ufunc, Callable[..., Any]]] = {
+REDUCTIONS: dict[str, dict[np.ufunc, Callable[..., Any]]] = {
     "reduce": {
         np.add: np.sum,
         np.multiply: np.prod,
@@ -44,7 +44,13 @@ SUBSTITUTES = {
     "at": "use tn.add_at, which makes a new array",
     "reduceat": "use tn.segment_sum, or convert with np.asarray(x)",
 }
-NO_MATTER = {"order": "K", "subok": True, "casting": "same_kind", "where": True, "dtype": None}
+NEUTRAL_ARGUMENTS = {
+    "order": "K",
+    "subok": True,
+    "casting": "same_kind",
+    "where": True,
+    "dtype": None,
+}
 """Arguments of a ufunc and the value at which they ask for nothing."""
 
 
@@ -61,11 +67,11 @@ def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
             remedy=f"assign the result instead, as in y = {numpy_name(ufunc)}(x)",
         )
     if method == "__call__":
-        result = _called(ufunc, inputs, kwargs)
+        result = _call(ufunc, inputs, kwargs)
     elif method == "outer":
         result = _outer(ufunc, inputs, kwargs)
     else:
-        result = _folded(ufunc, method, inputs, kwargs)
+        result = _reduce(ufunc, method, inputs, kwargs)
     if not out:
         return result
     results = result if isinstance(result, tuple) else (result,)
@@ -81,12 +87,12 @@ def _is_foreign(value: object) -> bool:
     return own is not None and not isinstance(value, (Array, np.ndarray, np.generic))
 
 
-def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    operation = answer(ufunc)
+def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    operation = implementation_of(ufunc)
     if operation is None:
-        raise lacking(ufunc)
+        raise unsupported_function(ufunc)
     for name, value in kwargs.items():
-        if name not in NO_MATTER or not _is_same(value, NO_MATTER[name]):
+        if name not in NEUTRAL_ARGUMENTS or not _is_same(value, NEUTRAL_ARGUMENTS[name]):
             raise _unsupported(ufunc, f"argument {name}=", name)
     return operation(*map(array_like, inputs))
 
@@ -95,9 +101,9 @@ def _is_same(value: object, other: object) -> bool:
     return value is other or (isinstance(value, str) and value == other)
 
 
-def _folded(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    function = FOLDS.get(method, {}).get(ufunc)
-    if function is None or answer(function) is None:
+def _reduce(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    function = REDUCTIONS.get(method, {}).get(ufunc)
+    if function is None or implementation_of(function) is None:
         raise _unsupported(ufunc, f"method {method}", method)
     given = {"axis": 0, **kwargs}
     if given.get("where") is True:
@@ -107,7 +113,7 @@ def _folded(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, y = (asarray(value) for value in inputs)
-    return _called(ufunc, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
+    return _call(ufunc, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
 
 
 def _unsupported(ufunc: np.ufunc, what: str, name: str) -> UnsupportedError:

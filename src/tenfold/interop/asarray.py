@@ -17,7 +17,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.core.shape_rules import nested_levels
-from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, typed
+from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_operand
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
@@ -53,7 +53,7 @@ def asarray(
         return _native.value_array(dense.import_values(obj, where, dtype=wanted, copy=copy))
     values, fresh = _values_of(obj, wanted)
     if fresh and copy is not False:
-        value = dense.take_values(values, where, dtype=wanted)
+        value = dense.adopt_as(values, where, dtype=wanted)
     elif fresh:
         rule = f"{type(obj).__name__} cannot become an array without a copy"
         raise ValueError(message("asarray", rule, remedy="leave copy=False out"))
@@ -81,13 +81,13 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         rule = f"{type(x).__name__} does not export DLPack"
         raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
     where = checked_device(device, "from_dlpack")
-    source = dlpack.resolved(x)
-    values, unwritten = dlpack.imported(source)
+    source = dlpack.resolve_lazy(x)
+    values, unwritten = dlpack.import_values(source)
     if source is not x:
         if copy is False:
             rule = "a tensor that is conjugated or negated lazily cannot be shared"
             raise ValueError(message("from_dlpack", rule, remedy="leave copy=False out"))
-        return _native.value_array(dense.take_values(values, where))
+        return _native.value_array(dense.adopt_as(values, where))
     wanted = not unwritten if copy is None else copy
     return _native.value_array(dense.import_values(values, where, copy=wanted))
 
@@ -102,7 +102,7 @@ def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -
     if device is not None and device != array.device:
         return to_device(array, device)
     if copy and _native.window_of(array) is not None:  # its user can write to it in other ways too
-        return _native.value_array(dense.copied(value_of(array), array.device))
+        return _native.value_array(dense.copy_to_pool(value_of(array), array.device))
     return _native.array_of(_native.node_of(array)) if copy else array
 
 
@@ -133,17 +133,17 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
         return _from_list(obj, wanted), True
     if isinstance(obj, (bool, int, float, complex, np.generic)):
         return _checked_numbers(np.asarray(obj), obj, wanted), True
-    source = dlpack.resolved(obj)
+    source = dlpack.resolve_lazy(obj)
     resolved = source is not obj
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
-        return _lent_values(source, resolved)
+        return _dlpack_values(source, resolved)
     try:
         values = np.asarray(source)
     except TypeError:  # a dtype that its library does not hand to NumPy, as PyTorch's bfloat16
         if not hasattr(obj, "__dlpack__"):
             raise
         with suppress(BufferError, RuntimeError):  # DLPack cannot lend it either
-            return _lent_values(source, resolved)
+            return _dlpack_values(source, resolved)
         raise
     except ValueError as error:  # a buffer of a format that NumPy does not know
         rule = f"{type(obj).__name__} has elements that are not numbers: {error}"
@@ -157,9 +157,9 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
     return values, resolved or (values.base is None and not hasattr(obj, "__array__"))
 
 
-def _lent_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
+def _dlpack_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
     """As _values_of, of what DLPack lends; `fresh`: its memory is not shared."""
-    values, shareable = dlpack.imported(source)
+    values, shareable = dlpack.import_values(source)
     if fresh or shareable:
         return values, fresh
     _native.count("copies")
@@ -174,11 +174,13 @@ def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
-        raise ShapeError("asarray", _ragged(items), remedy="pad the lists to one length") from None
-    return _checked_numbers(_whole(values, items), items, wanted)
+        raise ShapeError(
+            "asarray", _ragged_text(items), remedy="pad the lists to one length"
+        ) from None
+    return _checked_numbers(_exact_integers(values, items), items, wanted)
 
 
-def _whole(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
+def _exact_integers(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
     """Return Python's ints as they are where NumPy, for one beyond int64, makes floats of all."""
     if values.dtype != FLOAT64 or not (np.abs(values) >= 2.0**63).any():
         return values
@@ -195,10 +197,10 @@ def _common_dtype(items: Any) -> Any:
         leaves.append([item for item in level if not isinstance(item, (list, tuple))])
     if Array not in kinds or kinds & {str, bytes}:  # text is refused when its dtype is seen
         return None
-    return promote(typed(leaf) for level in leaves for leaf in level)
+    return promote(promotion_operand(leaf) for level in leaves for leaf in level)
 
 
-def _ragged(items: Any) -> str:
+def _ragged_text(items: Any) -> str:
     for level in nested_levels(items, "asarray"):
         lengths = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
         if len(lengths) > 1:
@@ -213,18 +215,18 @@ def _checked_numbers(
 ) -> np.ndarray[Any, Any]:
     """Refuse Python's ints, which know no bound, where their dtype or `wanted` cannot hold them."""
     if values.dtype == object:
-        values = _beyond_integers(values, wanted)
+        values = _large_integers(values, wanted)
     if wanted is None or kind_of(wanted) not in "iu" or values.dtype.kind not in "iu":
         return values
     limits = np.iinfo(wanted)
     if values.size and not isinstance(source, np.generic):
         for number in (int(values.min()), int(values.max())):
             if not limits.min <= number <= limits.max:
-                raise _overflow(number, wanted)
+                raise _overflow_error(number, wanted)
     return values
 
 
-def _beyond_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[Any, Any]:
+def _large_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[Any, Any]:
     """Give objects that are all numbers a dtype: a floating one when one of them or `wanted` is."""
     kinds = set(map(type, values.flat))
     if not kinds <= {bool, int, float, complex}:
@@ -241,11 +243,11 @@ def _beyond_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[An
     limits = np.iinfo(dtype)
     for number in (low, high):
         if not limits.min <= number <= limits.max:
-            raise _overflow(number, dtype)
+            raise _overflow_error(number, dtype)
     return values.astype(dtype)
 
 
-def _overflow(number: int, dtype: Any) -> OverflowError:
+def _overflow_error(number: int, dtype: Any) -> OverflowError:
     shown = str(number) if abs(number) < 10**30 else f"of {number.bit_length()} bits"
     remedy = f"name a wider dtype, as in tn.asarray(x, dtype=tn.{FLOAT64})"
     return OverflowError(

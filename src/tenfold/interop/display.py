@@ -23,7 +23,7 @@ from tenfold.storage import dense
 
 EDGE = 3
 THRESHOLD = 200
-MOST_SHOWN = 1000
+MAX_SHOWN = 1000
 """Elements: an array of many axes has many edges."""
 
 
@@ -36,13 +36,13 @@ def _summary(array: Array) -> str:
     return f"Array {type_text(node.type)} {state}, device {array.device!r}"
 
 
-def _shown(array: Array) -> str | None:
+def _values_text(array: Array) -> str | None:
     """Return the values as text, shortened; None when there are none yet or too many edges."""
     value = _native.node_of(array).value()
-    if value is None or math.prod(min(n, 2 * EDGE + 1) for n in array.shape) > MOST_SHOWN:
+    if value is None or math.prod(min(n, 2 * EDGE + 1) for n in array.shape) > MAX_SHOWN:
         return None
     return np.array2string(
-        dense.handed_out(value),
+        dense.export_or_copy(value),
         threshold=THRESHOLD,
         edgeitems=EDGE,
         max_line_width=88,
@@ -56,7 +56,7 @@ def represent(array: Array, form: str = "repr") -> str:
     if form == "str":
         values = value_of(array, "str")
         return str(values.item()) if values.ndim == 0 else np.array2string(values)
-    shown = _shown(array)
+    shown = _values_text(array)
     if shown is None:
         return f"<{_summary(array)}>"
     shape = f", shape={array.shape}" if array.size == 0 and array.ndim != 1 else ""
@@ -68,7 +68,7 @@ def to_html(self: Array) -> str:
     import html  # only a notebook pays for it
 
     head = f"<code>{html.escape(_summary(self))}</code>"
-    shown = _shown(self)
+    shown = _values_text(self)
     return (
         f"<div>{head}</div>"
         if shown is None
@@ -76,7 +76,7 @@ def to_html(self: Array) -> str:
     )
 
 
-def formatted(self: Array, specification: str) -> str:
+def format_array(self: Array, specification: str) -> str:
     """Format the only element of an array as Python formats the number; waits."""
     if not specification:
         return str(self)

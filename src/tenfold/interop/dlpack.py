@@ -23,7 +23,7 @@ from tenfold.errors import DeviceError, message
 CPU = (1, 0)
 HOST_DEVICES = (1, 3, 11, 13)
 """kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that a CPU can read."""
-UNSIGNED, BFLOAT = 1, 4
+UNSIGNED_CODE, BFLOAT_CODE = 1, 4
 READ_ONLY = 1
 
 
@@ -77,7 +77,7 @@ class _Carrier:
         return self.device
 
 
-def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
+def import_values(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     """Return an ndarray on a DLPack object's memory, and whether its producer says it is read-only.
 
     Raises DeviceError for memory that the CPU cannot read.
@@ -94,14 +94,14 @@ def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     except TypeError:  # a producer from before DLPack 1.0
         capsule = obj.__dlpack__()
     header = _header(capsule)
-    brain = header.tensor.code == BFLOAT
+    brain = header.tensor.code == BFLOAT_CODE
     if brain:
-        header.tensor.code = UNSIGNED
+        header.tensor.code = UNSIGNED_CODE
     values = np.from_dlpack(_Carrier(capsule, (device[0], device[1])))
     return (values.view(BFLOAT16) if brain else values), header.read_only
 
 
-def resolved(obj: Any) -> Any:
+def resolve_lazy(obj: Any) -> Any:
     """Return a tensor whose lazy conjugation and negation, as PyTorch has, are done in memory.
 
     DLPack cannot say that memory is still to be conjugated or negated. Any other object is returned
@@ -141,7 +141,7 @@ def _knows_flags(max_version: tuple[int, int] | None) -> bool:
     return max_version is not None and max_version[0] >= 1
 
 
-def exported(
+def export_values(
     values: np.ndarray[Any, Any],
     *,
     max_version: tuple[int, int] | None = None,
@@ -156,5 +156,5 @@ def exported(
     plain = values.view(np.uint16) if values.dtype == BFLOAT16 else values
     capsule = plain.__dlpack__(max_version=max_version, copy=copy is not False)
     if values.dtype == BFLOAT16:
-        _header(capsule).tensor.code = BFLOAT
+        _header(capsule).tensor.code = BFLOAT_CODE
     return capsule

@@ -26,10 +26,10 @@ from tenfold.storage import dense
 
 def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]:
     """Compute an Array and return its values, read-only; `operation` names an implicit wait."""
-    return dense.handed_out(_computed(array, operation))
+    return dense.export_or_copy(_compute_value(array, operation))
 
 
-def _computed(array: Array, operation: str | None = None) -> Value:
+def _compute_value(array: Array, operation: str | None = None) -> Value:
     """Compute an Array and return its Value."""
     node = _native.node_of(array)
     if node.pending:
@@ -46,7 +46,7 @@ def _computed(array: Array, operation: str | None = None) -> Value:
             operation or "wait",
             TRACED,
             [array],
-            remedy=TAKES_ONE if operation in ("int", "float", "complex") else CHOOSE,
+            remedy=SCALAR_REMEDY if operation in ("int", "float", "complex") else BRANCH_REMEDY,
         )
     return value
 
@@ -68,7 +68,7 @@ def wait(self: Array) -> Array:
     >>> (tn.asarray([1, 2]) + 1).wait()
     Array([2, 3], dtype=int64)
     """
-    _computed(self)
+    _compute_value(self)
     return self
 
 
@@ -95,8 +95,8 @@ def tolist(self: Array) -> Any:
 
 
 ONE_ELEMENT = "index one element, or use functions of tn: tn.sin(x), not math.sin(x)"
-TAKES_ONE = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
-CHOOSE = "choose by values with tn.where, not with Python's if"
+SCALAR_REMEDY = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
+BRANCH_REMEDY = "choose by values with tn.where, not with Python's if"
 """What to do where a Python number was wanted."""
 SCALAR_FORMS = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}
 

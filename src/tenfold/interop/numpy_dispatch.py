@@ -16,7 +16,7 @@ from tenfold.core.op import OPS, Operation
 from tenfold.errors import UnsupportedError
 
 # What NumPy has a name for and tenfold writes with others. Table.
-WRITTEN = {
+EQUIVALENTS = {
     "append": "tn.concat([x, y])",
     "array": "tn.asarray(...)",
     "average": "tn.mean(x), or tn.sum(x * w) / tn.sum(w)",
@@ -59,25 +59,25 @@ WRITTEN = {
     "vstack": "tn.concat([x, y], axis=0)",
 }
 
-_answers: dict[Callable[..., Any], Operation[...]] = {}
-_seen: list[Operation[...]] = []
+_implementations: dict[Callable[..., Any], Operation[...]] = {}
+_indexed_ops: list[Operation[...]] = []
 
 
-def answer(function: Callable[..., Any]) -> Operation[...] | None:
+def implementation_of(function: Callable[..., Any]) -> Operation[...] | None:
     """Return the operation that answers for a NumPy function, or None."""
-    found = _answers.get(function)
-    if found is None and len(_seen) != len(OPS):
-        _read_table()
-        found = _answers.get(function)
+    found = _implementations.get(function)
+    if found is None and len(_indexed_ops) != len(OPS):
+        _index_ops()
+        found = _implementations.get(function)
     return found
 
 
-def _read_table() -> None:
+def _index_ops() -> None:
     """Read the operations declared since the last call; the first declaration wins."""
-    _seen[:] = OPS.values()
-    for operation in _seen:
+    _indexed_ops[:] = OPS.values()
+    for operation in _indexed_ops:
         for function in operation.numpy:
-            _answers.setdefault(function, operation)
+            _implementations.setdefault(function, operation)
 
 
 def public_name(operation: Operation[...]) -> str:
@@ -92,19 +92,19 @@ def numpy_name(function: Callable[..., Any]) -> str:
     return ".".join(filter(None, ("np", public, getattr(function, "__name__", repr(function)))))
 
 
-def lacking(function: Callable[..., Any]) -> UnsupportedError:
+def unsupported_function(function: Callable[..., Any]) -> UnsupportedError:
     """Return the error, to be raised, for a NumPy function that no operation answers for."""
     name = numpy_name(function)
     remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
     own = name.rpartition(".")[2]
     like = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{own}")
-    written = f"{public_name(like)}(...)" if like is not None else WRITTEN.get(own)
+    written = f"{public_name(like)}(...)" if like is not None else EQUIVALENTS.get(own)
     if written:
         remedy = f"write {written}, or {remedy}"
     return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)
 
 
-def similar(name: str) -> list[str]:
+def similar_names(name: str) -> list[str]:
     """Return the public names of operations that are spelled nearly like `name`, best first."""
     import difflib  # only a mistake pays for it
 

@@ -52,7 +52,7 @@ class _NodeTable:
         if node.is_scalar:
             kind, payload = SCALAR, node.scalar
         elif not node.pending:
-            kind, payload = LEAF, _leaf(node)
+            kind, payload = LEAF, _leaf_values(node)
         else:
             kind = PART if node.op is None else self._op(node)
             payload = node.params
@@ -84,10 +84,10 @@ class _NodeTable:
         return place
 
 
-def _leaf(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
+def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
     results: list[np.ndarray[Any, Any]] = []
     while (value := node.value(len(results))) is not None:
-        results.append(dense.handed_out(value))
+        results.append(dense.export_or_copy(value))
     if not results:
         raise UnsupportedError(
             "pickle",
@@ -126,7 +126,7 @@ def restore(
             f"format {form} is not {FORMAT}",
             remedy="read it with the tenfold that wrote it",
         )
-    ops = [_declared(name) for name in names]
+    ops = [_declared_op(name) for name in names]
     columns = [numbers("i") for _ in range(4)]
     for column, data in zip(columns, (kinds, counts, inputs, payloads), strict=True):
         column.frombytes(data)
@@ -134,11 +134,11 @@ def restore(
     made: list[Any] = []
     sources = iter(columns[2])
     # What was allowed where the expression was written is not asked again.
-    with settings.within(strict_dtypes=False, pending_depth=0):
+    with settings.override(strict_dtypes=False, pending_depth=0):
         for kind, count, place in zip(columns[0], columns[1], columns[3], strict=True):
             operands = tuple(made[next(sources)] for _ in range(count))
             if kind == LEAF and place not in leaves:
-                leaves[place] = _restored(*values[place])
+                leaves[place] = _restore_leaf(*values[place])
             if kind == LEAF:
                 made.append(leaves[place])
             elif kind == SCALAR:
@@ -162,7 +162,7 @@ def _inner(name: str) -> Any:
     return found if isinstance(found, Op) else None
 
 
-def _declared(name: str) -> Any:
+def _declared_op(name: str) -> Any:
     if ":" in name and (found := _inner(name)) is not None:
         return found
     if name not in OPS:
@@ -174,7 +174,7 @@ def _declared(name: str) -> Any:
     return OPS[name]
 
 
-def _restored(device: str, results: list[np.ndarray[Any, Any]]) -> Any:
+def _restore_leaf(device: str, results: list[np.ndarray[Any, Any]]) -> Any:
     if device not in settings.DEVICE_IDS:
         raise DeviceError(
             "unpickle",

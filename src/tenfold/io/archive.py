@@ -18,11 +18,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.header import START, check_size, read_header, unknown_content
-from tenfold.io.input_errors import InputError, because
+from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
+from tenfold.io.input_errors import InputError, error_text
 from tenfold.io.machine import available_memory
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 """Bytes unpacked between two reports of progress."""
 ALLOWED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The two that NumPy writes. LZMA's window alone may ask for 4 GiB."""
@@ -38,7 +38,7 @@ def read_member(
     try:
         with zipfile.ZipFile(file) as archive:
             member = _member(path, key, archive)
-            return _unpacked(
+            return _unpack(
                 f"{path}:{member.filename.removesuffix('.npy')}", archive, member, progress
             )
     except (InputError, OSError):
@@ -48,7 +48,7 @@ def read_member(
             f"{path}: does not fit in memory; save the array as .npy, read in place"
         ) from error
     except Exception as error:  # zipfile and zlib raise many kinds on damaged bytes
-        raise InputError(f"{path}: damaged archive: {because(error)}") from error
+        raise InputError(f"{path}: damaged archive: {error_text(error)}") from error
 
 
 def _member(path: str, key: str | None, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
@@ -67,7 +67,7 @@ def _member(path: str, key: str | None, archive: zipfile.ZipFile) -> zipfile.Zip
     return members[key] if key is not None else next(iter(members.values()))
 
 
-def _unpacked(
+def _unpack(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, progress: Progress
 ) -> NDArray[np.generic]:
     if member.flag_bits & 1:
@@ -83,9 +83,9 @@ def _unpacked(
             "save it as .npy, which is read in place"
         )
     with archive.open(member) as stream:
-        start = _up_to(stream, START)
+        start = _read_up_to(stream, START_BYTES)
         if not start.startswith(npy.MAGIC_PREFIX):
-            raise unknown_content(name, start[:6])
+            raise unknown_format_error(name, start[:6])
         header = read_header(name, start)
         check_size(name, header, member.file_size)
         data = np.empty(header.size, np.uint8)
@@ -94,7 +94,7 @@ def _unpacked(
     return elements.reshape(header.shape, order="F" if header.fortran else "C")
 
 
-def _up_to(stream: IO[bytes], count: int) -> bytes:
+def _read_up_to(stream: IO[bytes], count: int) -> bytes:
     parts: list[bytes] = []
     while count > 0 and (part := stream.read(count)):
         parts.append(part)
@@ -110,7 +110,7 @@ def _fill(
     data[:done] = np.frombuffer(start, np.uint8)
     while True:
         # Read to the very end, not only to the promised size: the checksum is compared there.
-        part = stream.read(CHUNK)
+        part = stream.read(CHUNK_BYTES)
         if done + len(part) > data.size or (not part and done < data.size):
             raise InputError(f"{name}: unpacks to another size than its header says")
         if not part:

@@ -22,8 +22,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tenfold.io.archive import Progress, read_member
-from tenfold.io.header import START, check_size, read_header, unknown_content
-from tenfold.io.input_errors import InputError, because
+from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
+from tenfold.io.input_errors import InputError, error_text
 from tenfold.io.machine import available_memory
 
 
@@ -42,12 +42,12 @@ def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]
             start = file.read(6)
             file.seek(0)
             if start == npy.MAGIC_PREFIX:
-                return _finished(path, _mapped(source, path, key, file))
+                return _normalize(path, _map_file(source, path, key, file))
             if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-                return _finished(path, read_member(path, key, file, progress))
-            raise unknown_content(path, start)
+                return _normalize(path, read_member(path, key, file, progress))
+            raise unknown_format_error(path, start)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {because(error)}") from error
+        raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
 
 
 def split_source(source: str) -> tuple[str, str | None]:
@@ -79,10 +79,10 @@ def _open(path: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _mapped(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArray[np.generic]:
+def _map_file(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArray[np.generic]:
     if key is not None:
         raise InputError(f"{source}: {path} is a .npy file, which holds one array without a key")
-    header = read_header(path, file.read(START))
+    header = read_header(path, file.read(START_BYTES))
     check_size(path, header, os.fstat(file.fileno()).st_size)
     if header.size == 0:
         return np.empty(header.shape, header.dtype)
@@ -92,11 +92,11 @@ def _mapped(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArray
             file, header.dtype, mode="r", offset=header.offset, shape=header.shape, order=order
         )
     except (ValueError, OverflowError, TypeError) as error:
-        raise InputError(f"{path}: cannot be mapped: {because(error)}") from error
+        raise InputError(f"{path}: cannot be mapped: {error_text(error)}") from error
     return mapped
 
 
-def _finished(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _normalize(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
     """In this machine's byte order, aligned, and read-only, so that it can be shared as it is."""
     if not (array.dtype.isnative and array.flags.aligned):
         if array.nbytes > available_memory():

@@ -18,16 +18,16 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tenfold.io.expression import LARGEST_INTEGER, CheckedExpression, refused
-from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, because
+from tenfold.io.expression import LARGEST_INTEGER, CheckedExpression, expression_error
+from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, error_text
 from tenfold.io.vocabulary import Vocabulary
 
 MODULES = ("np", "numpy", "tn", "tenfold")
 """What stands before names in programs."""
 
-SEVERAL = ("unstack", "split")
+MULTI_RESULT_FUNCTIONS = ("unstack", "split")
 """Functions whose number of results an axis or an int says."""
-MOST_RESULTS = 10_000
+MAX_RESULTS = 10_000
 
 UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
     # The stubs give each of these functions a type of its own; the tables hold any of them.
@@ -91,44 +91,44 @@ def _value(node: ast.expr, scope: Scope) -> object:
         case ast.Constant(value=value):
             return value
         case ast.Name(id=name):
-            return _named(node, name, scope)
+            return _lookup_name(node, name, scope)
         case ast.UnaryOp(op=op, operand=operand):
             number = _operand(operand, scope)
-            return _guarded(node, "operator", lambda: UNARY[type(op)](number), scope)
+            return _run_step(node, "operator", lambda: UNARY[type(op)](number), scope)
         case ast.BinOp(left=left, op=binary, right=right):
             return _binary(node, binary, left, right, scope)
         case ast.Compare(left=left, ops=[comparison], comparators=[right]):
             return _binary(node, comparison, left, right, scope)
         case ast.Call():
-            return _called(node, scope)
+            return _call(node, scope)
         case ast.Attribute(value=owner, attr=attribute):
             return _property(node, owner, attribute, scope)
         case ast.Subscript(value=owner, slice=index):
-            return _subscripted(node, owner, index, scope)
+            return _subscript(node, owner, index, scope)
         case ast.List(elts=elements):
             return [_value(element, scope) for element in elements]
         case ast.Tuple(elts=elements):
             return tuple(_value(element, scope) for element in elements)
         case ast.Slice(lower=lower, upper=upper, step=step):
             return slice(*(None if p is None else _value(p, scope) for p in (lower, upper, step)))
-    raise refused(node, f"{type(node).__name__} is not allowed")
+    raise expression_error(node, f"{type(node).__name__} is not allowed")
 
 
-def _named(node: ast.expr, name: str, scope: Scope) -> object:
+def _lookup_name(node: ast.expr, name: str, scope: Scope) -> object:
     """An input, or one of the vocabulary's names: constants and dtypes. Inputs come first."""
     if name in scope.inputs:
         return scope.inputs[name]
     if name in scope.vocabulary.names:
         return scope.vocabulary.names[name]
     if name in scope.vocabulary.functions:
-        raise refused(node, f"{name} is a function; call it, as in {name}(x)")
+        raise expression_error(node, f"{name} is a function; call it, as in {name}(x)")
     known = [*scope.inputs, *scope.vocabulary.names]
     have = ", ".join(scope.inputs) or "none"
-    near = _near(name, known, scope)
-    raise refused(node, f"unknown name {name[:40]!r}{near}; the inputs are: {have}")
+    near = _suggestion(name, known, scope)
+    raise expression_error(node, f"unknown name {name[:40]!r}{near}; the inputs are: {have}")
 
 
-def _near(name: str, known: Iterable[str], scope: Scope) -> str:
+def _suggestion(name: str, known: Iterable[str], scope: Scope) -> str:
     written = scope.vocabulary.instead(name)
     if written:
         return f" (write {written})"
@@ -140,7 +140,7 @@ def _operand(node: ast.expr, scope: Scope) -> object:
     """A value that operators may work on: an array or a number, not a dtype or a tuple."""
     value = _value(node, scope)
     if not isinstance(value, Number | scope.vocabulary.array):
-        raise refused(node, f"operators work on arrays and numbers, not on {_kind(value)}")
+        raise expression_error(node, f"operators work on arrays and numbers, not on {_kind(value)}")
     return value
 
 
@@ -155,22 +155,24 @@ def _binary(node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, scop
     a, b = _operand(left, scope), _operand(right, scope)
     if isinstance(a, int) and isinstance(b, int):
         _check_integers(node, sign, a, b)
-    return _guarded(node, f"operator {sign}", lambda: function(a, b), scope)
+    return _run_step(node, f"operator {sign}", lambda: function(a, b), scope)
 
 
 def _check_integers(node: ast.expr, sign: str, a: int, b: int) -> None:
     """Refuse integers of more than 64 bits before computing them; 9**9**9 is 150 MB long."""
     grows = sign == "**" and b > 1 and abs(a) > 1 and (a.bit_length() - 1) * b >= 64
     if grows or (sign == "<<" and a != 0 and b >= 64):
-        raise refused(node, f"{a} {sign} {b} has more than 64 bits; write floats, as in 9.0**9")
+        raise expression_error(
+            node, f"{a} {sign} {b} has more than 64 bits; write floats, as in 9.0**9"
+        )
 
 
-def _called(node: ast.Call, scope: Scope) -> object:
+def _call(node: ast.Call, scope: Scope) -> object:
     name, function = _function(node.func, scope)
     arguments = [_value(argument, scope) for argument in node.args]
     keywords = {str(k.arg): _value(k.value, scope) for k in node.keywords}
     _check_count(node, name, [*arguments, *keywords.values()])
-    return _guarded(node, name, lambda: function(*arguments, **keywords), scope)
+    return _run_step(node, name, lambda: function(*arguments, **keywords), scope)
 
 
 def _function(node: ast.expr, scope: Scope) -> tuple[str, Callable[..., object]]:
@@ -178,18 +180,18 @@ def _function(node: ast.expr, scope: Scope) -> tuple[str, Callable[..., object]]
     words = scope.vocabulary
     if isinstance(node, ast.Name):
         if node.id not in words.functions:
-            raise _unknown(node, node.id, words.functions, scope)
+            raise _unknown_error(node, node.id, words.functions, scope)
         return node.id, words.functions[node.id]
     assert isinstance(node, ast.Attribute), "parse() lets no other thing be called"
     _refuse_module(node, scope)
     if page := _page(node.value, scope):
         name = f"{page}.{node.attr}"
         if name not in words.functions:
-            raise _unknown(node, name, words.functions, scope)
+            raise _unknown_error(node, name, words.functions, scope)
         return name, words.functions[name]
     owner = _array(node.value, scope)
     if node.attr not in words.methods:
-        raise _unknown(node, node.attr, words.methods, scope, "array method")
+        raise _unknown_error(node, node.attr, words.methods, scope, "array method")
     return node.attr, getattr(owner, node.attr)
 
 
@@ -200,10 +202,10 @@ def _page(node: ast.expr, scope: Scope) -> str:
     return ""
 
 
-def _unknown(
+def _unknown_error(
     node: ast.expr, name: str, known: Iterable[str], scope: Scope, word: str = "function"
 ) -> ExpressionError:
-    return refused(node, f"unknown {word} {name[:60]!r}{_near(name, known, scope)}")
+    return expression_error(node, f"unknown {word} {name[:60]!r}{_suggestion(name, known, scope)}")
 
 
 def _refuse_module(node: ast.Attribute, scope: Scope) -> None:
@@ -217,43 +219,45 @@ def _refuse_module(node: ast.Attribute, scope: Scope) -> None:
     words, name = scope.vocabulary, ".".join(parts)
     shown = f"{name}(x)" if name in words.functions else name if name in words.names else ""
     remedy = f"write {shown or words.instead(name) or 'names alone, as in sqrt(x)'}"
-    raise refused(node, f"names stand here without {owner.id + '.'!r}; {remedy}")
+    raise expression_error(node, f"names stand here without {owner.id + '.'!r}; {remedy}")
 
 
 def _array(node: ast.expr, scope: Scope) -> object:
     value = _value(node, scope)
     if not isinstance(value, scope.vocabulary.array):
-        raise refused(node, f"only arrays have methods and properties, not {_kind(value)}")
+        raise expression_error(node, f"only arrays have methods and properties, not {_kind(value)}")
     return value
 
 
 def _property(node: ast.Attribute, owner: ast.expr, attribute: str, scope: Scope) -> object:
     _refuse_module(node, scope)
     if _page(owner, scope):
-        raise refused(node, f".{attribute[:40]} must be called, as in linalg.norm(x)")
+        raise expression_error(node, f".{attribute[:40]} must be called, as in linalg.norm(x)")
     value = _array(owner, scope)
     if attribute in scope.vocabulary.methods:
-        raise refused(node, f".{attribute} is a method; call it, as in x.{attribute}()")
+        raise expression_error(node, f".{attribute} is a method; call it, as in x.{attribute}()")
     if attribute not in scope.vocabulary.properties:
         allowed = " ".join(f".{name}" for name in sorted(scope.vocabulary.properties))
-        raise refused(
+        raise expression_error(
             node, f"unknown property {attribute[:40]!r}; arrays have {allowed}, and methods"
         )
-    return _guarded(node, f".{attribute}", lambda: getattr(value, attribute), scope)
+    return _run_step(node, f".{attribute}", lambda: getattr(value, attribute), scope)
 
 
-def _subscripted(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -> object:
+def _subscript(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -> object:
     """An element or part of an array, or one of several results (`svd(x)[0]`, `x.shape[1]`)."""
     value, place = _value(owner, scope), _value(index, scope)
     if isinstance(value, tuple | list):
         if not isinstance(place, int):
-            raise refused(index, "of several results, pick one by its number, as in svd(x)[0]")
+            raise expression_error(
+                index, "of several results, pick one by its number, as in svd(x)[0]"
+            )
     elif not isinstance(value, scope.vocabulary.array):
-        raise refused(owner, f"only arrays can be subscripted, not {_kind(value)}")
-    return _guarded(node, "subscript", lambda: value[place], scope)  # type: ignore[index]  # asks
+        raise expression_error(owner, f"only arrays can be subscripted, not {_kind(value)}")
+    return _run_step(node, "subscript", lambda: value[place], scope)  # type: ignore[index]  # asks
 
 
-def _guarded(node: ast.expr, what: str, compute: Callable[[], object], scope: Scope) -> object:
+def _run_step(node: ast.expr, what: str, compute: Callable[[], object], scope: Scope) -> object:
     """Do one step, with every error it may raise turned into one line that says where it was."""
     try:
         result = compute()
@@ -261,30 +265,30 @@ def _guarded(node: ast.expr, what: str, compute: Callable[[], object], scope: Sc
         raise
     except Exception as error:  # a user's own operation may raise anything
         where = f"column {node.col_offset + 1}, {what}"
-        raise ComputationError(f"{where}: {type(error).__name__}: {because(error)}") from error
+        raise ComputationError(f"{where}: {type(error).__name__}: {error_text(error)}") from error
     _check_size(node, what, result, scope)
     return result
 
 
 def _check_count(node: ast.expr, name: str, arguments: list[object]) -> None:
     """Refuse results without number before they are made: as many as an axis or an int says."""
-    if name not in SEVERAL:
+    if name not in MULTI_RESULT_FUNCTIONS:
         return
     lengths = [each for each in arguments if type(each) is int]
     if name == "unstack":
         place = lengths[0] if lengths else 0
         shapes = [getattr(each, "shape", ()) for each in arguments]
         lengths = [shape[place] for shape in shapes if -len(shape) <= place < len(shape)]
-    if any(length > MOST_RESULTS for length in lengths):
+    if any(length > MAX_RESULTS for length in lengths):
         raise ComputationError(
-            f"column {node.col_offset + 1}, {name}: gives more than {MOST_RESULTS:,} arrays; "
+            f"column {node.col_offset + 1}, {name}: gives more than {MAX_RESULTS:,} arrays; "
             "pick a part with a subscript, as in x[3]"
         )
 
 
 def _check_size(node: ast.expr, what: str, result: object, scope: Scope) -> None:
     if isinstance(result, int) and abs(result) >= LARGEST_INTEGER:
-        raise refused(node, f"{what} gives an integer of more than 64 bits; write floats")
+        raise expression_error(node, f"{what} gives an integer of more than 64 bits; write floats")
     for array in result if isinstance(result, tuple | list) else (result,):
         size = getattr(array, "size", 0) * getattr(getattr(array, "dtype", None), "itemsize", 0)
         if size > scope.limit:

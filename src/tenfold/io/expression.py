@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from tenfold.io.input_errors import ExpressionError, because
+from tenfold.io.input_errors import ExpressionError, error_text
 
-LONGEST_TEXT = 10_000
-DEEPEST_NESTING = 100
-LONGEST_STRING = 100
+MAX_TEXT = 10_000
+MAX_NESTING = 100
+MAX_STRING = 100
 LARGEST_INTEGER = 2**64
 """Integers in an expression stay below this, written or computed: no array holds a larger one."""
 
@@ -70,7 +70,7 @@ BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
 COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-def refused(node: ast.AST, reason: str) -> ExpressionError:
+def expression_error(node: ast.AST, reason: str) -> ExpressionError:
     """The one error of this module, saying where in the text the reason is."""
     return ExpressionError(f"expression, column {getattr(node, 'col_offset', 0) + 1}: {reason}")
 
@@ -86,10 +86,10 @@ def parse(text: str) -> CheckedExpression:
     pending: list[tuple[ast.expr, SyntaxContext, int]] = [(body, SyntaxContext.OPERAND, 1)]
     while pending:
         node, place, depth = pending.pop()
-        if depth > DEEPEST_NESTING:
-            raise refused(
+        if depth > MAX_NESTING:
+            raise expression_error(
                 node,
-                f"nested deeper than {DEEPEST_NESTING}; split it, or use parentheses "
+                f"nested deeper than {MAX_NESTING}; split it, or use parentheses "
                 "to make long sums and products balanced",
             )
         if isinstance(node, ast.Name):
@@ -100,9 +100,9 @@ def parse(text: str) -> CheckedExpression:
 
 def _tree(text: str) -> ast.expr:
     """The syntax tree of the text. On deep nesting Python's parser raises; it does not crash."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT:
         raise ExpressionError(
-            f"expression: {len(text):,} characters, the most is {LONGEST_TEXT:,}; split it"
+            f"expression: {len(text):,} characters, the most is {MAX_TEXT:,}; split it"
         )
     if not text.strip():
         raise ExpressionError("expression: it is empty; write for example 'x + 1'")
@@ -115,11 +115,9 @@ def _tree(text: str) -> ast.expr:
         column = f", column {error.offset}" if error.offset else ""
         raise ExpressionError(f"expression{column}: {error.msg}") from None
     except (MemoryError, RecursionError):
-        raise ExpressionError(
-            f"expression: nested deeper than {DEEPEST_NESTING}; split it"
-        ) from None
+        raise ExpressionError(f"expression: nested deeper than {MAX_NESTING}; split it") from None
     except ValueError as error:
-        raise ExpressionError(f"expression: {because(error)}") from None
+        raise ExpressionError(f"expression: {error_text(error)}") from None
     if not text.isascii():
         _count_characters(text.strip(), body)
     return body
@@ -137,7 +135,7 @@ def _count_characters(text: str, body: ast.expr) -> None:
 def checked_name(node: ast.AST, name: str) -> str:
     """The name, unless it begins with an underscore: those lead into Python's insides."""
     if name.startswith("_"):
-        raise refused(node, f"names beginning with _ are not allowed, got {name[:40]!r}")
+        raise expression_error(node, f"names beginning with _ are not allowed, got {name[:40]!r}")
     return name
 
 
@@ -152,7 +150,7 @@ def _children(node: ast.expr, place: SyntaxContext) -> Iterator[tuple[ast.expr, 
             yield _unary(node), SyntaxContext.OPERAND
         case ast.BinOp(left=left, right=right):
             if not isinstance(node.op, ARITHMETIC + BITWISE):
-                raise refused(node, f"operator {type(node.op).__name__} is not allowed")
+                raise expression_error(node, f"operator {type(node.op).__name__} is not allowed")
             yield left, SyntaxContext.OPERAND
             yield right, SyntaxContext.OPERAND
         case ast.Compare(left=left, comparators=comparators):
@@ -176,12 +174,14 @@ def _children(node: ast.expr, place: SyntaxContext) -> Iterator[tuple[ast.expr, 
             _check_sequence(node, place)
             yield from ((element, place) for element in elements)
         case _:
-            raise refused(node, REMEDIES.get(type(node), f"{type(node).__name__} is not allowed"))
+            raise expression_error(
+                node, REMEDIES.get(type(node), f"{type(node).__name__} is not allowed")
+            )
 
 
 def _unary(node: ast.UnaryOp) -> ast.expr:
     if isinstance(node.op, ast.Not):
-        raise refused(node, "'not' is not allowed; use logical_not(x), or ~x for booleans")
+        raise expression_error(node, "'not' is not allowed; use logical_not(x), or ~x for booleans")
     return node.operand
 
 
@@ -189,34 +189,38 @@ def _check_constant(node: ast.Constant, place: SyntaxContext) -> None:
     value = node.value
     if isinstance(value, str):
         if place is not SyntaxContext.ARGUMENT:
-            raise refused(
+            raise expression_error(
                 node, "text is allowed only as an argument of a function, as in einsum('ij->ji', x)"
             )
-        if len(value) > LONGEST_STRING:
-            raise refused(node, f"text of {len(value)} characters; the most is {LONGEST_STRING}")
+        if len(value) > MAX_STRING:
+            raise expression_error(
+                node, f"text of {len(value)} characters; the most is {MAX_STRING}"
+            )
     elif value is None:
         if place is SyntaxContext.OPERAND:
-            raise refused(
+            raise expression_error(
                 node, "None is allowed only as an argument or in a subscript, as in x[:, None]"
             )
     elif value is Ellipsis:
         if place is not SyntaxContext.INDEX:
-            raise refused(node, "'...' is allowed only in a subscript, as in x[..., 0]")
+            raise expression_error(node, "'...' is allowed only in a subscript, as in x[..., 0]")
     elif isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
-        raise refused(node, "an integer of more than 64 bits; write it as a float, as in 1e30")
+        raise expression_error(
+            node, "an integer of more than 64 bits; write it as a float, as in 1e30"
+        )
     elif not isinstance(value, int | float | complex):
-        raise refused(node, f"constants of type {type(value).__name__} are not allowed")
+        raise expression_error(node, f"constants of type {type(value).__name__} are not allowed")
 
 
 def _check_comparison(node: ast.Compare) -> None:
     if len(node.ops) > 1:
-        raise refused(
+        raise expression_error(
             node,
             "a < b < c is not allowed (it asks for one truth of many elements); "
             "write (a < b) & (b < c)",
         )
     if not isinstance(node.ops[0], COMPARISONS):
-        raise refused(node, "'in' and 'is' are not allowed; compare with == < <= > >= !=")
+        raise expression_error(node, "'in' and 'is' are not allowed; compare with == < <= > >= !=")
 
 
 def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
@@ -227,10 +231,12 @@ def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
         checked_name(node.func, node.func.attr)
         yield node.func.value, SyntaxContext.OPERAND
     else:
-        raise refused(node, "only functions and array methods can be called, by their names")
+        raise expression_error(
+            node, "only functions and array methods can be called, by their names"
+        )
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise refused(keyword.value, REMEDIES[ast.Starred])
+            raise expression_error(keyword.value, REMEDIES[ast.Starred])
         checked_name(keyword.value, keyword.arg)
         yield keyword.value, SyntaxContext.ARGUMENT
     yield from ((argument, SyntaxContext.ARGUMENT) for argument in node.args)
@@ -238,7 +244,7 @@ def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
 
 def _check_subscripted(value: ast.expr) -> None:
     if isinstance(value, ast.Constant | ast.List | ast.Tuple | ast.Compare):
-        raise refused(value, "only arrays can be subscripted, as in x[0] or sort(x)[-1]")
+        raise expression_error(value, "only arrays can be subscripted, as in x[0] or sort(x)[-1]")
 
 
 def _check_sequence(node: ast.List | ast.Tuple, place: SyntaxContext) -> None:
@@ -247,6 +253,6 @@ def _check_sequence(node: ast.List | ast.Tuple, place: SyntaxContext) -> None:
     ):
         return
     word = "a list" if isinstance(node, ast.List) else "a tuple"
-    raise refused(
+    raise expression_error(
         node, f"{word} is allowed only as an argument of a function, as in reshape(x, (2, 3))"
     )

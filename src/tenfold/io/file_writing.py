@@ -24,13 +24,13 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.input_errors import OutputError, because
+from tenfold.io.input_errors import OutputError, error_text
 
 SUFFIXES = (".npy", ".npz")
-OLDEST_DATE = (1980, 1, 1, 0, 0, 0)
+ENTRY_DATE = (1980, 1, 1, 0, 0, 0)
 """The date of entries in an archive: always the same, so equal arrays give equal files."""
 
-Written = Callable[[int], None]
+WriteCallback = Callable[[int], None]
 """Called with the number of bytes just written."""
 
 
@@ -47,7 +47,7 @@ def check_output(path: str) -> Path:
         target = Path(path).resolve()
         _check_target(path, target)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that go in circles
-        raise OutputError(f"{path}: cannot be written: {because(error)}") from error
+        raise OutputError(f"{path}: cannot be written: {error_text(error)}") from error
     return target
 
 
@@ -68,7 +68,7 @@ def _check_target(path: str, target: Path) -> None:
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[IO[bytes]]:
+def open_replacing(path: str) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `path` when the block ends without an error."""
     target = check_output(path)
     # Not made from the name, which may already be as long as a name can be.
@@ -83,7 +83,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         temporary.replace(target)
         _synchronise(target.parent)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {because(error)}") from error
+        raise OutputError(f"{path}: cannot be written: {error_text(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -107,10 +107,10 @@ def _synchronise(folder: Path) -> None:
             os.close(descriptor)
 
 
-class _Counted:
+class _CountingFile:
     """A file that reports how much was written; NumPy then writes in pieces, not all at once."""
 
-    def __init__(self, file: IO[bytes], written: Written) -> None:
+    def __init__(self, file: IO[bytes], written: WriteCallback) -> None:
         self.file = file
         self.written = written
 
@@ -122,7 +122,7 @@ class _Counted:
 
 
 def write_arrays(
-    path: str, arrays: Mapping[str, NDArray[np.generic]], written: Written = _silent
+    path: str, arrays: Mapping[str, NDArray[np.generic]], written: WriteCallback = _silent
 ) -> None:
     """Write one array as `.npy`, or any number as `.npz` under their names, atomically.
 
@@ -134,19 +134,19 @@ def write_arrays(
                 f"{path}: {name} is {array.dtype}, which .npy files have no name for; "
                 "add --dtype float32"
             )
-    with replacing(path) as file:
+    with open_replacing(path) as file:
         if path.endswith(".npz"):
             _write_archive(file, arrays, written)
         else:
             (array,) = arrays.values()
-            npy.write_array(_Counted(file, written), array, allow_pickle=False)
+            npy.write_array(_CountingFile(file, written), array, allow_pickle=False)
 
 
 def _write_archive(
-    file: IO[bytes], arrays: Mapping[str, NDArray[np.generic]], written: Written
+    file: IO[bytes], arrays: Mapping[str, NDArray[np.generic]], written: WriteCallback
 ) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", OLDEST_DATE)
+            entry = zipfile.ZipInfo(f"{name}.npy", ENTRY_DATE)
             with archive.open(entry, "w", force_zip64=True) as member:
-                npy.write_array(_Counted(member, written), array, allow_pickle=False)
+                npy.write_array(_CountingFile(member, written), array, allow_pickle=False)

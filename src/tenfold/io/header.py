@@ -23,11 +23,11 @@ from numpy.lib import format as npy
 from tenfold.core.shape_rules import checked_shape
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ShapeError
-from tenfold.io.input_errors import InputError, because
+from tenfold.io.input_errors import InputError, error_text
 
-LONGEST_HEADER = 10_000
+MAX_HEADER = 10_000
 """Characters of a header, NumPy's own default; ours are about 100."""
-START = LONGEST_HEADER + 16
+START_BYTES = MAX_HEADER + 16
 """Bytes to read so as to have all of a header of that length, with its signature and length."""
 
 
@@ -46,7 +46,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def unknown_content(path: str, start: bytes) -> InputError:
+def unknown_format_error(path: str, start: bytes) -> InputError:
     """What to say of a file that begins with neither signature."""
     if not start:
         return InputError(f"{path}: the file is empty")
@@ -65,9 +65,9 @@ def read_header(path: str, start: bytes) -> Header:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy warns of files written by Python 2
             version = npy.read_magic(file)
-            shape, fortran, dtype = _header_reader(version)(file, max_header_size=LONGEST_HEADER)
+            shape, fortran, dtype = _header_reader(version)(file, max_header_size=MAX_HEADER)
     except Exception as error:  # NumPy lets many through: tokenizer, syntax, memory
-        raise InputError(f"{path}: damaged .npy header: {because(error)}") from error
+        raise InputError(f"{path}: damaged .npy header: {error_text(error)}") from error
     check_dtype(path, dtype)
     check_shape(path, shape, dtype)
     return Header(dtype, shape, fortran, file.tell())

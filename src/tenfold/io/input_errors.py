@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-LONGEST_LINE = 1_000
+MAX_LINE = 1_000
 """Characters of a message that are shown: an array's file name or an error may be longer."""
 
 
@@ -25,14 +25,14 @@ def one_line(text: str) -> str:
     """
     joined = "; ".join(part.strip() for part in text.splitlines() if part.strip())
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)
-    if len(shown) <= LONGEST_LINE:
+    if len(shown) <= MAX_LINE:
         return shown
     # A message begins with what it is about and ends with what to do: the middle can be spared.
-    half = LONGEST_LINE // 2 - 3
+    half = MAX_LINE // 2 - 3
     return f"{shown[:half]} ... {shown[-half:]}"
 
 
-def because(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What an operating-system or library error says, without its number and without the path."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -12,14 +12,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-GROUPS = Path("/sys/fs/cgroup")
-UNKNOWN = 2**33
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+DEFAULT_MEMORY = 2**33
 """Bytes taken to be available where the system does not say: 8 GiB."""
 
 
 def available_memory() -> int:
     """Bytes that can be allocated now without swapping, and within the container's limit."""
-    return max(min([_system_memory(), *_group_memory()]), 0)
+    return max(min([_system_memory(), *_cgroup_memory()]), 0)
 
 
 def _system_memory() -> int:
@@ -29,17 +29,19 @@ def _system_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return UNKNOWN
+        return DEFAULT_MEMORY
 
 
-def _group_memory() -> Iterator[int]:
+def _cgroup_memory() -> Iterator[int]:
     """What each enclosing cgroup still allows: version 2, then version 1."""
-    for folder in _groups():
-        yield from _left(folder, "memory.max", "memory.current", "")
-    yield from _left(GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+    for folder in _cgroups():
+        yield from _cgroup_headroom(folder, "memory.max", "memory.current", "")
+    yield from _cgroup_headroom(
+        CGROUP_ROOT / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
+    )
 
 
-def _left(folder: Path, limit: str, used: str, prefix: str) -> Iterator[int]:
+def _cgroup_headroom(folder: Path, limit: str, used: str, prefix: str) -> Iterator[int]:
     """What one cgroup still allows. The contents of files in memory are counted as used, but give
     way to who needs it: in a container that has read or written much they fill it to its limit.
     """
@@ -55,23 +57,23 @@ def _left(folder: Path, limit: str, used: str, prefix: str) -> Iterator[int]:
 def group_processors() -> float | None:
     """Processors the container may use on average (its CPU quota), or None without a quota."""
     quotas = []
-    for folder in _groups():
+    for folder in _cgroups():
         words = _text(folder / "cpu.max").split()
         if len(words) == 2 and words[0].isdigit() and int(words[1]) > 0:
             quotas.append(int(words[0]) / int(words[1]))
-    old = GROUPS / "cpu"
+    old = CGROUP_ROOT / "cpu"
     quota, period = _text(old / "cpu.cfs_quota_us"), _text(old / "cpu.cfs_period_us")
     if quota.strip().isdigit() and period.strip().isdigit() and int(period) > 0:
         quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
 
 
-def _groups() -> list[Path]:
+def _cgroups() -> list[Path]:
     """The version 2 cgroup of this process and those around it."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         if line.startswith("0::"):
-            own = GROUPS / line[3:].strip().lstrip("/")
-            return [own, *(p for p in own.parents if p.is_relative_to(GROUPS))]
+            own = CGROUP_ROOT / line[3:].strip().lstrip("/")
+            return [own, *(p for p in own.parents if p.is_relative_to(CGROUP_ROOT))]
     return []
 
 

@@ -18,12 +18,12 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.io.file_writing import replacing
+from tenfold.io.file_writing import open_replacing
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-UP = 2
+UP_FILTER = 2
 GREY, RGB = 0, 2
-LARGEST_SIDE = 2**31 - 1
+MAX_SIDE = 2**31 - 1
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
@@ -38,18 +38,18 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
             f"png: shape {pixels.shape}, must be (height, width) or (height, width, 3)"
         )
     height, width = pixels.shape[:2]
-    if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE):
-        raise ValueError(f"png: {height} by {width} pixels; each side needs 1 to {LARGEST_SIDE}")
+    if not (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE):
+        raise ValueError(f"png: {height} by {width} pixels; each side needs 1 to {MAX_SIDE}")
     colour = RGB if pixels.ndim == 3 else GREY
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    data = zlib.compress(_filtered(pixels.reshape(height, -1)), level=6)
+    data = zlib.compress(_filter_rows(pixels.reshape(height, -1)), level=6)
     return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 
-def _filtered(rows: NDArray[np.uint8]) -> bytes:
+def _filter_rows(rows: NDArray[np.uint8]) -> bytes:
     """Each row less the row above it, modulo 256, behind the number of that filter."""
     filtered = np.empty((rows.shape[0], rows.shape[1] + 1), np.uint8)
-    filtered[:, 0] = UP
+    filtered[:, 0] = UP_FILTER
     filtered[0, 1:] = rows[0]
     np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
     return filtered.tobytes()
@@ -67,5 +67,5 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 def write_png(path: str, pixels: NDArray[np.uint8]) -> None:
     """Write a picture atomically; raises `OutputError` if the file cannot be written."""
     content = encode_png(pixels)
-    with replacing(path) as file:
+    with open_replacing(path) as file:
         file.write(content)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tenfold.io.input_errors import InputError, because
+from tenfold.io.input_errors import InputError, error_text
 
 PUSH = "push"
 """The category of slices that hand work to an engine and do none themselves."""
@@ -70,10 +70,10 @@ def read_timeline(path: str | os.PathLike[str]) -> TimelineFile:
     try:
         content = json.loads(Path(path).read_bytes())
     except OSError as error:
-        raise InputError(f"{name}: {because(error)}") from error
+        raise InputError(f"{name}: {error_text(error)}") from error
     except (ValueError, RecursionError) as error:  # bad UTF-8, too
         raise InputError(
-            f"{name}: not a timeline, since it is not JSON: {because(error)}"
+            f"{name}: not a timeline, since it is not JSON: {error_text(error)}"
         ) from error
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
@@ -139,12 +139,12 @@ def _arguments(event: dict[str, object]) -> dict[str, object]:
 
 def _numbers(arguments: dict[str, object], name: str) -> tuple[int, ...]:
     found = arguments.get(name, [])
-    if not (isinstance(found, list) and all(_whole(each) for each in found)):
+    if not (isinstance(found, list) and all(_is_integer(each) for each in found)):
         raise ValueError(f"has {name} that are no list of whole numbers")
     return tuple(found)
 
 
-def _whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -120,17 +120,17 @@ def summarise(timeline: TimelineFile) -> TraceSummary:
         tuple(_busiest(work)),
         tuple(_waits(timeline)),
         tuple(_tracks(timeline, span)),
-        tuple(_bars(sizes)),
+        tuple(_batch_histogram(sizes)),
         sum(sizes) / len(sizes) if sizes else None,
-        tuple(_apart(work)),
-        tuple(_links(work, pushes)) if pushes else None,
+        tuple(_split_batches(work)),
+        tuple(_critical_path(work, pushes)) if pushes else None,
         timeline.peaks,
     )
 
 
 def _busiest(work: Sequence[TimelineSlice]) -> list[OperatorTime]:
     named: dict[str, list[tuple[TimelineSlice, float]]] = defaultdict(list)
-    for each, own in _own_times(work):
+    for each, own in _self_times(work):
         named[each.name].append((each, own))
     found = []
     for name, pairs in named.items():
@@ -165,13 +165,13 @@ def _waits(timeline: TimelineFile) -> list[QueueTime]:
     return sorted(found, key=lambda each: (-each.for_inputs - each.for_launch, each.name))
 
 
-def _own_times(work: Sequence[TimelineSlice]) -> list[tuple[TimelineSlice, float]]:
+def _self_times(work: Sequence[TimelineSlice]) -> list[tuple[TimelineSlice, float]]:
     """Return each piece of work with its duration, less that of what ran inside it."""
     ordered = sorted(work, key=lambda each: (each.track, each.begin, -each.end))
     own = [each.duration for each in ordered]
     around: list[int] = []
     for index, each in enumerate(ordered):
-        while around and not _holds(ordered[around[-1]], each):
+        while around and not _encloses(ordered[around[-1]], each):
             around.pop()
         if around:
             own[around[-1]] -= each.duration
@@ -179,7 +179,7 @@ def _own_times(work: Sequence[TimelineSlice]) -> list[tuple[TimelineSlice, float
     return [*zip(ordered, own, strict=True)]
 
 
-def _holds(outer: TimelineSlice, inner: TimelineSlice) -> bool:
+def _encloses(outer: TimelineSlice, inner: TimelineSlice) -> bool:
     return outer.track == inner.track and inner.end <= outer.end
 
 
@@ -189,12 +189,12 @@ def _tracks(timeline: TimelineFile, span: float) -> Iterable[TrackUse]:
         if each.category != READY:
             on[each.track].append(each)
     for track in sorted(on, key=lambda track: (timeline.names.get(track, ""), track)):
-        busy = _covered(on[track])
+        busy = _busy_time(on[track])
         name = timeline.names.get(track, f"thread {track[1]}")
         yield TrackUse(name, len(on[track]), busy, 1 - busy / span if span else 0.0)
 
 
-def _covered(slices: Sequence[TimelineSlice]) -> float:
+def _busy_time(slices: Sequence[TimelineSlice]) -> float:
     """Return the time in which at least one of them ran; they come in order of begin."""
     total, until = 0.0, float("-inf")
     for each in slices:
@@ -203,7 +203,7 @@ def _covered(slices: Sequence[TimelineSlice]) -> float:
     return total
 
 
-def _bars(sizes: Sequence[int]) -> list[BatchSizeBar]:
+def _batch_histogram(sizes: Sequence[int]) -> list[BatchSizeBar]:
     """Return a histogram whose bars hold 1, 2, 3 to 4, 5 to 8, ... operators."""
     counts: dict[int, int] = defaultdict(int)
     for size in sizes:
@@ -214,14 +214,14 @@ def _bars(sizes: Sequence[int]) -> list[BatchSizeBar]:
     ]
 
 
-def _apart(work: Sequence[TimelineSlice]) -> list[SplitBatches]:
+def _split_batches(work: Sequence[TimelineSlice]) -> list[SplitBatches]:
     """Return why batches were not one with earlier ones, the most frequent reason first."""
     counts = Counter((each.name, each.apart) for each in work if each.apart)
     found = [SplitBatches(name, reason, launches) for (name, reason), launches in counts.items()]
     return sorted(found, key=lambda each: (-each.launches, each.name, each.reason))
 
 
-def _links(
+def _critical_path(
     work: Sequence[TimelineSlice], pushes: Sequence[TimelineSlice]
 ) -> list[CriticalPathLink]:
     """Return the critical path; operators are numbered in the order of their pushes."""

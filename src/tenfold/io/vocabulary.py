@@ -18,7 +18,7 @@ import numpy as np
 import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
-from tenfold.interop.numpy_dispatch import WRITTEN, answer
+from tenfold.interop.numpy_dispatch import EQUIVALENTS, implementation_of
 from tenfold.namespace.array_api_info import CONSTANTS
 
 PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
@@ -45,12 +45,12 @@ class Vocabulary:
         return frozenset(name.partition(".")[0] for name in self.functions if "." in name)
 
 
-def _instead(name: str) -> str:
+def _equivalent_of(name: str) -> str:
     function = vars(np).get(name)
-    operation = answer(function) if callable(function) else None
+    operation = implementation_of(function) if callable(function) else None
     if operation is not None:
         return f"{operation.full_name}(x)"
-    written = WRITTEN.get(name, "").replace("tn.", "")
+    written = EQUIVALENTS.get(name, "").replace("tn.", "")
     return "" if "np." in written or "copy." in written else written
 
 
@@ -61,6 +61,6 @@ def vocabulary() -> Vocabulary:
         methods=frozenset(operation.name for operation in OPS.values() if operation.method),
         properties=PROPERTIES,
         names={**CONSTANTS, **DTYPES},
-        instead=_instead,
+        instead=_equivalent_of,
         array=tn.Array,
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenfold._native import EntryPoint
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.jit.cache_entry import CacheEntry
 from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.log_once import complain
@@ -84,14 +84,14 @@ def store() -> DiskCache | None:
     return _usual_store(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
 
 
-@remembered("directories of kernels that are named", PLACES)
+@memoized("directories of kernels that are named", PLACES)
 def _store_in(named: str, limit: int) -> DiskCache:
     return DiskCache(Path(named), limit << 20)
 
 
 # Where homes are is asked once: every kernel asks for the store. The arguments are what
 # `directory` goes by: others, another place.
-@remembered("usual directories of kernels", PLACES)
+@memoized("usual directories of kernels", PLACES)
 def _usual_store(caches: str, home: str | None, limit: int) -> DiskCache | None:  # noqa: ARG001
     place = directory()
     return None if place is None else DiskCache(place, limit << 20)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tenfold import _native
 from tenfold._native import EntryPoint
-from tenfold.caches import LruCache, join
+from tenfold.caches import LruCache, register
 from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
@@ -28,7 +28,7 @@ from tenfold.runtime.blas.product_dispatch import ProductKernel
 from tenfold.runtime.timeline import debug
 from tenfold.schedule.generic_elementwise import GenericElementwise
 from tenfold.schedule.generic_reduction import GenericReduction
-from tenfold.schedule.verify import verifies, verify_kernel
+from tenfold.schedule.verify_kernel import verifies, verify_kernel
 from tenfold.settings import CPU_LEVELS, get
 
 
@@ -312,8 +312,8 @@ def is_baseline(cpu: str) -> bool:
 
 
 PROGRAMS = Programs()
-join("programs compiled quickly", PROGRAMS.quick)
-join("programs compiled with optimisation", PROGRAMS.optimised)
+register("programs compiled quickly", PROGRAMS.quick)
+register("programs compiled with optimisation", PROGRAMS.optimised)
 
 
 def program_of(kernel: Source, elements: int) -> Program:

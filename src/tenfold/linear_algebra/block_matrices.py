@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import whole_axes
-from tenfold.dtypes import HALVES, kind_of
+from tenfold.dtypes import HALF_DTYPES, kind_of
 from tenfold.ops.arithmetic import add, subtract
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import full
@@ -28,17 +28,17 @@ from tenfold.ops.joining import concat
 from tenfold.ops.linalg import solve
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.views import taken
+from tenfold.rewrite.rules.views import make_index
 
 x, y = variables("x y")
-MOST = 64
+MAX_BLOCKS = 64
 """The blocks of a matrix that is taken apart."""
 
 Grid = list[list[NodeView]]
 """Blocks that lie side by side, line by line: rows of them, or columns."""
 
 
-def _joined_of(term: NodeView, axis: int) -> list[NodeView]:
+def _blocks_along(term: NodeView, axis: int) -> list[NodeView]:
     """What was joined along an axis; the term itself where nothing was."""
     parts = term.inputs if term.op is concat and term.params == (axis,) else ()
     return list(parts) or [term]
@@ -49,15 +49,15 @@ def _grid(matrix: NodeView, axis: int) -> Grid | None:
     if len(matrix.shape) != 2 or matrix.op is not concat:
         return None
     if matrix.params == (axis,):
-        grid = [_joined_of(line, 1 - axis) for line in _joined_of(matrix, axis)]
+        grid = [_blocks_along(line, 1 - axis) for line in _blocks_along(matrix, axis)]
     else:
-        lines = [_joined_of(line, axis) for line in _joined_of(matrix, 1 - axis)]
+        lines = [_blocks_along(line, axis) for line in _blocks_along(matrix, 1 - axis)]
         if len({tuple(_lengths(line, axis)) for line in lines}) != 1:
             return None
         grid = [list(line) for line in zip(*lines, strict=True)]
     cells = [cell for line in grid for cell in line]
     plain = all(cell.dtype == matrix.dtype for cell in cells)
-    some = any(map(_is_zero, cells)) and len(cells) <= MOST
+    some = any(map(_is_zero, cells)) and len(cells) <= MAX_BLOCKS
     return grid if plain and some else None
 
 
@@ -69,26 +69,26 @@ def _lengths(line: Sequence[NodeView], axis: int) -> list[int]:
     return [cell.shape[axis] for cell in line]
 
 
-def _between(match: Match, term: NodeView, axis: int, first: int, last: int) -> NodeView:
+def _slice_lines(match: Match, term: NodeView, axis: int, first: int, last: int) -> NodeView:
     """Rows, or columns, of a matrix; elements of a vector."""
     axis = min(axis, len(term.shape) - 1)
     if term.op is concat:
-        parts = _parts_between(match, term, axis, first, last)
+        parts = _blocks_between(match, term, axis, first, last)
         if parts is not None and all(part.dtype == term.dtype for part in parts):
             return parts[0] if len(parts) == 1 else match.make(concat, *parts, params=term.params)
     picks = list(whole_axes(term.shape))
     picks[axis] = (first, last - first, 1)
-    return taken(match, term, tuple(picks))
+    return make_index(match, term, tuple(picks))
 
 
-def _parts_between(
+def _blocks_between(
     match: Match, term: NodeView, axis: int, first: int, last: int
 ) -> list[NodeView] | None:
     """Of what was joined what lies there, where that is whole blocks; None where blocks are cut."""
     if term.params != (axis,):
         joined = all(each.op is concat and each.params == (axis,) for each in term.inputs)
         return (
-            [_between(match, each, axis, first, last) for each in term.inputs] if joined else None
+            [_slice_lines(match, each, axis, first, last) for each in term.inputs] if joined else None
         )
     ends = list(pairwise(accumulate(_lengths(term.inputs, axis), initial=0)))
     there = [at for at, (begin, end) in enumerate(ends) if first <= begin and end <= last]
@@ -103,27 +103,27 @@ def _zeros(match: Match, shape: tuple[int, ...]) -> NodeView:
     return match.make(full, params=(shape, zero, root.dtype, root.device))
 
 
-def _product(match: Match, grid: Grid, other: NodeView, *, before: bool) -> NodeView | None:
+def _block_product(match: Match, grid: Grid, other: NodeView, *, before: bool) -> NodeView | None:
     """Each line of blocks times the parts of the other matrix that it meets."""
     root = match.root
     if other.dtype != root.dtype or len(other.shape) > 2:
         return None
-    if root.dtype in HALVES or kind_of(root.dtype) == "b":
+    if root.dtype in HALF_DTYPES or kind_of(root.dtype) == "b":
         return None  # partial sums of halves would be rounded; bools have no sums
     along = 0 if before else 1
-    strips = [_strip(match, line, other, before=before) for line in grid]
+    strips = [_line_product(match, line, other, before=before) for line in grid]
     axis = min(along, len(root.shape) - 1)
     return strips[0] if len(strips) == 1 else match.make(concat, *strips, params=(axis,))
 
 
-def _strip(match: Match, line: list[NodeView], other: NodeView, *, before: bool) -> NodeView:
+def _line_product(match: Match, line: list[NodeView], other: NodeView, *, before: bool) -> NodeView:
     """One line of blocks times another matrix, or that times the line."""
     inner = 1 if before else 0
     ends = pairwise(accumulate(_lengths(line, inner), initial=0))
     products = []
     for cell, (first, last) in zip(line, ends, strict=True):
         if not _is_zero(cell):
-            part = _between(match, other, 1 - inner, first, last)
+            part = _slice_lines(match, other, 1 - inner, first, last)
             operands = (cell, part) if before else (part, cell)
             products.append(match.make(matmul, *operands))
     if products:
@@ -136,16 +136,16 @@ def _strip(match: Match, line: list[NodeView], other: NodeView, *, before: bool)
 def _blocks_times(match: Match) -> NodeView | None:
     blocks, other = match.root.inputs
     grid = _grid(blocks, 0)
-    return None if grid is None else _product(match, grid, other, before=True)
+    return None if grid is None else _block_product(match, grid, other, before=True)
 
 
 def _times_blocks(match: Match) -> NodeView | None:
     other, blocks = match.root.inputs
     grid = _grid(blocks, 1)
-    return None if grid is None else _product(match, grid, other, before=False)
+    return None if grid is None else _block_product(match, grid, other, before=False)
 
 
-def _solve(match: Match) -> NodeView | None:
+def _block_solve(match: Match) -> NodeView | None:
     """One solve for each block of a diagonal of them, and substitution where there are others on
     one side of it.
     """
@@ -158,13 +158,13 @@ def _solve(match: Match) -> NodeView | None:
     rows = [line[0].shape[0] for line in grid]
     if any(_lengths(line, 1) != rows for line in grid):
         return None
-    order = _order(grid)
+    order = _substitution_order(grid)
     if order is None:
         return None
     ends = list(pairwise(accumulate(rows, initial=0)))
     found: dict[int, NodeView] = {}
     for at in order:
-        part = _between(match, right, 0, *ends[at])
+        part = _slice_lines(match, right, 0, *ends[at])
         for other, known in found.items():
             if not _is_zero(grid[at][other]):
                 part = match.make(subtract, part, match.make(matmul, grid[at][other], known))
@@ -172,7 +172,7 @@ def _solve(match: Match) -> NodeView | None:
     return match.make(concat, *(found[at] for at in range(len(rows))), params=(0,))
 
 
-def _order(grid: Grid) -> Sequence[int] | None:
+def _substitution_order(grid: Grid) -> Sequence[int] | None:
     """In which order blocks are solved for: the first of them reads no other."""
     places = range(len(grid))
     above = all(_is_zero(grid[i][j]) for i in places for j in places if j > i)
@@ -180,11 +180,11 @@ def _order(grid: Grid) -> Sequence[int] | None:
     return places if above else places[::-1] if below else None
 
 
-BLOCKS = tuple(
+BLOCK_MATRIX_RULES = tuple(
     Rule(name, matched, replacement, exactness="linear-algebra")
     for name, matched, replacement in (
         ("blocks-times", pattern.concat() @ y, _blocks_times),
         ("times-blocks", x @ pattern.concat(), _times_blocks),
-        ("solve-blocks", pattern.linalg_solve(pattern.concat(), y), _solve),
+        ("solve-blocks", pattern.linalg_solve(pattern.concat(), y), _block_solve),
     )
 )

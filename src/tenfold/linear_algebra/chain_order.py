@@ -24,17 +24,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.ops.syrk import SYMMETRIC, TRIANGULAR
 
-EXACT = 64
+MAX_EXACT_MATRICES = 64
 """The matrices up to which every order is weighed."""
 
 
 Tree = int | tuple["Tree", "Tree | None"]
 
 
-class Halves(NamedTuple):
+class ChainStructure(NamedTuple):
     """The products of a chain of which half is known."""
 
     mirrored: frozenset[tuple[int, int]] = frozenset()
@@ -44,25 +44,25 @@ class Halves(NamedTuple):
     """Which matrices are triangular."""
 
 
-NONE = Halves()
+GENERAL = ChainStructure()
 
 
-@remembered("orders of chains of products", 1024)
-def chain(lengths: tuple[int, ...], halves: Halves = NONE) -> tuple[int, Tree]:
+@memoized("orders of chains of products", 1024)
+def best_order(lengths: tuple[int, ...], halves: ChainStructure = GENERAL) -> tuple[int, Tree]:
     """Return (multiply-adds, order) of a product of matrices of lengths[i] x lengths[i + 1]."""
     longest = max(lengths)
-    if not (is_symmetric(longest, longest) or is_triangular(longest, longest)):
-        halves = NONE  # none of them is worth it
-    if len(lengths) - 1 > EXACT:
-        splits = _near(lengths)
-    elif halves == NONE and len(set(lengths)) == 1:
-        return _of_squares(len(lengths) - 1, longest)
+    if not (syrk_pays_off(longest, longest) or trmm_pays_off(longest, longest)):
+        halves = GENERAL  # none of them is worth it
+    if len(lengths) - 1 > MAX_EXACT_MATRICES:
+        splits = _near_optimal_splits(lengths)
+    elif halves == GENERAL and len(set(lengths)) == 1:
+        return _order_of_squares(len(lengths) - 1, longest)
     else:
-        splits = _exact(lengths) if halves == NONE else _weighed(lengths, halves)
-    return _built(lengths, splits, halves)
+        splits = _optimal_splits(lengths) if halves == GENERAL else _optimal_structured_splits(lengths, halves)
+    return _build_tree(lengths, splits, halves)
 
 
-def _of_squares(count: int, order: int) -> tuple[int, Tree]:
+def _order_of_squares(count: int, order: int) -> tuple[int, Tree]:
     """Every order of square matrices takes as much."""
     tree: Tree = count - 1
     for at in range(count - 2, -1, -1):
@@ -70,32 +70,32 @@ def _of_squares(count: int, order: int) -> tuple[int, Tree]:
     return (count - 1) * order**3, tree
 
 
-def is_symmetric(rows: int, columns: int) -> bool:
+def syrk_pays_off(rows: int, columns: int) -> bool:
     """Whether half of a product of so many rows with its transpose is worth it."""
     return rows >= SYMMETRIC[0] and columns >= SYMMETRIC[1]
 
 
-def is_triangular(order: int, lines: int) -> bool:
+def trmm_pays_off(order: int, lines: int) -> bool:
     """Whether half of a triangular matrix is worth it beside so many rows or columns."""
     return order >= TRIANGULAR[0] and lines >= TRIANGULAR[1]
 
 
-def _is_mirrored(lengths: tuple[int, ...], halves: Halves, split: tuple[int, int, int]) -> bool:
+def _is_symmetric_product(lengths: tuple[int, ...], halves: ChainStructure, split: tuple[int, int, int]) -> bool:
     """Whether a product, of a part split in two, is one with its own transpose."""
     first, at, last = split
     middle = first + last == 2 * at and (first, last) in halves.mirrored
-    return middle and is_symmetric(lengths[first], lengths[at])
+    return middle and syrk_pays_off(lengths[first], lengths[at])
 
 
-def _product(lengths: tuple[int, ...], halves: Halves, split: tuple[int, int, int]) -> int:
+def _product_cost(lengths: tuple[int, ...], halves: ChainStructure, split: tuple[int, int, int]) -> int:
     """The multiply-adds of one product."""
     first, at, last = split
     rows, inner, columns = lengths[first], lengths[at], lengths[last]
-    if _is_mirrored(lengths, halves, split):
+    if _is_symmetric_product(lengths, halves, split):
         return rows * (rows + 1) // 2 * inner
-    if at == first + 1 and first in halves.triangular and is_triangular(rows, columns):
+    if at == first + 1 and first in halves.triangular and trmm_pays_off(rows, columns):
         return rows * (rows + 1) // 2 * columns
-    if last == at + 1 and at in halves.triangular and is_triangular(columns, rows):
+    if last == at + 1 and at in halves.triangular and trmm_pays_off(columns, rows):
         return columns * (columns + 1) // 2 * rows
     return rows * inner * columns
 
@@ -104,7 +104,7 @@ Splits = dict[tuple[int, int], int]
 """For a part of the chain, from one of the lengths to another, the length it is split at."""
 
 
-def _exact(lengths: tuple[int, ...]) -> Splits:
+def _optimal_splits(lengths: tuple[int, ...]) -> Splits:
     count = len(lengths)
     cost = [[0] * count for _ in range(count)]
     splits: Splits = {}
@@ -120,7 +120,7 @@ def _exact(lengths: tuple[int, ...]) -> Splits:
     return splits
 
 
-def _weighed(lengths: tuple[int, ...], halves: Halves) -> Splits:
+def _optimal_structured_splits(lengths: tuple[int, ...], halves: ChainStructure) -> Splits:
     """As _exact, where half of some products is known."""
     count = len(lengths)
     cost: dict[tuple[int, int], int] = {(at, at + 1): 0 for at in range(count)}
@@ -131,8 +131,8 @@ def _weighed(lengths: tuple[int, ...], halves: Halves) -> Splits:
             best, splits[first, last] = min(
                 (
                     cost[first, at]
-                    + (0 if _is_mirrored(lengths, halves, (first, at, last)) else cost[at, last])
-                    + _product(lengths, halves, (first, at, last)),
+                    + (0 if _is_symmetric_product(lengths, halves, (first, at, last)) else cost[at, last])
+                    + _product_cost(lengths, halves, (first, at, last)),
                     at,
                 )
                 for at in range(last - 1, first, -1)
@@ -141,7 +141,7 @@ def _weighed(lengths: tuple[int, ...], halves: Halves) -> Splits:
     return splits
 
 
-def _near(lengths: tuple[int, ...]) -> Splits:
+def _near_optimal_splits(lengths: tuple[int, ...]) -> Splits:
     """Cut triangles off the polygon whose corners are the lengths, then fan out from the smallest.
 
     Corners are gone through once, from the smallest on and around to it.
@@ -173,7 +173,7 @@ def _near(lengths: tuple[int, ...]) -> Splits:
     return splits
 
 
-def _built(lengths: tuple[int, ...], splits: Splits, halves: Halves) -> tuple[int, Tree]:
+def _build_tree(lengths: tuple[int, ...], splits: Splits, halves: ChainStructure) -> tuple[int, Tree]:
     """Return the tree and its cost; no recursion."""
     done: dict[tuple[int, int], tuple[int, Tree]] = {}
     stack = [(0, len(lengths) - 1)]
@@ -184,7 +184,7 @@ def _built(lengths: tuple[int, ...], splits: Splits, halves: Halves) -> tuple[in
             continue
         middle = splits[first, last]
         split = first, middle, last
-        once = last - first > 2 and _is_mirrored(lengths, halves, split)
+        once = last - first > 2 and _is_symmetric_product(lengths, halves, split)
         parts = [(first, middle)] if once else [(first, middle), (middle, last)]
         missing = [part for part in parts if part not in done]
         if missing:
@@ -192,6 +192,6 @@ def _built(lengths: tuple[int, ...], splits: Splits, halves: Halves) -> tuple[in
             continue
         found = [done[part] for part in parts]
         left, right = found[0][1], None if once else found[1][1]
-        total = sum(each for each, _ in found) + _product(lengths, halves, split)
+        total = sum(each for each, _ in found) + _product_cost(lengths, halves, split)
         done[stack.pop()] = (total, (left, right))
     return done[0, len(lengths) - 1]

@@ -22,21 +22,15 @@ from functools import reduce
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from tenfold.caches import remembered
-from tenfold.linear_algebra.chain_order import NONE, chain
-from tenfold.linear_algebra.matrix_polynomial import (
-    Coefficient,
-    MatrixFactor,
-    Monomial,
-    paired,
-    sum_of,
-)
+from tenfold.caches import memoized
+from tenfold.linear_algebra.chain_order import GENERAL, best_order
+from tenfold.linear_algebra.matrix_polynomial import Coefficient, MatrixFactor, Monomial, pair_transposes, sum_of
 
-EFFORT = 100
+SEARCH_BUDGET = 100
 """The letters of sums that are looked at before a search follows only what promises most."""
-LARGEST = 64
+MAX_MONOMIALS = 64
 """The words of a sum that is searched at all."""
-SUBSETS = 5
+MAX_SUBSET_GROUP = 5
 """Of so many words that begin alike every selection is tried; of more only all together."""
 
 
@@ -48,8 +42,8 @@ class Cost(NamedTuple):
     sums: int = 0
 
 
-@remembered("factored sums", 256)
-def best(words: tuple[Monomial, ...], *, halves: bool = True) -> tuple[Cost, tuple[Monomial, ...]]:
+@memoized("factored sums", 256)
+def cheapest_sum(words: tuple[Monomial, ...], *, halves: bool = True) -> tuple[Cost, tuple[Monomial, ...]]:
     """Return the least cost that was found, and the words that have it; with `halves` half of a
     product counts where the other half is known.
     """
@@ -65,7 +59,7 @@ class _SearchFactor:
 
     __slots__ = ("letter", "number", "words")
 
-    def __init__(self, letter: MatrixFactor, words: _Words) -> None:
+    def __init__(self, letter: MatrixFactor, words: _SearchSum) -> None:
         self.letter, self.words = letter, words
         self.number = hash((letter.name[0] if letter.name else -len(words),))
         """The same for a letter and its transpose; few others have it, nor sums of it."""
@@ -98,7 +92,7 @@ class _SearchMonomial:
         return Monomial(self.coefficient, tuple([each.letter for each in self.lines[0]]))
 
 
-_Words = tuple[_SearchMonomial, ...]
+_SearchSum = tuple[_SearchMonomial, ...]
 
 
 class _CostSearch:
@@ -106,12 +100,12 @@ class _CostSearch:
 
     def __init__(self, halves: bool) -> None:
         self.halves = halves
-        self.sums: dict[_Words, tuple[Cost, _Words]] = {}
-        self.letters: dict[MatrixFactor | _Words, _SearchFactor] = {}
+        self.sums: dict[_SearchSum, tuple[Cost, _SearchSum]] = {}
+        self.letters: dict[MatrixFactor | _SearchSum, _SearchFactor] = {}
         self.words: dict[tuple[Coefficient, tuple[_SearchFactor, ...]], _SearchMonomial] = {}
-        self.left = EFFORT
+        self.left = SEARCH_BUDGET
 
-    def entered(self, words: Sequence[Monomial]) -> _Words:
+    def entered(self, words: Sequence[Monomial]) -> _SearchSum:
         """Return words as those of this search."""
         return tuple(
             [
@@ -127,7 +121,7 @@ class _CostSearch:
             letter, _SearchFactor(letter, ())
         )
 
-    def _sum(self, words: _Words) -> _SearchFactor:
+    def _sum(self, words: _SearchSum) -> _SearchFactor:
         found = self.letters.get(words)
         if found is None:
             letter = sum_of(tuple([each.word for each in words]))
@@ -142,7 +136,7 @@ class _CostSearch:
             key, _SearchMonomial(coefficient, letters)
         )
 
-    def of(self, words: _Words) -> tuple[Cost, _Words]:
+    def of(self, words: _SearchSum) -> tuple[Cost, _SearchSum]:
         """Return the least cost of a sum, and the words that have it. When enough has been looked
         at, only the factoring that promises most is followed.
         """
@@ -160,7 +154,7 @@ class _CostSearch:
         self.sums[words] = found
         return found
 
-    def written(self, words: _Words) -> tuple[Monomial, ...]:
+    def written(self, words: _SearchSum) -> tuple[Monomial, ...]:
         """Return words that were found as plain ones, with the sums in them as they cost least."""
         return tuple([self._written(word) for word in words])
 
@@ -173,12 +167,12 @@ class _CostSearch:
         ]
         return Monomial(word.coefficient, tuple(letters))
 
-    def _as_it_is(self, words: _Words) -> Cost:
+    def _as_it_is(self, words: _SearchSum) -> Cost:
         """The cost of each word by itself; sums in it are searched."""
         costs = [word.cost or self._one(word) for word in words]
         if self.halves and len({word.likeness for word in words}) < len(words):
             cost_of = {word.word: cost for word, cost in zip(words, costs, strict=True)}
-            costs = [cost_of[word] for word, _ in paired([word.word for word in words])]
+            costs = [cost_of[word] for word, _ in pair_transposes([word.word for word in words])]
         multiply_adds, products, sums = map(sum, zip(*costs, strict=True))
         return Cost(multiply_adds, products, sums + len(words) - 1)
 
@@ -188,8 +182,8 @@ class _CostSearch:
         products = len(word.lines[0]) - 1
         if products:
             plain = word.word
-            halves = plain.halves if self.halves and word.may_have_halves else NONE
-            multiply_adds = chain(plain.lengths, halves)[0]
+            halves = plain.halves if self.halves and word.may_have_halves else GENERAL
+            multiply_adds = best_order(plain.lengths, halves)[0]
         for at in word.sums:
             inner = self.of(word.lines[0][at].words)[0]
             multiply_adds += inner.multiply_adds
@@ -198,12 +192,12 @@ class _CostSearch:
         word.cost = Cost(multiply_adds, products, sums)
         return word.cost
 
-    def _factored(self, words: _Words, *, all_of_them: bool) -> Iterator[_Words]:
+    def _factored(self, words: _SearchSum, *, all_of_them: bool) -> Iterator[_SearchSum]:
         """Yield the sums in which some words that begin alike, or end alike, have become one; first
         those which save the products by the largest matrices.
         """
-        if 1 < len(words) <= LARGEST:
-            for _, chosen, count, end in sorted(_shared_ends(words, all_of_them=all_of_them)):
+        if 1 < len(words) <= MAX_MONOMIALS:
+            for _, chosen, count, end in sorted(_common_ends(words, all_of_them=all_of_them)):
                 yield self._joined(words, chosen, count, end)
         for place, word in enumerate(words):
             for at in word.sums:
@@ -215,14 +209,14 @@ class _CostSearch:
         letters = word.lines[0]
         inner = letters[at].words
         for end in (0, -1):
-            for count in range(_alike([each.lines[end] for each in inner]), 0, -1):
+            for count in range(_common_prefix_length([each.lines[end] for each in inner]), 0, -1):
                 (one,) = self._joined(inner, tuple(range(len(inner))), count, end)
                 coefficient = word.coefficient.times(one.coefficient)
                 yield self._word(coefficient, (*letters[:at], *one.lines[0], *letters[at + 1 :]))
 
-    def _joined(self, words: _Words, chosen: tuple[int, ...], count: int, end: int) -> _Words:
+    def _joined(self, words: _SearchSum, chosen: tuple[int, ...], count: int, end: int) -> _SearchSum:
         """Make one word of those chosen: the letters they share, around the sum of what is left."""
-        shared = _shared([words[place].coefficient for place in chosen])
+        shared = _common_coefficient([words[place].coefficient for place in chosen])
         rests = []
         for place in chosen:
             letters = words[place].lines[0]
@@ -236,8 +230,8 @@ class _CostSearch:
         return tuple(left)
 
 
-def _shared_ends(
-    words: _Words, *, all_of_them: bool
+def _common_ends(
+    words: _SearchSum, *, all_of_them: bool
 ) -> Iterator[tuple[int, tuple[int, ...], int, int]]:
     """Yield what words have in common: (minus the elements of the matrices that are saved, their
     places, the letters, at which end).
@@ -254,7 +248,7 @@ def _shared_ends(
             for chosen in _selections(group, all_of_them=all_of_them):
                 rows = [lines[place] for place in chosen]
                 saved = 0
-                for count in range(1, _alike(rows) + 1):
+                for count in range(1, _common_prefix_length(rows) + 1):
                     letter = rows[0][count - 1].letter
                     saved += letter.rows * letter.columns
                     yield -saved * (len(chosen) - 1), chosen, count, end
@@ -262,12 +256,12 @@ def _shared_ends(
 
 def _selections(group: list[int], *, all_of_them: bool) -> Iterator[tuple[int, ...]]:
     yield tuple(group)
-    if len(group) <= SUBSETS and all_of_them:
+    if len(group) <= MAX_SUBSET_GROUP and all_of_them:
         for size in range(len(group) - 1, 1, -1):
             yield from combinations(group, size)
 
 
-def _alike(rows: Sequence[tuple[_SearchFactor, ...]]) -> int:
+def _common_prefix_length(rows: Sequence[tuple[_SearchFactor, ...]]) -> int:
     """How many letters are the same at the beginning; one of each row is left over."""
     most, first = min(map(len, rows)) - 1, rows[0]
     for place in range(most):
@@ -278,7 +272,7 @@ def _alike(rows: Sequence[tuple[_SearchFactor, ...]]) -> int:
     return most
 
 
-def _shared(coefficients: list[Coefficient]) -> Coefficient:
+def _common_coefficient(coefficients: list[Coefficient]) -> Coefficient:
     """Return the scalars that all coefficients have, and the sign of the first."""
     first = coefficients[0]
     if all(each.scalars == first.scalars for each in coefficients):

@@ -19,12 +19,12 @@ from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.lu_and_triangular import triangular_solve
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.views import with_new
+from tenfold.rewrite.rules.views import insert_axes
 
 x, y = variables("x y")
 
 
-def _division(match: Match) -> NodeView | None:
+def _diagonal_division(match: Match) -> NodeView | None:
     """The right side divided by the diagonal; None for an empty system, which cannot fail."""
     root, matrix, right = match.root, match["x"], match["y"]
     if root.params != ("diagonal", False) or root.dtype not in (FLOAT32, FLOAT64) or not root.size:
@@ -34,11 +34,11 @@ def _division(match: Match) -> NodeView | None:
     last = len(matrix.shape) - 2
     on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
     if len(right.shape) > 1:
-        on_it = with_new(match, on_it, (last + 1,))
+        on_it = insert_axes(match, on_it, (last + 1,))
     made = match.make(solve_diagonal, right, on_it)
     return made if made.type == root.type else None
 
 
 DIAGONAL_SOLVES = (
-    Rule("solve-diagonal", pattern(triangular_solve, x, y), _division, exactness="linear-algebra"),
+    Rule("solve-diagonal", pattern(triangular_solve, x, y), _diagonal_division, exactness="linear-algebra"),
 )

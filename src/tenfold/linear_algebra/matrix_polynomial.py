@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tenfold.linear_algebra.chain_order import NONE, Halves
+from tenfold.linear_algebra.chain_order import GENERAL, ChainStructure
 
 Name = tuple[int, str]
 """A number that nothing else has, and a form, in which alone letters may differ."""
@@ -72,14 +72,14 @@ class Monomial(NamedTuple):
         return (self.letters[0].rows, *[letter.columns for letter in self.letters])
 
     @property
-    def halves(self) -> Halves:
+    def halves(self) -> ChainStructure:
         """Of which products of the chain half is known."""
         letters = self.letters
         triangular = [at for at, letter in enumerate(letters) if letter.triangular]
-        mirrored = list(_mirrored(letters))
+        mirrored = list(_symmetric_spans(letters))
         if not (triangular or mirrored):
-            return NONE
-        return Halves(frozenset(mirrored), frozenset(triangular))
+            return GENERAL
+        return ChainStructure(frozenset(mirrored), frozenset(triangular))
 
 
 def sum_of(words: tuple[Monomial, ...]) -> MatrixFactor:
@@ -91,7 +91,7 @@ _FLAGS = {"N": (0, 0), "T": (1, 0), "J": (0, 1), "C": (1, 1)}
 _FORMS = {flags: form for form, flags in _FLAGS.items()}
 
 
-def turned(words: tuple[Monomial, ...], form: str, *, real: bool) -> tuple[Monomial, ...]:
+def transposed(words: tuple[Monomial, ...], form: str, *, real: bool) -> tuple[Monomial, ...]:
     """Return the words of the transpose, the conjugate, or both."""
     if form == "N":
         return words
@@ -99,19 +99,19 @@ def turned(words: tuple[Monomial, ...], form: str, *, real: bool) -> tuple[Monom
     return tuple(
         [
             Monomial(
-                coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]])
+                coefficient, tuple([_transposed_factor(each, form, real) for each in letters[::step]])
             )
             for coefficient, letters in words
         ]
     )
 
 
-def _turned_letter(letter: MatrixFactor, form: str, real: bool) -> MatrixFactor:
+def _transposed_factor(letter: MatrixFactor, form: str, real: bool) -> MatrixFactor:
     rows, columns = letter.rows, letter.columns
     if _FLAGS[form][0]:
         rows, columns = columns, rows
     if letter.words:
-        return MatrixFactor(None, rows, columns, turned(letter.words, form, real=real))
+        return MatrixFactor(None, rows, columns, transposed(letter.words, form, real=real))
     assert letter.name is not None, "a factor that is not a sum has a name"
     at, before = letter.name
     (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
@@ -119,29 +119,29 @@ def _turned_letter(letter: MatrixFactor, form: str, real: bool) -> MatrixFactor:
     return MatrixFactor((at, form), rows, columns, (), letter.triangular)
 
 
-def opposite(one: MatrixFactor, other: MatrixFactor) -> str:
+def transpose_relation(one: MatrixFactor, other: MatrixFactor) -> str:
     """Return "T" where a letter is the transpose of another, "C" where it is the adjoint; nothing
     where it is neither. Of a letter of real numbers it says "T".
 
     >>> opposite(MatrixFactor((0, "N"), 2, 3), MatrixFactor((0, "C"), 3, 2))
     'C'
     """
-    if not _alike(one, other):
+    if not _may_be_transposes(one, other):
         return ""
     forms = "T" if _has_scalars(one.words) else "TC"  # it may have an imaginary part
     for form in forms:
-        turned_one = _turned_letter(one, form, real=False)
-        if turned_one == other or (one.words and _equal(turned_one.words, other.words)):
+        turned_one = _transposed_factor(one, form, real=False)
+        if turned_one == other or (one.words and _equal_sums(turned_one.words, other.words)):
             return form
     return ""
 
 
-def _equal(one: tuple[Monomial, ...], other: tuple[Monomial, ...]) -> bool:
+def _equal_sums(one: tuple[Monomial, ...], other: tuple[Monomial, ...]) -> bool:
     """Whether two sums are equal, in whatever order."""
     return Counter(one) == Counter(other)
 
 
-def _alike(one: MatrixFactor, other: MatrixFactor) -> bool:
+def _may_be_transposes(one: MatrixFactor, other: MatrixFactor) -> bool:
     """Whether two letters may be transposes of each other, at first sight."""
     if one.name is None or other.name is None:
         return one.name is other.name and len(one.words) == len(other.words)
@@ -155,22 +155,22 @@ def _has_scalars(words: tuple[Monomial, ...]) -> bool:
     )
 
 
-def _mirrored(letters: Sequence[MatrixFactor]) -> Iterator[tuple[int, int]]:
+def _symmetric_spans(letters: Sequence[MatrixFactor]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a chain, from a place to one beyond, that are a product with its own
     transpose or adjoint.
     """
     for middle in range(1, len(letters)):
-        form = opposite(letters[middle - 1], letters[middle])
+        form = transpose_relation(letters[middle - 1], letters[middle])
         first, last = middle - 1, middle
         while form:
             yield first, last + 1
             first, last = first - 1, last + 1
             within = first >= 0 and last < len(letters)
-            if not within or opposite(letters[first], letters[last]) != form:
+            if not within or transpose_relation(letters[first], letters[last]) != form:
                 break
 
 
-def paired(words: Sequence[Monomial], *, halves: bool = True) -> list[tuple[Monomial, str]]:
+def pair_transposes(words: Sequence[Monomial], *, halves: bool = True) -> list[tuple[Monomial, str]]:
     """Return words, each with the form of itself that is another word of the sum, which is left
     out: "T" for the transpose, "C" for the adjoint, nothing for most, and for all without `halves`.
 
@@ -179,14 +179,14 @@ def paired(words: Sequence[Monomial], *, halves: bool = True) -> list[tuple[Mono
     >>> [(len(word.letters), form) for word, form in paired(words)]
     [(2, 'T')]
     """
-    if not halves or len({_likeness(word) for word in words}) == len(words):
+    if not halves or len({_pair_signature(word) for word in words}) == len(words):
         return [(word, "") for word in words]
     forms = dict.fromkeys(range(len(words)), "")
-    waiting: dict[_Likeness, dict[Monomial, list[int]]] = {}
+    waiting: dict[_PairSignature, dict[Monomial, list[int]]] = {}
     for place, word in enumerate(words):
-        others = waiting.setdefault(_likeness(word), {})
+        others = waiting.setdefault(_pair_signature(word), {})
         for other, places in others.items():
-            if form := _opposite_words(other, word):
+            if form := _monomial_relation(other, word):
                 forms[places.pop(0)] = form
                 del forms[place]
                 if not places:
@@ -197,21 +197,21 @@ def paired(words: Sequence[Monomial], *, halves: bool = True) -> list[tuple[Mono
     return [(words[place], form) for place, form in forms.items()]
 
 
-_Likeness = tuple[Coefficient, tuple[int, ...]]
+_PairSignature = tuple[Coefficient, tuple[int, ...]]
 
 
-def _likeness(word: Monomial) -> _Likeness:
+def _pair_signature(word: Monomial) -> _PairSignature:
     """Return what a word has in common with its transpose and its adjoint."""
     numbers = tuple([each.name[0] if each.name else -len(each.words) for each in word.letters])
     return word.coefficient, min(numbers, numbers[::-1])
 
 
-def _opposite_words(one: Monomial, other: Monomial) -> str:
+def _monomial_relation(one: Monomial, other: Monomial) -> str:
     """As opposite, for words of one likeness; nothing of a word that is its own transpose, nor of
     one letter.
     """
     if one == other or len(one.letters) == 1:
         return ""
-    forms = {opposite(*pair) for pair in zip(one.letters, other.letters[::-1], strict=True)}
+    forms = {transpose_relation(*pair) for pair in zip(one.letters, other.letters[::-1], strict=True)}
     (form, *others) = forms
     return "" if others or (form == "C" and one.coefficient.scalars) else form

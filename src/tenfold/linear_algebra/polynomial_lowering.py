@@ -16,17 +16,10 @@ from typing import NamedTuple
 
 from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
-from tenfold.linear_algebra.chain_order import NONE, Tree, chain, is_symmetric, is_triangular
+from tenfold.linear_algebra.chain_order import GENERAL, Tree, best_order, syrk_pays_off, trmm_pays_off
 from tenfold.linear_algebra.cost_search import Cost
-from tenfold.linear_algebra.matrix_polynomial import (
-    ONE,
-    Coefficient,
-    MatrixFactor,
-    Monomial,
-    opposite,
-    paired,
-)
-from tenfold.linear_algebra.normal_form import triangle_for_half
+from tenfold.linear_algebra.matrix_polynomial import ONE, Coefficient, MatrixFactor, Monomial, transpose_relation, pair_transposes
+from tenfold.linear_algebra.normal_form import trmm_triangle
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
@@ -50,7 +43,7 @@ class _Operand(NamedTuple):
         return (columns, rows) if self.form in TRANSPOSED else (rows, columns)
 
 
-EMPTY: Mapping[int, _Operand] = MappingProxyType({})
+NO_OPERANDS: Mapping[int, _Operand] = MappingProxyType({})
 
 
 class _Addend(NamedTuple):
@@ -60,7 +53,7 @@ class _Addend(NamedTuple):
     coefficient: Coefficient = ONE
 
 
-def made(
+def lower_polynomial(
     match: Match,
     words: Sequence[Monomial],
     terms: Sequence[NodeView],
@@ -76,7 +69,7 @@ def made(
     return _NodeBuilder(match, terms, halves).sum(words, accumulated=accumulated)
 
 
-def least_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool) -> int:
+def min_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool) -> int:
     """Return a lower bound of the operations of a sum of words, without making its node: its
     products, and the additions of single matrices that no product accumulates into.
     """
@@ -85,7 +78,7 @@ def least_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool
     return cost.products + max(0, plain - begun)
 
 
-def _update(half: str) -> Op[...]:
+def _product_op(half: str) -> Op[...]:
     """The operation of a product of which some half is enough."""
     if not half:
         return gemm
@@ -116,7 +109,7 @@ class _NodeBuilder:
             there = addends if len(addends) == 1 else [_Addend(self.added(addends))]
             addends = []
         several: list[_Addend] = []
-        for word, form in paired(words, halves=self.halves):
+        for word, form in pair_transposes(words, halves=self.halves):
             if form:
                 several += self.with_transpose(word, form)
             elif len(word.letters) > 1:
@@ -147,7 +140,7 @@ class _NodeBuilder:
 
     def factors(self, word: Monomial) -> tuple[_Operand, _Operand]:
         """Make all products of a word but the last one; no recursion, chains may be long."""
-        order = chain(word.lengths, word.halves if self.halves else NONE)[1]
+        order = best_order(word.lengths, word.halves if self.halves else GENERAL)[1]
         found: dict[int, _Operand] = {}
         stack: list[tuple[Tree, bool]] = [(order, False)]
         results: list[_Operand] = []
@@ -165,7 +158,7 @@ class _NodeBuilder:
                 continue
             if right_tree is None:
                 middle = _extent(left_tree)[1]
-                form = opposite(word.letters[middle - 1], word.letters[middle])
+                form = transpose_relation(word.letters[middle - 1], word.letters[middle])
                 results.append(_Operand(results[-1].term, form))
             if stack:
                 right, left = results.pop(), results.pop()
@@ -177,12 +170,12 @@ class _NodeBuilder:
         self,
         letter: MatrixFactor,
         word: Monomial | None = None,
-        found: Mapping[int, _Operand] = EMPTY,
+        found: Mapping[int, _Operand] = NO_OPERANDS,
     ) -> _Operand:
         """Make what a letter stands for; of a word whose letters at some places are made."""
         if letter.words:
             for place, made in found.items():
-                if word is not None and (form := opposite(word.letters[place], letter)):
+                if word is not None and (form := transpose_relation(word.letters[place], letter)):
                     return _Operand(made.term, form)
             return _Operand(self.sum(letter.words))
         assert letter.name is not None, "a factor that is not a sum has a name"
@@ -210,12 +203,12 @@ class _NodeBuilder:
             return ""
         rows, inner = left.lengths
         columns = right.lengths[1]
-        if left.term == right.term and is_symmetric(rows, inner):
+        if left.term == right.term and syrk_pays_off(rows, inner):
             return half_of_forms(left.form + right.form)
         for operand, place, lines in ((left, "first", columns), (right, "second", rows)):
             order, others = operand.lengths
-            if order == others and is_triangular(order, lines):
-                found = triangle_for_half(operand.term)
+            if order == others and trmm_pays_off(order, lines):
+                found = trmm_triangle(operand.term)
                 if found is not None:
                     turned = operand.form in TRANSPOSED
                     return f"{place} {OTHER[found.side] if turned else found.side}"
@@ -229,10 +222,10 @@ class _NodeBuilder:
         Nothing is added to a symmetric half.
         """
         half, scalars = self.half(left, right), self.numbers(by)
-        factors, op = [left.term, right.term], _update(half)
+        factors, op = [left.term, right.term], _product_op(half)
         if op is trmm:
             place, _ = place_of(half)
-            triangle = triangle_for_half(factors[place])
+            triangle = trmm_triangle(factors[place])
             assert triangle is not None, "it has been seen"
             factors[place] = triangle.matrix
         inputs = [*factors, *scalars]

@@ -18,16 +18,7 @@ from tenfold._native import Node
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
 from tenfold.dtypes import kind_of
-from tenfold.linear_algebra.structure_inference import (
-    in_form,
-    is_definite,
-    promise_of,
-    seen_of,
-    swap,
-    triangle_seen,
-    way_of,
-    written,
-)
+from tenfold.linear_algebra.structure_inference import apply_form, is_positive_definite, assumed_structure, strip_transposes, transpose, visible_triangle, factorization_method, original_operand
 from tenfold.ops.cast import astype
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
@@ -50,7 +41,7 @@ def readers(term: NodeView) -> Iterator[NodeView]:
     return (NodeView(term.work, at) for at in term.work.readers(term.at))
 
 
-def _only_multiplied(term: NodeView) -> bool:
+def _only_read_by_products(term: NodeView) -> bool:
     """Whether only products read an inverse, directly or through transposes: if they become solves,
     the inverse is dead.
     """
@@ -60,49 +51,49 @@ def _only_multiplied(term: NodeView) -> bool:
         if reader.op is matmul:
             if all(each == term for each in reader.inputs):
                 return False
-        elif not (reader.op in (permute_dims, conj) and _only_multiplied(reader)):
+        elif not (reader.op in (permute_dims, conj) and _only_read_by_products(reader)):
             return False
     return True
 
 
-_INVERSES: tuple[Op[...], ...] = (inv, permute_dims, conj)
+_INVERSE_OPS: tuple[Op[...], ...] = (inv, permute_dims, conj)
 """What may be an inverse, or a view of one."""
 
 
-def _inverse_in(term: NodeView) -> tuple[NodeView, str] | None:
+def _match_inverse(term: NodeView) -> tuple[NodeView, str] | None:
     """Return the inverse that a factor is, and in which form it stands there."""
-    inverse, form, between = seen_of(term)
+    inverse, form, between = strip_transposes(term)
     if inverse.op is not inv:
         return None
-    if not all(each.read_once or _only_multiplied(each) for each in (inverse, *between)):
+    if not all(each.read_once or _only_read_by_products(each) for each in (inverse, *between)):
         return None
     return inverse, form
 
 
-def _solved(match: Match, inverse: NodeView, form: str, right: NodeView) -> NodeView | None:
+def _solve_with_inverted(match: Match, inverse: NodeView, form: str, right: NodeView) -> NodeView | None:
     """Return the solution of equations with what was inverted, in that form."""
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
     try:
-        way = _way(matrix, written(inverse))
+        way = _solve_method(matrix, original_operand(inverse))
         if way != "gauss":
-            return _by_factors(match, _packed(match, matrix, way), right, form)
+            return _solve_with_factors(match, _get_or_make_factors(match, matrix, way), right, form)
         if matrix.dtype != inverse.dtype:
             matrix = match.make(astype, matrix, params=(inverse.dtype,))
-        return match.make(solve, in_form(match, matrix, form), right)
+        return match.make(solve, apply_form(match, matrix, form), right)
     finally:
         ORIGIN.reset(token)
 
 
-def _of_type(match: Match, made: NodeView | None) -> NodeView | None:
+def _if_root_type(match: Match, made: NodeView | None) -> NodeView | None:
     """Return what was made if it has the Type of the root."""
     return made if made is not None and made.type == match.root.type else None
 
 
 def _inverse_times(match: Match) -> NodeView | None:
     """inv(A) @ B solves A X = B."""
-    found = _inverse_in(match["x"])
-    return None if found is None else _of_type(match, _solved(match, *found, match["y"]))
+    found = _match_inverse(match["x"])
+    return None if found is None else _if_root_type(match, _solve_with_inverted(match, *found, match["y"]))
 
 
 _TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
@@ -110,21 +101,21 @@ _TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
 
 def _times_inverse(match: Match) -> NodeView | None:
     """B @ inv(A) is the transpose of what solves A^T X = B^T."""
-    found, left = _inverse_in(match["y"]), match["x"]
+    found, left = _match_inverse(match["y"]), match["x"]
     if found is None:
         return None
     inverse, form = found
     vector = len(left.shape) == 1
     if vector and len(inverse.shape) > 2:
         return None
-    right = left if vector else swap(match, left)
-    made = _solved(match, inverse, _TRANSPOSED[form], right)
+    right = left if vector else transpose(match, left)
+    made = _solve_with_inverted(match, inverse, _TRANSPOSED[form], right)
     if made is None or vector:
-        return _of_type(match, made)
-    return _of_type(match, swap(match, made))
+        return _if_root_type(match, made)
+    return _if_root_type(match, transpose(match, made))
 
 
-_SOLVING: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
+_SOLVE_OPS: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
 
 
 def _product_of_solution(match: Match) -> NodeView | None:
@@ -140,15 +131,15 @@ def _product_of_solution(match: Match) -> NodeView | None:
     product = match.make(matmul, right, second)
     if solution.op is solve_factored and kind_of(product.dtype) != kind_of(solution.dtype):
         return None
-    return _of_type(match, match.again(solution, matrix, product))
+    return _if_root_type(match, match.again(solution, matrix, product))
 
 
-def _solve_by_factors(match: Match) -> NodeView | None:
+def _solve_product(match: Match) -> NodeView | None:
     """(A @ C) X = B of square A and C: first A, then C; the product is not made. Not where more
     columns are solved for than that saves, nor where Cholesky's way is seen.
     """
     matrix, right = match["x"], match["y"]
-    if matrix.op is not matmul or not matrix.read_once or is_definite(written(match.root)):
+    if matrix.op is not matmul or not matrix.read_once or is_positive_definite(original_operand(match.root)):
         return None
     first, second = matrix.inputs
     alike = first.shape == second.shape == matrix.shape and len(matrix.shape) == 2
@@ -156,29 +147,29 @@ def _solve_by_factors(match: Match) -> NodeView | None:
         return None
     if right.size * 3 > matrix.size * 2:
         return None
-    return _of_type(match, match.make(solve, second, match.make(solve, first, right)))
+    return _if_root_type(match, match.make(solve, second, match.make(solve, first, right)))
 
 
 def _determinant_of_transposed(match: Match) -> NodeView | None:
     """It is that of the matrix."""
-    matrix, form, between = seen_of(match["x"])
+    matrix, form, between = strip_transposes(match["x"])
     if not between or form not in "NT":
         return None
-    return _of_type(match, match.make(det, matrix))
+    return _if_root_type(match, match.make(det, matrix))
 
 
 def _structured_solve(match: Match) -> NodeView | None:
     """A substitution, or a product with the transpose of an orthogonal matrix."""
     matrix, right = match["x"], match["y"]
-    triangle = triangle_seen(match, matrix)
+    triangle = visible_triangle(match, matrix)
     if triangle is not None:
         params = (triangle.side, triangle.unit_diagonal)
         made = match.make(triangular_solve, triangle.matrix, right, params=params)
-        return _of_type(match, made)
-    inner, form, _ = seen_of(matrix)
-    if promise_of(inner) == "orthogonal":
-        turned = in_form(match, inner, _ADJOINT[form])
-        return _of_type(match, match.make(matmul, turned, right))
+        return _if_root_type(match, made)
+    inner, form, _ = strip_transposes(matrix)
+    if assumed_structure(inner) == "orthogonal":
+        turned = apply_form(match, inner, _ADJOINT[form])
+        return _if_root_type(match, match.make(matmul, turned, right))
     return None
 
 
@@ -188,44 +179,44 @@ _ADJOINT = {"N": "C", "C": "N", "T": "J", "J": "T"}
 def _structured_inverse(match: Match) -> NodeView | None:
     """The adjoint of an orthogonal matrix; a substitution for the identity."""
     matrix, root = match["x"], match.root
-    inner, form, _ = seen_of(matrix)
-    if promise_of(inner) == "orthogonal":
-        return _of_type(match, in_form(match, inner, _ADJOINT[form]))
-    triangle = triangle_seen(match, matrix)
-    if triangle is None or _only_multiplied(root):
+    inner, form, _ = strip_transposes(matrix)
+    if assumed_structure(inner) == "orthogonal":
+        return _if_root_type(match, apply_form(match, inner, _ADJOINT[form]))
+    triangle = visible_triangle(match, matrix)
+    if triangle is None or _only_read_by_products(root):
         return None  # the products become substitutions
     order = root.shape[-1]
     identity = match.make(eye, params=(order, order, 0, root.dtype, root.type.device))
     params = (triangle.side, triangle.unit_diagonal)
-    return _of_type(match, match.make(triangular_solve, triangle.matrix, identity, params=params))
+    return _if_root_type(match, match.make(triangular_solve, triangle.matrix, identity, params=params))
 
 
 def _structured_determinant(match: Match) -> NodeView | None:
     """The product of a triangle's diagonal."""
-    triangle = triangle_seen(match, match["x"])
+    triangle = visible_triangle(match, match["x"])
     if triangle is None or kind_of(triangle.matrix.dtype) not in "fc":
         return None
     matrix = triangle.matrix
     last = len(matrix.shape) - 2
     on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
-    return _of_type(match, match.make(prod, on_it, params=((last,), False, None)))
+    return _if_root_type(match, match.make(prod, on_it, params=((last,), False, None)))
 
 
-def _factoring(term: NodeView) -> Iterator[NodeView]:
+def _factoring_operations(term: NodeView) -> Iterator[NodeView]:
     """Yield what factors a matrix, be it through transposes."""
     for reader in readers(term):
         if reader.op in (solve, inv, det, factors) and reader.inputs[0] == term:
             yield reader
-        elif reader.op in (permute_dims, conj) and seen_of(reader).between:
-            yield from (each for each in _factoring(reader) if each.op is solve)
+        elif reader.op in (permute_dims, conj) and strip_transposes(reader).between:
+            yield from (each for each in _factoring_operations(reader) if each.op is solve)
 
 
 def _is_shared(matrix: NodeView) -> bool:
     """Whether several operations factor a matrix."""
-    return next(islice(_factoring(matrix), 1, None), None) is not None
+    return next(islice(_factoring_operations(matrix), 1, None), None) is not None
 
 
-_TAKEN = {
+_SUITABLE_METHODS = {
     "gauss": ("gauss", "cholesky"),
     "cholesky": ("cholesky",),
     "symmetric": ("symmetric", "cholesky"),
@@ -233,43 +224,43 @@ _TAKEN = {
 """Factors of which ways do where one is wanted."""
 
 
-def _packed(match: Match, matrix: NodeView, way: str) -> NodeView:
+def _get_or_make_factors(match: Match, matrix: NodeView, way: str) -> NodeView:
     """Return the factors of a matrix: those that are there, or new ones."""
     for reader in readers(matrix):
-        if reader.op is factors and reader.params[0] in _TAKEN[way]:
+        if reader.op is factors and reader.params[0] in _SUITABLE_METHODS[way]:
             return reader
     return match.make(factors, matrix, params=(way,))
 
 
-def _way(matrix: NodeView, node: Node) -> str:
+def _solve_method(matrix: NodeView, node: Node) -> str:
     """By which way a matrix is factored for solves: that for symmetric matrices has no inverses
     and no determinants, so what else is asked of the matrix takes Cholesky's way if that goes, or
     else Gauss's; then solves do as well.
     """
-    way = way_of(node)
-    if way == "symmetric" and not all(_only_solves(each) for each in _factoring(matrix)):
-        return _determined(node)
+    way = factorization_method(node)
+    if way == "symmetric" and not all(_only_solves(each) for each in _factoring_operations(matrix)):
+        return _inverse_method(node)
     return way
 
 
 def _only_solves(term: NodeView) -> bool:
     """Whether what factors a matrix does it to solve."""
     if term.op is inv:
-        return _only_multiplied(term)
+        return _only_read_by_products(term)
     return term.op is solve or (term.op is factors and term.params == ("symmetric",))
 
 
-def _determined(node: Node) -> str:
+def _inverse_method(node: Node) -> str:
     """By which way a matrix is factored for its inverse or determinant: what is complex and
     symmetric need not be Hermitian.
     """
-    way = way_of(node)
+    way = factorization_method(node)
     if way == "symmetric":
         return "gauss" if kind_of(node.type.dtype) == "c" else "cholesky"
     return way
 
 
-def _by_factors(match: Match, packed: NodeView, right: NodeView, form: str) -> NodeView | None:
+def _solve_with_factors(match: Match, packed: NodeView, right: NodeView, form: str) -> NodeView | None:
     """Return the solution by factors, in the dtype of the root."""
     if kind_of(packed.dtype) != "c":
         if kind_of(right.dtype) == "c":
@@ -284,27 +275,27 @@ def _by_factors(match: Match, packed: NodeView, right: NodeView, form: str) -> N
     return match.make(solve_factored, packed, right, params=(form, match.root.dtype))
 
 
-def _factored_once(match: Match) -> NodeView | None:
+def _use_shared_factors(match: Match) -> NodeView | None:
     """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
-    root, node = match.root, written(match.root)
-    matrix, form, between = seen_of(match["x"])
-    way = _way(matrix, node) if root.op is solve else _determined(node)
+    root, node = match.root, original_operand(match.root)
+    matrix, form, between = strip_transposes(match["x"])
+    way = _solve_method(matrix, node) if root.op is solve else _inverse_method(node)
     if (form == "J" and way != "symmetric") or (between and root.op is not solve):
         matrix, form, between = match["x"], "N", ()
     broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
     if way == "gauss" and not (broadcast or _is_shared(matrix)):
         return None
     if root.op is inv:
-        if _only_multiplied(root):
+        if _only_read_by_products(root):
             return None  # the products become solves
-        return match.make(inv_factored, _packed(match, matrix, way), params=(root.dtype,))
-    packed = _packed(match, matrix, way)
+        return match.make(inv_factored, _get_or_make_factors(match, matrix, way), params=(root.dtype,))
+    packed = _get_or_make_factors(match, matrix, way)
     if root.op is det:
         return match.make(det_factored, packed, params=(root.dtype,))
-    return _by_factors(match, packed, match["y"], form)
+    return _solve_with_factors(match, packed, match["y"], form)
 
 
-def _shared_factors(match: Match) -> NodeView | None:
+def _merge_factors(match: Match) -> NodeView | None:
     """By factors that serve an inverse or a determinant as well, of a matrix that is only now seen
     to be the same.
     """
@@ -318,9 +309,9 @@ def _shared_factors(match: Match) -> NodeView | None:
     return None
 
 
-def _definite_factors(match: Match) -> NodeView | None:
+def _cholesky_factors(match: Match) -> NodeView | None:
     """Cholesky's way, where it is seen to be one, or may be."""
-    if match.root.params != ("gauss",) or _determined(written(match.root)) == "gauss":
+    if match.root.params != ("gauss",) or _inverse_method(original_operand(match.root)) == "gauss":
         return None
     return match.again(match.root, match["x"], params=("cholesky",))
 
@@ -329,7 +320,7 @@ def _symmetric_transposed(match: Match) -> NodeView | None:
     """A matrix that was promised to be its own transpose."""
     term, (axes,) = match["x"], match.root.params
     last = len(axes) - 2
-    promise = promise_of(term)
+    promise = assumed_structure(term)
     own = promise in ("symmetric", "diagonal") or (
         promise == "positive-definite" and kind_of(term.dtype) != "c"
     )
@@ -340,19 +331,19 @@ def _rule(name: str, matched: object, by: object) -> Rule:
     return Rule(name, matched, by, exactness="linear-algebra")  # type: ignore[arg-type]  # checked
 
 
-SOLVES = (
-    _rule("inverse-times", x.of(*_INVERSES) @ y, _inverse_times),
-    _rule("times-inverse", x @ y.of(*_INVERSES), _times_inverse),
-    _rule("solution-times", x.of(*_SOLVING) @ y, _product_of_solution),
-    _rule("solve-product", pattern.linalg_solve(x, y), _solve_by_factors),
+SOLVE_RULES = (
+    _rule("inverse-times", x.of(*_INVERSE_OPS) @ y, _inverse_times),
+    _rule("times-inverse", x @ y.of(*_INVERSE_OPS), _times_inverse),
+    _rule("solution-times", x.of(*_SOLVE_OPS) @ y, _product_of_solution),
+    _rule("solve-product", pattern.linalg_solve(x, y), _solve_product),
     _rule("solve-structured", pattern.linalg_solve(x, y), _structured_solve),
     _rule("inverse-structured", pattern.linalg_inv(x), _structured_inverse),
     _rule("determinant-structured", pattern.linalg_det(x), _structured_determinant),
     _rule("determinant-transposed", pattern.linalg_det(x), _determinant_of_transposed),
-    _rule("solve-factored", pattern.linalg_solve(x, y), _factored_once),
-    _rule("inverse-factored", pattern.linalg_inv(x), _factored_once),
-    _rule("determinant-factored", pattern.linalg_det(x), _factored_once),
-    _rule("factors-shared", pattern(solve_factored, x, y), _shared_factors),
-    _rule("factors-definite", pattern(factors, x), _definite_factors),
+    _rule("solve-factored", pattern.linalg_solve(x, y), _use_shared_factors),
+    _rule("inverse-factored", pattern.linalg_inv(x), _use_shared_factors),
+    _rule("determinant-factored", pattern.linalg_det(x), _use_shared_factors),
+    _rule("factors-shared", pattern(solve_factored, x, y), _merge_factors),
+    _rule("factors-definite", pattern(factors, x), _cholesky_factors),
     _rule("symmetric-transposed", pattern.permute_dims(x), _symmetric_transposed),
 )

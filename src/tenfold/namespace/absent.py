@@ -20,7 +20,12 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core.op import OPS, Operation
 from tenfold.deprecation import RENAMED, warn_renamed
-from tenfold.interop.numpy_dispatch import WRITTEN, answer, public_name, similar
+from tenfold.interop.numpy_dispatch import (
+    EQUIVALENTS,
+    implementation_of,
+    public_name,
+    similar_names,
+)
 
 # Modules of NumPy's that have no like here. Table.
 MODULES = {
@@ -48,7 +53,7 @@ ATTRIBUTES = {
 }
 
 
-def absent(module: str, name: str) -> AttributeError:
+def missing_name_error(module: str, name: str) -> AttributeError:
     """Return the error, to be raised, for a name that a public module does not have."""
     text = f"module {module!r} has no attribute {name!r}"
     if not name.startswith("_"):
@@ -61,19 +66,19 @@ def _remedy(module: str, name: str) -> str:
     function = getattr(theirs, name, None)
     if isinstance(function, ModuleType):
         return f"write {MODULES.get(name, f'np.{name} with np.asarray(x), which waits')}"
-    operation = answer(function) if callable(function) else None
+    operation = implementation_of(function) if callable(function) else None
     if operation is not None:
         return f"use {public_name(operation)}"
-    if name in WRITTEN:
-        return f"write {WRITTEN[name]}"
+    if name in EQUIVALENTS:
+        return f"write {EQUIVALENTS[name]}"
     if callable(function):
         prefix = "np.linalg" if theirs is np.linalg else "np"
         return f"use {prefix}.{name}(np.asarray(x)), which waits"
-    near = similar(name)
+    near = similar_names(name)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
-def attribute(_self: Array, name: str) -> NoReturn:
+def missing_attribute(_self: Array, name: str) -> NoReturn:
     """Refuse an attribute that Array does not have: its `__getattr__`.
 
     >>> import tenfold as tn
@@ -91,11 +96,13 @@ def attribute(_self: Array, name: str) -> NoReturn:
 def _attribute_remedy(name: str) -> str:
     if name in ATTRIBUTES:
         return f"write {ATTRIBUTES[name]}"
-    operation = OPS.get(name) or OPS.get(f"linalg.{name}") or answer(getattr(np, name, len))
+    operation = (
+        OPS.get(name) or OPS.get(f"linalg.{name}") or implementation_of(getattr(np, name, len))
+    )
     if operation is not None:
         return f"write {public_name(operation)}(x{', ...' if _takes_more(operation) else ''})"
-    if name in WRITTEN:
-        return f"write {WRITTEN[name]}"
+    if name in EQUIVALENTS:
+        return f"write {EQUIVALENTS[name]}"
     if hasattr(np.ndarray, name):
         return f"use np.asarray(x).{name}, which waits"
     known = [each for each in dir(Array) if not each.startswith("_")]
@@ -109,7 +116,7 @@ def _takes_more(operation: Operation[...]) -> bool:
     return sum(each.default is each.empty for each in given) > 1
 
 
-def refusing(module: str, public: Mapping[str, Any] | None = None) -> Callable[[str], Any]:
+def module_getattr(module: str, public: Mapping[str, Any] | None = None) -> Callable[[str], Any]:
     """Return a module's `__getattr__`: a deprecated name gives what `public` has under its new
     name; any other is refused.
     """
@@ -117,6 +124,6 @@ def refusing(module: str, public: Mapping[str, Any] | None = None) -> Callable[[
     def __getattr__(name: str) -> Any:  # noqa: N807  # its name in a module
         if public is not None and RENAMED.get(name) in public:
             return public[warn_renamed(module, name)]
-        raise absent(module, name)
+        raise missing_name_error(module, name)
 
     return __getattr__

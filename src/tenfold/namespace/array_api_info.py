@@ -23,14 +23,14 @@ from tenfold.dtypes import (
     BFLOAT16,
     DTYPES,
     FLOAT16,
-    HALVES,
+    HALF_DTYPES,
     canonical,
     dtype_of,
     kind_of,
     promote,
     promote_dtypes,
+    promotion_operand,
     real_part,
-    typed,
 )
 from tenfold.errors import DTypeError, message
 
@@ -163,7 +163,7 @@ def result_type(*arrays_and_dtypes: Any) -> Dtype:
                 remedy="name one, as in tn.result_type(x, tn.float32)",
             )
         )
-    return promote(typed(value) for value in arrays_and_dtypes)
+    return promote(promotion_operand(value) for value in arrays_and_dtypes)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -220,7 +220,7 @@ class NamespaceInfo:
         """
         settings.checked_device(device)
         wanted = tuple(KINDS) if kind is None else kind
-        standard = {name: dtype for name, dtype in DTYPES.items() if dtype not in HALVES}
+        standard = {name: dtype for name, dtype in DTYPES.items() if dtype not in HALF_DTYPES}
         return {name: dtype for name, dtype in standard.items() if isdtype(dtype, wanted)}
 
 

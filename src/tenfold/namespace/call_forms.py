@@ -25,7 +25,7 @@ from tenfold.interop.numpy_dispatch import public_name
 NAMES = {**RENAMED, "dim": "axis", "keepdim": "keepdims", "dims": "axis"}
 
 # What has no argument at all. Table.
-WRITTEN = {"round": "for n decimals write tn.round(x * 10**n) / 10**n"}
+CALL_HINTS = {"round": "for n decimals write tn.round(x * 10**n) / 10**n"}
 
 SEQUENCES = ("shape", "axes", "repetitions")
 """Arguments that are one tuple, where NumPy's methods take its elements one by one."""
@@ -45,7 +45,9 @@ def wrong_call(
 ) -> TypeError:
     """Return the error of a call, to be raised: what it said, and what to write."""
     text = str(error)
-    added = "" if ";" in text and operation.name not in WRITTEN else hint(operation, args, kwargs)
+    added = (
+        "" if ";" in text and operation.name not in CALL_HINTS else hint(operation, args, kwargs)
+    )
     return TypeError("; ".join(filter(None, (text, added))))
 
 
@@ -58,16 +60,16 @@ def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, An
     by_place = [p for p in parameters.values() if p.kind <= Parameter.POSITIONAL_OR_KEYWORD]
     if len(args) <= len(by_place):
         return ""
-    if operation.name in WRITTEN:
-        return WRITTEN[operation.name]
+    if operation.name in CALL_HINTS:
+        return CALL_HINTS[operation.name]
     last = len(by_place) - 1
     if by_place[last].name in SEQUENCES and all(type(each) is int for each in args[last:]):
         return f"give the {by_place[last].name} as one tuple, as in {tuple(args[last:])}"
-    named = _named(operation)
+    named = _keyword_only(operation)
     return f"by name alone: {', '.join(named)}" if named else ""
 
 
-def _named(operation: Operation[...]) -> list[str]:
+def _keyword_only(operation: Operation[...]) -> list[str]:
     """The arguments that are given by name alone."""
     parameters = operation.signature.parameters.values()
     return [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
@@ -84,5 +86,5 @@ def _unknown(operation: Operation[...], name: str) -> str:
         return f"did you mean {near[0]}=?"
     if name in SUBSTITUTES:
         return SUBSTITUTES[name].format(call=public_name(operation))
-    shown = ", ".join(_named(operation))
+    shown = ", ".join(_keyword_only(operation))
     return f"it takes {shown}" if shown else ""

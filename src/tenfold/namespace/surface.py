@@ -69,7 +69,7 @@ def operators() -> ModuleType:
         part = ModuleType(f"tenfold.operators.{namespace}", doc)
         part.__dict__.update(operators_of(namespace))
         made.__dict__[namespace] = sys.modules[part.__name__] = part
-    made.__dict__["__getattr__"] = absent.refusing("tenfold.operators", made.__dict__)
+    made.__dict__["__getattr__"] = absent.module_getattr("tenfold.operators", made.__dict__)
     sys.modules[made.__name__] = made
     return made
 
@@ -86,7 +86,7 @@ def operators_of(namespace: str) -> dict[str, Operation[...]]:
 
 def install_methods() -> None:
     """Give Array a method for every operation that says so, and an answer for every other name."""
-    setattr(Array, "__getattr__", absent.attribute)  # noqa: B010  # as the methods below
+    setattr(Array, "__getattr__", absent.missing_attribute)  # noqa: B010  # as the methods below
     for operation in OPS.values():
         if operation.method:
             setattr(Array, operation.name, function_of(operation))

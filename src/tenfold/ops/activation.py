@@ -13,15 +13,15 @@ from tenfold.ops.elementary import erfc, exp, log1p
 from tenfold.ops.fused import fma
 from tenfold.ops.selection import maximum, minimum, where
 
-_ROOT = 0.7071067811865476
-_ROOT_REST = -4.833646656726457e-17
+_INVERSE_SQRT2 = 0.7071067811865476
+_INVERSE_SQRT2_ERROR = -4.833646656726457e-17
 """1 / sqrt(2) as a float64, and what is missing to it."""
 
 
-def _inverse_root(dtype: np.dtype) -> tuple[float, float]:
+def _rounded_inverse_sqrt2(dtype: np.dtype) -> tuple[float, float]:
     """Return 1 / sqrt(2) as `dtype` rounds it, and what is missing to it."""
-    rounded = float(dtype.type(_ROOT))
-    return rounded, (_ROOT - rounded) + _ROOT_REST
+    rounded = float(dtype.type(_INVERSE_SQRT2))
+    return rounded, (_INVERSE_SQRT2 - rounded) + _INVERSE_SQRT2_ERROR
 
 
 @elementwise(dtypes=real_floating, accuracy=4)
@@ -80,8 +80,8 @@ def gelu(x: Array, /) -> Array:
     """
     # Beyond 40 the probability is 0 or 1 in every dtype; the bounds keep infinities out of it.
     bounded = minimum(maximum(x, -40), 40)
-    root, rest = _inverse_root(x.dtype)
+    root, root_error = _rounded_inverse_sqrt2(x.dtype)
     argument = bounded * -root
-    error = fma(bounded, -root, -argument) - bounded * rest
+    error = fma(bounded, -root, -argument) - bounded * root_error
     slope = exp(-argument * argument) * (-2 / math.sqrt(math.pi))
     return 0.5 * maximum(x, -40) * (erfc(argument) + slope * error)

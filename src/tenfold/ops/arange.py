@@ -21,35 +21,37 @@ from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import checked_device
 
 
-def _counted(types: tuple[Type, ...], *params: Any) -> Inferred:
-    *_, length, dtype, _ = params
+def _range_rule(types: tuple[Type, ...], *parameters: Any) -> Inferred:
+    *_, length, dtype, _ = parameters
     return Inferred((((length,), dtype),), ())
 
 
-def _arange(
+def _arange_reference(
     start: Any, stop: Any, step: Any, repeat: int, length: int, dtype: np.dtype, device: str
 ) -> np.ndarray:
     return np.repeat(np.arange(start, stop, step, dtype=dtype), repeat)
 
 
 def _arange_at(
-    k: Body, at: ResultIndex, start: Any, stop: Any, step: Any, repeat: int, *rest: Any
+    k: Body, at: ResultIndex, start: Any, stop: Any, step: Any, repeat: int, *params: Any
 ) -> Any:
     """NumPy's own way: the first two as they are, the others by the distance of these."""
-    length, dtype, _ = rest
+    length, dtype, _ = params
     if repeat != 1 or length < 3 or dtype not in (FLOAT32, FLOAT64, DTYPES["int32"], INT64):
         return NotImplemented
-    two = np.arange(start, start + 3 * step, step, dtype=dtype)[:2]
-    if two.size < 2:
+    first_two = np.arange(start, start + 3 * step, step, dtype=dtype)[:2]
+    if first_two.size < 2:
         return NotImplemented
     with np.errstate(all="ignore"):
-        distance = two[1] - two[0]
-    first, second, each = (_given(k, at, value) for value in (*two, distance))
-    found = first + k.convert(at[0], dtype) * each
-    return k.select(at[0] < 2, k.select(at[0] == 0, first, second), found)
+        difference = first_two[1] - first_two[0]
+    first, second, increment = (
+        _runtime_constant(k, at, value) for value in (*first_two, difference)
+    )
+    element = first + k.convert(at[0], dtype) * increment
+    return k.select(at[0] < 2, k.select(at[0] == 0, first, second), element)
 
 
-def _given(k: Body, at: ResultIndex, value: np.generic) -> Element:
+def _runtime_constant(k: Body, at: ResultIndex, value: np.generic) -> Element:
     """A number, given at the launch."""
     if value.dtype.kind == "i":
         return k.convert(at.number(int(value)), value.dtype)
@@ -60,8 +62,8 @@ def _given(k: Body, at: ResultIndex, value: np.generic) -> Element:
 @operation(
     rule_free=True,
     bind_depends_on="options",
-    rule=_counted,
-    reference=_arange,
+    rule=_range_rule,
+    reference=_arange_reference,
     element_at=_arange_at,
     kind=Kind.VALUE,
     samples=[
@@ -95,31 +97,31 @@ def arange(
     [0, 0, 1, 1, 2, 2]
     """
     first, last = (0, start) if stop is None else (start, stop)
-    bounds = tuple(_real(value, "arange") for value in (first, last, step))
-    made = default_dtype(bounds) if dtype is None else canonical(dtype, "arange")
-    if kind_of(made) == "b":
+    bounds = tuple(_real_scalar(value, "arange") for value in (first, last, step))
+    result_dtype = default_dtype(bounds) if dtype is None else canonical(dtype, "arange")
+    if kind_of(result_dtype) == "b":
         raise DTypeError("", "bool does not count", remedy="name a dtype of numbers")
     length = _length(*bounds)
-    _refuse_beyond(bounds, length, made)
-    times = normalize_count(repeat, "repeat")
-    (total,) = checked_shape((length * times,), made.itemsize)
-    each = times if length else 0  # NumPy refuses to count to 2**63 even where nothing is
-    return BoundCall((), (*bounds, each, total, made, checked_device(device)))
+    _refuse_out_of_range(bounds, length, result_dtype)
+    repetitions = normalize_count(repeat, "repeat")
+    (total,) = checked_shape((length * repetitions,), result_dtype.itemsize)
+    count = repetitions if length else 0  # NumPy refuses to count to 2**63 even where nothing is
+    return BoundCall((), (*bounds, count, total, result_dtype, checked_device(device)))
 
 
-def _bound(value: Any, operation: str) -> Any:
+def _python_scalar(value: Any, operation: str) -> Any:
     """Return a bound as a Python number; a 0-d Array gives its value."""
     if isinstance(value, Array) and value.ndim == 0:
         value = value.item()
-    found = number(value, operation)
-    return int(found) if isinstance(found, bool) else found
+    scalar = number(value, operation)
+    return int(scalar) if isinstance(scalar, bool) else scalar
 
 
-def _real(value: Any, operation: str) -> Any:
-    found = _bound(value, operation)
-    if isinstance(found, complex):
+def _real_scalar(value: Any, operation: str) -> Any:
+    scalar = _python_scalar(value, operation)
+    if isinstance(scalar, complex):
         raise DTypeError(operation, f"{value} is not a real number", remedy="give ints or floats")
-    return found
+    return scalar
 
 
 def _length(start: Any, stop: Any, step: Any) -> int:
@@ -135,7 +137,7 @@ def _length(start: Any, stop: Any, step: Any) -> int:
     return max(0, math.ceil(steps))
 
 
-def _refuse_beyond(bounds: tuple[Any, ...], length: int, dtype: np.dtype) -> None:
+def _refuse_out_of_range(bounds: tuple[Any, ...], length: int, dtype: np.dtype) -> None:
     """The first two numbers must fit an integer dtype; the rest is counted in it, as in NumPy."""
     if kind_of(dtype) not in "iu":
         return
@@ -147,34 +149,36 @@ def _refuse_beyond(bounds: tuple[Any, ...], length: int, dtype: np.dtype) -> Non
             raise OverflowError(message("arange", rule, (), "name a dtype that can hold it"))
 
 
-def _linspace(
+def _linspace_reference(
     start: Any, stop: Any, endpoint: bool, length: int, dtype: np.dtype, device: str
 ) -> np.ndarray:
     return np.linspace(start, stop, length, endpoint=endpoint, dtype=dtype)
 
 
 def _linspace_at(
-    k: Body, at: ResultIndex, start: Any, stop: Any, endpoint: bool, *rest: Any
+    k: Body, at: ResultIndex, start: Any, stop: Any, endpoint: bool, *params: Any
 ) -> Any:
-    length, dtype, _ = rest
+    length, dtype, _ = params
     if length < 2 or dtype not in (FLOAT32, FLOAT64):
         return NotImplemented
     with np.errstate(all="ignore"):
         step = (np.float64(stop) - np.float64(start)) / (length - 1 if endpoint else length)
     if step == 0:
         return NotImplemented  # NumPy divides first, for distances that are too small
-    first, last, each = (_given(k, at, np.float64(value)) for value in (start, stop, step))
-    found = k.convert(at[0], FLOAT64) * each + first
+    first, last, increment = (
+        _runtime_constant(k, at, np.float64(value)) for value in (start, stop, step)
+    )
+    element = k.convert(at[0], FLOAT64) * increment + first
     if endpoint:
-        found = k.select(at[0] == at.number(length - 1), last, found)
-    return k.convert(found, dtype)
+        element = k.select(at[0] == at.number(length - 1), last, element)
+    return k.convert(element, dtype)
 
 
 @operation(
     rule_free=True,
     bind_depends_on="options",
-    rule=_counted,
-    reference=_linspace,
+    rule=_range_rule,
+    reference=_linspace_reference,
     element_at=_linspace_at,
     kind=Kind.VALUE,
     samples=[
@@ -203,18 +207,18 @@ def linspace(
     >>> tn.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    bounds = [_bound(value, "linspace") for value in (start, stop)]
-    given = default_dtype((*bounds, 1.0))
-    made = given if dtype is None else canonical(dtype, "linspace")
-    if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
+    bounds = [_python_scalar(value, "linspace") for value in (start, stop)]
+    default = default_dtype((*bounds, 1.0))
+    result_dtype = default if dtype is None else canonical(dtype, "linspace")
+    if kind_of(result_dtype) == "b" or (kind_of(default) == "c" and kind_of(result_dtype) != "c"):
         raise DTypeError(
             "",
-            f"{made} cannot hold numbers from {start} to {stop}",
+            f"{result_dtype} cannot hold numbers from {start} to {stop}",
             remedy="name a dtype that can hold them",
         )
-    (length,) = checked_shape((normalize_count(num, "num"),), made.itemsize)
-    ends = (number_of(value, given, "linspace") for value in bounds)
-    return BoundCall((), (*ends, bool(endpoint), length, made, checked_device(device)))
+    (length,) = checked_shape((normalize_count(num, "num"),), result_dtype.itemsize)
+    ends = (number_of(value, default, "linspace") for value in bounds)
+    return BoundCall((), (*ends, bool(endpoint), length, result_dtype, checked_device(device)))
 
 
 @derived(

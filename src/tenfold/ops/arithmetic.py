@@ -23,7 +23,7 @@ from tenfold.core.dtype_rules import (
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.core.upcast import widened
-from tenfold.dtypes import FLOAT32, HALVES, kind_of
+from tenfold.dtypes import FLOAT32, HALF_DTYPES, kind_of
 from tenfold.ops import complex_parts
 from tenfold.ops.complex_parts import each_part, real_alone, real_or_complex
 from tenfold.ops.integer_division import floored_quotient, floored_remainder, whole_power
@@ -163,36 +163,36 @@ def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-def _root(x: np.ndarray) -> np.ndarray:
+def _sqrt_power(x: np.ndarray) -> np.ndarray:
     """The power of 0.5: inf for -inf and 0 for -0, where NumPy's square root has NaN and -0."""
     roots = np.sqrt(x)
     return roots if x.dtype.kind == "c" else np.where((x == 0) | np.isinf(x), np.abs(x), roots)
 
 
-_RAISED: dict[float, Callable[[np.ndarray], np.ndarray]] = {
+_SPECIAL_POWERS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
     2: lambda x: multiplied(x, x),
     1: np.positive,
     -1: np.reciprocal,
-    0.5: _root,
+    0.5: _sqrt_power,
 }
 """The exponents for which NumPy has a shorter way; it takes it for a number alone."""
 
 
 @widened
-def _raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _power_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy's power; by its shorter ways for every element of an exponent that has one."""
     if kind_of(x.dtype) not in "fc":
-        return _whole_raised(x, y)
-    if y.size == 1 and y.item() in _RAISED:
-        return np.broadcast_to(_RAISED[y.item()](x), np.broadcast_shapes(x.shape, y.shape))
+        return _integer_power(x, y)
+    if y.size == 1 and y.item() in _SPECIAL_POWERS:
+        return np.broadcast_to(_SPECIAL_POWERS[y.item()](x), np.broadcast_shapes(x.shape, y.shape))
     powers = np.power(x, y)
-    for exponent, power in _RAISED.items():
-        chosen = y == exponent
-        powers = np.where(chosen, power(x), powers) if np.any(chosen) else powers
+    for exponent, power in _SPECIAL_POWERS.items():
+        matches = y == exponent
+        powers = np.where(matches, power(x), powers) if np.any(matches) else powers
     return powers
 
 
-def _whole_raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     try:
         return np.asarray(np.power(x, y))
     except ValueError:
@@ -211,7 +211,7 @@ def _power(k: Body, x: Element, y: Element) -> Element:
 
 @elementwise(
     dtypes=arithmetic,
-    reference=_raised,
+    reference=_power_reference,
     kernel=real_alone(_power),
     numpy=(np.power,),
     symbol="**",
@@ -233,8 +233,8 @@ def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-def _opposite(k: Body, x: Element) -> Element:
-    if x.dtype not in HALVES:
+def _negated(k: Body, x: Element) -> Element:
+    if x.dtype not in HALF_DTYPES:
         return -x
     return k.bits(k.bits(x, UNSIGNED[2]) ^ 0x8000, x.dtype)
 
@@ -242,7 +242,7 @@ def _opposite(k: Body, x: Element) -> Element:
 @elementwise(
     dtypes=numeric,
     reference=np.negative,
-    kernel=each_part(_opposite),
+    kernel=each_part(_negated),
     takes_halves=True,
     symbol="neg",
 )
@@ -268,7 +268,7 @@ def positive(x: Array, /) -> Array:
 
 
 def _magnitude(k: Body, x: Element) -> Element:
-    if x.dtype in HALVES:
+    if x.dtype in HALF_DTYPES:
         return k.bits(k.bits(x, UNSIGNED[2]) & 0x7FFF, x.dtype)
     return x if kind_of(x.dtype) == "b" else k.abs(x)
 
@@ -291,18 +291,18 @@ def abs(x: Array, /) -> Array:
     """
 
 
-def _direction(k: Body, x: Element) -> Element:
+def _sign_element(k: Body, x: Element) -> Element:
     one = k.constant(1, x.dtype)
     if kind_of(x.dtype) == "u":
         return k.select(x == 0, 0, one)
-    found = k.select(x > 0, one, k.select(x < 0, -one, 0))
-    return found if kind_of(x.dtype) == "i" else k.select(x != x, x, found)
+    result = k.select(x > 0, one, k.select(x < 0, -one, 0))
+    return result if kind_of(x.dtype) == "i" else k.select(x != x, x, result)
 
 
 @elementwise(
     dtypes=numeric,
     reference=widened(np.sign),
-    kernel=real_or_complex(_direction, complex_parts.direction),
+    kernel=real_or_complex(_sign_element, complex_parts.direction),
     numpy=(np.sign,),
 )
 def sign(x: Array, /) -> Array:
@@ -316,14 +316,14 @@ def sign(x: Array, /) -> Array:
     """
 
 
-def _squared(x: np.ndarray) -> np.ndarray:
+def _square_reference(x: np.ndarray) -> np.ndarray:
     """Return `x * x`; complex as `multiplied`, for NumPy's bits depend on the layout here, too."""
     return multiplied(x, x)
 
 
 @elementwise(
     dtypes=arithmetic,
-    reference=_squared,
+    reference=_square_reference,
     numpy=(np.square,),
     kernel=real_or_complex(lambda _, x: x * x, lambda k, x: complex_parts.product(k, x, x)),
 )
@@ -336,7 +336,7 @@ def square(x: Array, /) -> Array:
     """
 
 
-def _inverse(x: np.ndarray) -> np.ndarray:
+def _reciprocal_reference(x: np.ndarray) -> np.ndarray:
     """1 / x; for integers rounded towards zero, 0 by 0."""
     if kind_of(x.dtype) not in "iu":
         return np.reciprocal(x)
@@ -352,7 +352,7 @@ def _reciprocal(k: Body, x: Element) -> Element:
 
 @elementwise(
     dtypes=arithmetic,
-    reference=_inverse,
+    reference=_reciprocal_reference,
     kernel=real_or_complex(_reciprocal, complex_parts.reciprocal),
     numpy=(np.reciprocal,),
 )
@@ -367,14 +367,16 @@ def reciprocal(x: Array, /) -> Array:
     """
 
 
-def _signed_as(k: Body, x: Element, y: Element) -> Element:
-    if x.dtype not in HALVES:
+def _copysign_element(k: Body, x: Element, y: Element) -> Element:
+    if x.dtype not in HALF_DTYPES:
         return k.copysign(x, y)
     magnitude = k.bits(x, UNSIGNED[2]) & 0x7FFF
     return k.bits(magnitude | (k.bits(y, UNSIGNED[2]) & 0x8000), x.dtype)
 
 
-@elementwise(dtypes=real_floating, reference=np.copysign, kernel=_signed_as, takes_halves=True)
+@elementwise(
+    dtypes=real_floating, reference=np.copysign, kernel=_copysign_element, takes_halves=True
+)
 def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count.
 
@@ -386,31 +388,31 @@ def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-def _neighbour(k: Body, x: Element, y: Element) -> Element:
+def _nextafter_element(k: Body, x: Element, y: Element) -> Element:
     """One step of the bits, away from zero or towards it; of a zero the least number, signed."""
     dtype, unsigned = x.dtype, UNSIGNED[x.dtype.itemsize]
-    from_, to = k.bits(x, unsigned), k.bits(y, unsigned)
-    if dtype in HALVES:
+    x_bits, y_bits = k.bits(x, unsigned), k.bits(y, unsigned)
+    if dtype in HALF_DTYPES:
         x, y = k.convert(x, FLOAT32), k.convert(y, FLOAT32)
-    outward = (x < y) == (x > 0)
-    moved = k.select(outward, from_ + 1, from_ - 1)
+    away_from_zero = (x < y) == (x > 0)
+    next_bits = k.select(away_from_zero, x_bits + 1, x_bits - 1)
     sign = 1 << 8 * dtype.itemsize - 1
-    moved = k.select(x == 0, (to & sign) | 1, moved)
-    moved = k.select(x == y, to, moved)  # a zero may have the other sign
+    next_bits = k.select(x == 0, (y_bits & sign) | 1, next_bits)
+    next_bits = k.select(x == y, y_bits, next_bits)  # a zero may have the other sign
     nan = k.bits(k.constant(np.nan, dtype), unsigned)
-    return k.bits(k.select((x != x) | (y != y), nan, moved), dtype)
+    return k.bits(k.select((x != x) | (y != y), nan, next_bits), dtype)
 
 
-def _next_after(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _nextafter_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy's; before 2.5 it returns the first of two zeros of float16, unlike of other dtypes."""
     return np.where(x == y, y, np.nextafter(x, y))
 
 
 @elementwise(
     dtypes=real_floating,
-    reference=_next_after,
+    reference=_nextafter_reference,
     numpy=(np.nextafter,),
-    kernel=_neighbour,
+    kernel=_nextafter_element,
     takes_halves=True,
 )
 def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:

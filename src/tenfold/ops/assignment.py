@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.caches import remembered
-from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, either
+from tenfold.caches import memoized
+from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, select_element
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
@@ -41,22 +41,22 @@ Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
 
 
-@remembered("values that fit a part", 1024)
+@memoized("values that fit a part", 1024)
 def _fits(value: np.dtype, weak: bool, target: np.dtype) -> bool:
     if weak:
         return promote((Typed(target, False), Typed(value, True))) == target
     return same_kind(value, target)
 
 
-def refuse_misfit(given: Shape, value: Typed | Type, shape: Shape, dtype: np.dtype) -> None:
+def refuse_misfit(value_shape: Shape, value: Typed | Type, shape: Shape, dtype: np.dtype) -> None:
     """Raise ShapeError or DTypeError for a value that cannot replace a part of this shape."""
-    missing = len(shape) - len(given)
+    missing = len(shape) - len(value_shape)
     if missing < 0 or any(
-        n not in (1, m) for n, m in zip(given, shape[max(missing, 0) :], strict=True)
+        n not in (1, m) for n, m in zip(value_shape, shape[max(missing, 0) :], strict=True)
     ):
         raise ShapeError(
             "",
-            f"a value of shape {given} does not broadcast to the target's shape {shape}",
+            f"a value of shape {value_shape} does not broadcast to the target's shape {shape}",
             remedy="give one value, or one for each element of the target",
         )
     if not _fits(value.dtype, value.weak, dtype):
@@ -78,27 +78,27 @@ def normal(access: Access, shape: Shape) -> Access:
     ((None, 0, 1), (1, 1, 0))
     """
     return tuple(
-        (None, 0, start) if axis is None or shape[axis] == 1 else (axis, by, start)
-        for axis, by, start in access
+        (None, 0, start) if axis is None or shape[axis] == 1 else (axis, step, start)
+        for axis, step, start in access
     )
 
 
-def _update_rule(types: tuple[Type, ...], access: Access, shape: Shape) -> Inferred:
+def _set_at_rule(types: tuple[Type, ...], access: Access, shape: Shape) -> Inferred:
     x, value = types
     refuse_misfit(value.shape, value, shape, x.dtype)
     return Inferred(((x.shape, x.dtype),), (x.dtype, x.dtype))
 
 
-def _updated(x: np.ndarray, value: np.ndarray, access: Access, shape: Shape) -> np.ndarray:
+def _set_at_reference(x: np.ndarray, value: np.ndarray, access: Access, shape: Shape) -> np.ndarray:
     result = x.copy()
     if product(shape):
         strides = [0] * len(shape)
-        for (axis, by, _), stride in zip(access, result.strides, strict=True):
+        for (axis, step, _), stride in zip(access, result.strides, strict=True):
             if axis is not None:
-                strides[axis] += by * stride
+                strides[axis] += step * stride
         begin: tuple[Any, ...] = (*(slice(start, None) for *_, start in access), ...)
-        first = result[begin]
-        np.lib.stride_tricks.as_strided(first, shape, strides)[...] = value
+        origin = result[begin]
+        np.lib.stride_tricks.as_strided(origin, shape, strides)[...] = value
     return result
 
 
@@ -106,76 +106,83 @@ MOST_PIECES = 9
 """Blocks that are computed by kernels of their own each: a part inside of four axes."""
 
 
-def _update_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any:
+def _set_at_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any:
     """The value as one block, and around it slabs of the array: where the part is a box."""
     x, value = shapes
     if not product(shape):
         return [ResultBlock((0,) * len(x), x, 0)]
     axes = [axis for axis, *_ in access if axis is not None]
     if len(set(axes)) < len(axes) or any(
-        axis is not None and abs(by) != 1 for axis, by, _ in access
+        axis is not None and abs(step_length) != 1 for axis, step_length, _ in access
     ):
         return NotImplemented
     lengths = [1 if axis is None else shape[axis] for axis, *_ in access]
-    begin = [
-        start if by >= 0 else start - length + 1
-        for (_, by, start), length in zip(access, lengths, strict=True)
+    box_start = [
+        start if step_length >= 0 else start - length + 1
+        for (_, step_length, start), length in zip(access, lengths, strict=True)
     ]
-    places = {step[0]: (place, *step[1:]) for place, step in enumerate(access)}
+    axis_steps = {step[0]: (result_axis, *step[1:]) for result_axis, step in enumerate(access)}
     missing = len(shape) - len(value)
     reads = tuple(
-        _read_backwards(places, axis, shape) if length != 1 else (None, 0, 0)
+        _value_read(axis_steps, axis, shape) if length != 1 else (None, 0, 0)
         for axis, length in enumerate(value, missing)
     )
-    pieces = [ResultBlock(tuple(begin), tuple(lengths), 1, reads), *_slabs(x, begin, lengths)]
-    return pieces if len(pieces) <= MOST_PIECES else NotImplemented
+    blocks = [
+        ResultBlock(tuple(box_start), tuple(lengths), 1, reads),
+        *_slabs(x, box_start, lengths),
+    ]
+    return blocks if len(blocks) <= MOST_PIECES else NotImplemented
 
 
-def _read_backwards(places: dict[Any, Any], axis: int, shape: Shape) -> Step:
+def _value_read(axis_steps: dict[Any, Any], axis: int, shape: Shape) -> Step:
     """How an axis of the value is read while a block of the result is gone through."""
-    place, by, _ = places[axis]
-    return (place, by, 0 if by > 0 else shape[axis] - 1)
+    result_axis, coefficient, _ = axis_steps[axis]
+    return (result_axis, coefficient, 0 if coefficient > 0 else shape[axis] - 1)
 
 
-def _slabs(x: Shape, begin: Sequence[int], lengths: Sequence[int]) -> Iterator[ResultBlock]:
+def _slabs(x: Shape, box_starts: Sequence[int], lengths: Sequence[int]) -> Iterator[ResultBlock]:
     """What is left of `x` around a box, before and after it on each axis in turn."""
     start, shape = [0] * len(x), list(x)
-    for axis, (first, length) in enumerate(zip(begin, lengths, strict=True)):
-        last = first + length
-        for low, high in ((0, first), (last, x[axis])):
+    for axis, (box_start, length) in enumerate(zip(box_starts, lengths, strict=True)):
+        box_end = box_start + length
+        for low, high in ((0, box_start), (box_end, x[axis])):
             if low < high and product(shape):
                 slab = (*shape[:axis], high - low, *shape[axis + 1 :])
                 corner = (*start[:axis], low, *start[axis + 1 :])
                 reads = tuple((a, 1, corner[a]) for a in range(len(x)))
                 yield ResultBlock(corner, slab, 0, reads)
-        start[axis], shape[axis] = first, length
+        start[axis], shape[axis] = box_start, length
 
 
-def _update_at(
+def _set_at_element(
     k: Body, at: ResultIndex, x: GatherSource, value: GatherSource, access: Access, shape: Shape
 ) -> Operand:
     """The element of the value where the index lies in the part, else that of the array."""
-    found: dict[int, Element] = {}
-    tests: list[Element] = []
-    for place, (axis, by, start) in zip(at, access, strict=True):
+    positions: dict[int, Element] = {}
+    conditions: list[Element] = []
+    for coordinate, (axis, coefficient, start) in zip(at, access, strict=True):
         if axis is None:
-            tests.append(place == at.number(start))
-        elif axis in found:
-            tests.append(place == found[axis] * at.number(by) + at.number(start))
+            conditions.append(coordinate == at.number(start))
+        elif axis in positions:
+            conditions.append(
+                coordinate == positions[axis] * at.number(coefficient) + at.number(start)
+            )
         else:
-            found[axis], inside = _counted(at, place, by, start, shape[axis])
-            tests.append(inside)
-    within = reduce(lambda one, other: one & other, tests)
+            positions[axis], in_range = _part_position(
+                at, coordinate, coefficient, start, shape[axis]
+            )
+            conditions.append(in_range)
+    in_part = reduce(lambda a, b: a & b, conditions)
     missing = len(shape) - len(value.shape)
-    nothing = at.number(0)
+    zero = at.number(0)
     index = [
-        found[axis] if length != 1 else nothing for axis, length in enumerate(value.shape, missing)
+        positions[axis] if length != 1 else zero for axis, length in enumerate(value.shape, missing)
     ]
-    return either(k, within, value.at(index, within), x.at(at, ~within))
+    return select_element(k, in_part, value.at(index, in_part), x.at(at, ~in_part))
 
 
-def _counted(
-    at: ResultIndex, place: Element, by: int, start: int, length: int
+def _part_position(
+    at: ResultIndex, coordinate: Element, coefficient: int, start: int, length: int
 ) -> tuple[Element, Element]:
     """Return the position in the part of an index of the array, and whether there is one.
 
@@ -183,35 +190,38 @@ def _counted(
     index back (Granlund and Montgomery 1994, "Division by invariant integers using
     multiplication", section 9).
     """
-    distance = place - at.number(start) if by > 0 else at.number(start) - place
-    by = abs(by)
-    if by == 1:
+    distance = coordinate - at.number(start) if coefficient > 0 else at.number(start) - coordinate
+    coefficient = abs(coefficient)
+    if coefficient == 1:
         return distance, (distance >= 0) & (distance < at.number(length))
-    twos = (by & -by).bit_length() - 1
-    inverse = pow(by >> twos, -1, 2**64)
+    twos = (coefficient & -coefficient).bit_length() - 1
+    inverse = pow(coefficient >> twos, -1, 2**64)
     inverse -= 2**64 if inverse >= 2**63 else 0
     position = (distance >> at.number(twos)) * at.number(inverse)
-    inside = (position >= 0) & (position < at.number(length))
-    return position, inside & (position * at.number(by) == distance)
+    in_range = (position >= 0) & (position < at.number(length))
+    return position, in_range & (position * at.number(coefficient) == distance)
 
 
-def _update_members(members: Members, access: Access, shape: Shape) -> Array:
-    behind = ((None if axis is None else axis + 1, by, start) for axis, by, start in access)
-    part = (members.length, *shape)
-    params = (normal(((0, 1, 0), *behind), part), part)
-    made: Array = members.call((members.in_front(0), members.aligned(1, len(shape))), params)
-    return made
+def _set_at_members(members: Members, access: Access, shape: Shape) -> Array:
+    shifted = (
+        (None if axis is None else axis + 1, coefficient, start)
+        for axis, coefficient, start in access
+    )
+    batched_shape = (members.length, *shape)
+    params = (normal(((0, 1, 0), *shifted), batched_shape), batched_shape)
+    result: Array = members.call((members.in_front(0), members.aligned(1, len(shape))), params)
+    return result
 
 
 @operation(
-    rule=_update_rule,
-    reference=_updated,
-    pieces=_update_pieces,
-    element_at=_update_at,
+    rule=_set_at_rule,
+    reference=_set_at_reference,
+    pieces=_set_at_pieces,
+    element_at=_set_at_element,
     writes=lambda access, shape: (access, shape),
     kind=Kind.VIEW,
     promotes=True,
-    batch=_update_members,
+    batch=_set_at_members,
     samples=[
         SampleCall(((2, 3),), positional=(0, 5)),
         SampleCall(((4, 3),), positional=((slice(None, None, -2), 1), 5)),
@@ -236,81 +246,95 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     parsed = parse(x, key, "set_at")
     if parsed.arrays:
         raise refused(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
-    shape = indexed(x.shape, parsed.picks, parsed.new)
+    shape = indexed(x.shape, parsed.picks, parsed.new_axes)
     assert index.reads is not None, "an index reads by steps"
-    reads = index.reads(x.shape, parsed.picks, parsed.new)
+    reads = index.reads(x.shape, parsed.picks, parsed.new_axes)
     return BoundCall((x, value), (normal(reads, shape), shape))
 
 
-def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], place: int) -> Shape:
+def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], index_axis: int) -> Shape:
     """Return the shape of the part that index arrays of these shapes take of an array."""
-    rest = tuple(length for axis, length in enumerate(x) if axis not in axes)
-    return (*rest[:place], *broadcast(*indices), *rest[place:])
+    remaining = tuple(length for axis, length in enumerate(x) if axis not in axes)
+    return (*remaining[:index_axis], *broadcast(*indices), *remaining[index_axis:])
 
 
-def _put_rule(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
+def _put_at_rule(types: tuple[Type, ...], axes: tuple[int, ...], index_axis: int) -> Inferred:
     x, value, *indices = types
-    if any(kind_of(each.dtype) not in "iu" for each in indices):
-        found = ", ".join(str(each.dtype) for each in indices)
-        rule = f"indices are integers, not {found}"
+    if any(kind_of(index_type.dtype) not in "iu" for index_type in indices):
+        index_dtypes = ", ".join(str(index_type.dtype) for index_type in indices)
+        rule = f"indices are integers, not {index_dtypes}"
         raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")
-    shape = put_shape(x.shape, [each.shape for each in indices], axes, place)
+    shape = put_shape(x.shape, [index_type.shape for index_type in indices], axes, index_axis)
     refuse_misfit(value.shape, value, shape, x.dtype)
-    dtypes = (x.dtype, x.dtype, *(each.dtype for each in indices))
+    dtypes = (x.dtype, x.dtype, *(index_type.dtype for index_type in indices))
     return Inferred(((x.shape, x.dtype),), dtypes)
 
 
-def _put(x: np.ndarray, value: np.ndarray, *rest: Any) -> np.ndarray:
+def _put_at_reference(x: np.ndarray, value: np.ndarray, *args: Any) -> np.ndarray:
     """One position after the other, in row-major order of the indices: the last one wins."""
-    *indices, axes, place = rest
+    *indices, axes, index_axis = args
     checked = (
-        bounds_checks.checked(each, axis, x.shape[axis])
-        for each, axis in zip(indices, axes, strict=True)
+        bounds_checks.checked(index_array, axis, x.shape[axis])
+        for index_array, axis in zip(indices, axes, strict=True)
     )
-    among = np.broadcast_arrays(*checked)
-    count = among[0].ndim
+    index_arrays = np.broadcast_arrays(*checked)
+    count = index_arrays[0].ndim
     lengths = [x.shape[axis] for axis in axes]
-    whole = np.moveaxis(x, axes, range(len(axes)))
-    rows = whole.copy().reshape(product(lengths), *whole.shape[len(axes) :])
-    shape = put_shape(x.shape, [each.shape for each in among], axes, place)
-    given = np.moveaxis(np.broadcast_to(value, shape), range(place, place + count), range(count))
-    numbers = np.zeros(among[0].shape, np.intp)
-    for each, length in zip(among, lengths, strict=True):
-        numbers = numbers * length + np.where(each < 0, each + length, each)
-    rows[numbers.reshape(-1)] = given.reshape(numbers.size, *rows.shape[1:])
-    return np.moveaxis(rows.reshape(whole.shape), range(len(axes)), axes)
+    moved = np.moveaxis(x, axes, range(len(axes)))
+    rows = moved.copy().reshape(product(lengths), *moved.shape[len(axes) :])
+    shape = put_shape(
+        x.shape, [index_array.shape for index_array in index_arrays], axes, index_axis
+    )
+    value_rows = np.moveaxis(
+        np.broadcast_to(value, shape), range(index_axis, index_axis + count), range(count)
+    )
+    row_numbers = np.zeros(index_arrays[0].shape, np.intp)
+    for index_array, length in zip(index_arrays, lengths, strict=True):
+        row_numbers = row_numbers * length + np.where(
+            index_array < 0, index_array + length, index_array
+        )
+    rows[row_numbers.reshape(-1)] = value_rows.reshape(row_numbers.size, *rows.shape[1:])
+    return np.moveaxis(rows.reshape(moved.shape), range(len(axes)), axes)
 
 
-def _put_members(members: Members, axes: tuple[int, ...], place: int) -> Array:
+def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) -> Array:
     """With indices of their own the members' numbers are one more index, and the indices' axes the
     first ones of the part.
     """
     count = len(members.operands)
     indices = [members.shape(at) for at in range(2, count)]
-    ndim = len(put_shape(members.shape(0), indices, axes, place))
-    x, value, where = members.in_front(0), members.aligned(1, ndim), tuple(a + 1 for a in axes)
-    made: Array
+    ndim = len(put_shape(members.shape(0), indices, axes, index_axis))
+    x, value, batched_axes = (
+        members.in_front(0),
+        members.aligned(1, ndim),
+        tuple(a + 1 for a in axes),
+    )
+    result: Array
     if not any(members.batched[2:]):
-        made = members.call((x, value, *members.operands[2:]), (where, place + 1))
-        return made
-    among = max(map(len, indices))
+        result = members.call((x, value, *members.operands[2:]), (batched_axes, index_axis + 1))
+        return result
+    index_ndim = max(map(len, indices))
     if isinstance(value, Array):
         value = members.spread(1, 0, ndim - members.ndim(1))
         axis = int(members.batched[1])
-        own = range(axis + place, axis + place + among)
-        rest = [each for each in range(axis, value.ndim) if each not in own]
-        value = members.permuted(value, (*range(axis), *own, *rest))
-    aligned = [members.aligned(at, among) for at in range(2, count)]
-    made = members.call((x, value, members.numbers(among), *aligned), ((0, *where), 0))
-    return made
+        index_axes = range(axis + index_axis, axis + index_axis + index_ndim)
+        remaining_axes = [
+            dimension for dimension in range(axis, value.ndim) if dimension not in index_axes
+        ]
+        value = members.permuted(value, (*range(axis), *index_axes, *remaining_axes))
+    aligned = [members.aligned(at, index_ndim) for at in range(2, count)]
+    result = members.call(
+        (x, value, members.numbers(index_ndim), *aligned), ((0, *batched_axes), 0)
+    )
+    return result
 
 
 @operation(
-    rule=_put_rule,
-    reference=_put,
+    rule=_put_at_rule,
+    reference=_put_at_reference,
     promotes=True,
     can_fail=True,
-    batch=_put_members,
+    batch=_put_at_members,
     samples=[
         SampleCall(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray(True))),
         SampleCall(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),

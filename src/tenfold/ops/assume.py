@@ -23,51 +23,51 @@ from tenfold.errors import ShapeError
 from tenfold.ops.linalg import square
 from tenfold.settings import get
 
-ROUNDING = 100
+ROUNDING_FACTOR = 100
 """By how many roundings of n terms a product may differ from what was promised."""
 
 
-def _differs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _unequal(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return ~((x == y) | ((x != x) & (y != y)))
 
 
-def _near(x: np.ndarray, scale: Any) -> Any:
+def _tolerance(x: np.ndarray, scale: Any) -> Any:
     """What rounding may do to sums of as many terms as there are rows, of that size."""
     dtype = real_part(x.dtype)
     unit = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
-    return ROUNDING * x.shape[-1] * unit * scale
+    return ROUNDING_FACTOR * x.shape[-1] * unit * scale
 
 
 def _asymmetric(x: np.ndarray) -> np.ndarray:
-    return _differs(x, x.swapaxes(-1, -2))
+    return _unequal(x, x.swapaxes(-1, -2))
 
 
-def _beside_diagonal(x: np.ndarray) -> np.ndarray:
+def _off_diagonal(x: np.ndarray) -> np.ndarray:
     return (x != 0) & ~np.eye(x.shape[-1], dtype=bool)
 
 
-def _beside_triangle(x: np.ndarray) -> np.ndarray:
+def _off_triangle(x: np.ndarray) -> np.ndarray:
     """What is not 0 in that triangle of a matrix that has fewer such."""
     upper, lower = np.triu(x, 1) != 0, np.tril(x, -1) != 0
-    of_lower = np.count_nonzero(upper, (-1, -2)) <= np.count_nonzero(lower, (-1, -2))
-    return np.where(of_lower[..., None, None], upper, lower)
+    is_lower = np.count_nonzero(upper, (-1, -2)) <= np.count_nonzero(lower, (-1, -2))
+    return np.where(is_lower[..., None, None], upper, lower)
 
 
 def _not_orthogonal(x: np.ndarray) -> np.ndarray:
     product = np.conj(x.swapaxes(-1, -2)) @ x
-    return ~(np.abs(product - np.eye(x.shape[-1])) <= _near(x, 1))
+    return ~(np.abs(product - np.eye(x.shape[-1])) <= _tolerance(x, 1))
 
 
-def _not_definite(x: np.ndarray) -> np.ndarray:
+def _not_positive_definite(x: np.ndarray) -> np.ndarray:
     """Where it is not Hermitian up to rounding; else the diagonal element of a pivot below 0."""
     scale = np.abs(x).max((-1, -2), keepdims=True, initial=0)
-    found = ~(np.abs(x - np.conj(x.swapaxes(-1, -2))) <= _near(x, scale))
+    failing = ~(np.abs(x - np.conj(x.swapaxes(-1, -2))) <= _tolerance(x, scale))
     for at in np.ndindex(x.shape[:-2]):
-        if not found[at].any():
-            failed = _failing_pivot(x[at])
-            if failed is not None:
-                found[at][failed, failed] = True
-    return np.asarray(found)
+        if not failing[at].any():
+            pivot = _failing_pivot(x[at])
+            if pivot is not None:
+                failing[at][pivot, pivot] = True
+    return np.asarray(failing)
 
 
 def _failing_pivot(x: np.ndarray) -> int | None:
@@ -90,10 +90,13 @@ def _failing_pivot(x: np.ndarray) -> int | None:
 # What a promise says, and where it is broken. Table.
 PROMISES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "symmetric": ("x[i, j] equals x[j, i]", _asymmetric),
-    "triangular": ("all elements above the diagonal are 0, or all below it", _beside_triangle),
-    "positive-definite": ("conj(x.T) equals x, and every pivot is positive", _not_definite),
+    "triangular": ("all elements above the diagonal are 0, or all below it", _off_triangle),
+    "positive-definite": (
+        "conj(x.T) equals x, and every pivot is positive",
+        _not_positive_definite,
+    ),
     "orthogonal": ("conj(x.T) @ x is the identity, up to rounding", _not_orthogonal),
-    "diagonal": ("all elements beside the diagonal are 0", _beside_diagonal),
+    "diagonal": ("all elements beside the diagonal are 0", _off_diagonal),
 }
 
 
@@ -118,13 +121,13 @@ def declared(x: Array, /, structure: str) -> BoundCall:
 
 
 def _verified(x: np.ndarray, structure: str) -> np.ndarray:
-    says, broken = PROMISES[structure]
-    found = broken(x)
-    if found.any():
-        at = tuple(int(i) for i in np.argwhere(found)[0])
+    statement, violations = PROMISES[structure]
+    failing = violations(x)
+    if failing.any():
+        at = tuple(int(i) for i in np.argwhere(failing)[0])
         value = x[at].item()
         raise ValueError(
-            f"the promise {structure!r} is false at {at}, where x is {value!r}: {says}"
+            f"the promise {structure!r} is false at {at}, where x is {value!r}: {statement}"
         )
     return x.copy()
 
@@ -167,8 +170,8 @@ def assume(x: Array, structure: str, /) -> Array:
     """
     x = array(x)
     if structure not in PROMISES:
-        known = ", ".join(repr(each) for each in PROMISES)
-        raise ShapeError("", f"{structure!r} is not a structure", remedy=f"use one of {known}")
+        structures = ", ".join(repr(name) for name in PROMISES)
+        raise ShapeError("", f"{structure!r} is not a structure", remedy=f"use one of {structures}")
     square(x.shape)
-    made = declared(x, structure)
-    return verified(made, structure) if get("verify") else made
+    result = declared(x, structure)
+    return verified(result, structure) if get("verify") else result

@@ -55,8 +55,12 @@ class Members:
 
     def spread(self, at: int, axis: int, count: int) -> Array:
         """Return an operand with `count` new axes of length 1 before the member's `axis`."""
-        x, first = self.operands[at], axis + self.batched[at]
-        return viewed(x, whole_axes(x.shape), tuple(range(first, first + count))) if count else x
+        x, stacked_axis = self.operands[at], axis + self.batched[at]
+        return (
+            viewed(x, whole_axes(x.shape), tuple(range(stacked_axis, stacked_axis + count)))
+            if count
+            else x
+        )
 
     def in_front(self, at: int) -> Array:
         """Return an operand with the batch axis: a shared one is repeated."""
@@ -80,7 +84,7 @@ class Members:
 
     def to_front(self, x: Array, axis: int) -> Array:
         """Return the view of `x` with one axis before all others."""
-        return self.permuted(x, (axis, *(each for each in range(x.ndim) if each != axis)))
+        return self.permuted(x, (axis, *(a for a in range(x.ndim) if a != axis)))
 
 
 __all__ = ["Members"]

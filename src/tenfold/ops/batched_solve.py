@@ -25,25 +25,27 @@ def stacked_solves(members: Members, *params: Any) -> Array:
     """The members' solves as a stack; of a matrix that they share the planner makes the factors
     once, where it has to make any.
     """
-    first, second = members.ndim(0), members.ndim(1)
+    matrix_ndim, rhs_ndim = members.ndim(0), members.ndim(1)
     if not members.batched[1]:
-        made: Array = members.call((members.aligned(0, second), members.operands[1]), params)
-        return made
-    right = members.operands[1] if second > 1 else members.spread(1, 1, 1)
-    axes = max(first, second, 2)
-    columns = replace(members, operands=(members.operands[0], right))
-    found = members.call((columns.aligned(0, axes), columns.aligned(1, axes)), params)
-    return found if second > 1 else squeeze(found, -1)
+        result: Array = members.call((members.aligned(0, rhs_ndim), members.operands[1]), params)
+        return result
+    rhs = members.operands[1] if rhs_ndim > 1 else members.spread(1, 1, 1)
+    ndim = max(matrix_ndim, rhs_ndim, 2)
+    columns = replace(members, operands=(members.operands[0], rhs))
+    found = members.call((columns.aligned(0, ndim), columns.aligned(1, ndim)), params)
+    return found if rhs_ndim > 1 else squeeze(found, -1)
 
 
 def solves_as_one(members: Members, *params: Any) -> Array:
     """The members' solves; with one matrix for all as one solve with all right sides."""
-    second = members.ndim(1)
-    if members.batched[0] or members.ndim(0) > 2 or second > 2:
+    rhs_ndim = members.ndim(1)
+    if members.batched[0] or members.ndim(0) > 2 or rhs_ndim > 2:
         return stacked_solves(members, *params)
-    right = members.operands[1] if second > 1 else members.spread(1, 1, 1)
-    length, order, columns = right.shape
-    sides = reshape(permute_dims(right, (1, 0, 2)), (order, length * columns))
-    found = reshape(members.call((members.operands[0], sides), params), (order, length, columns))
-    found = permute_dims(found, (1, 0, 2))
-    return found if second > 1 else squeeze(found, -1)
+    rhs = members.operands[1] if rhs_ndim > 1 else members.spread(1, 1, 1)
+    length, order, columns = rhs.shape
+    rhs_matrix = reshape(permute_dims(rhs, (1, 0, 2)), (order, length * columns))
+    solutions = reshape(
+        members.call((members.operands[0], rhs_matrix), params), (order, length, columns)
+    )
+    solutions = permute_dims(solutions, (1, 0, 2))
+    return solutions if rhs_ndim > 1 else squeeze(solutions, -1)

@@ -74,33 +74,33 @@ def bitwise_invert(x: Array, /) -> Array:
     """
 
 
-def _inside(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _in_range(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Where the shift counts `y` are from 0 to below the width of `x`."""
     return (y >= 0) & (y < 8 * x.dtype.itemsize)
 
 
-def _left(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _left_shift_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Shift left; 0 past the width."""
-    inside = _inside(x, y)
-    shifted = np.left_shift(x, np.where(inside, y, 0).astype(y.dtype))
-    return np.where(inside, shifted, x.dtype.type(0))
+    in_range = _in_range(x, y)
+    shifted = np.left_shift(x, np.where(in_range, y, 0).astype(y.dtype))
+    return np.where(in_range, shifted, x.dtype.type(0))
 
 
-def _right(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _right_shift_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Shift right; past the width 0, or -1 for what is negative."""
-    inside = _inside(x, y)
-    shifted = np.right_shift(x, np.where(inside, y, 0).astype(y.dtype))
-    return np.where(inside, shifted, np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0)))
+    in_range = _in_range(x, y)
+    shifted = np.right_shift(x, np.where(in_range, y, 0).astype(y.dtype))
+    return np.where(in_range, shifted, np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0)))
 
 
-def _shifted_left(k: Body, x: Element, y: Element) -> Element:
+def _left_shift_element(k: Body, x: Element, y: Element) -> Element:
     """As _left."""
     distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
     bits = 8 * x.dtype.itemsize
     return k.select(distance < bits, x << (y & (bits - 1)), 0)
 
 
-def _shifted_right(k: Body, x: Element, y: Element) -> Element:
+def _right_shift_element(k: Body, x: Element, y: Element) -> Element:
     """As _right: a shift by the width less one leaves the sign alone."""
     distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
     bits = 8 * x.dtype.itemsize
@@ -111,10 +111,10 @@ def _shifted_right(k: Body, x: Element, y: Element) -> Element:
 
 @elementwise(
     dtypes=shifting,
-    reference=_left,
+    reference=_left_shift_reference,
     numpy=(np.bitwise_left_shift,),
     symbol="<<",
-    kernel=_shifted_left,
+    kernel=_left_shift_element,
 )
 def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8.
@@ -129,10 +129,10 @@ def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 @elementwise(
     dtypes=shifting,
-    reference=_right,
+    reference=_right_shift_reference,
     numpy=(np.bitwise_right_shift,),
     symbol=">>",
-    kernel=_shifted_right,
+    kernel=_right_shift_element,
 )
 def bitwise_right_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8.

@@ -28,16 +28,16 @@ def first_outside(positions: np.ndarray, length: int) -> int | None:
     """Return the first of `positions` that is out of bounds, or None."""
     if positions.size == 0:
         return None
-    outside = positions >= length
+    out_of_range = positions >= length
     if positions.dtype.kind == "i":
-        outside |= positions < -length
-    return int(positions[outside][0]) if outside.any() else None
+        out_of_range |= positions < -length
+    return int(positions[out_of_range][0]) if out_of_range.any() else None
 
 
 def known(indices: Array) -> np.ndarray | None:
     """Return the values of an Array if they are there and stay: nothing is computed."""
     value = _native.node_of(indices).value()
-    if value is None or isinstance(value.owner, dense.WindowMemory):
+    if value is None or isinstance(value.owner, dense.ExternalMemory):
         return None
     return dense.export(value)
 
@@ -45,17 +45,17 @@ def known(indices: Array) -> np.ndarray | None:
 def check_known(indices: Array, axis: int, x: Array, operation: str) -> None:
     """Raise IndexError at the call for an index into `axis` that is known and out of bounds."""
     values, length = known(indices), x.shape[axis]
-    bad = None if values is None else first_outside(values, length)
-    if bad is not None:
-        rule = out_of_bounds(bad, axis, length)
+    invalid = None if values is None else first_outside(values, length)
+    if invalid is not None:
+        rule = out_of_bounds(invalid, axis, length)
         raise IndexError(message(operation, rule, [x], remedy(length)))
 
 
 def checked(indices: np.ndarray, axis: int, length: int) -> np.ndarray:
     """Return indices as NumPy takes them, or raise IndexError: the check at the wait."""
-    bad = first_outside(indices, length)
-    if bad is not None:
-        raise IndexError(f"{out_of_bounds(bad, axis, length)}; {remedy(length)}")
+    invalid = first_outside(indices, length)
+    if invalid is not None:
+        raise IndexError(f"{out_of_bounds(invalid, axis, length)}; {remedy(length)}")
     return indices.astype(np.intp)
 
 

@@ -22,8 +22,8 @@ from tenfold.dtypes import (
     BOOL,
     FLOAT32,
     FLOAT64,
-    HALVES,
-    PARTS,
+    HALF_DTYPES,
+    REAL_DTYPES,
     canonical,
     kind_of,
 )
@@ -31,14 +31,14 @@ from tenfold.errors import DTypeError, UnsupportedError
 from tenfold.settings import checked_device
 
 
-def _saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _saturate(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     limits = np.iinfo(dtype)
     # A float cannot hold the upper limit of a wide integer: values from 2**bits on are saturated.
-    wide = values.astype(np.float64) if values.dtype.itemsize < 8 else values
-    top = wide >= 2.0 ** (limits.bits - (limits.min < 0))
-    bottom = wide < float(limits.min)
-    inside = np.where(top | bottom | np.isnan(wide), 0, wide)
-    result = inside.astype(dtype)
+    values64 = values.astype(np.float64) if values.dtype.itemsize < 8 else values
+    top = values64 >= 2.0 ** (limits.bits - (limits.min < 0))
+    bottom = values64 < float(limits.min)
+    finite = np.where(top | bottom | np.isnan(values64), 0, values64)
+    result = finite.astype(dtype)
     result = np.where(top, dtype.type(limits.max), result)
     return np.where(bottom, dtype.type(limits.min), result)
 
@@ -53,7 +53,7 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         if kind_of(dtype) == "b":
             return values != 0
         if kind_of(values.dtype) == "f" and kind_of(dtype) in "iu":
-            return _saturated(values, dtype)
+            return _saturate(values, dtype)
         return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)
 
 
@@ -69,19 +69,25 @@ def _to_bfloat16(values: np.ndarray) -> np.ndarray:
     if values.dtype.itemsize <= 4 and kind_of(values.dtype) == "f":
         return values.astype(BFLOAT16)
     exact = values.astype(np.longdouble)  # holds every real dtype of ours
-    near = exact.astype(FLOAT32)
-    back = near.astype(np.longdouble)
-    towards_zero = np.where(np.abs(back) > np.abs(exact), np.nextafter(near, FLOAT32.type(0)), near)
+    rounded = exact.astype(FLOAT32)
+    rounded_exact = rounded.astype(np.longdouble)
+    towards_zero = np.where(
+        np.abs(rounded_exact) > np.abs(exact), np.nextafter(rounded, FLOAT32.type(0)), rounded
+    )
     bits = towards_zero.astype(FLOAT32).view(np.uint32)
-    odd = np.where((back == exact) | np.isnan(exact), near.view(np.uint32), bits | np.uint32(1))
-    return odd.astype(np.uint32).view(FLOAT32).astype(BFLOAT16)
+    odd_bits = np.where(
+        (rounded_exact == exact) | np.isnan(exact), rounded.view(np.uint32), bits | np.uint32(1)
+    )
+    return odd_bits.astype(np.uint32).view(FLOAT32).astype(BFLOAT16)
 
 
 def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
     """Return a Python scalar as a constant of `dtype`, with tenfold's meaning of a cast."""
-    if dtype in PARTS:
-        part, whole = PARTS[dtype], complex(value)
-        return ComplexElement(k.constant(whole.real, part), k.constant(whole.imag, part))
+    if dtype in REAL_DTYPES:
+        part_dtype, complex_value = REAL_DTYPES[dtype], complex(value)
+        return ComplexElement(
+            k.constant(complex_value.real, part_dtype), k.constant(complex_value.imag, part_dtype)
+        )
     if dtype == BOOL:
         return k.constant(value != 0, dtype)
     number = value if isinstance(value, int) else value.real
@@ -95,26 +101,30 @@ def converted_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
     if isinstance(x, ComplexElement):
         if dtype == BOOL:
             return (x.real != 0) | (x.imaginary != 0)
-        return ComplexElement(k.convert(x.real, PARTS[dtype]), k.convert(x.imaginary, PARTS[dtype]))
-    if dtype in PARTS:
-        part = PARTS[dtype]
-        return ComplexElement(_converted(k, x, part), k.constant(0.0, part))
-    return _converted(k, x, dtype)
+        return ComplexElement(
+            k.convert(x.real, REAL_DTYPES[dtype]), k.convert(x.imaginary, REAL_DTYPES[dtype])
+        )
+    if dtype in REAL_DTYPES:
+        part_dtype = REAL_DTYPES[dtype]
+        return ComplexElement(_convert_real(k, x, part_dtype), k.constant(0.0, part_dtype))
+    return _convert_real(k, x, dtype)
 
 
-def _converted(k: Body, x: Element, dtype: np.dtype) -> Element:
+def _convert_real(k: Body, x: Element, dtype: np.dtype) -> Element:
     """As converted_element, between real dtypes."""
     if x.dtype == dtype:
         return x
-    if x.dtype in HALVES:
+    if x.dtype in HALF_DTYPES:
         x = k.convert(x, FLOAT32)
     kinds = kind_of(x.dtype), kind_of(dtype)
-    if dtype in HALVES:
+    if dtype in HALF_DTYPES:
         return rounded_half(k, x, dtype)
     if kinds[0] == "f" and kinds[1] in "iu":
-        return _saturated_element(k, x, dtype)
+        return _saturate_element(k, x, dtype)
     if kinds[0] in "iu" and kinds[1] == "f" and x.dtype.itemsize == 8:
-        return k.convert(_float64(k, x if dtype == FLOAT64 else _sticky(k, x)), dtype)
+        return k.convert(
+            _int64_to_float64(k, x if dtype == FLOAT64 else _round_to_sticky_bit(k, x)), dtype
+        )
     return k.convert(x, dtype)
 
 
@@ -122,28 +132,32 @@ def rounded_half(k: Body, x: Element, dtype: np.dtype) -> Element:
     """Return an element as a half type, rounded once: as `_to_bfloat16`, by a float32 to odd."""
     if kind_of(x.dtype) == "b" or x.dtype.itemsize < 4 or x.dtype == FLOAT32:
         return k.convert(k.convert(x, FLOAT32), dtype)
-    wide = x.dtype.itemsize == 8 and kind_of(x.dtype) != "f"
-    exact = _float64(k, _sticky(k, x)) if wide else k.convert(x, FLOAT64)
-    near = k.convert(exact, FLOAT32)
-    back = k.convert(near, FLOAT64)
-    bits = k.bits(near, UNSIGNED[4])
-    towards_zero = k.select(k.abs(back) > k.abs(exact), bits - 1, bits)
-    inexact = (back < exact) | (exact < back)
-    odd = k.select(inexact, towards_zero | 1, bits)
-    return k.convert(k.bits(odd, FLOAT32), dtype)
+    is_wide_integer = x.dtype.itemsize == 8 and kind_of(x.dtype) != "f"
+    exact = (
+        _int64_to_float64(k, _round_to_sticky_bit(k, x))
+        if is_wide_integer
+        else k.convert(x, FLOAT64)
+    )
+    rounded = k.convert(exact, FLOAT32)
+    rounded_exact = k.convert(rounded, FLOAT64)
+    bits = k.bits(rounded, UNSIGNED[4])
+    towards_zero = k.select(k.abs(rounded_exact) > k.abs(exact), bits - 1, bits)
+    inexact = (rounded_exact < exact) | (exact < rounded_exact)
+    odd_bits = k.select(inexact, towards_zero | 1, bits)
+    return k.convert(k.bits(odd_bits, FLOAT32), dtype)
 
 
-def _sticky(k: Body, x: Element) -> Element:
+def _round_to_sticky_bit(k: Body, x: Element) -> Element:
     """Return an integer of 64 bits that is a float64, and rounds to shorter floats as `x` does.
 
     Of what a float64 has no bits for, one bit says whether it is 0.
     """
     bound = 2**53
-    small = x < bound if kind_of(x.dtype) == "u" else (x < bound) & (x > -bound)
-    return k.select(small | ((x & 0xFFF) == 0), x, x & -0x1000 | 0x800)
+    is_exact = x < bound if kind_of(x.dtype) == "u" else (x < bound) & (x > -bound)
+    return k.select(is_exact | ((x & 0xFFF) == 0), x, x & -0x1000 | 0x800)
 
 
-def _float64(k: Body, x: Element) -> Element:
+def _int64_to_float64(k: Body, x: Element) -> Element:
     """Return an integer of 64 bits as a float64, rounded once: by halves, as the last bits of
     floats that are large; processors before AVX-512 convert no packets of such integers.
     """
@@ -161,16 +175,16 @@ def whole_bits(k: Body, x: Element, dtype: np.dtype) -> Element:
     return (k.bits(high + 1.5 * 2.0**52, dtype) << 32) | low
 
 
-def _saturated_element(k: Body, x: Element, dtype: np.dtype) -> Element:
+def _saturate_element(k: Body, x: Element, dtype: np.dtype) -> Element:
     """As _saturated."""
     limits = np.iinfo(dtype)
     top = x >= 2.0 ** (limits.bits - (limits.min < 0))
     bottom = x < float(limits.min)
-    inside = k.select(top | bottom | (x != x), 0.0, x)
+    in_range = k.select(top | bottom | (x != x), 0.0, x)
     if limits.bits == 64:
-        result = whole_bits(k, k.trunc(k.convert(inside, FLOAT64)), dtype)
+        result = whole_bits(k, k.trunc(k.convert(in_range, FLOAT64)), dtype)
     else:
-        result = k.convert(inside, dtype)
+        result = k.convert(in_range, dtype)
     return k.select(bottom, int(limits.min), k.select(top, int(limits.max), result))
 
 

@@ -22,19 +22,23 @@ from tenfold.ops.complex_parts import real_or_complex
 from tenfold.ops.create import full
 
 
-def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, bool], Array]:
+def _out_of_range_result(
+    *, if_smaller: bool, if_larger: bool
+) -> Callable[[tuple[Type, ...], int, bool], Array]:
     """The answer for a scalar beyond its dtype, given those for `x1` smaller and `x1` larger."""
 
-    def answer(types: tuple[Type, ...], position: int, negative: bool) -> Array:
+    def constant_result(types: tuple[Type, ...], position: int, negative: bool) -> Array:
         shape = broadcast(*(type_.shape for type_ in types))
         first_is_smaller = (position == 1) != negative
-        value = smaller if first_is_smaller else larger
+        value = if_smaller if first_is_smaller else if_larger
         return full(shape, value, dtype=BOOL, device=device_of(types))
 
-    return answer
+    return constant_result
 
 
-def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Body, Element, Element], Element]:
+def _comparison_element(
+    compare: Callable[[Any, Any], Any],
+) -> Callable[[Body, Element, Element], Element]:
     """Return the kernel rule of one of Python's comparisons, exact between signed and unsigned."""
 
     def rule(k: Body, x: Element, y: Element) -> Element:
@@ -43,8 +47,8 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Body, Element, El
             return k.select(x < 0, compare(-1, 0), compare(k.convert(x, y.dtype), y))
         if kinds == "ui":
             return k.select(y < 0, compare(0, -1), compare(x, k.convert(y, x.dtype)))
-        made: Element = compare(x, y)
-        return made
+        result: Element = compare(x, y)
+        return result
 
     return rule
 
@@ -56,9 +60,9 @@ def _equal_pairs(_: Body, x: ComplexElement, y: ComplexElement) -> Element:
 @elementwise(
     dtypes=comparison,
     reference=np.equal,
-    kernel=real_or_complex(_compared(operator.eq), _equal_pairs),
+    kernel=real_or_complex(_comparison_element(operator.eq), _equal_pairs),
     symbol="==",
-    out_of_range=_beyond(smaller=False, larger=False),
+    out_of_range=_out_of_range_result(smaller=False, larger=False),
     commutes=True,
 )
 def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -73,9 +77,9 @@ def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=comparison,
     reference=np.not_equal,
-    kernel=real_or_complex(_compared(operator.ne), lambda *pairs: ~_equal_pairs(*pairs)),
+    kernel=real_or_complex(_comparison_element(operator.ne), lambda *pairs: ~_equal_pairs(*pairs)),
     symbol="!=",
-    out_of_range=_beyond(smaller=True, larger=True),
+    out_of_range=_out_of_range_result(smaller=True, larger=True),
     commutes=True,
 )
 def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -90,9 +94,9 @@ def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.less,
-    kernel=_compared(operator.lt),
+    kernel=_comparison_element(operator.lt),
     symbol="<",
-    out_of_range=_beyond(smaller=True, larger=False),
+    out_of_range=_out_of_range_result(smaller=True, larger=False),
 )
 def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -106,9 +110,9 @@ def less(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.less_equal,
-    kernel=_compared(operator.le),
+    kernel=_comparison_element(operator.le),
     symbol="<=",
-    out_of_range=_beyond(smaller=True, larger=False),
+    out_of_range=_out_of_range_result(smaller=True, larger=False),
 )
 def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -122,9 +126,9 @@ def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.greater,
-    kernel=_compared(operator.gt),
+    kernel=_comparison_element(operator.gt),
     symbol=">",
-    out_of_range=_beyond(smaller=False, larger=True),
+    out_of_range=_out_of_range_result(smaller=False, larger=True),
 )
 def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -138,9 +142,9 @@ def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.greater_equal,
-    kernel=_compared(operator.ge),
+    kernel=_comparison_element(operator.ge),
     symbol=">=",
-    out_of_range=_beyond(smaller=False, larger=True),
+    out_of_range=_out_of_range_result(smaller=False, larger=True),
 )
 def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.

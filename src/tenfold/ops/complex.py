@@ -10,21 +10,23 @@ from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation, refuse_dtype
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Shape
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import REAL_DTYPES
 from tenfold.errors import ShapeError
 
-WHOLES = {part: whole for whole, part in PARTS.items()}
+COMPLEX_OF_PART = {part: whole for whole, part in REAL_DTYPES.items()}
 
 
-def _conjugate(_: Body, x: Operand) -> Operand:
+def _conjugate_element(_: Body, x: Operand) -> Operand:
     return ComplexElement(x.real, -x.imaginary) if isinstance(x, ComplexElement) else x
 
 
-def _imaginary(k: Body, x: Operand) -> Element:
+def _imaginary_element(k: Body, x: Operand) -> Element:
     return x.imaginary if isinstance(x, ComplexElement) else k.constant(0, x.dtype)
 
 
-@elementwise(dtypes=arithmetic, reference=np.conjugate, kernel=_conjugate, takes_halves=True)
+@elementwise(
+    dtypes=arithmetic, reference=np.conjugate, kernel=_conjugate_element, takes_halves=True
+)
 def conj(x: Array, /) -> Array:
     """`x` with the sign of its imaginary part turned, element by element; the dtype of `x`.
 
@@ -55,7 +57,11 @@ def real(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=magnitude, reference=np.imag, kernel=_imaginary, takes_halves=True, numpy=(np.imag,)
+    dtypes=magnitude,
+    reference=np.imag,
+    kernel=_imaginary_element,
+    takes_halves=True,
+    numpy=(np.imag,),
 )
 def imag(x: Array, /) -> Array:
     """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128.
@@ -79,33 +85,33 @@ def abs2(x: Array, /) -> Array:
     return real(x) * real(x) + imag(x) * imag(x)
 
 
-def _parted(types: tuple[Type, ...]) -> Inferred:
+def _view_as_real_rule(types: tuple[Type, ...]) -> Inferred:
     (type_,) = types
-    if type_.dtype not in PARTS:
+    if type_.dtype not in REAL_DTYPES:
         raise refuse_dtype("needs complex numbers", types, "real numbers have one part each")
-    return Inferred((((*type_.shape, 2), PARTS[type_.dtype]),), (type_.dtype,))
+    return Inferred((((*type_.shape, 2), REAL_DTYPES[type_.dtype]),), (type_.dtype,))
 
 
-def _parts(x: np.ndarray) -> np.ndarray:
+def _view_as_real_reference(x: np.ndarray) -> np.ndarray:
     return np.stack([x.real, x.imag], axis=-1)
 
 
-def _numbers(parts: Array, x: Array) -> Array:
+def _view_as_real_inverse(parts: Array, x: Array) -> Array:
     return view_as_complex(parts)
 
 
-def _parted_strides(shape: Shape, strides: Shape) -> Shape:
+def _view_as_real_strides(shape: Shape, strides: Shape) -> Shape:
     """In parts, of which a complex number has two."""
     return (*(2 * stride for stride in strides), 1)
 
 
 @operation(
-    rule=_parted,
-    reference=_parts,
+    rule=_view_as_real_rule,
+    reference=_view_as_real_reference,
     kind=Kind.VIEW,
     view=True,
-    strides=_parted_strides,
-    inverse_view=_numbers,
+    strides=_view_as_real_strides,
+    inverse_view=_view_as_real_inverse,
     batch_params=as_stack,
 )
 def view_as_real(x: Array, /) -> BoundCall:
@@ -118,9 +124,9 @@ def view_as_real(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-def _joined(types: tuple[Type, ...]) -> Inferred:
+def _view_as_complex_rule(types: tuple[Type, ...]) -> Inferred:
     (type_,) = types
-    if type_.dtype not in WHOLES:
+    if type_.dtype not in COMPLEX_OF_PART:
         raise refuse_dtype("needs float32 or float64", types, "convert with tn.astype first")
     if not type_.shape or type_.shape[-1] != 2:
         raise ShapeError(
@@ -128,32 +134,32 @@ def _joined(types: tuple[Type, ...]) -> Inferred:
             f"the last axis of shape {type_.shape} does not hold two parts",
             remedy="stack the parts, as in tn.stack([real, imag], axis=-1)",
         )
-    return Inferred(((type_.shape[:-1], WHOLES[type_.dtype]),), (type_.dtype,))
+    return Inferred(((type_.shape[:-1], COMPLEX_OF_PART[type_.dtype]),), (type_.dtype,))
 
 
-def _whole(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x).view(WHOLES[x.dtype])[..., 0]
+def _view_as_complex_reference(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(COMPLEX_OF_PART[x.dtype])[..., 0]
 
 
-def _real_numbers(numbers: Array, x: Array) -> Array:
+def _view_as_complex_inverse(numbers: Array, x: Array) -> Array:
     return view_as_real(numbers)
 
 
-def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
+def _view_as_complex_strides(shape: Shape, strides: Shape) -> Shape | None:
     """In complex numbers; None where the two parts of one do not lie together."""
-    *others, parts = strides
-    if parts != 1 or any(stride % 2 for stride in others):
+    *outer_strides, part_stride = strides
+    if part_stride != 1 or any(stride % 2 for stride in outer_strides):
         return None
-    return tuple(stride // 2 for stride in others)
+    return tuple(stride // 2 for stride in outer_strides)
 
 
 @operation(
-    rule=_joined,
-    reference=_whole,
+    rule=_view_as_complex_rule,
+    reference=_view_as_complex_reference,
     kind=Kind.VIEW,
     view=True,
-    strides=_joined_strides,
-    inverse_view=_real_numbers,
+    strides=_view_as_complex_strides,
+    inverse_view=_view_as_complex_inverse,
     batch_params=as_stack,
     samples=[SampleCall(((3, 2),)), SampleCall(((0, 2),))],
 )

@@ -25,11 +25,11 @@ from tenfold.ops.complex_parts import real_or_complex
 Rule = Callable[[Body, ComplexElement], ComplexElement]
 
 
-def by_name(name: str, of_pairs: Rule) -> Callable[..., Any]:
+def by_name(name: str, of_complex: Rule) -> Callable[..., Any]:
     """Return the rule that calls a real function by its name, and has its own for
     complex elements.
     """
-    return real_or_complex(lambda k, x: k.call(name, x), of_pairs)
+    return real_or_complex(lambda k, x: k.call(name, x), of_complex)
 
 
 def _where_nan(k: Body, condition: Element, value: Element | float, x: Element) -> Element:
@@ -62,9 +62,9 @@ def expm1(k: Body, z: ComplexElement) -> ComplexElement:
     The real part is exp(x) * cos(y) - 1, near 0 expm1(x) * cos(y) - 2 * sin(y / 2)**2.
     """
     x, y = z
-    power, half, cosine = k.call("exp", x), k.call("sin", y * 0.5), k.call("cos", y)
-    near = k.fma(k.call("expm1", x), cosine, half * half * -2.0)
-    real = k.select(k.abs(x) < 0.5, near, k.fma(power, cosine, -1.0))
+    power, half_sine, cosine = k.call("exp", x), k.call("sin", y * 0.5), k.call("cos", y)
+    near_zero = k.fma(k.call("expm1", x), cosine, half_sine * half_sine * -2.0)
+    real = k.select(k.abs(x) < 0.5, near_zero, k.fma(power, cosine, -1.0))
     return ComplexElement(real, power * k.call("sin", y))
 
 
@@ -79,11 +79,11 @@ def log(k: Body, z: ComplexElement) -> ComplexElement:
     width, height = k.abs(x), k.abs(y)
     a = k.select(width < height, height, width)
     b = k.select(width < height, width, height)
-    near = (a > 0.7) & (a < 1.42)
+    near_one = (a > 0.7) & (a < 1.42)
     ratio = k.select(b == 0.0, b, b / a)
-    square = k.select(near, k.fma(a - 1.0, a + 1.0, b * b), ratio * ratio)
-    rest = k.call("log1p", square) * 0.5
-    real = k.select(near, rest, k.call("log", a) + rest)
+    square = k.select(near_one, k.fma(a - 1.0, a + 1.0, b * b), ratio * ratio)
+    correction = k.call("log1p", square) * 0.5
+    real = k.select(near_one, correction, k.call("log", a) + correction)
     infinite = (width == math.inf) | (height == math.inf)
     return ComplexElement(k.select(infinite, math.inf, real), k.call("atan2", y, x))
 
@@ -108,26 +108,26 @@ def sqrt(k: Body, z: ComplexElement) -> ComplexElement:
     scaled by a power of 4.
     """
     one = k.constant(1.0, z.real.dtype)
-    top, digits = (125, 24) if z.real.dtype.itemsize == 4 else (1020, 54)
+    max_exponent, digits = (125, 24) if z.real.dtype.itemsize == 4 else (1020, 54)
     a, b = k.abs(z.real), k.abs(z.imaginary)
-    larger = k.select(a < b, b, a)
-    big, small = larger > 2.0**top, larger < 2.0 ** (digits - top)
-    down = k.select(big, 2.0**-4, k.select(small, 4.0**digits, one))
-    up = k.select(big, 2.0**2, k.select(small, 2.0**-digits, one))
-    x, y = z.real * down, z.imaginary * down
-    half = k.sqrt((k.abs(x) + k.call("hypot", x, y)) * 2.0) * 0.5
-    other = k.abs(y) / (half + half) * up
-    half = half * up
+    magnitude = k.select(a < b, b, a)
+    too_large, too_small = magnitude > 2.0**max_exponent, magnitude < 2.0 ** (digits - max_exponent)
+    scale_down = k.select(too_large, 2.0**-4, k.select(too_small, 4.0**digits, one))
+    scale_up = k.select(too_large, 2.0**2, k.select(too_small, 2.0**-digits, one))
+    x, y = z.real * scale_down, z.imaginary * scale_down
+    larger_part = k.sqrt((k.abs(x) + k.call("hypot", x, y)) * 2.0) * 0.5
+    smaller_part = k.abs(y) / (larger_part + larger_part) * scale_up
+    larger_part = larger_part * scale_up
     positive = x >= 0.0
-    real = k.select(positive, half, other)
-    imaginary = k.copysign(k.select(positive, other, half), y)
+    real = k.select(positive, larger_part, smaller_part)
+    imaginary = k.copysign(k.select(positive, smaller_part, larger_part), y)
     # Of 0 and of an infinite imaginary part the quotient is NaN.
     zero, infinite = a + b == 0.0, b == math.inf
     real = k.select(zero, 0.0, k.select(infinite, b, real))
     return ComplexElement(real, k.select(zero | infinite, z.imaginary, imaginary))
 
 
-def _turned(k: Body, z: ComplexElement) -> tuple[Element, ...]:
+def _sine_parts(k: Body, z: ComplexElement) -> tuple[Element, ...]:
     """Return sin(x), cos(x), sinh(y), cosh(y) and what is missing in the scale of the last two.
 
     Where `y` is infinite and `x` has no angle, the cosine is 1, and so one part is infinite.
@@ -141,7 +141,7 @@ def _turned(k: Body, z: ComplexElement) -> tuple[Element, ...]:
 def sin(k: Body, z: ComplexElement) -> ComplexElement:
     """Return sin(x) * cosh(y) + i * cos(x) * sinh(y)."""
     x, y = z
-    sine, cosine, sinh, cosh, scale = _turned(k, z)
+    sine, cosine, sinh, cosh, scale = _sine_parts(k, z)
     # 0 stays 0 beside what is infinite or NaN.
     real = k.select(x == 0.0, x, sine * cosh * scale)
     return ComplexElement(real, _where_nan(k, y == 0.0, y, cosine * sinh * scale))
@@ -150,8 +150,8 @@ def sin(k: Body, z: ComplexElement) -> ComplexElement:
 def cos(k: Body, z: ComplexElement) -> ComplexElement:
     """Return cos(x) * cosh(y) - i * sin(x) * sinh(y)."""
     x, y = z
-    sine, cosine, sinh, cosh, scale = _turned(k, z)
-    zero, one = (k.constant(each, y.dtype) for each in (0.0, 1.0))
+    sine, cosine, sinh, cosh, scale = _sine_parts(k, z)
+    zero, one = (k.constant(value, y.dtype) for value in (0.0, 1.0))
     # 0 stays 0 beside what is infinite or NaN.
     signed = k.copysign(zero, x) * k.copysign(one, y)
     imaginary = _where_nan(k, (x == 0.0) | (y == 0.0), signed, sine * sinh * scale)

@@ -34,13 +34,13 @@ def each_part(rule: Real) -> Callable[..., Any]:
     return real_or_complex(rule, on_parts)
 
 
-def real_or_complex(real: Real, of_pairs: Callable[..., Any]) -> Callable[..., Any]:
+def real_or_complex(real: Real, of_complex: Callable[..., Any]) -> Callable[..., Any]:
     """Return a rule that is one of two: for real operands, or for complex ones, which are
     ComplexElements.
     """
 
     def rule(k: Body, *operands: Any) -> Any:
-        return (of_pairs if isinstance(operands[0], ComplexElement) else real)(k, *operands)
+        return (of_complex if isinstance(operands[0], ComplexElement) else real)(k, *operands)
 
     return rule
 
@@ -64,14 +64,14 @@ def quotient(k: Body, x: ComplexElement, y: ComplexElement) -> ComplexElement:
     Smith 1962, "Algorithm 116: Complex division", Communications of the ACM 5(8), page 435.
     """
     by_real = k.abs(y.real) >= k.abs(y.imaginary)
-    large = k.select(by_real, y.real, y.imaginary)
-    small = k.select(by_real, y.imaginary, y.real)
-    ratio = small / large
-    scale = 1.0 / (large + small * ratio)
-    near = k.select(by_real, x.real, x.imaginary), k.select(by_real, x.imaginary, x.real)
-    real = near[0] + near[1] * ratio
+    divisor_large = k.select(by_real, y.real, y.imaginary)
+    divisor_small = k.select(by_real, y.imaginary, y.real)
+    ratio = divisor_small / divisor_large
+    scale = 1.0 / (divisor_large + divisor_small * ratio)
+    swapped = k.select(by_real, x.real, x.imaginary), k.select(by_real, x.imaginary, x.real)
+    real = swapped[0] + swapped[1] * ratio
     imaginary = k.select(by_real, x.imaginary - x.real * ratio, x.imaginary * ratio - x.real)
-    by_zero, zero = (large == 0) & (small == 0), k.abs(large)
+    by_zero, zero = (divisor_large == 0) & (divisor_small == 0), k.abs(divisor_large)
     return ComplexElement(
         k.select(by_zero, x.real / zero, real * scale),
         k.select(by_zero, x.imaginary / zero, imaginary * scale),
@@ -81,12 +81,14 @@ def quotient(k: Body, x: ComplexElement, y: ComplexElement) -> ComplexElement:
 def reciprocal(k: Body, x: ComplexElement) -> ComplexElement:
     """Return `1 / x`, by way of its larger part, as NumPy does (see `quotient`)."""
     by_real = k.abs(x.imaginary) <= k.abs(x.real)
-    large = k.select(by_real, x.real, x.imaginary)
-    small = k.select(by_real, x.imaginary, x.real)
-    ratio = small / large
-    divisor = large + small * ratio
-    near, far = 1.0 / divisor, ratio / divisor
-    return ComplexElement(k.select(by_real, near, far), k.select(by_real, -far, -near))
+    divisor_large = k.select(by_real, x.real, x.imaginary)
+    divisor_small = k.select(by_real, x.imaginary, x.real)
+    ratio = divisor_small / divisor_large
+    divisor = divisor_large + divisor_small * ratio
+    inverse, scaled_inverse = 1.0 / divisor, ratio / divisor
+    return ComplexElement(
+        k.select(by_real, inverse, scaled_inverse), k.select(by_real, -scaled_inverse, -inverse)
+    )
 
 
 def modulus(k: Body, x: ComplexElement) -> Element:
@@ -98,11 +100,11 @@ def direction(k: Body, x: ComplexElement) -> ComplexElement:
     """Return `x / abs(x)`, 0 for 0. Of an infinite number the one infinite part counts alone."""
     length = modulus(k, x)
 
-    def part(own: Element, other: Element) -> Element:
-        one = k.copysign(k.constant(1.0, own.dtype), own)
-        limit = k.select(k.abs(own) == np.inf, one, 0.0)
-        limit = k.select(k.abs(own) == k.abs(other), np.nan, limit)
-        found = k.select(length == np.inf, limit, own / length)
-        return k.select(length == 0, 0.0, found)
+    def component(a: Element, b: Element) -> Element:
+        one = k.copysign(k.constant(1.0, a.dtype), a)
+        limit = k.select(k.abs(a) == np.inf, one, 0.0)
+        limit = k.select(k.abs(a) == k.abs(b), np.nan, limit)
+        result = k.select(length == np.inf, limit, a / length)
+        return k.select(length == 0, 0.0, result)
 
-    return ComplexElement(part(x.real, x.imaginary), part(x.imaginary, x.real))
+    return ComplexElement(component(x.real, x.imaginary), component(x.imaginary, x.real))

@@ -19,7 +19,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Contraction, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
-from tenfold.dtypes import kind_of, promote, wide
+from tenfold.dtypes import compute_dtype, kind_of, promote
 from tenfold.errors import ShapeError
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.batch_rules import Members
@@ -28,10 +28,10 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
 
 
-def _contracted(types: Sequence[Type], shape: Shape) -> Inferred:
+def _product_result(types: Sequence[Type], shape: Shape) -> Inferred:
     """A product's result; halves enter as float32, so that only the result is rounded."""
     dtype = promote(types)
-    return Inferred(((shape, dtype),), (wide(dtype),) * len(types))
+    return Inferred(((shape, dtype),), (compute_dtype(dtype),) * len(types))
 
 
 def _matrix_shapes(types: Sequence[Type]) -> tuple[Shape, int, Shape]:
@@ -55,7 +55,7 @@ def _matrix_shapes(types: Sequence[Type]) -> tuple[Shape, int, Shape]:
 
 def _matmul_rule(types: tuple[Type, ...]) -> Inferred:
     stack, _, matrix = _matrix_shapes(types)
-    return _contracted(types, stack + matrix)
+    return _product_result(types, stack + matrix)
 
 
 def _matmul_multiply_adds(types: tuple[Type, ...]) -> int:
@@ -78,25 +78,27 @@ def product_members(members: Members, *params: Any) -> Array:
     types = tuple(
         Type(members.shape(at), x.dtype, x.device) for at, x in enumerate(members.operands)
     )
-    gone, kept, conjugated = members.op.contraction(types, *params)
+    contracted, free, conjugated = members.op.contraction(types, *params)
     first, second = members.operands
     if conjugated and kind_of(first.dtype) == "c":
         first = conj(first)
-    given = replace(members, operands=(first, second))
-    batched, columns = members.batched, product(types[1].shape[axis] for axis in kept[1])
+    conjugated_members = replace(members, operands=(first, second))
+    batched, columns = members.batched, product(types[1].shape[axis] for axis in free[1])
     order = (1, 0) if columns == 1 and not batched[0] else (0, 1)
-    stacks = [members.ndim(at) - len(gone[at]) - len(kept[at]) for at in (0, 1)]
-    missing = [max(stacks) - stacks[at] if batched[at] else 0 for at in (0, 1)]
-    xs = [given.spread(at, 0, missing[at]) for at in (0, 1)]
-    moved = [batched[at] + missing[at] for at in (0, 1)]
-    paired = [tuple(axis + moved[at] for axis in gone[at]) for at in order]
-    own = [tuple(axis + moved[at] for axis in kept[at]) for at in order]
-    made = _native.apply(contract.id, tuple(xs[at] for at in order), (tuple(paired), tuple(own)))
+    stack_ndims = [members.ndim(at) - len(contracted[at]) - len(free[at]) for at in (0, 1)]
+    missing_axes = [max(stack_ndims) - stack_ndims[at] if batched[at] else 0 for at in (0, 1)]
+    aligned = [conjugated_members.spread(at, 0, missing_axes[at]) for at in (0, 1)]
+    offsets = [batched[at] + missing_axes[at] for at in (0, 1)]
+    pairing = [tuple(axis + offsets[at] for axis in contracted[at]) for at in order]
+    free_axes = [tuple(axis + offsets[at] for axis in free[at]) for at in order]
+    result = _native.apply(
+        contract.id, tuple(aligned[at] for at in order), (tuple(pairing), tuple(free_axes))
+    )
     if order == (0, 1):
-        return made
-    axes, last = range(made.ndim), made.ndim - len(kept[0])
-    between = last - len(kept[1])
-    return members.permuted(made, (*axes[:between], *axes[last:], *axes[between:last]))
+        return result
+    axes, last = range(result.ndim), result.ndim - len(free[0])
+    split = last - len(free[1])
+    return members.permuted(result, (*axes[:split], *axes[last:], *axes[split:last]))
 
 
 def _matmul_members(members: Members) -> Array:
@@ -104,17 +106,17 @@ def _matmul_members(members: Members) -> Array:
     all else, and single columns beside a shared matrix, as in other products.
     """
     x1, x2 = members.operands
-    first, second = members.ndim(0), members.ndim(1)
-    if min(first, second) > 1 and (members.batched[0] or x2.shape[-1] > 1):
-        axes = max(first, second)
-        made: Array = members.call((members.aligned(0, axes), members.aligned(1, axes)))
-    elif (first, second) == (1, 2) and members.batched == (True, False):
-        made = members.call((x1, x2))
-    elif (first, second) == (2, 1) and members.batched == (False, True):
-        made = members.call((x2, permute_dims(x1, (1, 0))))
+    ndim1, ndim2 = members.ndim(0), members.ndim(1)
+    if min(ndim1, ndim2) > 1 and (members.batched[0] or x2.shape[-1] > 1):
+        ndim = max(ndim1, ndim2)
+        result: Array = members.call((members.aligned(0, ndim), members.aligned(1, ndim)))
+    elif (ndim1, ndim2) == (1, 2) and members.batched == (True, False):
+        result = members.call((x1, x2))
+    elif (ndim1, ndim2) == (2, 1) and members.batched == (False, True):
+        result = members.call((x2, permute_dims(x1, (1, 0))))
     else:
-        made = product_members(members)
-    return made
+        result = product_members(members)
+    return result
 
 
 @operation(
@@ -168,7 +170,7 @@ def _vecdot_shapes(types: Sequence[Type], axis: int) -> tuple[Shape, int]:
 
 
 def _vecdot_rule(types: tuple[Type, ...], axis: int) -> Inferred:
-    return _contracted(types, _vecdot_shapes(types, axis)[0])
+    return _product_result(types, _vecdot_shapes(types, axis)[0])
 
 
 def _vecdot(x1: np.ndarray, x2: np.ndarray, axis: int) -> np.ndarray:
@@ -211,22 +213,22 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> BoundCall:
     (7+0j)
     """
     x1, x2 = array(x1), array(x2)
-    fewest = min(x1.ndim, x2.ndim)
-    position = normalize_axis(axis, fewest)
+    min_ndim = min(x1.ndim, x2.ndim)
+    position = normalize_axis(axis, min_ndim)
     if axis >= 0 and x1.ndim != x2.ndim:
         raise ShapeError(
             "",
             f"axis {axis} is ambiguous for {x1.ndim} and {x2.ndim} axes",
-            remedy=f"count from the last axis: {-fewest} to -1",
+            remedy=f"count from the last axis: {-min_ndim} to -1",
         )
-    return BoundCall((x1, x2), (position - fewest,))
+    return BoundCall((x1, x2), (position - min_ndim,))
 
 
-Pairing = tuple[tuple[int, ...], tuple[int, ...]]
+AxisPairs = tuple[tuple[int, ...], tuple[int, ...]]
 """The axes of the first operand and the axes of the second they are contracted with."""
 
 
-def _paired_axes(x1: Array, x2: Array, axes: Any) -> Pairing:
+def _normalize_axis_pairs(x1: Array, x2: Array, axes: Any) -> AxisPairs:
     """Return what `axes` says as two equally long tuples of axes counted from 0."""
     if isinstance(axes, Sequence) and not isinstance(axes, str):
         if len(axes) != 2:
@@ -235,18 +237,18 @@ def _paired_axes(x1: Array, x2: Array, axes: Any) -> Pairing:
                 f"axes {axes!r} are not two",
                 remedy="give a number, or (axes of x1, axes of x2)",
             )
-        given = [tuple(item) if isinstance(item, Sequence) else (item,) for item in axes]
+        pair = [tuple(item) if isinstance(item, Sequence) else (item,) for item in axes]
         first, second = (
             tuple(normalize_axis(axis, x.ndim) for axis in item)
-            for x, item in zip((x1, x2), given, strict=True)
+            for x, item in zip((x1, x2), pair, strict=True)
         )
         _check_pairing(first, second)
         return first, second
-    count = _counted_axes(axes, min(x1.ndim, x2.ndim))
+    count = _normalize_axis_count(axes, min(x1.ndim, x2.ndim))
     return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
 
 
-def _counted_axes(count: Any, most: int) -> int:
+def _normalize_axis_count(count: Any, limit: int) -> int:
     """Return a number of axes to contract, or raise ShapeError when there are not as many."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise ShapeError(
@@ -254,9 +256,9 @@ def _counted_axes(count: Any, most: int) -> int:
             f"axes {count!r} is not an int or a pair of sequences of ints",
             remedy="as in axes=1 or axes=((0, 1), (1, 0))",
         )
-    if not 0 <= count <= most:
+    if not 0 <= count <= limit:
         raise ShapeError(
-            "", f"{count} axes cannot be contracted", remedy=f"both operands have 0 to {most}"
+            "", f"{count} axes cannot be contracted", remedy=f"both operands have 0 to {limit}"
         )
     return int(count)
 
@@ -273,33 +275,35 @@ def _check_pairing(first: tuple[int, ...], second: tuple[int, ...]) -> None:
             raise ShapeError("", f"axes {axes} name an axis twice", remedy="name each axis once")
 
 
-def _kept(shape: Shape, axes: Sequence[int]) -> Shape:
+def _remaining_lengths(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(length for axis, length in enumerate(shape) if axis not in axes)
 
 
-def _tensordot_rule(types: tuple[Type, ...], axes: Pairing) -> Inferred:
+def _tensordot_rule(types: tuple[Type, ...], axes: AxisPairs) -> Inferred:
     first, second = (type_.shape for type_ in types)
-    for one, other in zip(*axes, strict=True):
-        if first[one] != second[other]:
+    for axis1, axis2 in zip(*axes, strict=True):
+        if first[axis1] != second[axis2]:
             raise ShapeError(
                 "",
-                f"axis {one} of the first has length {first[one]}, "
-                f"axis {other} of the second {second[other]}",
+                f"axis {axis1} of the first has length {first[axis1]}, "
+                f"axis {axis2} of the second {second[axis2]}",
                 remedy="paired axes must be equally long",
             )
-    return _contracted(types, _kept(first, axes[0]) + _kept(second, axes[1]))
+    return _product_result(
+        types, _remaining_lengths(first, axes[0]) + _remaining_lengths(second, axes[1])
+    )
 
 
-def _tensordot_multiply_adds(types: tuple[Type, ...], axes: Pairing) -> int:
-    return product(types[0].shape) * product(_kept(types[1].shape, axes[1]))
+def _tensordot_multiply_adds(types: tuple[Type, ...], axes: AxisPairs) -> int:
+    return product(types[0].shape) * product(_remaining_lengths(types[1].shape, axes[1]))
 
 
-def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contraction:
-    free, kept = (
+def _tensordot_contraction(types: tuple[Type, ...], axes: AxisPairs) -> Contraction:
+    free1, free2 = (
         tuple(axis for axis in range(type_.ndim) if axis not in paired)
         for type_, paired in zip(types, axes, strict=True)
     )
-    return Contraction(axes, (free, kept))
+    return Contraction(axes, (free1, free2))
 
 
 @operation(
@@ -331,35 +335,37 @@ def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> BoundCall:
     65
     """
     x1, x2 = array(x1), array(x2)
-    return BoundCall((x1, x2), (_paired_axes(x1, x2, axes),))
+    return BoundCall((x1, x2), (_normalize_axis_pairs(x1, x2, axes),))
 
 
-def _contract_rule(types: tuple[Type, ...], contracted: Pairing, kept: Pairing) -> Inferred:
+def _contract_rule(types: tuple[Type, ...], contracted: AxisPairs, free: AxisPairs) -> Inferred:
     first, second = (type_.shape for type_ in types)
     assert [first[i] for i in contracted[0]] == [second[i] for i in contracted[1]], "they meet"
-    stacks, ends = [], []
-    for shape, gone, own in zip((first, second), contracted, kept, strict=True):
-        stacks.append(_kept(shape, gone + own))
-        ends.append(tuple(shape[axis] for axis in own))
-    return _contracted(types, broadcast(*stacks) + ends[0] + ends[1])
+    stacks, free_lengths = [], []
+    for shape, contracted_axes, free_axes in zip((first, second), contracted, free, strict=True):
+        stacks.append(_remaining_lengths(shape, contracted_axes + free_axes))
+        free_lengths.append(tuple(shape[axis] for axis in free_axes))
+    return _product_result(types, broadcast(*stacks) + free_lengths[0] + free_lengths[1])
 
 
-def _contract(x1: np.ndarray, x2: np.ndarray, contracted: Pairing, kept: Pairing) -> np.ndarray:
+def _contract(x1: np.ndarray, x2: np.ndarray, contracted: AxisPairs, free: AxisPairs) -> np.ndarray:
     """Letters of its own for what is contracted or kept, an ellipsis for the stack."""
-    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    shared = [next(letters) for _ in contracted[0]]
-    own = [[next(letters) for _ in axes] for axes in kept]
+    alphabet = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    contracted_letters = [next(alphabet) for _ in contracted[0]]
+    free_letters = [[next(alphabet) for _ in axes] for axes in free]
     operands, terms = [], []
-    for x, gone, axes, names in zip((x1, x2), contracted, kept, own, strict=True):
-        last = range(x.ndim - len(gone) - len(axes), x.ndim)
-        operands.append(np.moveaxis(x, gone + axes, last))
-        terms.append("..." + "".join(shared + names))
-    text = f"{terms[0]},{terms[1]}->...{''.join(own[0] + own[1])}"
+    for x, contracted_axes, axes, names in zip(
+        (x1, x2), contracted, free, free_letters, strict=True
+    ):
+        matrix_axes = range(x.ndim - len(contracted_axes) - len(axes), x.ndim)
+        operands.append(np.moveaxis(x, contracted_axes + axes, matrix_axes))
+        terms.append("..." + "".join(contracted_letters + names))
+    text = f"{terms[0]},{terms[1]}->...{''.join(free_letters[0] + free_letters[1])}"
     return np.asarray(np.einsum(text, *operands, optimize=True))
 
 
-def _contract_multiply_adds(types: tuple[Type, ...], contracted: Pairing, kept: Pairing) -> int:
-    (shape, _) = _contract_rule(types, contracted, kept).results[0]
+def _contract_multiply_adds(types: tuple[Type, ...], contracted: AxisPairs, free: AxisPairs) -> int:
+    (shape, _) = _contract_rule(types, contracted, free).results[0]
     return product(shape) * product(types[0].shape[axis] for axis in contracted[0])
 
 
@@ -372,7 +378,7 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: Pairing, kept: 
     public=False,
     batch=product_members,
 )
-def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> BoundCall:
+def contract(x1: Array, x2: Array, /, contracted: AxisPairs, free: AxisPairs) -> BoundCall:
     """Product of stacks over several axes: each pair of `contracted` is summed over, what is `kept`
     of one operand stays an axis of the result, the others are a stack and broadcast.
 
@@ -384,7 +390,7 @@ def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Bou
     >>> contract(x, x, ((0, 1), (1, 0)), ((), ())).item()
     29
     """
-    return BoundCall((array(x1), array(x2)), (contracted, kept))
+    return BoundCall((array(x1), array(x2)), (contracted, free))
 
 
 @derived(

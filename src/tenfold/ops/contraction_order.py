@@ -21,7 +21,7 @@ from heapq import heapify, heappop, heappush
 from math import prod
 from typing import NamedTuple
 
-MOST_WEIGHED = 8
+MAX_OPTIMAL_TERMS = 8
 """The most terms of which all orders are weighed: 3,280 products, about 2 ms."""
 
 
@@ -33,16 +33,16 @@ class ContractionOrder(NamedTuple):
     multiply_adds: int
 
 
-def order_of(
+def contraction_order(
     terms: Sequence[Iterable[str]], output: Iterable[str], lengths: Mapping[str, int]
 ) -> ContractionOrder:
     """Return in which order terms are multiplied; what is in none but one term and not in the
     output has been summed before. Linear in terms that have the same labels, else quadratic.
     """
     network = _Network(terms, output, lengths)
-    if len(network.terms) <= MOST_WEIGHED:
-        return _weighed(network)
-    return _Greedy(network).order()
+    if len(network.terms) <= MAX_OPTIMAL_TERMS:
+        return _optimal_order(network)
+    return _GreedySearch(network).order()
 
 
 class _Network:
@@ -51,152 +51,158 @@ class _Network:
     def __init__(
         self, terms: Sequence[Iterable[str]], output: Iterable[str], lengths: Mapping[str, int]
     ) -> None:
-        self.bits = {label: 1 << i for i, label in enumerate(lengths)}
+        self.label_bits = {label: 1 << i for i, label in enumerate(lengths)}
         self.lengths = list(lengths.values())
-        self.output = self._set(output)
-        self.terms = [self._set(labels) for labels in terms]
+        self.output = self._label_mask(output)
+        self.terms = [self._label_mask(labels) for labels in terms]
         self._sizes: dict[int, int] = {}
 
-    def _set(self, labels: Iterable[str]) -> int:
-        return sum(self.bits[label] for label in set(labels))
+    def _label_mask(self, labels: Iterable[str]) -> int:
+        return sum(self.label_bits[label] for label in set(labels))
 
     def size(self, labels: int) -> int:
         """Return how many elements some labels span."""
         if labels not in self._sizes:
-            self._sizes[labels] = prod(self.lengths[i] for i in places(labels))
+            self._sizes[labels] = prod(self.lengths[i] for i in bit_positions(labels))
         return self._sizes[labels]
 
 
-def places(number: int) -> Iterator[int]:
+def bit_positions(bits: int) -> Iterator[int]:
     """Give the positions of the bits that are 1."""
-    while number:
-        yield (number & -number).bit_length() - 1
-        number &= number - 1
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
 
 
-def _weighed(network: _Network) -> ContractionOrder:
+def _optimal_order(network: _Network) -> ContractionOrder:
     """Find the cheapest order: that of each set of terms is a product of two smaller sets."""
     count = len(network.terms)
-    everything = (1 << count) - 1
-    labels = [0] * (everything + 1)
-    for chosen in range(1, everything + 1):
-        labels[chosen] = labels[chosen & (chosen - 1)] | network.terms[next(places(chosen))]
-    needed = [
-        here & (network.output | labels[everything ^ chosen]) for chosen, here in enumerate(labels)
+    all_terms = (1 << count) - 1
+    labels = [0] * (all_terms + 1)
+    for subset in range(1, all_terms + 1):
+        labels[subset] = labels[subset & (subset - 1)] | network.terms[next(bit_positions(subset))]
+    output_labels = [
+        subset_labels & (network.output | labels[all_terms ^ subset])
+        for subset, subset_labels in enumerate(labels)
     ]
-    best: list[tuple[int, int, int]] = [(0, 0, 0)] * (everything + 1)
-    for chosen in range(1, everything + 1):
-        if chosen & (chosen - 1):
-            best[chosen] = _split(network, needed, best, chosen)
+    best: list[tuple[int, int, int]] = [(0, 0, 0)] * (all_terms + 1)
+    for subset in range(1, all_terms + 1):
+        if subset & (subset - 1):
+            best[subset] = _best_split(network, output_labels, best, subset)
     pairs: list[tuple[int, int]] = []
-    _collect(best, everything, count, pairs)
-    return ContractionOrder(tuple(pairs), best[everything][0])
+    _collect_pairs(best, all_terms, count, pairs)
+    return ContractionOrder(tuple(pairs), best[all_terms][0])
 
 
-def _split(
-    network: _Network, needed: list[int], best: list[tuple[int, int, int]], chosen: int
+def _best_split(
+    network: _Network, output_labels: list[int], best: list[tuple[int, int, int]], subset: int
 ) -> tuple[int, int, int]:
     """Return (multiply-adds, elements of products, one part) of the best way to make a set."""
-    rest = part = chosen & (
-        chosen - 1
+    splittable = part = subset & (
+        subset - 1
     )  # the first term is in the other part, so no cut comes twice
-    found = []
+    candidates = []
     while part:
-        one, other = best[part], best[chosen ^ part]
-        cost = network.size(needed[part] | needed[chosen ^ part])
-        found.append((one[0] + other[0] + cost, one[1] + other[1], part))
-        part = (part - 1) & rest
-    cost, elements, part = min(found)
-    return cost, elements + network.size(needed[chosen]), part
+        cost1, cost2 = best[part], best[subset ^ part]
+        cost = network.size(output_labels[part] | output_labels[subset ^ part])
+        candidates.append((cost1[0] + cost2[0] + cost, cost1[1] + cost2[1], part))
+        part = (part - 1) & splittable
+    cost, elements, part = min(candidates)
+    return cost, elements + network.size(output_labels[subset]), part
 
 
-def _collect(
-    best: list[tuple[int, int, int]], chosen: int, count: int, pairs: list[tuple[int, int]]
+def _collect_pairs(
+    best: list[tuple[int, int, int]], subset: int, count: int, pairs: list[tuple[int, int]]
 ) -> int:
     """Append the products that make a set of terms, and return the number of the last."""
-    if not chosen & (chosen - 1):
-        return next(places(chosen))
-    part = best[chosen][2]
-    made = [_collect(best, each, count, pairs) for each in (chosen ^ part, part)]
-    pairs.append((min(made), max(made)))
+    if not subset & (subset - 1):
+        return next(bit_positions(subset))
+    part = best[subset][2]
+    factors = [_collect_pairs(best, factor, count, pairs) for factor in (subset ^ part, part)]
+    pairs.append((min(factors), max(factors)))
     return count + len(pairs) - 1
 
 
-class _Greedy:
+class _GreedySearch:
     """The state of the search for many terms: the terms that are left, and the owners of labels."""
 
     def __init__(self, network: _Network) -> None:
         self.network = network
-        self.left = dict(enumerate(network.terms))
+        self.remaining = dict(enumerate(network.terms))
         self.owners: dict[int, set[int]] = defaultdict(set)
-        for number, labels in self.left.items():
-            self._own(number, labels)
+        for term, labels in self.remaining.items():
+            self._add_owner(term, labels)
         self.pairs: list[tuple[int, int]] = []
         self.cost = 0
 
-    def _own(self, number: int, labels: int) -> None:
-        for place in places(labels):
-            self.owners[place].add(number)
+    def _add_owner(self, term: int, labels: int) -> None:
+        for label in bit_positions(labels):
+            self.owners[label].add(term)
 
     def order(self) -> ContractionOrder:
         """Multiply until one term is left."""
-        self._alike()
-        self._sharing()
-        sizes = [(self.network.size(labels), number) for number, labels in self.left.items()]
+        self._multiply_same_labels()
+        self._multiply_sharing()
+        sizes = [(self.network.size(labels), term) for term, labels in self.remaining.items()]
         heapify(sizes)
         while len(sizes) > 1:
-            made = self._multiply(heappop(sizes)[1], heappop(sizes)[1])
-            heappush(sizes, (self.network.size(self.left[made]), made))
+            product_term = self._multiply(heappop(sizes)[1], heappop(sizes)[1])
+            heappush(sizes, (self.network.size(self.remaining[product_term]), product_term))
         return ContractionOrder(tuple(self.pairs), self.cost)
 
-    def _alike(self) -> None:
+    def _multiply_same_labels(self) -> None:
         """Multiply terms that have the same labels."""
         groups = defaultdict(list)
-        for number, labels in self.left.items():
+        for number, labels in self.remaining.items():
             groups[labels].append(number)
-        for numbers in groups.values():
-            made = numbers[0]
-            for number in numbers[1:]:
-                made = self._multiply(made, number)
+        for terms in groups.values():
+            product_term = terms[0]
+            for number in terms[1:]:
+                product_term = self._multiply(product_term, number)
 
-    def _sharing(self) -> None:
+    def _multiply_sharing(self) -> None:
         """Multiply terms that share a label, the smallest product against its factors first."""
-        waiting = [
-            (self._growth(a, b), a, b) for a in self.left for b in self._neighbours(a) if a < b
+        queue = [
+            (self._size_growth(a, b), a, b)
+            for a in self.remaining
+            for b in self._neighbours(a)
+            if a < b
         ]
-        heapify(waiting)
-        while waiting:
-            _, a, b = heappop(waiting)
-            if a in self.left and b in self.left:
-                made = self._multiply(a, b)
-                for other in self._neighbours(made):
-                    heappush(waiting, (self._growth(other, made), other, made))
+        heapify(queue)
+        while queue:
+            _, a, b = heappop(queue)
+            if a in self.remaining and b in self.remaining:
+                product_term = self._multiply(a, b)
+                for neighbour in self._neighbours(product_term):
+                    heappush(
+                        queue, (self._size_growth(neighbour, product_term), neighbour, product_term)
+                    )
 
-    def _neighbours(self, number: int) -> set[int]:
-        shared = (self.owners[place] for place in places(self.left[number]))
-        return set().union(*shared) - {number}
+    def _neighbours(self, term: int) -> set[int]:
+        owners = (self.owners[label] for label in bit_positions(self.remaining[term]))
+        return set().union(*owners) - {term}
 
     def _product(self, a: int, b: int) -> int:
         """Return the labels of a product: those that the output or another term needs."""
-        both = self.left[a] | self.left[b]
-        needed = self.network.output
-        for place in places(both & ~needed):
-            if not self.owners[place] <= {a, b}:
-                needed |= 1 << place
-        return both & needed
+        union = self.remaining[a] | self.remaining[b]
+        required = self.network.output
+        for label in bit_positions(union & ~required):
+            if not self.owners[label] <= {a, b}:
+                required |= 1 << label
+        return union & required
 
-    def _growth(self, a: int, b: int) -> int:
+    def _size_growth(self, a: int, b: int) -> int:
         size = self.network.size
-        return size(self._product(a, b)) - size(self.left[a]) - size(self.left[b])
+        return size(self._product(a, b)) - size(self.remaining[a]) - size(self.remaining[b])
 
     def _multiply(self, a: int, b: int) -> int:
         labels = self._product(a, b)
-        made = len(self.network.terms) + len(self.pairs)
+        product_term = len(self.network.terms) + len(self.pairs)
         self.pairs.append((min(a, b), max(a, b)))
-        self.cost += self.network.size(self.left[a] | self.left[b])
-        for number in (a, b):
-            for place in places(self.left.pop(number)):
-                self.owners[place].discard(number)
-        self.left[made] = labels
-        self._own(made, labels)
-        return made
+        self.cost += self.network.size(self.remaining[a] | self.remaining[b])
+        for term in (a, b):
+            for label in bit_positions(self.remaining.pop(term)):
+                self.owners[label].discard(term)
+        self.remaining[product_term] = labels
+        self._add_owner(product_term, labels)
+        return product_term

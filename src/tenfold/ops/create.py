@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import ResultIndex, either
+from tenfold.core.gather_rules import ResultIndex, select_element
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
@@ -47,26 +47,26 @@ def number_of(value: Any, dtype: np.dtype, operation: str) -> Any:
     if isinstance(value, complex) and kind not in "bc":
         raise DTypeError(operation, f"{value} cannot become {dtype}", remedy="give a real number")
     if isinstance(value, int):
-        _refuse_beyond(value, dtype, operation)
+        _refuse_out_of_range(value, dtype, operation)
     if kind in "iu" and isinstance(value, float):
         return cast_values(np.asarray(value), dtype).item()
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind](value)
 
 
-def _refuse_beyond(value: int, dtype: np.dtype, operation: str) -> None:
+def _refuse_out_of_range(value: int, dtype: np.dtype, operation: str) -> None:
     kind = kind_of(dtype)
     if kind in "iu":
         limits = np.iinfo(dtype)
-        inside = int(limits.min) <= value <= int(limits.max)
+        in_range = int(limits.min) <= value <= int(limits.max)
     else:
-        inside = kind == "b" or abs(value) <= _LARGEST
-    if not inside:
-        shown = value if abs(value) < 10**30 else f"of {value.bit_length()} bits"
-        rule = f"Python integer {shown} is out of bounds for {dtype}"
+        in_range = kind == "b" or abs(value) <= _LARGEST_FLOAT
+    if not in_range:
+        description = value if abs(value) < 10**30 else f"of {value.bit_length()} bits"
+        rule = f"Python integer {description} is out of bounds for {dtype}"
         raise OverflowError(message(operation, rule, (), "name a dtype that can hold it"))
 
 
-_LARGEST = int(np.finfo(np.float64).max)
+_LARGEST_FLOAT = int(np.finfo(np.float64).max)
 
 
 def default_dtype(values: tuple[Any, ...]) -> np.dtype:
@@ -79,25 +79,27 @@ def default_dtype(values: tuple[Any, ...]) -> np.dtype:
     return INT64 if int in kinds else BOOL
 
 
-def _stated(types: tuple[Type, ...], shape: Shape, value: Any, dtype: Any, device: str) -> Inferred:
+def _full_rule(
+    types: tuple[Type, ...], shape: Shape, value: Any, dtype: Any, device: str
+) -> Inferred:
     return Inferred(((shape, dtype),), ())
 
 
-def _value(shape: Shape, value: complex, dtype: np.dtype, device: str) -> complex:
+def _fill_value(shape: Shape, value: complex, dtype: np.dtype, device: str) -> complex:
     return value
 
 
-def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarray:
+def _full_reference(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarray:
     return np.full(shape, value, dtype)
 
 
 @operation(
     rule_free=True,
     bind_depends_on="options",
-    rule=_stated,
-    reference=_filled,
+    rule=_full_rule,
+    reference=_full_reference,
     kind=Kind.VALUE,
-    constant_fill=_value,
+    constant_fill=_fill_value,
     samples=[SampleCall((), positional=((2, 3), 7)), SampleCall((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(
@@ -116,9 +118,11 @@ def full(
     if dtype is None and isinstance(fill_value, np.generic):
         dtype = fill_value.dtype
     value = number(fill_value, "full")
-    made = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
-    lengths = checked_shape(shape, made.itemsize)
-    return BoundCall((), (lengths, number_of(value, made, "full"), made, checked_device(device)))
+    result_dtype = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
+    lengths = checked_shape(shape, result_dtype.itemsize)
+    return BoundCall(
+        (), (lengths, number_of(value, result_dtype, "full"), result_dtype, checked_device(device))
+    )
 
 
 @derived(
@@ -182,8 +186,10 @@ def full_like(
     [7.0, 7.0]
     """
     x = array(x)
-    made = x.dtype if dtype is None else dtype
-    return full(x.shape, fill_value, dtype=made, device=x.device if device is None else device)
+    result_dtype = x.dtype if dtype is None else dtype
+    return full(
+        x.shape, fill_value, dtype=result_dtype, device=x.device if device is None else device
+    )
 
 
 @derived(reference=np.zeros_like, numpy=(np.zeros_like,), samples=[SampleCall(((2, 3),))])
@@ -220,27 +226,31 @@ def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
     return zeros_like(x, dtype=dtype, device=device)
 
 
-def _square(types: tuple[Type, ...], rows: int, columns: int, *rest: Any) -> Inferred:
-    return Inferred((((rows, columns), rest[1]),), ())
+def _eye_rule(types: tuple[Type, ...], rows: int, columns: int, *params: Any) -> Inferred:
+    return Inferred((((rows, columns), params[1]),), ())
 
 
-def _eye(rows: int, columns: int, offset: int, dtype: np.dtype, device: str) -> np.ndarray:
+def _eye_reference(
+    rows: int, columns: int, offset: int, dtype: np.dtype, device: str
+) -> np.ndarray:
     return np.eye(rows, columns, offset, dtype)
 
 
-def _eye_at(
+def _eye_element(
     k: Body, at: ResultIndex, rows: int, columns: int, offset: int, dtype: np.dtype, device: str
 ) -> Operand:
-    on = at[1] - at[0] == at.number(offset)
-    return either(k, on, constant_element(k, 1, dtype), constant_element(k, 0, dtype))
+    on_diagonal = at[1] - at[0] == at.number(offset)
+    return select_element(
+        k, on_diagonal, constant_element(k, 1, dtype), constant_element(k, 0, dtype)
+    )
 
 
 @operation(
     rule_free=True,
     bind_depends_on="options",
-    rule=_square,
-    reference=_eye,
-    element_at=_eye_at,
+    rule=_eye_rule,
+    reference=_eye_reference,
+    element_at=_eye_element,
     kind=Kind.VALUE,
     samples=[
         SampleCall((), positional=(3,)),
@@ -264,8 +274,10 @@ def eye(
     >>> tn.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    made = FLOAT64 if dtype is None else canonical(dtype, "eye")
-    rows, columns = checked_shape((n_rows, n_rows if n_cols is None else n_cols), made.itemsize)
+    result_dtype = FLOAT64 if dtype is None else canonical(dtype, "eye")
+    rows, columns = checked_shape(
+        (n_rows, n_rows if n_cols is None else n_cols), result_dtype.itemsize
+    )
     try:
         offset = operator.index(k)
     except TypeError:
@@ -273,5 +285,5 @@ def eye(
             "", f"diagonal {k!r} is not an int", remedy="give an int, as in k=1"
         ) from None
     return BoundCall(
-        (), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device))
+        (), (rows, columns, max(-rows, min(offset, columns)), result_dtype, checked_device(device))
     )

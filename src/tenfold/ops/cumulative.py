@@ -37,21 +37,21 @@ _SAMPLES = (
 def _scan(combine: Combine, x: np.ndarray) -> np.ndarray:
     """Scan the last axis of `x`, (..., n)."""
     length = x.shape[-1]
-    whole = length - length % BLOCK
+    full_length = length - length % BLOCK
     scanned = np.empty(x.shape, x.dtype)
-    blocked = (*x.shape[:-1], whole // BLOCK, BLOCK)
-    scanned[..., :whole].reshape(blocked)[...] = _sequential(
-        combine, x[..., :whole].reshape(blocked)
+    blocked = (*x.shape[:-1], full_length // BLOCK, BLOCK)
+    scanned[..., :full_length].reshape(blocked)[...] = _scan_sequential(
+        combine, x[..., :full_length].reshape(blocked)
     )
-    scanned[..., whole:] = _sequential(combine, x[..., whole:])
-    carries = _sequential(combine, scanned[..., BLOCK - 1 : whole : BLOCK].copy())
+    scanned[..., full_length:] = _scan_sequential(combine, x[..., full_length:])
+    carries = _scan_sequential(combine, scanned[..., BLOCK - 1 : full_length : BLOCK].copy())
     for block, start in enumerate(range(BLOCK, length, BLOCK)):
-        part = scanned[..., start : start + BLOCK]
-        part[...] = combine(carries[..., block, None], part)
+        block_view = scanned[..., start : start + BLOCK]
+        block_view[...] = combine(carries[..., block, None], block_view)
     return scanned
 
 
-def _sequential(combine: Combine, x: np.ndarray) -> np.ndarray:
+def _scan_sequential(combine: Combine, x: np.ndarray) -> np.ndarray:
     if isinstance(combine, np.ufunc):
         return combine.accumulate(x, axis=-1, dtype=x.dtype)
     scanned = x.copy()
@@ -68,8 +68,8 @@ def _reference(ufunc: np.ufunc, identity: int) -> Callable[..., np.ndarray]:
         combine = multiplied if ufunc is np.multiply and x.dtype.kind == "c" else ufunc
         scanned = _scan(combine, rows)
         if include_initial or exclusive:
-            first = np.full((*rows.shape[:-1], 1), identity, x.dtype)
-            scanned = np.concatenate((first, scanned), axis=-1)
+            initial = np.full((*rows.shape[:-1], 1), identity, x.dtype)
+            scanned = np.concatenate((initial, scanned), axis=-1)
         if exclusive:
             scanned = scanned[..., : rows.shape[-1]]
         return np.moveaxis(scanned, -1, axis)
@@ -77,7 +77,7 @@ def _reference(ufunc: np.ufunc, identity: int) -> Callable[..., np.ndarray]:
     return reference
 
 
-def _rule(
+def _scan_rule(
     types: tuple[Type, ...], axis: int, dtype: Any, include_initial: bool, exclusive: bool
 ) -> Inferred:
     (type_,) = types
@@ -87,7 +87,7 @@ def _rule(
     return Inferred(((tuple(shape), result),), (operand,))
 
 
-def _bound(
+def _bind_scan(
     x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusive: bool
 ) -> BoundCall:
     x = array(x)
@@ -117,7 +117,7 @@ def _bound(
 @operation(
     rule_free=True,
     bind_depends_on="types",
-    rule=_rule,
+    rule=_scan_rule,
     reference=_reference(np.add, 0),
     scanning="add",
     numpy=(np.cumulative_sum,),
@@ -147,13 +147,13 @@ def cumulative_sum(
     >>> tn.cumulative_sum(x, axis=1, exclusive=True).tolist()
     [[0, 0, 1], [0, 3, 7]]
     """
-    return _bound(x, axis, dtype, include_initial, exclusive)
+    return _bind_scan(x, axis, dtype, include_initial, exclusive)
 
 
 @operation(
     rule_free=True,
     bind_depends_on="types",
-    rule=_rule,
+    rule=_scan_rule,
     reference=_reference(np.multiply, 1),
     scanning="product",
     numpy=(np.cumulative_prod,),
@@ -177,7 +177,7 @@ def cumulative_prod(
     >>> tn.cumulative_prod(tn.asarray([2, 3, 4]), include_initial=True).tolist()
     [1, 2, 6, 24]
     """
-    return _bound(x, axis, dtype, include_initial, exclusive)
+    return _bind_scan(x, axis, dtype, include_initial, exclusive)
 
 
 @derived(
@@ -215,11 +215,11 @@ def diff(
     x = array(x)
     position = normalize_axis(axis, x.ndim)
     order = normalize_count(n, "n")
-    parts = [array(part) for part in (prepend, x, append) if part is not None]
-    values = concat(parts, axis=position) if len(parts) > 1 else x
-    before = (slice(None),) * position
-    apart = not_equal if values.dtype == BOOL else subtract
+    operands = [array(operand) for operand in (prepend, x, append) if operand is not None]
+    values = concat(operands, axis=position) if len(operands) > 1 else x
+    leading = (slice(None),) * position
+    difference = not_equal if values.dtype == BOOL else subtract
     for _ in range(min(order, values.shape[position])):
-        later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
-        values = apart(index(values, later), index(values, earlier))
+        upper, lower = (*leading, slice(1, None)), (*leading, slice(None, -1))
+        values = difference(index(values, upper), index(values, lower))
     return values

@@ -19,28 +19,28 @@ from tenfold.core.scalar_ir import Body, Element
 from tenfold.ops.linalg import SINGULAR
 
 
-def _divided(x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+def _divide_reference(rhs: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     if not diagonal.all():
         raise np.linalg.LinAlgError("Singular matrix: 0 on the diagonal")
-    return np.asarray(x / diagonal)
+    return np.asarray(rhs / diagonal)
 
 
-def _quotient(k: Body, x: Element, diagonal: Element) -> Element:
+def _divide_element(k: Body, x: Element, diagonal: Element) -> Element:
     k.fail(diagonal == 0)
     return x / diagonal
 
 
 @elementwise(
     dtypes=real_floating,
-    reference=_divided,
-    kernel=_quotient,
+    reference=_divide_reference,
+    kernel=_divide_element,
     can_fail=True,
     remedy=SINGULAR,
     public=False,
     name="solve",
     cost=4,
 )
-def solve_diagonal(right: Array, diagonal: Array, /) -> Array:
+def solve_diagonal(rhs: Array, diagonal: Array, /) -> Array:
     """Quotient `right / diagonal`, element by element; raises LinAlgError at the wait for a 0 on
     the diagonal.
     """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.gather_rules import GatherSource, ResultIndex, inside
+from tenfold.core.gather_rules import GatherSource, ResultIndex, in_bounds
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
@@ -22,7 +22,7 @@ MAIN = (0, 0, 1)
 int is an offset."""
 
 
-def _offset(value: Any) -> int:
+def _as_offset(value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -33,28 +33,28 @@ def _offset(value: Any) -> int:
         ) from None
 
 
-def _diagonal_shape(shape: Shape, offset: int, first: int, second: int) -> Shape:
-    rows, columns = shape[first], shape[second]
+def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
+    rows, columns = shape[axis1], shape[axis2]
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
-    rest = tuple(n for axis, n in enumerate(shape) if axis not in (first, second))
-    return (*rest, max(length, 0))
+    remaining = tuple(n for axis, n in enumerate(shape) if axis not in (axis1, axis2))
+    return (*remaining, max(length, 0))
 
 
 def _diagonal_strides(
-    shape: Shape, strides: Shape, offset: int, first: int, second: int
+    shape: Shape, strides: Shape, offset: int, axis1: int, axis2: int
 ) -> tuple[int, ...]:
-    rest = tuple(n for axis, n in enumerate(strides) if axis not in (first, second))
-    return (*rest, strides[first] + strides[second])
+    remaining = tuple(n for axis, n in enumerate(strides) if axis not in (axis1, axis2))
+    return (*remaining, strides[axis1] + strides[axis2])
 
 
 def _diagonal_reads(
-    shape: Shape, offset: int, first: int, second: int
+    shape: Shape, offset: int, axis1: int, axis2: int
 ) -> tuple[tuple[int | None, int, int], ...]:
-    rest = iter(range(len(shape) - 2))
-    last = len(shape) - 2
-    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    remaining_axes = iter(range(len(shape) - 2))
+    diagonal_axis = len(shape) - 2
+    starts = {axis1: max(-offset, 0), axis2: max(offset, 0)}
     return tuple(
-        (last, 1, starts[axis]) if axis in starts else (next(rest), 1, 0)
+        (diagonal_axis, 1, starts[axis]) if axis in starts else (next(remaining_axes), 1, 0)
         for axis in range(len(shape))
     )
 
@@ -93,32 +93,32 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Bo
     if first == second:
         raise ShapeError("", f"axes {axis1} and {axis2} are the same", remedy="name two")
     # Beyond the corners every diagonal is empty, and NumPy counts in 32 bits.
-    within = max(-x.shape[first], min(_offset(offset), x.shape[second]))
-    return BoundCall((x,), (within, first, second))
+    clamped = max(-x.shape[first], min(_as_offset(offset), x.shape[second]))
+    return BoundCall((x,), (clamped, first, second))
 
 
-def _square(shape: Shape, offset: int) -> Shape:
+def _diagonal_matrix_shape(shape: Shape, offset: int) -> Shape:
     return (*shape[:-1], shape[-1] + abs(offset), shape[-1] + abs(offset))
 
 
-def _on_diagonal(x: np.ndarray, offset: int) -> np.ndarray:
-    result = np.zeros(_square(x.shape, offset), x.dtype)
+def _diagonal_matrix_reference(x: np.ndarray, offset: int) -> np.ndarray:
+    result = np.zeros(_diagonal_matrix_shape(x.shape, offset), x.dtype)
     positions = np.arange(x.shape[-1])
     result[..., positions + max(-offset, 0), positions + max(offset, 0)] = x
     return result
 
 
-def _on_diagonal_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
+def _diagonal_matrix_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
-    place = row - at.number(max(-offset, 0))
-    on = (column - row == at.number(offset)) & inside(at, place, x.shape[-1])
-    return x.at((*at.axes[:-2], place), on)
+    position = row - at.number(max(-offset, 0))
+    on_diagonal = (column - row == at.number(offset)) & in_bounds(at, position, x.shape[-1])
+    return x.at((*at.axes[:-2], position), on_diagonal)
 
 
 @movement(
-    shape=_square,
-    reference=_on_diagonal,
-    element_at=_on_diagonal_at,
+    shape=_diagonal_matrix_shape,
+    reference=_diagonal_matrix_reference,
+    element_at=_diagonal_matrix_element,
     batch_params=as_stack,
     samples=[
         SampleCall(((3,),)),
@@ -137,7 +137,7 @@ def diagonal_matrix(x: Array, /, *, offset: int = 0) -> BoundCall:
     x = array(x)
     if x.ndim == 0:
         raise ShapeError("", "an array without axes is not a vector", remedy="reshape it to (1,)")
-    return BoundCall((x,), (_offset(offset),))
+    return BoundCall((x,), (_as_offset(offset),))
 
 
 @derived(
@@ -163,12 +163,12 @@ def diag(x: Array, /, k: int = 0) -> Array:
     return diagonal(x, k) if x.ndim == 2 else diagonal_matrix(x, offset=k)
 
 
-def _same(shape: Shape, k: int) -> Shape:
+def _unchanged_shape(shape: Shape, k: int) -> Shape:
     return shape
 
 
-def _matrices(x: Any, k: Any) -> BoundCall:
-    x, offset = array(x), _offset(k)
+def _bind_triangle(x: Any, k: Any) -> BoundCall:
+    x, offset = array(x), _as_offset(k)
     if x.ndim < 2:
         raise ShapeError(
             "", f"an array of {x.ndim} axes is not a matrix", remedy="use two at least"
@@ -177,7 +177,7 @@ def _matrices(x: Any, k: Any) -> BoundCall:
     return BoundCall((x,), (max(-rows - 1, min(offset, columns + 1)),))
 
 
-TRIANGLES = [
+TRIANGLE_SAMPLES = [
     SampleCall(((3, 4),)),
     SampleCall(((2, 3, 3),), {"k": -1}),
     SampleCall(((2, 4),), {"k": 9}),
@@ -185,22 +185,22 @@ TRIANGLES = [
 ]
 
 
-def _lower_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
+def _tril_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     return x.at(at, column - row <= at.number(offset))
 
 
-def _upper_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
+def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     return x.at(at, column - row >= at.number(offset))
 
 
 @movement(
-    shape=_same,
+    shape=_unchanged_shape,
     reference=np.tril,
-    element_at=_lower_at,
+    element_at=_tril_element,
     numpy=(np.tril,),
-    samples=TRIANGLES,
+    samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
 )
 def tril(x: Array, /, k: int = 0) -> BoundCall:
@@ -210,15 +210,15 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
     >>> tn.tril(tn.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 0], [3, 4]]
     """
-    return _matrices(x, k)
+    return _bind_triangle(x, k)
 
 
 @movement(
-    shape=_same,
+    shape=_unchanged_shape,
     reference=np.triu,
-    element_at=_upper_at,
+    element_at=_triu_element,
     numpy=(np.triu,),
-    samples=TRIANGLES,
+    samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
 )
 def triu(x: Array, /, k: int = 0) -> BoundCall:
@@ -228,4 +228,4 @@ def triu(x: Array, /, k: int = 0) -> BoundCall:
     >>> tn.triu(tn.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 2], [0, 4]]
     """
-    return _matrices(x, k)
+    return _bind_triangle(x, k)

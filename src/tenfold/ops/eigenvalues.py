@@ -24,29 +24,29 @@ class EigResult(NamedTuple):
     eigenvectors: Array
 
 
-def _inferred(types: tuple[Type, ...]) -> tuple[Shape, np.dtype, np.dtype]:
+def _eigenvalue_types(types: tuple[Type, ...]) -> tuple[Shape, np.dtype, np.dtype]:
     """Return (the shape of the eigenvalues, their dtype, that of the computation)."""
     stack, order = square(types[0].shape)
-    given = computed_in(types)
-    single = real_part(given).itemsize == real_part(COMPLEX64).itemsize
-    return (*stack, order), COMPLEX64 if single else COMPLEX128, given
+    compute_dtype = computed_in(types)
+    is_single = real_part(compute_dtype).itemsize == real_part(COMPLEX64).itemsize
+    return (*stack, order), COMPLEX64 if is_single else COMPLEX128, compute_dtype
 
 
-def _values_rule(types: tuple[Type, ...]) -> Inferred:
-    shape, dtype, given = _inferred(types)
-    return Inferred(((shape, dtype),), (given,))
+def _eigvals_rule(types: tuple[Type, ...]) -> Inferred:
+    shape, dtype, compute_dtype = _eigenvalue_types(types)
+    return Inferred(((shape, dtype),), (compute_dtype,))
 
 
-def _rule(types: tuple[Type, ...]) -> Inferred:
-    shape, dtype, given = _inferred(types)
-    return Inferred(((shape, dtype), ((*shape, shape[-1]), dtype)), (given,))
+def _eig_rule(types: tuple[Type, ...]) -> Inferred:
+    shape, dtype, compute_dtype = _eigenvalue_types(types)
+    return Inferred(((shape, dtype), ((*shape, shape[-1]), dtype)), (compute_dtype,))
 
 
-def _eig(x: np.ndarray) -> tuple[np.ndarray, ...]:
+def _eig_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.eig(x))
 
 
-_SQUARES = (
+_SQUARE_SAMPLES = (
     SampleCall(((3, 3),)),
     SampleCall(((2, 4, 4),)),
     SampleCall(((0, 0),)),
@@ -55,14 +55,14 @@ _SQUARES = (
 
 
 @operation(
-    rule=_values_rule,
+    rule=_eigvals_rule,
     reference=np.linalg.eigvals,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 5,
     namespace="linalg",
     batch_params=as_stack,
-    samples=_SQUARES,
+    samples=_SQUARE_SAMPLES,
 )
 def eigvals(x: Array, /) -> BoundCall:
     """Eigenvalues of square matrices, complex and in no order: (..., n, n) to (..., n).
@@ -81,15 +81,15 @@ def eigvals(x: Array, /) -> BoundCall:
 
 
 @operation(
-    rule=_rule,
-    reference=_eig,
+    rule=_eig_rule,
+    reference=_eig_reference,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 25 // 2,
     result_type=EigResult,
     namespace="linalg",
     batch_params=as_stack,
-    samples=_SQUARES,
+    samples=_SQUARE_SAMPLES,
 )
 def eig(x: Array, /) -> BoundCall:
     """Eigenvalues and eigenvectors of square matrices, complex: (..., n) and (..., n, n).

@@ -22,83 +22,91 @@ import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import Shape
-from tenfold.dtypes import promote, typed
+from tenfold.dtypes import promote, promotion_operand
 from tenfold.errors import DTypeError
 from tenfold.ops.cast import converted
-from tenfold.ops.contraction_order import order_of
+from tenfold.ops.contraction_order import contraction_order
 from tenfold.ops.create import number_of
-from tenfold.ops.einsum_parser import Labels, labelled, lengths_of
+from tenfold.ops.einsum_parser import Labels, lengths_of, parse_subscripts
 from tenfold.ops.einsum_steps import EinsumPath, LabelledTerm, PathBuilder
 
-RECIPES = 1024
+MAX_CACHED_PATHS = 1024
 """Recipes that are kept; the one not used for longest goes first."""
 
 
-@remembered("recipes of einsums", RECIPES)
-def recipe_of(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
+@memoized("recipes of einsums", MAX_CACHED_PATHS)
+def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
     """Return what an einsum of operands of one dtype is made of, or raise ShapeError."""
-    inputs, output = labelled(subscripts, [len(shape) for shape in shapes])
+    inputs, output = parse_subscripts(subscripts, [len(shape) for shape in shapes])
     lengths = lengths_of(inputs, shapes)
-    writer = PathBuilder(dtype, len(shapes), lengths)
+    builder = PathBuilder(dtype, len(shapes), lengths)
     operands = zip(inputs, shapes, strict=True)
-    terms = [writer.operand(place, *operand) for place, operand in enumerate(operands)]
+    terms = [builder.operand(position, *operand) for position, operand in enumerate(operands)]
     if len(terms) > 1:
         # An axis of length 1 has nothing to say: it comes back with the result.
-        long = tuple(label for label in output if lengths[label] != 1)
-        result = _multiplied(writer, terms, long)
+        squeezed = tuple(label for label in output if lengths[label] != 1)
+        result = _contract_terms(builder, terms, squeezed)
         shape = tuple(lengths[label] for label in output)
-        return EinsumPath((*writer.steps, *writer.shaped(result.place, long, shape)))
+        return EinsumPath((*builder.steps, *builder.reshape_step(result.position, squeezed, shape)))
     (term,) = terms
-    writer.ordered(writer.summed(term, set(output)), output)
-    if not writer.steps:
+    builder.reorder(builder.sum_out(term, set(output)), output)
+    if not builder.steps:
         # An operand that is its own result gets a second name: rebinding one must not rebind both.
-        writer.permuted(0, tuple(range(len(output))))
-    return EinsumPath(tuple(writer.steps))
+        builder.permute(0, tuple(range(len(output))))
+    return EinsumPath(tuple(builder.steps))
 
 
-def _multiplied(writer: PathBuilder, terms: list[LabelledTerm], output: Labels) -> LabelledTerm:
+def _contract_terms(
+    builder: PathBuilder, terms: list[LabelledTerm], output: Labels
+) -> LabelledTerm:
     """Multiply terms in their cheapest order, and sum over what the output lacks."""
     counts = Counter(label for term in terms for label in term.labels)
-    shared = {label for label, count in counts.items() if count > 1} | set(output)
-    made: dict[int, LabelledTerm] = {i: writer.summed(term, shared) for i, term in enumerate(terms)}
-    owners = Counter(label for term in made.values() for label in term.labels)
-    owners.update(output)
+    needed_labels = {label for label, count in counts.items() if count > 1} | set(output)
+    products: dict[int, LabelledTerm] = {
+        i: builder.sum_out(term, needed_labels) for i, term in enumerate(terms)
+    }
+    label_counts = Counter(label for term in products.values() for label in term.labels)
+    label_counts.update(output)
     labels = [term.labels for term in terms]
-    pairs = order_of([term.labels for term in made.values()], output, writer.lengths).pairs
-    for number, (a, b) in enumerate(pairs, len(labels)):
-        first, second = made.pop(a), made.pop(b)
-        owners.subtract((*first.labels, *second.labels))
-        needed = {x for x in (*first.labels, *second.labels) if owners[x] > 0}
-        made[number] = writer.product(first, second, needed, None if made else output)
-        owners.update(made[number].labels)
-    (result,) = made.values()
-    return writer.ordered(result, output)
+    pairs = contraction_order(
+        [term.labels for term in products.values()], output, builder.lengths
+    ).pairs
+    for product_index, (a, b) in enumerate(pairs, len(labels)):
+        first, second = products.pop(a), products.pop(b)
+        label_counts.subtract((*first.labels, *second.labels))
+        kept_labels = {x for x in (*first.labels, *second.labels) if label_counts[x] > 0}
+        products[product_index] = builder.product(
+            first, second, kept_labels, None if products else output
+        )
+        label_counts.update(products[product_index].labels)
+    (result,) = products.values()
+    return builder.reorder(result, output)
 
 
-def _common(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
+def _to_common_dtype(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
     """Return the operands as Arrays of their common dtype, and that; Python scalars are weak."""
     if operands and type(operands[0]) is Array:
         dtype = operands[0].dtype
         if not [x for x in operands if type(x) is not Array or x.dtype is not dtype]:
             return list(operands), dtype
-    return _converted(operands)
+    return _convert_operands(operands)
 
 
-def _converted(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
+def _convert_operands(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
     """Return operands of several dtypes, or of other classes, in their common dtype."""
     arrays = [array(operand) for operand in operands]
-    types = [typed(operand) for operand in operands]
+    types = [promotion_operand(operand) for operand in operands]
     dtype = promote(types)
     dtypes = dict.fromkeys(str(type_.dtype) for type_ in types if not type_.weak)
     if len(dtypes) > 1 and settings.get("strict_dtypes"):
         rule = f"strict_dtypes refuses to mix {', '.join(dtypes)}"
         raise DTypeError("", rule, remedy="convert one with tn.astype")
-    for place, (given, type_) in enumerate(zip(operands, types, strict=True)):
+    for position, (operand_, type_) in enumerate(zip(operands, types, strict=True)):
         if type_.weak:  # an int beyond the dtype is refused, where a cast would wrap it
-            arrays[place] = array(number_of(given, dtype, "einsum"))
+            arrays[position] = array(number_of(operand_, dtype, "einsum"))
     return [converted(x, dtype) for x in arrays], dtype
 
 
@@ -126,17 +134,19 @@ def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:
     (65, [1, 5])
     """
     if not isinstance(subscripts, str):
-        raise _no_text(subscripts)
-    arrays, dtype = _common(operands)
+        raise _not_a_string(subscripts)
+    arrays, dtype = _to_common_dtype(operands)
     values: list[Any] = arrays
-    for op, places, params in recipe_of(subscripts, dtype, tuple([x.shape for x in arrays])).steps:
-        inputs = tuple([values[place] for place in places])
+    for op, positions, params in einsum_path(
+        subscripts, dtype, tuple([x.shape for x in arrays])
+    ).steps:
+        inputs = tuple([values[position] for position in positions])
         values.append(_native.apply(op.id, inputs, params))
     result: Array = values[-1]
     return result
 
 
-def _no_text(subscripts: object) -> DTypeError:
+def _not_a_string(subscripts: object) -> DTypeError:
     """Return the error to raise for a first argument that is not a str."""
     remedy = "as in einsum('ij,jk->ik', x, y)"
     if isinstance(subscripts, (Array, np.ndarray)):

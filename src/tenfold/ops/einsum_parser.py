@@ -25,44 +25,46 @@ Labels = tuple[str, ...]
 it."""
 
 
-def labelled(subscripts: str, ndims: Sequence[int]) -> tuple[list[Labels], Labels]:
+def parse_subscripts(subscripts: str, ndims: Sequence[int]) -> tuple[list[Labels], Labels]:
     """Return the labels of each operand's axes and of the result's, or raise ShapeError.
 
     `ndims` are the numbers of axes of the operands. Spaces count for nothing. Without "->" the
     result has the axes of the ellipsis and then the letters that stand once, in the order of their
     code points.
     """
-    text = _checked_text(subscripts)
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
+    text = _validated_text(subscripts)
+    input_text, arrow, output_text = text.partition("->")
+    terms = input_text.split(",")
     if len(terms) != len(ndims):
         raise ShapeError(
             "",
-            f"{subscripts!r} has {_counted(len(terms), 'term')} for "
-            f"{_counted(len(ndims), 'operand')}",
+            f"{subscripts!r} has {_with_count(len(terms), 'term')} for "
+            f"{_with_count(len(ndims), 'operand')}",
             remedy="write one term for each operand, with commas between them",
         )
     inputs = [
-        _labels_of(term, ndim, position)
+        _operand_labels(term, ndim, position)
         for position, (term, ndim) in enumerate(zip(terms, ndims, strict=True), 1)
     ]
-    broadcast = max((sum(map(_is_dots, labels)) for labels in inputs), default=0)
+    broadcast = max((sum(map(_is_ellipsis_label, labels)) for labels in inputs), default=0)
     dots = tuple(f"...{i}" for i in range(broadcast, 0, -1))
     if arrow:
-        return inputs, _output_labels(right, inputs, dots)
-    counts = Counter(label for labels in inputs for label in labels if not _is_dots(label))
+        return inputs, _output_labels(output_text, inputs, dots)
+    counts = Counter(
+        label for labels in inputs for label in labels if not _is_ellipsis_label(label)
+    )
     return inputs, dots + tuple(sorted(label for label, count in counts.items() if count == 1))
 
 
-def _is_dots(label: str) -> bool:
+def _is_ellipsis_label(label: str) -> bool:
     return label.startswith("...")
 
 
-def _counted(count: int, noun: str) -> str:
+def _with_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _checked_text(subscripts: object) -> str:
+def _validated_text(subscripts: object) -> str:
     """Return the text without spaces, or raise the error of its first wrong character."""
     if not isinstance(subscripts, str):
         raise DTypeError(
@@ -99,24 +101,24 @@ def _checked_text(subscripts: object) -> str:
     return text
 
 
-def _labels_of(term: str, ndim: int, position: int) -> Labels:
+def _operand_labels(term: str, ndim: int, position: int) -> Labels:
     """Return the labels of one operand's axes; its ellipsis takes the axes no letter names."""
-    before, dots, after = term.partition("...")
-    if "..." in after:
+    prefix, dots, suffix = term.partition("...")
+    if "..." in suffix:
         raise ShapeError(
             "",
             f"the ellipsis stands twice in the term {term!r} of operand {position}",
             remedy="write it once at most",
         )
-    named = len(before) + len(after)
-    if named > ndim or (named < ndim and not dots):
+    letters = len(prefix) + len(suffix)
+    if letters > ndim or (letters < ndim and not dots):
         raise ShapeError(
             "",
-            f"the term {term!r} names {_counted(named, 'axis').replace('axiss', 'axes')}, "
+            f"the term {term!r} names {_with_count(letters, 'axis').replace('axiss', 'axes')}, "
             f"operand {position} has {ndim}",
             remedy="name every axis, or let '...' stand for the others",
         )
-    return (*before, *(f"...{i}" for i in range(ndim - named, 0, -1)), *after)
+    return (*prefix, *(f"...{i}" for i in range(ndim - letters, 0, -1)), *suffix)
 
 
 def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Labels:
@@ -125,8 +127,8 @@ def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Label
         raise ShapeError(
             "", f"there is a comma in the output {output!r}", remedy="there is one result"
         )
-    before, ellipsis, after = output.partition("...")
-    if "..." in after:
+    prefix, ellipsis, suffix = output.partition("...")
+    if "..." in suffix:
         raise ShapeError(
             "",
             f"the ellipsis stands twice in the output {output!r}",
@@ -138,21 +140,21 @@ def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Label
             f"the output {output!r} lacks the ellipsis that the operands have",
             remedy="add '...' to the output, or name and sum these axes",
         )
-    known = {label for labels in inputs for label in labels}
-    for letter in before + after:
-        if letter not in known:
+    input_labels = {label for labels in inputs for label in labels}
+    for letter in prefix + suffix:
+        if letter not in input_labels:
             raise ShapeError(
                 "",
                 f"the output letter {letter!r} stands in no term of an operand",
                 remedy="use letters of the operands",
             )
-        if (before + after).count(letter) > 1:
+        if (prefix + suffix).count(letter) > 1:
             raise ShapeError(
                 "",
                 f"the output letter {letter!r} stands more than once in {output!r}",
                 remedy="write each letter once there",
             )
-    return (*before, *dots, *after)
+    return (*prefix, *dots, *suffix)
 
 
 def lengths_of(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> dict[str, int]:
@@ -161,20 +163,20 @@ def lengths_of(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> dict[str, i
     owners: dict[str, int] = {}
     for position, (labels, shape) in enumerate(zip(inputs, shapes, strict=True), 1):
         for label, length in zip(labels, shape, strict=True):
-            known = lengths.get(label, 1)
+            earlier_length = lengths.get(label, 1)
             same_operand = owners.get(label) == position
-            if known != length and (same_operand or 1 not in (known, length)):
+            if earlier_length != length and (same_operand or 1 not in (earlier_length, length)):
                 _refuse_lengths(label, (lengths[label], owners[label]), (length, position))
-            if label not in lengths or known == 1:
+            if label not in lengths or earlier_length == 1:
                 lengths[label], owners[label] = length, position
     return lengths
 
 
 def _refuse_lengths(label: str, first: tuple[int, int], second: tuple[int, int]) -> None:
-    what = "an axis of the ellipsis" if _is_dots(label) else f"the letter {label!r}"
+    label_name = "an axis of the ellipsis" if _is_ellipsis_label(label) else f"the letter {label!r}"
     raise ShapeError(
         "",
-        f"{what} has length {first[0]} in operand {first[1]} "
+        f"{label_name} has length {first[0]} in operand {first[1]} "
         f"and {second[0]} in operand {second[1]}",
         remedy="give equal lengths wherever a letter stands",
     )

@@ -200,7 +200,11 @@ def cbrt(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), elementary=True, accuracy=4
+    dtypes=real_floating,
+    reference=widened(np.hypot),
+    numpy=(np.hypot,),
+    elementary=True,
+    accuracy=4,
 )
 def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite.
@@ -251,7 +255,9 @@ def cos(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), elementary=True, accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), elementary=True, accuracy=4
+)
 def tan(x: Array, /) -> Array:
     """Tangent of `x` in radians, element by element.
 

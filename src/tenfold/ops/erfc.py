@@ -30,7 +30,7 @@ INVERSE_STEP = 13
 """2 pi / h; also the number of terms: the next one is below 1e-18 of the first."""
 POLE = INVERSE_STEP / 2
 """pi / h, up to which the residue counts."""
-FARTHEST = 30.0
+CUTOFF = 30.0
 """Beyond, and long before, the result is 0."""
 LOG2 = (0.6931471805599453, 2.3190468138462996e-17)
 """The natural logarithm of 2, and its rounding error."""
@@ -39,13 +39,13 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937511")
 
 def complementary(x: np.ndarray) -> np.ndarray:
     """Return 1 - erf(x) of float64; NaN for NaN."""
-    a = np.minimum(np.abs(x), FARTHEST)
+    a = np.minimum(np.abs(x), CUTOFF)
     square = two_product(a, a)
     total, error = _integral(*square)
     scaled, scaled_error = two_product(total, a)
     scaled_error += error * a
-    power, rest, exponent = _exponential(*square)
-    tail = np.ldexp(power * (scaled + (scaled_error + scaled * rest)), exponent)
+    power, argument_error, exponent = _exponential(*square)
+    tail = np.ldexp(power * (scaled + (scaled_error + scaled * argument_error)), exponent)
     residue = 2.0 / (1.0 + np.exp(INVERSE_STEP * np.minimum(a, POLE)))
     tail = np.where(a < POLE, tail + residue, tail)
     return np.where(x < 0.0, 2.0 - tail, tail)
@@ -53,16 +53,16 @@ def complementary(x: np.ndarray) -> np.ndarray:
 
 def _integral(square: np.ndarray, error: np.ndarray) -> Pair:
     """Return the sum of the rule, smallest terms first, over pi and without the exponential."""
-    total = low = np.zeros_like(square)
+    total = total_error = np.zeros_like(square)
     for node, node_error, weight, weight_error in _terms():
-        below, below_error = two_sum(node, square)
-        below_error += error + node_error
-        term = weight / below
-        product, product_error = two_product(term, below)
-        rest = (weight - product) - product_error - term * below_error + weight_error
-        total, lost = two_sum(total, term)
-        low = low + (lost + rest / below)
-    return total, low
+        denominator, denominator_error = two_sum(node, square)
+        denominator_error += error + node_error
+        term = weight / denominator
+        product, product_error = two_product(term, denominator)
+        remainder = (weight - product) - product_error - term * denominator_error + weight_error
+        total, rounding_error = two_sum(total, term)
+        total_error = total_error + (rounding_error + remainder / denominator)
+    return total, total_error
 
 
 @cache
@@ -86,5 +86,5 @@ def _exponential(square: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.
     n = -np.rint(square / LOG2[0])
     product, product_error = two_product(n, np.asarray(LOG2[0]))
     argument, argument_error = two_sum(-square, -product)
-    rest = argument_error - product_error - n * LOG2[1] - error
-    return np.exp(argument), rest, np.nan_to_num(n).astype(np.int32)
+    argument_rest = argument_error - product_error - n * LOG2[1] - error
+    return np.exp(argument), argument_rest, np.nan_to_num(n).astype(np.int32)

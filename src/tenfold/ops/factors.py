@@ -85,15 +85,15 @@ def _by_cholesky(x: np.ndarray, packed: np.ndarray) -> bool:
     if not (np.diagonal(x).real > 0).all():
         return False
     try:
-        made = linalg.cholesky(x, lower=True, check_finite=False)
+        factor = linalg.cholesky(x, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        made = np.full_like(x, np.nan)
-    goes = bool(np.isfinite(np.diagonal(made)).all())
-    if goes:
-        packed[:n] = made.T
+        factor = np.full_like(x, np.nan)
+    succeeded = bool(np.isfinite(np.diagonal(factor)).all())
+    if succeeded:
+        packed[:n] = factor.T
     else:
         packed[n + 1 :, -1:] = 1
-    return goes
+    return succeeded
 
 
 def _by_gauss(x: np.ndarray, packed: np.ndarray) -> None:
@@ -101,8 +101,8 @@ def _by_gauss(x: np.ndarray, packed: np.ndarray) -> None:
 
     n = len(x)
     with warnings.catch_warnings(action="ignore"):
-        made, pivots = linalg.lu_factor(x, check_finite=False)
-    packed[:n], packed[n] = made.T, pivots + 1
+        lu, pivots = linalg.lu_factor(x, check_finite=False)
+    packed[:n], packed[n] = lu.T, pivots + 1
 
 
 def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
@@ -113,13 +113,13 @@ def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
 
     n = len(x)
     factor, convert = lapack.get_lapack_funcs(("sytrf", "syconv"), (x,))
-    made, pivots, singular = factor(x, lower=1)
-    triangle, beside, _ = convert(made, pivots, lower=1)
-    if singular or not (np.isfinite(np.diagonal(triangle)) & np.isfinite(beside)).all():
+    ldl, pivots, singular = factor(x, lower=1)
+    triangle, off_diagonal, _ = convert(ldl, pivots, lower=1)
+    if singular or not (np.isfinite(np.diagonal(triangle)) & np.isfinite(off_diagonal)).all():
         return False
-    own = np.arange(1, n + 1)
-    packed[:n], packed[n + 1, :-1] = triangle.T, beside[:-1]
-    packed[n] = np.where(pivots > 0, -pivots, np.where(beside != 0, -own, pivots))
+    own_rows = np.arange(1, n + 1)
+    packed[:n], packed[n + 1, :-1] = triangle.T, off_diagonal[:-1]
+    packed[n] = np.where(pivots > 0, -pivots, np.where(off_diagonal != 0, -own_rows, pivots))
     return True
 
 
@@ -163,7 +163,7 @@ class FactorParts(NamedTuple):
     where it is that of Bunch and Kaufman.
     """
     diagonal: np.ndarray
-    beside: np.ndarray
+    off_diagonal: np.ndarray
     """What D has beside its diagonal, 0 of other factors: (..., n)."""
 
     @property
@@ -177,10 +177,10 @@ def parts_of(packed: np.ndarray) -> FactorParts:
     n = packed.shape[-1]
     columns = packed[..., :n, :]
     pivots = packed[..., n, :].real.astype(np.int32)
-    beside = np.zeros_like(packed[..., n, :])
+    off_diagonal = np.zeros_like(packed[..., n, :])
     if packed.shape[-2] > n + 1:
-        beside[..., :-1] = np.where(pivots < 0, packed[..., n + 1, :], 0)[..., :-1]
-    return FactorParts(columns, pivots, np.diagonal(columns, 0, -2, -1), beside)
+        off_diagonal[..., :-1] = np.where(pivots < 0, packed[..., n + 1, :], 0)[..., :-1]
+    return FactorParts(columns, pivots, np.diagonal(columns, 0, -2, -1), off_diagonal)
 
 
 def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -188,13 +188,13 @@ def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     An exchange of two rows turns the sign; Cholesky's factor counts twice.
     """
-    _, pivots, diagonal, _ = found = parts_of(packed)
+    _, pivots, diagonal, _ = parts = parts_of(packed)
     moduli = np.abs(diagonal)
     signs = np.sign(diagonal)
     exchanged = (pivots != 0) & (pivots != np.arange(1, pivots.shape[-1] + 1))
     odd = np.count_nonzero(exchanged, axis=-1) % 2 == 1
     sign = np.where(odd, -1, 1) * signs.prod(-1)
-    logarithm = np.log(moduli).sum(-1) * np.where(found.cholesky & (moduli.shape[-1] > 0), 2, 1)
+    logarithm = np.log(moduli).sum(-1) * np.where(parts.cholesky & (moduli.shape[-1] > 0), 2, 1)
     return np.asarray(sign), np.asarray(logarithm)
 
 
@@ -277,39 +277,39 @@ def refuse_zero_pivot(packed: np.ndarray) -> None:
 
 
 def _solve_factored_rule(types: tuple[Type, ...], transposed: str, dtype: np.dtype) -> Inferred:
-    packed, right = types[0].shape, types[1].shape
-    vector = len(right) == 1
-    stack = packed[:-2] if vector else broadcast(packed[:-2], right[:-2])
-    shape = (*stack, *(right if vector else right[-2:]))
+    packed, rhs = types[0].shape, types[1].shape
+    vector = len(rhs) == 1
+    stack = packed[:-2] if vector else broadcast(packed[:-2], rhs[:-2])
+    shape = (*stack, *(rhs if vector else rhs[-2:]))
     return Inferred(((shape, dtype),), (types[0].dtype, types[0].dtype))
 
 
 def _solve_factored(
-    packed: np.ndarray, right: np.ndarray, transposed: str, dtype: np.dtype
+    packed: np.ndarray, rhs: np.ndarray, transposed: str, dtype: np.dtype
 ) -> np.ndarray:
     """By the matrices that the factors multiply to."""
     refuse_zero_pivot(packed)
     n = packed.shape[-1]
-    columns, pivots, diagonal, beside = found = parts_of(packed)
-    by_rows = columns.swapaxes(-1, -2)
-    cholesky, units = np.tril(by_rows), np.tril(by_rows, -1) + np.eye(n)
+    columns, pivots, diagonal, off_diagonal = parts = parts_of(packed)
+    matrix = columns.swapaxes(-1, -2)
+    cholesky, unit_lower = np.tril(matrix), np.tril(matrix, -1) + np.eye(n)
     definite = cholesky @ np.conj(cholesky.swapaxes(-1, -2))
-    general = units @ np.triu(by_rows)
+    general = unit_lower @ np.triu(matrix)
     for at in np.ndindex(packed.shape[:-2]):
         order = np.arange(n)
-        for row, other in enumerate(abs(pivots[at]) - 1):
-            if other >= 0:
-                order[[row, other]] = order[[other, row]]
+        for row, pivot_row in enumerate(abs(pivots[at]) - 1):
+            if pivot_row >= 0:
+                order[[row, pivot_row]] = order[[pivot_row, row]]
         if (pivots[at] < 0).any():
             blocks = np.diag(diagonal[at])
-            blocks += np.diag(beside[at][:-1], 1) + np.diag(beside[at][:-1], -1)
-            general[at][np.ix_(order, order)] = units[at] @ blocks @ units[at].T
+            blocks += np.diag(off_diagonal[at][:-1], 1) + np.diag(off_diagonal[at][:-1], -1)
+            general[at][np.ix_(order, order)] = unit_lower[at] @ blocks @ unit_lower[at].T
         else:
             general[at][order] = general[at].copy()
-    matrices = np.where(found.cholesky[..., None, None], definite, general)
+    matrices = np.where(parts.cholesky[..., None, None], definite, general)
     if transposed != "N":
         matrices = matrices.swapaxes(-1, -2)
-    return np.asarray(np.linalg.solve(np.conj(matrices) if transposed == "C" else matrices, right))
+    return np.asarray(np.linalg.solve(np.conj(matrices) if transposed == "C" else matrices, rhs))
 
 
 def _solve_factored_multiply_adds(types: tuple[Type, ...], transposed: str, dtype: np.dtype) -> int:
@@ -327,12 +327,12 @@ def _solve_factored_multiply_adds(types: tuple[Type, ...], transposed: str, dtyp
     public=False,
 )
 def solve_factored(
-    packed: Array, right: Array, /, *, transposed: str = "N", dtype: np.dtype
+    packed: Array, rhs: Array, /, *, transposed: str = "N", dtype: np.dtype
 ) -> BoundCall:
     """Solve equations by the factors of their matrix; "T" by its transpose, "C" by the conjugate
     of that. Raises LinAlgError at the wait for a singular matrix.
     """
-    return BoundCall((packed, right), (transposed, dtype))
+    return BoundCall((packed, rhs), (transposed, dtype))
 
 
 def _inv_factored_rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:

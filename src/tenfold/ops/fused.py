@@ -23,7 +23,7 @@ from tenfold._native import Array
 from tenfold.core.dtype_rules import real_numeric
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
-from tenfold.dtypes import FLOAT32, FLOAT64, HALVES, kind_of
+from tenfold.dtypes import FLOAT32, FLOAT64, HALF_DTYPES, kind_of
 from tenfold.ops.cast import rounded_half
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -36,28 +36,28 @@ def fused_multiply_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarra
     if kind_of(dtype) in "iu":
         return x * y + z
     if dtype == FLOAT64:
-        return _fused64(*np.broadcast_arrays(x, y, z))
+        return _fma64(*np.broadcast_arrays(x, y, z))
     total = _sum_to_odd(x.astype(FLOAT64) * y.astype(FLOAT64), z.astype(FLOAT64))
-    if dtype in HALVES:
+    if dtype in HALF_DTYPES:
         # ml_dtypes itself goes through float32, with a rounding that would be one more.
         narrow = total.astype(FLOAT32)
-        return _odd(narrow, total - narrow.astype(FLOAT64)).astype(dtype)
+        return _round_to_odd(narrow, total - narrow.astype(FLOAT64)).astype(dtype)
     return total.astype(dtype)
 
 
-def _odd(rounded: np.ndarray, error: np.ndarray) -> np.ndarray:
+def _round_to_odd(rounded: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Return the neighbour of `rounded` on the side of `error` where the last bit of it is 0."""
     bits = rounded.view(f"u{rounded.dtype.itemsize}")
     inexact = (error != 0) & np.isfinite(error) & (bits % 2 == 0)
     outward = (error > 0) == (rounded > 0)
-    moved = np.where(outward, bits + bits.dtype.type(1), bits - bits.dtype.type(1))
+    next_float = np.where(outward, bits + bits.dtype.type(1), bits - bits.dtype.type(1))
     towards = np.copysign(np.finfo(rounded.dtype).smallest_subnormal, error)
-    moved = np.where(rounded == 0, towards, moved.view(rounded.dtype))
-    return np.where(inexact, moved, rounded).astype(rounded.dtype)
+    next_float = np.where(rounded == 0, towards, next_float.view(rounded.dtype))
+    return np.where(inexact, next_float, rounded).astype(rounded.dtype)
 
 
 def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return _odd(*two_sum(x, y))
+    return _round_to_odd(*two_sum(x, y))
 
 
 def two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
@@ -70,37 +70,37 @@ def two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
 def two_product(x: np.ndarray, y: np.ndarray) -> Pair:
     """Dekker's exact product: rounded value and error, if no exponent is near the ends."""
     product = x * y
-    x_high, x_low = _halved(x)
-    y_high, y_low = _halved(y)
+    x_high, x_low = _veltkamp_split(x)
+    y_high, y_low = _veltkamp_split(y)
     error = x_low * y_low - (((product - x_high * y_high) - x_low * y_high) - x_high * y_low)
     return product, error
 
 
-def _halved(x: np.ndarray) -> Pair:
+def _veltkamp_split(x: np.ndarray) -> Pair:
     scaled = x * 134217729.0  # 2**27 + 1
     high = scaled - (scaled - x)
     return high, x - high
 
 
-def _fused64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _fma64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     result = np.asarray(x * y + z)
     finite = np.isfinite(x) & np.isfinite(y)
     result = np.where(finite & np.isinf(z), z, result)  # whose product may have overflowed
     inexact = finite & np.isfinite(z) & (x != 0) & (y != 0)
     exponents = [np.frexp(np.where(inexact, operand, 1))[1] for operand in (x, y, z)]
     product = exponents[0] + exponents[1]
-    inside = (np.abs(product) < 900) & (exponents[2] < 1000)
-    inside &= (exponents[0] < 990) & (exponents[1] < 990)
-    fast, slow = inexact & inside, inexact & ~inside
-    result[fast] = _by_exact_parts(x[fast], y[fast], z[fast])
+    in_range = (np.abs(product) < 900) & (exponents[2] < 1000)
+    in_range &= (exponents[0] < 990) & (exponents[1] < 990)
+    fast, slow = inexact & in_range, inexact & ~in_range
+    result[fast] = _fma_by_exact_terms(x[fast], y[fast], z[fast])
     result[slow] = [
-        _by_fractions(*items)
+        _fma_by_fractions(*items)
         for items in zip(x[slow].tolist(), y[slow].tolist(), z[slow].tolist(), strict=True)
     ]
     return result
 
 
-def _by_exact_parts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _fma_by_exact_terms(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Boldo and Melquiond's algorithm, where nothing overflows and no error underflows."""
     product, product_error = two_product(x, y)
     low, low_error = two_sum(z, product_error)
@@ -108,7 +108,7 @@ def _by_exact_parts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return high + _sum_to_odd(low_error, high_error)
 
 
-def _by_fractions(x: float, y: float, z: float) -> float:
+def _fma_by_fractions(x: float, y: float, z: float) -> float:
     """Python's rational numbers are exact, and become floats with one rounding."""
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     try:
@@ -117,31 +117,34 @@ def _by_fractions(x: float, y: float, z: float) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-def _fused_element(k: Body, x: Element, y: Element, z: Element) -> Element:
+def _fma_element(k: Body, x: Element, y: Element, z: Element) -> Element:
     """As fused_multiply_add, of the processor where it has it."""
     dtype = x.dtype
     if kind_of(dtype) in "iu":
         return x * y + z
-    if dtype not in HALVES:
+    if dtype not in HALF_DTYPES:
         return k.fma(x, y, z)
-    wide = [k.convert(k.convert(half, FLOAT32), FLOAT64) for half in (x, y, z)]
-    product, term = wide[0] * wide[1], wide[2]  # exact: the product of two halves has 22 bits
+    operands = [k.convert(k.convert(operand, FLOAT32), FLOAT64) for operand in (x, y, z)]
+    product, term = (
+        operands[0] * operands[1],
+        operands[2],
+    )  # exact: the product of two halves has 22 bits
     total = product + term
     virtual = total - product
     error = (product - (total - virtual)) + (term - virtual)
-    return rounded_half(k, _odd_element(k, total, error), dtype)
+    return rounded_half(k, _round_to_odd_element(k, total, error), dtype)
 
 
-def _odd_element(k: Body, rounded: Element, error: Element) -> Element:
+def _round_to_odd_element(k: Body, rounded: Element, error: Element) -> Element:
     """As _odd; `rounded` is not 0 where there is an error."""
     bits = k.bits(rounded, UNSIGNED[8])
-    moved = k.select((error > 0) == (rounded > 0), bits + 1, bits - 1)
+    next_bits = k.select((error > 0) == (rounded > 0), bits + 1, bits - 1)
     exact = (error == 0) | (error != error) | ((bits & 1) != 0)
-    return k.bits(k.select(exact, bits, moved), rounded.dtype)
+    return k.bits(k.select(exact, bits, next_bits), rounded.dtype)
 
 
 @elementwise(
-    dtypes=real_numeric, reference=fused_multiply_add, kernel=_fused_element, takes_halves=True
+    dtypes=real_numeric, reference=fused_multiply_add, kernel=_fma_element, takes_halves=True
 )
 def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
     """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote.

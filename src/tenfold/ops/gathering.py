@@ -9,7 +9,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import GatherSource, ResultIndex, counted_from_end, moved
+from tenfold.core.gather_rules import GatherSource, ResultIndex, normalized_index, with_axis_index
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
@@ -22,72 +22,80 @@ if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
 
 
-def _gathered(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
+def _gather_rule(types: tuple[Type, ...], axes: tuple[int, ...], index_axis: int) -> Inferred:
     type_, *indices = types
-    _refuse_no_integers(indices)
-    among = broadcast(*(index.shape for index in indices))
-    rest = tuple(length for axis, length in enumerate(type_.shape) if axis not in axes)
-    shape = (*rest[:place], *among, *rest[place:])
+    _require_integers(indices)
+    index_shape = broadcast(*(index.shape for index in indices))
+    remaining = tuple(length for axis, length in enumerate(type_.shape) if axis not in axes)
+    shape = (*remaining[:index_axis], *index_shape, *remaining[index_axis:])
     return Inferred(((shape, type_.dtype),), tuple(type_.dtype for type_ in types))
 
 
-def _refuse_no_integers(indices: Sequence[Type | Array]) -> None:
+def _require_integers(indices: Sequence[Type | Array]) -> None:
     if any(kind_of(index.dtype) not in "iu" for index in indices):
-        found = ", ".join(str(index.dtype) for index in indices)
-        rule = f"indices are integers, not {found}"
+        dtypes = ", ".join(str(index.dtype) for index in indices)
+        rule = f"indices are integers, not {dtypes}"
         raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")
 
 
-def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
-    *indices, axes, place = rest
+def _gather_reference(x: np.ndarray, *args: Any) -> np.ndarray:
+    *indices, axes, index_axis = args
     key = tuple(
         bounds_checks.checked(index, axis, x.shape[axis])
         for index, axis in zip(indices, axes, strict=True)
     )
-    picked = np.moveaxis(x, axes, range(len(axes)))[key]
-    among = np.broadcast(*key).ndim
-    return np.moveaxis(picked, range(among), range(place, place + among))
+    gathered = np.moveaxis(x, axes, range(len(axes)))[key]
+    index_ndim = np.broadcast(*key).ndim
+    return np.moveaxis(gathered, range(index_ndim), range(index_axis, index_axis + index_ndim))
 
 
-def _gather_at(k: Body, at: ResultIndex, x: GatherSource, *rest: Any) -> Operand:
-    *indices, axes, place = rest
-    among = len(broadcast(*(index.shape for index in indices)))
-    picks = at.axes[place : place + among]
-    found = {
-        axis: counted_from_end(k, at, index.at(picks[among - len(index.shape) :]), x.shape[axis])
+def _gather_element(k: Body, at: ResultIndex, x: GatherSource, *args: Any) -> Operand:
+    *indices, axes, index_axis = args
+    index_ndim = len(broadcast(*(index.shape for index in indices)))
+    index_coordinates = at.axes[index_axis : index_axis + index_ndim]
+    positions = {
+        axis: normalized_index(
+            k, at, index.at(index_coordinates[index_ndim - len(index.shape) :]), x.shape[axis]
+        )
         for index, axis in zip(indices, axes, strict=True)
     }
-    left = iter((*at.axes[:place], *at.axes[place + among :]))
-    where = [found[axis] if axis in found else next(left) for axis in range(len(x.shape))]
-    return x.at(where)
+    remaining = iter((*at.axes[:index_axis], *at.axes[index_axis + index_ndim :]))
+    coordinates = [
+        positions[axis] if axis in positions else next(remaining) for axis in range(len(x.shape))
+    ]
+    return x.at(coordinates)
 
 
-def _gathered_members(members: Members, axes: tuple[int, ...], place: int) -> Array:
+def _gather_members(members: Members, axes: tuple[int, ...], index_axis: int) -> Array:
     """Of a batched array with indices of their own the members' numbers are one more index."""
     x, *indices = members.operands
-    of_array, *of_indices = members.batched
-    if not any(of_indices):
-        made: Array = members.call((x, *indices), (tuple(axis + 1 for axis in axes), place + 1))
-        return made
-    among = max(members.ndim(at) for at in range(1, len(members.operands)))
-    aligned = [members.aligned(at, among) for at in range(1, len(members.operands))]
-    if not of_array:
-        return members.to_front(members.call((x, *aligned), (axes, place)), place)
-    where = (0, *(axis + 1 for axis in axes))
-    picked = members.call((x, members.numbers(among), *aligned), (where, 0))
-    own = range(1, 1 + among)
-    rest = range(1 + among, picked.ndim)
-    return members.permuted(picked, (0, *rest[:place], *own, *rest[place:]))
+    array_batched, *indices_batched = members.batched
+    if not any(indices_batched):
+        result: Array = members.call(
+            (x, *indices), (tuple(axis + 1 for axis in axes), index_axis + 1)
+        )
+        return result
+    index_ndim = max(members.ndim(at) for at in range(1, len(members.operands)))
+    aligned = [members.aligned(at, index_ndim) for at in range(1, len(members.operands))]
+    if not array_batched:
+        return members.to_front(members.call((x, *aligned), (axes, index_axis)), index_axis)
+    batched_axes = (0, *(axis + 1 for axis in axes))
+    gathered = members.call((x, members.numbers(index_ndim), *aligned), (batched_axes, 0))
+    index_axes = range(1, 1 + index_ndim)
+    remaining_axes = range(1 + index_ndim, gathered.ndim)
+    return members.permuted(
+        gathered, (0, *remaining_axes[:index_axis], *index_axes, *remaining_axes[index_axis:])
+    )
 
 
 @operation(
     rule_free=True,
-    rule=_gathered,
-    reference=_gather,
-    element_at=_gather_at,
+    rule=_gather_rule,
+    reference=_gather_reference,
+    element_at=_gather_element,
     kind=Kind.VIEW,
     can_fail=True,
-    batch=_gathered_members,
+    batch=_gather_members,
     samples=[
         SampleCall(((3, 4),), {}, ([2, 0, -3],)),
         SampleCall(((3, 4),), {"axes": (1, 0)}, ([[3], [-1]], [0, 1, 2])),
@@ -112,20 +120,24 @@ def gather(
     """
     x = array(x)
     arrays = [integers(index) for index in indices]
-    given = range(len(arrays)) if axes is None else axes
-    where = tuple(normalize_axis(axis, x.ndim) for axis in given)
-    if len(set(where)) < len(where) or len(where) != len(arrays) or not arrays:
+    requested = range(len(arrays)) if axes is None else axes
+    indexed_axes = tuple(normalize_axis(axis, x.ndim) for axis in requested)
+    if len(set(indexed_axes)) < len(indexed_axes) or len(indexed_axes) != len(arrays) or not arrays:
         raise ShapeError(
             "",
-            f"{len(arrays)} index arrays do not fit axes {where}",
+            f"{len(arrays)} index arrays do not fit axes {indexed_axes}",
             remedy="give an index array for each axis, and each axis once",
         )
-    _refuse_no_integers(arrays)
-    for index, axis in zip(arrays, where, strict=True):
+    _require_integers(arrays)
+    for index, axis in zip(arrays, indexed_axes, strict=True):
         bounds_checks.check_known(index, axis, x, "gather")
-    left = x.ndim - len(where)
-    at = min(min(where), left) if place is None else normalize_axis(place, left + 1)
-    return BoundCall((x, *arrays), (where, at))
+    remaining_ndim = x.ndim - len(indexed_axes)
+    index_axis = (
+        min(min(indexed_axes), remaining_ndim)
+        if place is None
+        else normalize_axis(place, remaining_ndim + 1)
+    )
+    return BoundCall((x, *arrays), (indexed_axes, index_axis))
 
 
 @derived(
@@ -154,63 +166,63 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
         raise ShapeError(
             "", f"{x.ndim} axes need an axis", remedy="name one, or flatten with reshape(x, (-1,))"
         )
-    where, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
-    _refuse_no_integers([positions])
-    bounds_checks.check_known(positions, where, x, "take")
-    return _native.apply(gather.id, (x, positions), ((where,), where))
+    indexed_axis, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
+    _require_integers([positions])
+    bounds_checks.check_known(positions, indexed_axis, x, "take")
+    return _native.apply(gather.id, (x, positions), ((indexed_axis,), indexed_axis))
 
 
 def integers(indices: Any) -> Array:
     """Return indices as an Array: a list is taken as well."""
     if isinstance(indices, (list, tuple, range)):
         try:
-            made = np.asarray(indices)
+            values = np.asarray(indices)
         except ValueError:
             rule = f"indices {indices!r} have rows of different lengths"
             raise ShapeError("", rule, remedy="give rows of equal lengths") from None
-        return array(made if made.size else made.astype(np.int64))
+        return array(values if values.size else values.astype(np.int64))
     return array(indices)
 
 
-def _along(types: tuple[Type, ...], axis: int) -> Inferred:
+def _take_along_axis_rule(types: tuple[Type, ...], axis: int) -> Inferred:
     x, indices = types
-    _refuse_no_integers([indices])
+    _require_integers([indices])
     if x.shape and len(indices.shape) != len(x.shape):
         raise ShapeError(
             "",
             f"indices of {len(indices.shape)} axes do not fit an array of {len(x.shape)}",
             remedy="give as many axes: the others broadcast",
         )
-    others = broadcast(_without(x.shape, axis), _without(indices.shape, axis))
-    shape = (*others[:axis], indices.shape[axis], *others[axis:])
+    other_lengths = broadcast(_drop_axis(x.shape, axis), _drop_axis(indices.shape, axis))
+    shape = (*other_lengths[:axis], indices.shape[axis], *other_lengths[axis:])
     return Inferred(((shape, x.dtype),), (x.dtype, indices.dtype))
 
 
-def _without(shape: Shape, axis: int) -> Shape:
+def _drop_axis(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
-def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-    others = np.broadcast_shapes(_without(x.shape, axis), _without(indices.shape, axis))
-    shapes = [(*others[:axis], y.shape[axis], *others[axis:]) for y in (x, indices)]
+def _take_along_axis_reference(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    other_lengths = np.broadcast_shapes(_drop_axis(x.shape, axis), _drop_axis(indices.shape, axis))
+    shapes = [(*other_lengths[:axis], y.shape[axis], *other_lengths[axis:]) for y in (x, indices)]
     positions = bounds_checks.checked(indices, axis, x.shape[axis])
     return np.take_along_axis(
         np.broadcast_to(x, shapes[0]), np.broadcast_to(positions, shapes[1]), axis
     )
 
 
-def _take_along_at(
+def _take_along_axis_element(
     k: Body, at: ResultIndex, x: GatherSource, indices: GatherSource, axis: int
 ) -> Operand:
-    index = counted_from_end(k, at, indices.at(at), x.shape[axis])
-    return x.at(moved(at, axis, index))
+    index = normalized_index(k, at, indices.at(at), x.shape[axis])
+    return x.at(with_axis_index(at, axis, index))
 
 
 @operation(
     rule_free=True,
-    rule=_along,
-    reference=_take_along,
-    element_at=_take_along_at,
+    rule=_take_along_axis_rule,
+    reference=_take_along_axis_reference,
+    element_at=_take_along_axis_element,
     kind=Kind.VIEW,
     can_fail=True,
     numpy=(np.take_along_axis,),
@@ -232,7 +244,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> BoundCall
     [[20], [30]]
     """
     x, positions = array(x), integers(indices)
-    where = normalize_axis(axis, x.ndim)
-    _refuse_no_integers([positions])
-    bounds_checks.check_known(positions, where, x, "take_along_axis")
-    return BoundCall((x, positions), (where,))
+    indexed_axis = normalize_axis(axis, x.ndim)
+    _require_integers([positions])
+    bounds_checks.check_known(positions, indexed_axis, x, "take_along_axis")
+    return BoundCall((x, positions), (indexed_axis,))

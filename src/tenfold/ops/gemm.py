@@ -71,18 +71,18 @@ def scalars_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return alpha and beta in the dtype; beta is 0 where nothing is added."""
     *_, sign, scales, added = params
-    found = []
-    for factor, given in ((sign, inputs[2 : 2 + scales]), (added, inputs[3 + scales :])):
-        numbers = [cast_values(each, dtype) for each in given]
+    scalars = []
+    for factor, operands in ((sign, inputs[2 : 2 + scales]), (added, inputs[3 + scales :])):
+        numbers = [cast_values(operand, dtype) for operand in operands]
         with np.errstate(all="ignore"):
             value = reduce(np.multiply, numbers) if numbers else np.asarray(factor, dtype)
-            found.append(np.asarray(-value if numbers and factor < 0 else value))
-    return found[0], found[1]
+            scalars.append(np.asarray(-value if numbers and factor < 0 else value))
+    return scalars[0], scalars[1]
 
 
-def computed(*given: Any) -> np.ndarray:
+def computed(*args: Any) -> np.ndarray:
     """Return NumPy's value of a gemm of operands and params."""
-    inputs, params = given[:-5], given[-5:]
+    inputs, params = args[:-5], args[-5:]
     alpha, beta = scalars_of(inputs, params, inputs[0].dtype)
     x1, x2 = (
         np.conj(turned(x, form)) if form in CONJUGATED else turned(x, form)
@@ -103,7 +103,7 @@ def computed(*given: Any) -> np.ndarray:
     public=False,
 )
 def gemm(
-    x1: Array, x2: Array, /, *others: Any, forms: str = "NN", sign: int = 1, added: int = 0
+    x1: Array, x2: Array, /, *scalars_and_x3: Any, forms: str = "NN", sign: int = 1, added: int = 0
 ) -> BoundCall:
     """Matrix product with what is about it: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
 
@@ -117,5 +117,9 @@ def gemm(
     >>> gemm(x, x, 2, forms="NT").tolist()
     [[10.0]]
     """
-    scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
-    return BoundCall((array(x1), array(x2), *others), (forms[0], forms[1], sign, scales, added))
+    scales = next(
+        (i for i, x in enumerate(scalars_and_x3) if isinstance(x, Array)), len(scalars_and_x3)
+    )
+    return BoundCall(
+        (array(x1), array(x2), *scalars_and_x3), (forms[0], forms[1], sign, scales, added)
+    )

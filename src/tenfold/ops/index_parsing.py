@@ -31,11 +31,11 @@ class ParsedIndex:
 
     picks: tuple[Pick, ...]
     """For each axis an int or (start, length, step)."""
-    new: tuple[int, ...]
+    new_axes: tuple[int, ...]
     """Where axes of length 1 stand in the result of the picks."""
     arrays: tuple[tuple[int, Array], ...]
     """Integer arrays, each with the axis it indexes of what the picks and new axes left."""
-    place: int
+    index_axis: int
     """Where the axes of the arrays stand in the result."""
     view: bool
     """Whether the result is a view, as NumPy's would be."""
@@ -47,35 +47,35 @@ _parsed: LruCache[tuple[Any, ...], ParsedIndex] = LruCache(4096, "keys of arrays
 
 def parse(x: Array, key: Any, operation: str) -> ParsedIndex:
     """Parse a key against `x`. Raises IndexError, naming `operation`, for one that does not fit."""
-    given = key if isinstance(key, tuple) else (key,)
-    plain = _plain(given)
-    known = None if plain is None else _parsed.get((x.shape, *plain))
-    if known is not None:
-        return known
-    terms = _filled(x, [_term(x, item, operation) for item in given], operation)
-    view = not any(isinstance(item, _ARRAYS) for item in given)
+    items = key if isinstance(key, tuple) else (key,)
+    cache_key = _cacheable_items(items)
+    cached = None if cache_key is None else _parsed.get((x.shape, *cache_key))
+    if cached is not None:
+        return cached
+    terms = _expand_ellipsis(x, [_normalize_item(x, item, operation) for item in items], operation)
+    view = not any(isinstance(item, _ARRAYS) for item in items)
     if all(type(term) is int for term in terms):
         view = False  # an element, no part of the array
-    parsed = _laid_out(x, _unmasked(x, terms, operation), view, operation)
-    if plain is not None:
-        _parsed[(x.shape, *plain)] = parsed
+    parsed = _build_index(x, _expand_masks(x, terms, operation), view, operation)
+    if cache_key is not None:
+        _parsed[(x.shape, *cache_key)] = parsed
     return parsed
 
 
-def _plain(items: tuple[Any, ...]) -> list[Any] | None:
+def _cacheable_items(items: tuple[Any, ...]) -> list[Any] | None:
     """Return a key of ints, slices of ints, `...` and None as what equal ones have in common."""
-    found: list[Any] = []
+    key_items: list[Any] = []
     for item in items:
         if type(item) is slice:
             ends = item.start, item.stop, item.step
-            if any(each is not None and type(each) is not int for each in ends):
+            if any(end is not None and type(end) is not int for end in ends):
                 return None
-            found.append(ends)
+            key_items.append(ends)
         elif type(item) is int or item is None or item is Ellipsis:
-            found.append(item)
+            key_items.append(item)
         else:
             return None
-    return found
+    return key_items
 
 
 def refused(x: Array, operation: str, rule: str, remedy: str) -> IndexError:
@@ -87,12 +87,12 @@ _SEQUENCES = (list, tuple, range)
 _ARRAYS = (Array, np.ndarray, bool, np.bool_, *_SEQUENCES)
 
 
-def _term(x: Array, item: Any, operation: str) -> Any:
+def _normalize_item(x: Array, item: Any, operation: str) -> Any:
     """Return an item as an int, slice, None, Ellipsis, bool, integer Array or mask (an ndarray)."""
     if item is None or item is Ellipsis or isinstance(item, (slice, bool)):
         return item
     if isinstance(item, (Array, np.ndarray, *_SEQUENCES)):
-        return _array_term(x, item, operation)
+        return _normalize_array_item(x, item, operation)
     if isinstance(item, np.bool_):
         return bool(item)
     if hasattr(item, "__index__"):
@@ -101,7 +101,7 @@ def _term(x: Array, item: Any, operation: str) -> Any:
     raise refused(x, operation, rule, "use ints, slices, ..., None, integer arrays or masks")
 
 
-def _array_term(x: Array, item: Any, operation: str) -> Any:
+def _normalize_array_item(x: Array, item: Any, operation: str) -> Any:
     """Return an array as a term: a mask is computed, a 0-d integer that is known is an int."""
     if isinstance(item, _SEQUENCES):
         item = _from_sequence(x, item, operation)
@@ -113,8 +113,8 @@ def _array_term(x: Array, item: Any, operation: str) -> Any:
     if kind == "b":
         mask = values(indices, operation)
         return mask if mask.ndim else bool(mask)
-    known = bounds_checks.known(indices) if indices.ndim == 0 else None
-    return indices if known is None else int(known)
+    known_value = bounds_checks.known(indices) if indices.ndim == 0 else None
+    return indices if known_value is None else int(known_value)
 
 
 def _from_sequence(x: Array, items: Any, operation: str) -> np.ndarray:
@@ -128,47 +128,51 @@ def _from_sequence(x: Array, items: Any, operation: str) -> np.ndarray:
     return indices if indices.size else indices.astype(np.int64)
 
 
-def _width(term: Any) -> int:
+def _axes_of_term(term: Any) -> int:
     """How many axes of the array a term takes up."""
     if isinstance(term, np.ndarray):
         return term.ndim
     return 0 if term is None or term is Ellipsis or isinstance(term, bool) else 1
 
 
-def _filled(x: Array, terms: list[Any], operation: str) -> list[Any]:
+def _expand_ellipsis(x: Array, terms: list[Any], operation: str) -> list[Any]:
     """Put whole slices after the `...`, or at the end, so that every axis has a term."""
-    places = [position for position, term in enumerate(terms) if term is Ellipsis]
-    if len(places) > 1:
-        raise refused(x, operation, f"... stands {len(places)} times", "write it once at most")
-    used = sum(map(_width, terms))
-    if used > x.ndim:
-        raise refused(x, operation, _too_many(terms, used, x.ndim), "leave some out")
-    after = places[0] + 1 if places else len(terms)
-    return [*terms[:after], *[slice(None)] * (x.ndim - used), *terms[after:]]
+    ellipses = [position for position, term in enumerate(terms) if term is Ellipsis]
+    if len(ellipses) > 1:
+        raise refused(x, operation, f"... stands {len(ellipses)} times", "write it once at most")
+    indexed_axes = sum(map(_axes_of_term, terms))
+    if indexed_axes > x.ndim:
+        raise refused(x, operation, _too_many(terms, indexed_axes, x.ndim), "leave some out")
+    insert_at = ellipses[0] + 1 if ellipses else len(terms)
+    return [*terms[:insert_at], *[slice(None)] * (x.ndim - indexed_axes), *terms[insert_at:]]
 
 
-def _too_many(terms: list[Any], used: int, axes: int) -> str:
-    written = sum(1 for term in terms if _width(term))
-    if written == used:
-        return f"{used} indices are too many for {axes} axes"
-    return f"{written} indices take {used} axes of {axes}: a mask takes as many as it has"
+def _too_many(terms: list[Any], indexed_axes: int, axes: int) -> str:
+    index_count = sum(1 for term in terms if _axes_of_term(term))
+    if index_count == indexed_axes:
+        return f"{indexed_axes} indices are too many for {axes} axes"
+    return (
+        f"{index_count} indices take {indexed_axes} axes of {axes}: a mask takes as many as it has"
+    )
 
 
-def _unmasked(x: Array, terms: list[Any], operation: str) -> list[Any]:
+def _expand_masks(x: Array, terms: list[Any], operation: str) -> list[Any]:
     """Replace each mask by the positions at which it is true, an integer Array for each axis."""
     result: list[Any] = []
     axis = 0
     for term in terms:
         if isinstance(term, np.ndarray):
-            covered = x.shape[axis : axis + term.ndim]
-            empty = term.size == 0 and len(covered) == term.ndim  # as NumPy: it takes nothing
-            if term.shape != covered and not empty:
-                rule = f"a mask of shape {term.shape} does not fit axes of shape {covered}"
+            masked_shape = x.shape[axis : axis + term.ndim]
+            is_empty = (
+                term.size == 0 and len(masked_shape) == term.ndim
+            )  # as NumPy: it takes nothing
+            if term.shape != masked_shape and not is_empty:
+                rule = f"a mask of shape {term.shape} does not fit axes of shape {masked_shape}"
                 raise refused(x, operation, rule, "compare the array itself, as in x[x > 0]")
             result.extend(constant(x, positions) for positions in term.nonzero())
         else:
             result.append(term)
-        axis += _width(term)
+        axis += _axes_of_term(term)
     return result
 
 
@@ -177,14 +181,14 @@ def constant(x: Array, positions: np.ndarray) -> Array:
     return _native.value_array(dense.adopt(positions, x.device))
 
 
-def _laid_out(x: Array, terms: list[Any], view: bool, operation: str) -> ParsedIndex:
+def _build_index(x: Array, terms: list[Any], view: bool, operation: str) -> ParsedIndex:
     picks: list[Pick] = []
-    new: list[int] = []
+    new_axes: list[int] = []
     arrays: list[tuple[int, Array]] = []
     for term in terms:
-        axis = len(new) + sum(not isinstance(pick, int) for pick in picks)
+        axis = len(new_axes) + sum(not isinstance(pick, int) for pick in picks)
         if term is None or isinstance(term, bool):
-            new.append(axis)
+            new_axes.append(axis)
         elif term is not Ellipsis:
             picks.append(_pick(x, len(picks), term, operation))
         if isinstance(term, bool):  # an axis of length 1, of which all or nothing is taken
@@ -192,7 +196,7 @@ def _laid_out(x: Array, terms: list[Any], view: bool, operation: str) -> ParsedI
         elif isinstance(term, Array):
             bounds_checks.check_known(term, len(picks) - 1, x, operation)
             arrays.append((axis, term))
-    return ParsedIndex(tuple(picks), tuple(new), tuple(arrays), _place(terms), view)
+    return ParsedIndex(tuple(picks), tuple(new_axes), tuple(arrays), _index_axis(terms), view)
 
 
 def _pick(x: Array, axis: int, term: Any, operation: str) -> Pick:
@@ -218,14 +222,14 @@ def _slice_pick(x: Array, term: slice, length: int, operation: str) -> Pick:
         raise DTypeError(operation, rule, [x], "use ints or None") from None
 
 
-def _place(terms: list[Any]) -> int:
+def _index_axis(terms: list[Any]) -> int:
     """Where the axes of the arrays stand: at the first if arrays and ints stand together, else
     first.
     """
-    among = [isinstance(term, (Array, int)) for term in terms]
+    is_index = [isinstance(term, (Array, int)) for term in terms]
     if not any(isinstance(term, (Array, bool)) for term in terms):
         return 0
-    first, last = among.index(True), len(among) - among[::-1].index(True)
-    if not all(among[first:last]):
+    first, last = is_index.index(True), len(is_index) - is_index[::-1].index(True)
+    if not all(is_index[first:last]):
         return 0
     return sum(term is not Ellipsis for term in terms[:first])

@@ -29,9 +29,11 @@ from tenfold.ops.gathering import gather
 from tenfold.ops.index_parsing import parse, refused
 
 
-def _taken(x: np.ndarray, picks: tuple[Pick, ...], new: tuple[int, ...]) -> np.ndarray:
+def _index_reference(
+    x: np.ndarray, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
+) -> np.ndarray:
     slices = (pick if isinstance(pick, int) else _slice(*pick) for pick in picks)
-    return np.expand_dims(x[(*slices, ...)], new)
+    return np.expand_dims(x[(*slices, ...)], new_axes)
 
 
 def _slice(start: int, count: int, step: int) -> slice:
@@ -39,41 +41,43 @@ def _slice(start: int, count: int, step: int) -> slice:
     return slice(start, None if stop < 0 else stop, step)
 
 
-def _strides(
-    shape: object, strides: tuple[int, ...], picks: tuple[Pick, ...], new: tuple[int, ...]
+def _index_strides(
+    shape: object, strides: tuple[int, ...], picks: tuple[Pick, ...], new_axes: tuple[int, ...]
 ) -> tuple[int, ...]:
-    left = [
+    view_strides = [
         stride * pick[2]
         for stride, pick in zip(strides, picks, strict=True)
         if isinstance(pick, tuple)
     ]
-    for position in new:
-        left.insert(position, 0)
-    return tuple(left)
+    for position in new_axes:
+        view_strides.insert(position, 0)
+    return tuple(view_strides)
 
 
-def _reads(
-    shape: object, picks: tuple[Pick, ...], new: tuple[int, ...]
+def _index_reads(
+    shape: object, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
 ) -> tuple[tuple[int | None, int, int], ...]:
-    kept = sum(isinstance(pick, tuple) for pick in picks)
-    axes = iter([axis for axis in range(kept + len(new)) if axis not in new])
+    kept_axes = sum(isinstance(pick, tuple) for pick in picks)
+    view_axes = iter([axis for axis in range(kept_axes + len(new_axes)) if axis not in new_axes])
     return tuple(
-        (next(axes), pick[2], pick[0]) if isinstance(pick, tuple) else (None, 0, pick)
+        (next(view_axes), pick[2], pick[0]) if isinstance(pick, tuple) else (None, 0, pick)
         for pick in picks
     )
 
 
-def _behind(length: int, picks: tuple[Pick, ...], new: tuple[int, ...]) -> Params:
-    return ((0, length, 1), *picks), tuple(position + 1 for position in new)
+def _batched_index_params(
+    length: int, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
+) -> Params:
+    return ((0, length, 1), *picks), tuple(position + 1 for position in new_axes)
 
 
 @movement(
     shape=indexed,
-    reference=_taken,
+    reference=_index_reference,
     view=True,
-    strides=_strides,
-    reads=_reads,
-    batch_params=_behind,
+    strides=_index_strides,
+    reads=_index_reads,
+    batch_params=_batched_index_params,
     samples=[
         SampleCall(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
         SampleCall(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),
@@ -96,7 +100,7 @@ def index(x: Array, /, key: Any) -> BoundCall:
     parsed = parse(x, key, "index")
     if parsed.arrays:
         raise refused(x, "index", "arrays in the key make no view", "write x[key], or use tn.take")
-    return BoundCall((x,), (parsed.picks, parsed.new))
+    return BoundCall((x,), (parsed.picks, parsed.new_axes))
 
 
 def get_item(x: Array, key: Any) -> Array:
@@ -106,24 +110,24 @@ def get_item(x: Array, key: Any) -> Array:
     does not change it.
     """
     parsed = parse(x, key, "getitem")
-    taken = x
-    if not parsed.arrays or parsed.new or parsed.picks != whole_axes(x.shape):
-        taken = viewed(x, parsed.picks, parsed.new)
+    view = x
+    if not parsed.arrays or parsed.new_axes or parsed.picks != whole_axes(x.shape):
+        view = viewed(x, parsed.picks, parsed.new_axes)
     if parsed.arrays:
         axes = tuple(axis for axis, _ in parsed.arrays)
         indices = (values for _, values in parsed.arrays)
         try:
-            return _native.apply(gather.id, (taken, *indices), (axes, parsed.place))
+            return _native.apply(gather.id, (view, *indices), (axes, parsed.index_axis))
         except ExplainedError as error:
             raise error.renamed("getitem", [x]) from None
-    return taken if parsed.view else captured(taken)
+    return view if parsed.view else captured(view)
 
 
-def viewed(x: Array, picks: tuple[Pick, ...], new: tuple[int, ...] = ()) -> Array:
+def viewed(x: Array, picks: tuple[Pick, ...], new_axes: tuple[int, ...] = ()) -> Array:
     """Return the view that picks, one for each axis, and new axes take of `x`: one node of
     `index`.
     """
-    return _native.apply(index.id, (x,), (picks, new))
+    return _native.apply(index.id, (x,), (picks, new_axes))
 
 
 def captured(x: Array) -> Array:

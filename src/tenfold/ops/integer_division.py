@@ -27,7 +27,7 @@ _OFFSET = 1.5 * 2.0**52
 def floored_quotient(k: Body, x: Element, y: Element) -> Element:
     """Return `x / y` rounded down: 0 for an integer by 0, and NumPy's for floats."""
     if kind_of(x.dtype) == "f":
-        return _floats_divided(k, x, y)[0]
+        return _float_divmod(k, x, y)[0]
     quotient = _integer_quotient(k, x, y)
     if x.dtype.itemsize == 8:
         quotient = k.rare(_is_wide(k, x, y), "wide_quotient", quotient, x, y)
@@ -37,11 +37,11 @@ def floored_quotient(k: Body, x: Element, y: Element) -> Element:
 def floored_remainder(k: Body, x: Element, y: Element) -> Element:
     """Return what `floored_quotient` leaves: 0 for an integer by 0, and NumPy's for floats."""
     if kind_of(x.dtype) == "f":
-        return _floats_divided(k, x, y)[1]
-    rest = x - _integer_quotient(k, x, y) * y
+        return _float_divmod(k, x, y)[1]
+    remainder = x - _integer_quotient(k, x, y) * y
     if x.dtype.itemsize == 8:
-        rest = k.rare(_is_wide(k, x, y), "wide_remainder", rest, x, y)
-    return k.select(y == 0, 0, rest)
+        remainder = k.rare(_is_wide(k, x, y), "wide_remainder", remainder, x, y)
+    return k.select(y == 0, 0, remainder)
 
 
 def _integer_quotient(k: Body, x: Element, y: Element) -> Element:
@@ -51,108 +51,112 @@ def _integer_quotient(k: Body, x: Element, y: Element) -> Element:
     two rounding errors in more than as many bits as `x` has. So one inverse does for all of `x`.
     """
     if x.dtype.itemsize < 4:
-        floored = _floored(k, k.convert(x, FLOAT32), k.convert(y, FLOAT32))
+        floored = _floor_quotient(k, k.convert(x, FLOAT32), k.convert(y, FLOAT32))
         return k.convert(k.convert(floored, SIGNED[4]), x.dtype)
     if x.dtype.itemsize == 4:
-        floored = _floored(k, k.convert(x, FLOAT64), k.convert(y, FLOAT64))
+        floored = _floor_quotient(k, k.convert(x, FLOAT64), k.convert(y, FLOAT64))
         return k.convert(k.bits(floored + _OFFSET, SIGNED[8]), x.dtype)
     offset = k.bits(k.constant(_OFFSET, FLOAT64), x.dtype)
-    dividend, divisor = (k.bits(each + offset, FLOAT64) - _OFFSET for each in (x, y))
-    return k.bits(_floored(k, dividend, divisor) + _OFFSET, x.dtype) - offset
+    dividend, divisor = (k.bits(operand + offset, FLOAT64) - _OFFSET for operand in (x, y))
+    return k.bits(_floor_quotient(k, dividend, divisor) + _OFFSET, x.dtype) - offset
 
 
-def _floored(k: Body, x: Element, y: Element) -> Element:
+def _floor_quotient(k: Body, x: Element, y: Element) -> Element:
     """Return the quotient of whole numbers as floats, rounded down."""
     inverse = k.constant(1.0, y.dtype) / y
-    half = k.copysign(k.constant(0.5, y.dtype), y)
-    return k.floor((x + half) * inverse)
+    signed_half = k.copysign(k.constant(0.5, y.dtype), y)
+    return k.floor((x + signed_half) * inverse)
 
 
 def _is_wide(k: Body, x: Element, y: Element) -> Element:
     """Whether one of two integers of 64 bits is from 2**50 in magnitude."""
     if kind_of(x.dtype) == "u":
         return ((x | y) >> 50) != 0
-    x, y = (k.bits(each + 2**50, UNSIGNED[8]) for each in (x, y))
+    x, y = (k.bits(operand + 2**50, UNSIGNED[8]) for operand in (x, y))
     return ((x | y) >> 51) != 0
 
 
-def _wide_divided(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
+def _wide_divmod(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
     """Return quotient and remainder of integers of 64 bits for `y` other than 0."""
     if kind_of(x.dtype) == "u":
-        return _unsigned_divided(k, x, y)
+        return _unsigned_divmod(k, x, y)
     unsigned = UNSIGNED[8]
     magnitudes = k.bits(k.abs(x), unsigned), k.bits(k.abs(y), unsigned)
-    quotient, rest = (k.bits(part, x.dtype) for part in _unsigned_divided(k, *magnitudes))
+    quotient, remainder = (k.bits(result, x.dtype) for result in _unsigned_divmod(k, *magnitudes))
     quotient = k.select((x < 0) == (y < 0), quotient, -quotient)
-    rest = k.select(x < 0, -rest, rest)
-    down = (rest != 0) & ((rest < 0) != (y < 0))
-    return k.select(down, quotient - 1, quotient), k.select(down, rest + y, rest)
+    remainder = k.select(x < 0, -remainder, remainder)
+    rounds_down = (remainder != 0) & ((remainder < 0) != (y < 0))
+    return k.select(rounds_down, quotient - 1, quotient), k.select(
+        rounds_down, remainder + y, remainder
+    )
 
 
-def _unsigned_divided(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
+def _unsigned_divmod(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
     """Two digits, each by a quotient in float64 that is never too large, and one step at the end.
 
     The first digit leaves less than `2 * y + 2**15`, the second less than `2 * y`.
     """
-    below = 1.0 - 2.0**-50
-    inverse = below / k.convert(y, FLOAT64)
-    first = whole_bits(k, k.floor(k.convert(x, FLOAT64) * inverse), x.dtype)
-    rest = x - first * y
-    second = whole_bits(k, k.floor(k.convert(rest, FLOAT64) * inverse), x.dtype)
-    rest = rest - second * y
-    more = rest >= y
-    quotient = first + second
-    return k.select(more, quotient + 1, quotient), k.select(more, rest - y, rest)
+    below_one = 1.0 - 2.0**-50
+    inverse = below_one / k.convert(y, FLOAT64)
+    first_digit = whole_bits(k, k.floor(k.convert(x, FLOAT64) * inverse), x.dtype)
+    remainder = x - first_digit * y
+    second_digit = whole_bits(k, k.floor(k.convert(remainder, FLOAT64) * inverse), x.dtype)
+    remainder = remainder - second_digit * y
+    one_more = remainder >= y
+    quotient = first_digit + second_digit
+    return k.select(one_more, quotient + 1, quotient), k.select(one_more, remainder - y, remainder)
 
 
-def _floats_divided(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
+def _float_divmod(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
     """Return quotient and remainder, with NumPy's rounding, zeros and infinities (npy_divmod)."""
-    rest = _truncated_remainder(k, x, y)
-    down = (rest != 0) & ((y < 0) != (rest < 0))
-    quotient = (x - rest) / y
-    quotient = k.select(down, quotient - 1.0, quotient)
+    remainder = _truncated_remainder(k, x, y)
+    rounds_down = (remainder != 0) & ((y < 0) != (remainder < 0))
+    quotient = (x - remainder) / y
+    quotient = k.select(rounds_down, quotient - 1.0, quotient)
     floored = k.floor(quotient)
     floored = k.select(quotient - floored > 0.5, floored + 1.0, floored)
     zero = k.constant(0.0, x.dtype)
     floored = k.select(quotient == 0, k.copysign(zero, x / y), floored)
-    signed = k.select(down, rest + y, k.select(rest == 0, k.copysign(zero, y), rest))
+    signed = k.select(
+        rounds_down, remainder + y, k.select(remainder == 0, k.copysign(zero, y), remainder)
+    )
     return k.select(y == 0, x / y, floored), signed
 
 
 def _truncated_remainder(k: Body, x: Element, y: Element) -> Element:
     """Return C's fmod, exactly. Far quotients are for formulas of their own."""
-    dividend, divisor = (k.convert(k.abs(each), FLOAT64) for each in (x, y))
+    dividend, divisor = (k.convert(k.abs(operand), FLOAT64) for operand in (x, y))
     ratio = dividend / divisor
     step, limit, formula = (
-        (_narrow_step, 2.0**29, "far_narrow_remainder")
+        (_narrow_remainder_step, 2.0**29, "far_narrow_remainder")
         if x.dtype == FLOAT32
-        else (_step, 2.0**24, "far_remainder")
+        else (_exact_remainder_step, 2.0**24, "far_remainder")
     )
-    rest = step(k, dividend, divisor, k.rint(ratio))
-    rest = k.select(rest < 0, rest + divisor, rest)
-    rest = k.select(dividend < divisor, dividend, rest)
-    far = (ratio >= limit) & (dividend < np.inf) & (divisor > 0)
-    rest = k.rare(far, formula, rest, dividend, divisor)
-    return k.copysign(k.convert(rest, x.dtype), x)
+    remainder = step(k, dividend, divisor, k.rint(ratio))
+    remainder = k.select(remainder < 0, remainder + divisor, remainder)
+    remainder = k.select(dividend < divisor, dividend, remainder)
+    is_far = (ratio >= limit) & (dividend < np.inf) & (divisor > 0)
+    remainder = k.rare(is_far, formula, remainder, dividend, divisor)
+    return k.copysign(k.convert(remainder, x.dtype), x)
 
 
-def _narrow_step(_: Body, x: Element, y: Element, quotient: Element) -> Element:
+def _narrow_remainder_step(_: Body, x: Element, y: Element, quotient: Element) -> Element:
     """Return `x - quotient * y` in float64, exactly: of 24 bits, a near quotient of 29."""
     return x - quotient * y
 
 
-def _step(k: Body, x: Element, y: Element, quotient: Element) -> Element:
+def _exact_remainder_step(k: Body, x: Element, y: Element, quotient: Element) -> Element:
     """Return `x - quotient * y` in float64, exactly, for a near quotient of at most 24 bits.
 
     `y` is split so that no product is rounded, and half of it is taken at a time so that none
     overflows.
     """
-    high = k.bits(k.bits(y, UNSIGNED[8]) & -(2**27), FLOAT64)
-    half = 0.5 * quotient * high
-    return ((x - half) - half) - quotient * (y - high)
+    y_high = k.bits(k.bits(y, UNSIGNED[8]) & -(2**27), FLOAT64)
+    half_product = 0.5 * quotient * y_high
+    return ((x - half_product) - half_product) - quotient * (y - y_high)
 
 
-def _shortened(x: Element, y: Element, bits: int) -> Element:
+def _rounded_quotient(x: Element, y: Element, bits: int) -> Element:
     """Return the quotient in float64, rounded to so many bits by Veltkamp's splitting.
 
     Dekker 1971, "A floating-point technique for extending the available precision", Numerische
@@ -167,14 +171,14 @@ def _far_narrow_remainder(k: Body, x: Element, y: Element) -> Element:
     """Return C's fmod of float32 `x >= y > 0` given in float64."""
     for _ in range(2):
         x = k.rare(k.abs(x / y) >= 2.0**29, "narrow_remainder_steps", x, x, y)
-    rest = _narrow_step(k, x, y, k.rint(x / y))
-    return k.select(rest < 0, rest + y, rest)
+    remainder = _narrow_remainder_step(k, x, y, k.rint(x / y))
+    return k.select(remainder < 0, remainder + y, remainder)
 
 
 def _narrow_remainder_steps(k: Body, x: Element, y: Element) -> Element:
     """Take 145 bits of the quotient; what is left may have either sign."""
     for _ in range(5):
-        x = _narrow_step(k, x, y, k.rint(_shortened(x, y, 29)))
+        x = _narrow_remainder_step(k, x, y, k.rint(_rounded_quotient(x, y, 29)))
     return x
 
 
@@ -182,8 +186,8 @@ def _far_remainder(k: Body, x: Element, y: Element) -> Element:
     """Return C's fmod of finite `x >= y > 0` in float64, whose quotient may have 2,100 bits."""
     for _ in range(6):
         x = k.rare(k.abs(x / y) >= 2.0**24, "remainder_part", x, x, y)
-    rest = _step(k, x, y, k.rint(x / y))
-    return k.select(rest < 0, rest + y, rest)
+    remainder = _exact_remainder_step(k, x, y, k.rint(x / y))
+    return k.select(remainder < 0, remainder + y, remainder)
 
 
 def _remainder_part(k: Body, x: Element, y: Element) -> Element:
@@ -198,10 +202,10 @@ def _remainder_steps(k: Body, x: Element, y: Element) -> Element:
     overflow; what is left may have either sign.
     """
     for _ in range(2):
-        larger = y * 2.0**700
-        y = k.select(larger <= k.abs(x), larger, y)
+        scaled = y * 2.0**700
+        y = k.select(scaled <= k.abs(x), scaled, y)
     for _ in range(4):
-        x = _step(k, x, y, k.rint(_shortened(x, y, 24)))
+        x = _exact_remainder_step(k, x, y, k.rint(_rounded_quotient(x, y, 24)))
     return x
 
 
@@ -210,13 +214,13 @@ def whole_power(k: Body, x: Element, y: Element) -> Element:
 
     By squaring; the bits of the exponent above the last four, where it has any, by `high_power`.
     """
-    made = k.instructions[y.position]
-    one = k.constant(1, x.dtype)
-    if made.name == "constant":
-        assert isinstance(made.data, int), "an integer has whole constants"
-        return _constant_power(x, made.data, one)
-    power, high = _power_part(k, one, x, y), _sixteenth_power(k, x)
-    return k.rare((y >> 4) != 0, "high_power", power, power, high, y >> 4)
+    instruction = k.instructions[y.position]
+    unit = k.constant(1, x.dtype)
+    if instruction.name == "constant":
+        assert isinstance(instruction.data, int), "an integer has whole constants"
+        return _constant_power(x, instruction.data, unit)
+    power, sixteenth = _power_part(k, unit, x, y), _sixteenth_power(k, x)
+    return k.rare((y >> 4) != 0, "high_power", power, power, sixteenth, y >> 4)
 
 
 def _constant_power(x: Element, exponent: int, power: Element) -> Element:
@@ -268,7 +272,7 @@ FORMULAS: dict[str, Callable[..., Element]] = {
     "remainder_steps": _remainder_steps,
     "simple_power": _simple_power,
     "sixteenth_power": _sixteenth_power,
-    "wide_quotient": lambda k, x, y: _wide_divided(k, x, y)[0],
-    "wide_remainder": lambda k, x, y: _wide_divided(k, x, y)[1],
+    "wide_quotient": lambda k, x, y: _wide_divmod(k, x, y)[0],
+    "wide_remainder": lambda k, x, y: _wide_divmod(k, x, y)[1],
 }
 """Rules that `Body.rare` calls by name, for the packets that need them."""

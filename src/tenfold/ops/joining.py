@@ -26,42 +26,46 @@ from tenfold.ops.indexing import viewed
 from tenfold.ops.reshaping import reshape
 
 
-def _concatenated(types: tuple[Type, ...], axis: int) -> Inferred:
-    first = types[0].shape
+def _concat_rule(types: tuple[Type, ...], axis: int) -> Inferred:
+    first_shape = types[0].shape
     for position, type_ in enumerate(types[1:], 2):
         shape = type_.shape
         unequal = [
-            a for a in range(min(len(first), len(shape))) if shape[a] != first[a] and a != axis
+            a
+            for a in range(min(len(first_shape), len(shape)))
+            if shape[a] != first_shape[a] and a != axis
         ]
-        if len(shape) != len(first) or unequal:
+        if len(shape) != len(first_shape) or unequal:
             where = f"on axis {unequal[0]}" if unequal else "in the number of axes"
             raise ShapeError(
                 "",
-                f"shapes {first} and {shape} of arrays 1 and {position} differ {where}",
+                f"shapes {first_shape} and {shape} of arrays 1 and {position} differ {where}",
                 remedy=f"all lengths but the one of axis {axis} must be equal",
             )
     total = sum(type_.shape[axis] for type_ in types)
     dtype = promote(types)
-    return Inferred((((*first[:axis], total, *first[axis + 1 :]), dtype),), (dtype,) * len(types))
+    return Inferred(
+        (((*first_shape[:axis], total, *first_shape[axis + 1 :]), dtype),), (dtype,) * len(types)
+    )
 
 
-def _concatenate(*rest: Any) -> np.ndarray:
-    *arrays, axis = rest
+def _concat_reference(*args: Any) -> np.ndarray:
+    *arrays, axis = args
     return np.concatenate(arrays, axis)
 
 
-def _several(arrays: Sequence[Array]) -> list[Array]:
+def _to_operands(arrays: Sequence[Array]) -> list[Array]:
     """The arrays of a call, or the rows of one."""
     try:
-        made = [array(item) for item in arrays]
+        operands = [array(item) for item in arrays]
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
         rule = f"{type(arrays).__name__} is not a sequence of arrays"
         raise DTypeError("", rule, remedy="give a list of them") from None
-    if not made:
+    if not operands:
         raise ShapeError("", "no array was given", remedy="give one at least")
-    return made
+    return operands
 
 
 MOST_JOINED = 16
@@ -80,19 +84,19 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 
 _Movement = tuple[int, tuple[Any, ...]]
-_Name = tuple[Any, tuple[_Movement, ...]]
+_ViewReference = tuple[Any, tuple[_Movement, ...]]
 """A weak reference to a base Array (not a view), and the movements that make the view of it."""
-_joined: dict[int, tuple[Any, tuple[_Name, ...]]] = {}
+_concat_operands: dict[int, tuple[Any, tuple[_ViewReference, ...]]] = {}
 """By the id of what `concat` returned: the weak reference that ends the entry, and the names."""
 
 
-def _remember(joined: Array, arrays: Sequence[Array]) -> None:
-    key = id(joined)
-    ends = weakref.ref(joined, lambda _: _joined.pop(key, None))
-    _joined[key] = (ends, tuple(map(_name_of, arrays)))
+def _remember(result: Array, arrays: Sequence[Array]) -> None:
+    key = id(result)
+    weak_result = weakref.ref(result, lambda _: _concat_operands.pop(key, None))
+    _concat_operands[key] = (weak_result, tuple(map(_view_reference, arrays)))
 
 
-def _name_of(x: Array) -> _Name:
+def _view_reference(x: Array) -> _ViewReference:
     """How `x` is found again although nothing here keeps it alive, nor what it is a view of."""
     movements: list[_Movement] = []
     while x.base is not None:
@@ -106,23 +110,23 @@ def parts_of(joined: Array) -> list[Array | None] | None:
     """Return what an Array that `concat` returned joins, None for each that is gone; None for
     another Array, and for one that has been assigned to since.
     """
-    _, names = _joined.get(id(joined), (None, None))
-    if names is None or _native.node_of(joined).op is not concat:
+    _, references = _concat_operands.get(id(joined), (None, None))
+    if references is None or _native.node_of(joined).op is not concat:
         return None
-    return [_found(*name) for name in names]
+    return [_dereference(*name) for name in references]
 
 
-def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
+def _dereference(reference: Any, movements: Sequence[_Movement]) -> Array | None:
     x: Array | None = reference()
-    for op, params in movements if x is not None else ():
-        x = _native.apply(op, (x,), params)
+    for op_id, params in movements if x is not None else ():
+        x = _native.apply(op_id, (x,), params)
     return x
 
 
 @operation(
     rule_free=True,
-    rule=_concatenated,
-    reference=_concatenate,
+    rule=_concat_rule,
+    reference=_concat_reference,
     pieces=_concat_pieces,
     kind=Kind.VIEW,
     promotes=True,
@@ -146,44 +150,44 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> BoundCall:
     >>> tn.concat([tn.asarray([1, 2]), tn.asarray([3.5])]).tolist()
     [1.0, 2.0, 3.5]
     """
-    made = _several(arrays)
+    operands = _to_operands(arrays)
     if axis is None:
-        return BoundCall(tuple(reshape(x, (-1,)) for x in made), (0,))
-    if made[0].ndim == 0:
+        return BoundCall(tuple(reshape(x, (-1,)) for x in operands), (0,))
+    if operands[0].ndim == 0:
         raise ShapeError(
             "", "an array without axes cannot be joined", remedy="use tn.stack, or axis=None"
         )
-    return BoundCall(tuple(made), (normalize_axis(axis, made[0].ndim),))
+    return BoundCall(tuple(operands), (normalize_axis(axis, operands[0].ndim),))
 
 
-def _stacked(types: tuple[Type, ...], axis: int) -> Inferred:
-    first = types[0].shape
+def _stack_rule(types: tuple[Type, ...], axis: int) -> Inferred:
+    first_shape = types[0].shape
     for position, type_ in enumerate(types[1:], 2):
-        if type_.shape != first:
+        if type_.shape != first_shape:
             raise ShapeError(
                 "",
-                f"shapes {first} and {type_.shape} of arrays 1 and {position} differ",
+                f"shapes {first_shape} and {type_.shape} of arrays 1 and {position} differ",
                 remedy="broadcast them first, with tn.broadcast_arrays",
             )
     dtype = promote(types)
-    shape = (*first[:axis], len(types), *first[axis:])
+    shape = (*first_shape[:axis], len(types), *first_shape[axis:])
     return Inferred(((shape, dtype),), (dtype,) * len(types))
 
 
-def _stack(*rest: Any) -> np.ndarray:
-    *arrays, axis = rest
+def _stack_reference(*args: Any) -> np.ndarray:
+    *arrays, axis = args
     return np.stack(arrays, axis)
 
 
 def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
-    (first, *_), last = shapes, len(shapes[0])
-    if len(shapes) > MOST_JOINED or (axis == last and product(first) > 1):
+    (operand_shape, *_), ndim = shapes, len(shapes[0])
+    if len(shapes) > MOST_JOINED or (axis == ndim and product(operand_shape) > 1):
         return NotImplemented  # single elements side by side
-    shape = (*first[:axis], 1, *first[axis:])
-    reads = tuple((a + (a >= axis), 1, 0) for a in range(last))
+    shape = (*operand_shape[:axis], 1, *operand_shape[axis:])
+    reads = tuple((a + (a >= axis), 1, 0) for a in range(ndim))
     return [
         ResultBlock(
-            tuple(number if a == axis else 0 for a in range(last + 1)), shape, number, reads
+            tuple(number if a == axis else 0 for a in range(ndim + 1)), shape, number, reads
         )
         for number in range(len(shapes))
     ]
@@ -191,8 +195,8 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 @operation(
     rule_free=True,
-    rule=_stacked,
-    reference=_stack,
+    rule=_stack_rule,
+    reference=_stack_reference,
     pieces=_stack_pieces,
     kind=Kind.VIEW,
     promotes=True,
@@ -213,8 +217,8 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> BoundCall:
     >>> tn.stack([tn.asarray([1, 2]), tn.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    made = _several(arrays)
-    return BoundCall(tuple(made), (normalize_axis(axis, made[0].ndim + 1),))
+    operands = _to_operands(arrays)
+    return BoundCall(tuple(operands), (normalize_axis(axis, operands[0].ndim + 1),))
 
 
 @derived(
@@ -230,10 +234,10 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     [[1, 2], [3, 4]]
     """
     x = array(x)
-    where, whole = normalize_axis(axis, x.ndim), whole_axes(x.shape)
+    unstacked_axis, picks = normalize_axis(axis, x.ndim), whole_axes(x.shape)
     return tuple(
-        viewed(x, (*whole[:where], position, *whole[where + 1 :]))
-        for position in range(x.shape[where])
+        viewed(x, (*picks[:unstacked_axis], position, *picks[unstacked_axis + 1 :]))
+        for position in range(x.shape[unstacked_axis])
     )
 
 
@@ -259,15 +263,18 @@ def split(
     [[0], [1, 2, 3], [4]]
     """
     x = array(x)
-    where, whole = normalize_axis(axis, x.ndim), whole_axes(x.shape)
-    length = x.shape[where]
-    cuts = _cuts(indices_or_sections, length)
+    split_axis, whole_picks = normalize_axis(axis, x.ndim), whole_axes(x.shape)
+    length = x.shape[split_axis]
+    cuts = _split_positions(indices_or_sections, length)
     bounds = zip((None, *cuts), (*cuts, None), strict=True)
     picks = [normalize_slice(slice(start, stop), length) for start, stop in bounds]
-    return tuple(viewed(x, (*whole[:where], pick, *whole[where + 1 :])) for pick in picks)
+    return tuple(
+        viewed(x, (*whole_picks[:split_axis], pick, *whole_picks[split_axis + 1 :]))
+        for pick in picks
+    )
 
 
-def _cuts(sections: int | Sequence[int], length: int) -> list[int]:
+def _split_positions(sections: int | Sequence[int], length: int) -> list[int]:
     if not isinstance(sections, (int, np.integer)):
         try:
             return [operator.index(cut) for cut in sections]
@@ -283,4 +290,4 @@ def _cuts(sections: int | Sequence[int], length: int) -> list[int]:
             f"{length} positions do not make {sections} equal parts",
             remedy="give the positions to cut before, as in tn.split(x, [1, 4])",
         )
-    return [length // sections * part for part in range(1, sections)]
+    return [length // sections * section for section in range(1, sections)]

@@ -22,7 +22,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
-from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote, real_part
+from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 from tenfold.ops import diagonal_tril_triu
 from tenfold.ops.batched_solve import stacked_solves
@@ -53,7 +53,7 @@ class EighResult(NamedTuple):
 def computed_in(types: Sequence[Type]) -> np.dtype:
     """The dtype of the computation; halves are refused."""
     dtype = promote(types)
-    if dtype in HALVES:
+    if dtype in HALF_DTYPES:
         raise DTypeError(
             "",
             f"linear algebra does not support {dtype}",
@@ -99,7 +99,7 @@ def _same_shape(types: tuple[Type, ...], *params: Any) -> Inferred:
     return Inferred(((types[0].shape, dtype),), (dtype,))
 
 
-def _for_each(count: Callable[[int], int]) -> Callable[..., int]:
+def _per_matrix(count: Callable[[int], int]) -> Callable[..., int]:
     """Return the multiply-adds of a stack of square matrices from those of one of order n."""
 
     def multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
@@ -117,11 +117,11 @@ def refuse_singular(
     operand: str, shape: Shape, dtype: np.dtype, singular: np.ndarray
 ) -> np.linalg.LinAlgError:
     """Return the error, to be raised, of the first matrix of a stack that is singular."""
-    text = f"Singular matrix{_place(singular)}"
-    return np.linalg.LinAlgError(_operand(text, operand, shape, dtype))
+    text = f"Singular matrix{_stack_position(singular)}"
+    return np.linalg.LinAlgError(_describe_failure(text, operand, shape, dtype))
 
 
-def _place(failing: np.ndarray) -> str:
+def _stack_position(failing: np.ndarray) -> str:
     """Where in a stack the first matrix is that fails; nothing to say of a single one."""
     if not failing.ndim:
         return ""
@@ -129,31 +129,33 @@ def _place(failing: np.ndarray) -> str:
     return f" at {at if len(at) > 1 else at[0]} of the stack"
 
 
-def _operand(text: str, operand: str, shape: Shape, dtype: np.dtype) -> str:
+def _describe_failure(text: str, operand: str, shape: Shape, dtype: np.dtype) -> str:
     return f"{text}: {operand}, {dtype} {shape}"
 
 
-def _named(operand: str, x: np.ndarray, error: np.linalg.LinAlgError) -> np.linalg.LinAlgError:
+def _singular_or_original(
+    operand: str, x: np.ndarray, error: np.linalg.LinAlgError
+) -> np.linalg.LinAlgError:
     """Return the error with the operand named, where it is that of a singular matrix."""
     singular = np.asarray(np.linalg.slogdet(x).sign == 0)
     return refuse_singular(operand, x.shape, x.dtype, singular) if singular.any() else error
 
 
-def _inv(x: np.ndarray) -> np.ndarray:
+def _inv_reference(x: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError as error:
-        raise _named("x", x, error) from None
+        raise _singular_or_original("x", x, error) from None
 
 
-def _solve(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+def _solve_reference(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.solve(x1, x2)
     except np.linalg.LinAlgError as error:
-        raise _named("x1", x1, error) from None
+        raise _singular_or_original("x1", x1, error) from None
 
 
-_SQUARES = (
+_SQUARE_SAMPLES = (
     SampleCall(((3, 3),)),
     SampleCall(((2, 4, 4),)),
     SampleCall(((0, 0),)),
@@ -164,14 +166,14 @@ _SQUARES = (
 @operation(
     bind_depends_on="types",
     rule=_same_shape,
-    reference=_inv,
+    reference=_inv_reference,
     can_fail=True,
     remedy=SINGULAR,
-    multiply_adds=_for_each(lambda n: n**3),
+    multiply_adds=_per_matrix(lambda n: n**3),
     namespace="linalg",
     numpy=(np.linalg.inv,),
     batch_params=as_stack,
-    samples=_SQUARES,
+    samples=_SQUARE_SAMPLES,
 )
 def inv(x: Array, /) -> BoundCall:
     """Inverse of square matrices: (..., n, n) to (..., n, n), floating dtypes.
@@ -196,11 +198,11 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     bind_depends_on="types",
     rule=_determinant_rule,
     reference=np.linalg.det,
-    multiply_adds=_for_each(lambda n: n**3 // 3),
+    multiply_adds=_per_matrix(lambda n: n**3 // 3),
     namespace="linalg",
     numpy=(np.linalg.det,),
     batch_params=as_stack,
-    samples=_SQUARES,
+    samples=_SQUARE_SAMPLES,
 )
 def det(x: Array, /) -> BoundCall:
     """Determinant of square matrices: (..., n, n) to (...), floating dtypes; 1 for n = 0.
@@ -214,15 +216,15 @@ def det(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-def solve_right(order: int, right: Shape) -> None:
+def solve_right(order: int, rhs: Shape) -> None:
     """Raise ShapeError where a right side does not fit so many equations."""
-    if not right:
+    if not rhs:
         raise ShapeError("", "the right side has no axes", remedy="give a vector or matrices")
-    rows = right[-1 if len(right) == 1 else -2]
+    rows = rhs[-1 if len(rhs) == 1 else -2]
     if rows != order:
         raise ShapeError(
             "",
-            f"{order} equations have a right side of {rows} rows, shape {right}",
+            f"{order} equations have a right side of {rows} rows, shape {rhs}",
             remedy="a right side is a vector (n,) or matrices (..., n, k); x2[..., None] makes "
             "columns of stacked vectors",
         )
@@ -231,31 +233,31 @@ def solve_right(order: int, right: Shape) -> None:
 def solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
     """Return (the stack's shape, the order, the right side's last axes)."""
     stack, order = square(types[0].shape)
-    right = types[1].shape
-    solve_right(order, right)
-    if len(right) == 1:
-        return stack, order, right
-    return broadcast(stack, right[:-2]), order, right[-2:]
+    rhs = types[1].shape
+    solve_right(order, rhs)
+    if len(rhs) == 1:
+        return stack, order, rhs
+    return broadcast(stack, rhs[:-2]), order, rhs[-2:]
 
 
 def solve_rule(types: tuple[Type, ...], *_: object) -> Inferred:
     """The result of a solve with the first operand for the second."""
-    stack, _order, right = solve_shapes(types)
+    stack, _order, rhs = solve_shapes(types)
     dtype = computed_in(types)
-    return Inferred(((stack + right, dtype),), (dtype, dtype))
+    return Inferred(((stack + rhs, dtype),), (dtype, dtype))
 
 
 def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     """One factorisation for each matrix, two triangular solves for each column."""
-    stack, order, right = solve_shapes(types)
+    stack, order, rhs = solve_shapes(types)
     factorisations = product(types[0].shape[:-2]) * (order**3 // 3)
-    return factorisations + product(stack) * order * product(right)
+    return factorisations + product(stack) * order * product(rhs)
 
 
 @operation(
     bind_depends_on="types",
     rule=solve_rule,
-    reference=_solve,
+    reference=_solve_reference,
     promotes=True,
     can_fail=True,
     remedy=SINGULAR,
@@ -285,13 +287,15 @@ def solve(x1: Array, x2: Array, /) -> BoundCall:
     return BoundCall((array(x1), array(x2)))
 
 
-def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
+def _cholesky_reference(x: np.ndarray, upper: bool) -> np.ndarray:
     try:
         return np.linalg.cholesky(x, upper=upper)
     except np.linalg.LinAlgError as error:
         failing = np.array([not _has_cholesky(x[at], upper) for at in np.ndindex(x.shape[:-2])])
-        which = _place(failing.reshape(x.shape[:-2]))
-        raise np.linalg.LinAlgError(_operand(f"{error}{which}", "x", x.shape, x.dtype)) from None
+        stack_position = _stack_position(failing.reshape(x.shape[:-2]))
+        raise np.linalg.LinAlgError(
+            _describe_failure(f"{error}{stack_position}", "x", x.shape, x.dtype)
+        ) from None
 
 
 def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
@@ -305,10 +309,10 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
 @operation(
     bind_depends_on="types",
     rule=_same_shape,
-    reference=_cholesky,
+    reference=_cholesky_reference,
     can_fail=True,
     remedy="give a positive definite matrix, or solve with tn.linalg.solve",
-    multiply_adds=_for_each(lambda n: n**3 // 6),
+    multiply_adds=_per_matrix(lambda n: n**3 // 6),
     namespace="linalg",
     numpy=(np.linalg.cholesky,),
     batch_params=as_stack,
@@ -335,7 +339,7 @@ def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
     return Inferred(((q, dtype), (r, dtype)), (dtype,))
 
 
-def _qr(x: np.ndarray, mode: str) -> tuple[np.ndarray, ...]:
+def _qr_reference(x: np.ndarray, mode: str) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]  # mode is one of two
 
 
@@ -349,7 +353,7 @@ def _qr_multiply_adds(types: tuple[Type, ...], mode: str) -> int:
     return product(stack) * (factor + basis)
 
 
-_RECTANGLES = (
+_RECTANGULAR_SAMPLES = (
     SampleCall(((3, 2),)),
     SampleCall(((2, 3),)),
     SampleCall(((2, 3, 3),)),
@@ -359,14 +363,17 @@ _RECTANGLES = (
 
 @operation(
     rule=_qr_rule,
-    reference=_qr,
+    reference=_qr_reference,
     can_fail=True,
     multiply_adds=_qr_multiply_adds,
     result_type=QRResult,
     namespace="linalg",
     numpy=(np.linalg.qr,),
     batch_params=as_stack,
-    samples=[*_RECTANGLES, *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGLES)],
+    samples=[
+        *_RECTANGULAR_SAMPLES,
+        *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGULAR_SAMPLES),
+    ],
 )
 def qr(x: Array, /, *, mode: str = "reduced") -> BoundCall:
     """QR decomposition of (..., m, n): Q with orthonormal columns and R upper triangular, x = Q @
@@ -393,27 +400,27 @@ def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
     dtype = computed_in(types)
     inner = min(rows, columns)
-    left, right = (rows, columns) if full_matrices else (inner, inner)
-    shapes = ((*stack, rows, left), (*stack, inner), (*stack, right, columns))
+    u_columns, vh_rows = (rows, columns) if full_matrices else (inner, inner)
+    shapes = ((*stack, rows, u_columns), (*stack, inner), (*stack, vh_rows, columns))
     return Inferred(tuple(zip(shapes, (dtype, real_part(dtype), dtype), strict=True)), (dtype,))
 
 
-def _svd(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
+def _svd_reference(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.svd(x, full_matrices=full_matrices))
 
 
 def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
     stack, rows, columns = matrices(types[0].shape)
     m, n = max(rows, columns), min(rows, columns)
-    each = (
+    per_matrix = (
         2 * m * m * n + 4 * m * n * n + 9 * n**3 // 2 if full_matrices else 7 * m * n * n + 4 * n**3
     )
-    return product(stack) * each
+    return product(stack) * per_matrix
 
 
 @operation(
     rule=_svd_rule,
-    reference=_svd,
+    reference=_svd_reference,
     can_fail=True,
     remedy="look for NaN or infinity in the matrix",
     multiply_adds=_svd_multiply_adds,
@@ -421,7 +428,10 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
     namespace="linalg",
     numpy=(np.linalg.svd,),
     batch_params=as_stack,
-    samples=[*_RECTANGLES, *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGLES)],
+    samples=[
+        *_RECTANGULAR_SAMPLES,
+        *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGULAR_SAMPLES),
+    ],
 )
 def svd(x: Array, /, *, full_matrices: bool = True) -> BoundCall:
     """Singular value decomposition of (..., m, n): x = U @ diag(S) @ Vh, S falling and real.
@@ -444,21 +454,21 @@ def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred(((values, real_part(dtype)), (vectors, dtype)), (dtype,))
 
 
-def _eigh(x: np.ndarray) -> tuple[np.ndarray, ...]:
+def _eigh_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.eigh(x))
 
 
 @operation(
     rule=_eigh_rule,
-    reference=_eigh,
+    reference=_eigh_reference,
     can_fail=True,
     remedy="look for NaN or infinity in the matrix",
-    multiply_adds=_for_each(lambda n: 9 * n**3 // 2),
+    multiply_adds=_per_matrix(lambda n: 9 * n**3 // 2),
     result_type=EighResult,
     namespace="linalg",
     numpy=(np.linalg.eigh,),
     batch_params=as_stack,
-    samples=_SQUARES,
+    samples=_SQUARE_SAMPLES,
 )
 def eigh(x: Array, /) -> BoundCall:
     """Eigenvalues, rising and real, and eigenvectors of Hermitian matrices: (..., n), (..., n, n).

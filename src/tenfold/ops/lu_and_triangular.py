@@ -37,24 +37,26 @@ def side_of(x: np.ndarray) -> str:
     return "mixed" if np.tril(x, -1).any() else "upper"
 
 
-def _solve_triangles(x1: np.ndarray, x2: np.ndarray, side: str, unit_diagonal: bool) -> np.ndarray:
+def _triangular_solve_reference(
+    x1: np.ndarray, x2: np.ndarray, side: str, unit_diagonal: bool
+) -> np.ndarray:
     """SciPy's substitution, matrix by matrix."""
     from scipy import linalg  # imported only where it is used
 
-    n, right = x1.shape[-1], x2[:, None] if x2.ndim == 1 else x2
+    n, rhs = x1.shape[-1], x2[:, None] if x2.ndim == 1 else x2
     singular = (np.einsum("...ii->...i", x1) == 0).any(-1)
     if not unit_diagonal and singular.any():
         raise refuse_singular("x1", x1.shape, x1.dtype, singular)
-    stack = np.broadcast_shapes(x1.shape[:-2], right.shape[:-2])
-    left = np.broadcast_to(x1, (*stack, n, n))
-    solutions = np.array(np.broadcast_to(right, (*stack, n, right.shape[-1])))
+    stack = np.broadcast_shapes(x1.shape[:-2], rhs.shape[:-2])
+    stacked = np.broadcast_to(x1, (*stack, n, n))
+    solutions = np.array(np.broadcast_to(rhs, (*stack, n, rhs.shape[-1])))
     for at in np.ndindex(*stack) if solutions.size else ():
         if side == "diagonal":
-            solutions[at] /= np.diagonal(left[at])[:, None]
+            solutions[at] /= np.diagonal(stacked[at])[:, None]
             continue
-        lower = side == "lower" or (side == "either" and side_of(left[at]) == "lower")
+        lower = side == "lower" or (side == "either" and side_of(stacked[at]) == "lower")
         solutions[at] = linalg.solve_triangular(
-            left[at],
+            stacked[at],
             solutions[at],
             lower=lower,
             unit_diagonal=unit_diagonal,
@@ -63,21 +65,21 @@ def _solve_triangles(x1: np.ndarray, x2: np.ndarray, side: str, unit_diagonal: b
     return solutions[..., 0] if x2.ndim == 1 else solutions
 
 
-def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> int:
+def _triangular_solve_multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> int:
     """By substitution n (n + 1) / 2 for each column: Golub and Van Loan 2013, 3.1.1."""
-    stack, order, right = solve_shapes(types)
-    columns = product(stack) * product(right[1:])
+    stack, order, rhs = solve_shapes(types)
+    columns = product(stack) * product(rhs[1:])
     return columns * (order if side == "diagonal" else order * (order + 1) // 2)
 
 
 @operation(
     bind_depends_on="types",
     rule=solve_rule,
-    reference=_solve_triangles,
+    reference=_triangular_solve_reference,
     promotes=True,
     can_fail=True,
     remedy="a triangular matrix with 0 on its diagonal has no inverse: drop that row",
-    multiply_adds=_multiply_adds,
+    multiply_adds=_triangular_solve_multiply_adds,
     namespace="linalg",
     batch=solves_as_one,
     samples=[
@@ -109,20 +111,20 @@ def triangular_solve(
 
 def _lu_rule(types: tuple[Type, ...]) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype, short = computed_in(types), min(rows, columns)
-    shapes = ((*stack, rows, rows), (*stack, rows, short), (*stack, short, columns))
+    dtype, rank_bound = computed_in(types), min(rows, columns)
+    shapes = ((*stack, rows, rows), (*stack, rows, rank_bound), (*stack, rank_bound, columns))
     return Inferred(tuple((shape, dtype) for shape in shapes), (dtype,))
 
 
-def _lu(x: np.ndarray) -> tuple[np.ndarray, ...]:
+def _lu_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     """SciPy's, matrix by matrix."""
     from scipy import linalg  # imported only where it is used
 
     *stack, m, n = x.shape
-    short = min(m, n)
-    shapes = ((m, m), (m, short), (short, n))
+    rank_bound = min(m, n)
+    shapes = ((m, m), (m, rank_bound), (rank_bound, n))
     p, lower, upper = results = tuple(np.zeros((*stack, *shape), x.dtype) for shape in shapes)
-    if not short:
+    if not rank_bound:
         p[...] = np.eye(m)
         return results
     for at in np.ndindex(*stack):
@@ -139,7 +141,7 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
 
 @operation(
     rule=_lu_rule,
-    reference=_lu,
+    reference=_lu_reference,
     multiply_adds=_lu_multiply_adds,
     result_type=LUResult,
     namespace="linalg",

@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, whole_axes
@@ -24,26 +24,26 @@ from tenfold.errors import ShapeError
 from tenfold.ops.indexing import viewed
 
 
-def _permuted(shape: Shape, axes: tuple[int, ...]) -> Shape:
+def _permute(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(shape[axis] for axis in axes)
 
 
-def _permuted_strides(shape: Shape, strides: Shape, axes: tuple[int, ...]) -> Shape:
-    return _permuted(strides, axes)
+def _permute_strides(shape: Shape, strides: Shape, axes: tuple[int, ...]) -> Shape:
+    return _permute(strides, axes)
 
 
-def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | None, int, int], ...]:
+def _permute_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | None, int, int], ...]:
     return tuple((axes.index(axis), 1, 0) for axis in range(len(axes)))
 
 
 @movement(
-    shape=_permuted,
+    shape=_permute,
     bind_depends_on="ranks",
     shapes="permuted",
     reference=np.transpose,
     view=True,
-    strides=_permuted_strides,
-    reads=_permuted_reads,
+    strides=_permute_strides,
+    reads=_permute_reads,
     method=True,
     numpy=(np.transpose,),
     samples=[
@@ -66,14 +66,14 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> BoundCall:
     if axes is None:
         return BoundCall((x,), (tuple(reversed(range(x.ndim))),))
     try:
-        named = tuple(axes)
+        requested = tuple(axes)
     except TypeError:
         rule = f"axes {axes!r} is not a sequence of ints"
         raise ShapeError("", rule, remedy="list them all, as in (1, 0)") from None
-    order = tuple(normalize_axis(axis, x.ndim) for axis in named)
+    order = tuple(normalize_axis(axis, x.ndim) for axis in requested)
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
-            "", f"axes {named} do not name each of {x.ndim} axes once", remedy="list them all"
+            "", f"axes {requested} do not name each of {x.ndim} axes once", remedy="list them all"
         )
     return BoundCall((x,), (order,))
 
@@ -97,24 +97,24 @@ def moveaxis(
     (3, 4, 2)
     """
     x = array(x)
-    origins, places = (_listed(axes, x.ndim) for axes in (source, destination))
-    if len(origins) != len(places):
+    sources, destinations = (_normalize_axis_list(axes, x.ndim) for axes in (source, destination))
+    if len(sources) != len(destinations):
         raise ShapeError(
             "",
-            f"{len(origins)} axes do not go to {len(places)} places",
+            f"{len(sources)} axes do not go to {len(destinations)} places",
             remedy="name a place for each axis",
         )
-    others = [axis for axis in range(x.ndim) if axis not in origins]
-    for place, origin in sorted(zip(places, origins, strict=True)):
-        others.insert(place, origin)
-    return permute_dims(x, others)
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for destination_axis, source_axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(destination_axis, source_axis)
+    return permute_dims(x, order)
 
 
-def _listed(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+def _normalize_axis_list(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
     """Axes in the order in which they are given, each once."""
-    given = tuple(axes) if isinstance(axes, Sequence) else (axes,)
-    normalize_axes(given, ndim)
-    return tuple(normalize_axis(axis, ndim) for axis in given)
+    axis_tuple = tuple(axes) if isinstance(axes, Sequence) else (axes,)
+    normalize_axes(axis_tuple, ndim)
+    return tuple(normalize_axis(axis, ndim) for axis in axis_tuple)
 
 
 @derived(
@@ -159,8 +159,8 @@ def matrix_transpose(x: Array, /) -> Array:
     return _transposed(x)
 
 
-@remembered("orders of transposed axes", 128)
-def _order(axes: int) -> tuple[tuple[int, ...]]:
+@memoized("orders of transposed axes", 128)
+def _transposed_order(axes: int) -> tuple[tuple[int, ...]]:
     """What permutes the axes so that matrices are transposed."""
     *stack, rows, columns = range(axes)
     return ((*stack, columns, rows),)
@@ -168,8 +168,8 @@ def _order(axes: int) -> tuple[tuple[int, ...]]:
 
 def _transposed(x: Array) -> Array:
     """The node that `permute_dims` would make, in a tenth of the time: nothing is to be checked."""
-    made: Array = _native.apply(permute_dims.id, (x,), _order(x.ndim))
-    return made
+    result: Array = _native.apply(permute_dims.id, (x,), _transposed_order(x.ndim))
+    return result
 
 
 def transpose(x: Array) -> Array:
@@ -202,9 +202,9 @@ def flip(x: Array, /, axis: Axis = None) -> Array:
     """
     x = array(x)
     picks = list(whole_axes(x.shape))
-    for each in normalize_axes(axis, x.ndim):
-        length = x.shape[each]
-        picks[each] = (length - 1, length, -1) if length > 1 else picks[each]
+    for flipped in normalize_axes(axis, x.ndim):
+        length = x.shape[flipped]
+        picks[flipped] = (length - 1, length, -1) if length > 1 else picks[flipped]
     return viewed(x, tuple(picks))
 
 
@@ -226,8 +226,8 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     """
     x = array(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    new = normalize_axes(axis, x.ndim + count)
-    return viewed(x, whole_axes(x.shape), new)
+    new_axes = normalize_axes(axis, x.ndim + count)
+    return viewed(x, whole_axes(x.shape), new_axes)
 
 
 @derived(
@@ -252,12 +252,12 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
     ones = tuple(position for position, length in enumerate(x.shape) if length == 1)
     axes = ones if axis is None else normalize_axes(axis, x.ndim)
     picks: list[Any] = list(whole_axes(x.shape))
-    for each in axes:
-        if x.shape[each] != 1:
+    for dropped in axes:
+        if x.shape[dropped] != 1:
             raise ShapeError(
                 "",
-                f"axis {each} of shape {x.shape} has length {x.shape[each]}, not 1",
+                f"axis {dropped} of shape {x.shape} has length {x.shape[dropped]}, not 1",
                 remedy="take one position of it, as in x[0]",
             )
-        picks[each] = 0
+        picks[dropped] = 0
     return viewed(x, tuple(picks))

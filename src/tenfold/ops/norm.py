@@ -14,7 +14,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
-from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
+from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import ShapeError
 from tenfold.ops import diagonal_tril_triu
 from tenfold.ops.batch_rules import Members
@@ -78,7 +78,7 @@ def _norm_rule(
     dtype = type_.dtype if kind_of(type_.dtype) in "fc" else FLOAT64
     _refuse_empty_norm(type_.shape, order, axes)
     shape = reduced(type_.shape, axes, keepdims)
-    return Inferred(((shape, real_part(dtype)),), (wide(dtype),))
+    return Inferred(((shape, real_part(dtype)),), (compute_dtype(dtype),))
 
 
 def _refuse_empty_norm(shape: Shape, order: Order, axes: tuple[int, ...]) -> None:
@@ -92,7 +92,7 @@ def _refuse_empty_norm(shape: Shape, order: Order, axes: tuple[int, ...]) -> Non
         )
 
 
-def _norm(
+def _norm_reference(
     x: np.ndarray, order: Order, axes: tuple[int, ...], keepdims: bool, flat: bool
 ) -> np.ndarray:
     axis = None if flat else axes if len(axes) == 2 else axes[0]
@@ -111,8 +111,10 @@ def _norm_order(order: Any, axes: tuple[int, ...]) -> Order:
         remedy = (
             "a number or None" if len(axes) == 1 else "'fro', 'nuc', 1, -1, 2, -2, inf, -inf, None"
         )
-        what = "vectors" if len(axes) == 1 else "matrices"
-        raise ShapeError("", f"{what} have no norm of order {order!r}", remedy=f"give {remedy}")
+        operand_kind = "vectors" if len(axes) == 1 else "matrices"
+        raise ShapeError(
+            "", f"{operand_kind} have no norm of order {order!r}", remedy=f"give {remedy}"
+        )
     return float(order)
 
 
@@ -121,17 +123,17 @@ def _norm_members(
 ) -> Array:
     (x,) = members.operands
     if not flat:
-        made: Array = members.call((x,), (order, tuple(a + 1 for a in axes), keepdims, False))
-        return made
-    lines = reshape(x, (members.length, product(members.shape(0))))
-    lengths = members.call((lines,), (order, (1,), False, False))
+        result: Array = members.call((x,), (order, tuple(a + 1 for a in axes), keepdims, False))
+        return result
+    rows = reshape(x, (members.length, product(members.shape(0))))
+    lengths = members.call((rows,), (order, (1,), False, False))
     return reshape(lengths, (members.length, *(1,) * (len(axes) if keepdims else 0)))
 
 
 @operation(
     bind_depends_on="types",
     rule=_norm_rule,
-    reference=_norm,
+    reference=_norm_reference,
     can_fail=True,
     namespace="linalg",
     numpy=(np.linalg.norm,),
@@ -170,8 +172,8 @@ def norm(
     if axis is None:
         axes = tuple(range(x.ndim))
     else:
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(normalize_axis(item, x.ndim) for item in given)
+        axis_tuple = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(normalize_axis(item, x.ndim) for item in axis_tuple)
     if len(axes) not in (1, 2) or len(set(axes)) < len(axes):
         rule = f"{len(axes)} axes {axes} are neither a vector nor a matrix"
         raise ShapeError("", rule, remedy="name one axis, or two different ones")
@@ -205,10 +207,10 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     axes = normalize_axes(axis, x.ndim)
     if len(axes) == 1:
         return norm(x, ord=ord, axis=axes[0], keepdims=keepdims)
-    rest = tuple(each for each in range(x.ndim) if each not in axes)
-    vectors = permute_dims(x, (*rest, *axes))
-    lengths = tuple(x.shape[each] for each in rest)
-    vectors = reshape(vectors, (*lengths, product(tuple(x.shape[each] for each in axes))))
+    remaining_axes = tuple(a for a in range(x.ndim) if a not in axes)
+    vectors = permute_dims(x, (*remaining_axes, *axes))
+    lengths = tuple(x.shape[a] for a in remaining_axes)
+    vectors = reshape(vectors, (*lengths, product(tuple(x.shape[a] for a in axes))))
     result = norm(vectors, ord=ord, axis=-1)
     return reshape(result, reduced(x.shape, axes, keepdims=True)) if keepdims else result
 

@@ -24,7 +24,7 @@ Widths = tuple[tuple[int, int], ...]
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def _padded(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
+def _pad_shape(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
     for axis, (length, pair) in enumerate(zip(shape, widths, strict=True)):
         if mode != "constant" and length == 0 and pair != (0, 0):
             raise ShapeError(
@@ -37,7 +37,7 @@ def _padded(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
     )
 
 
-def _pad(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
+def _pad_reference(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
     options = {"constant_values": value} if mode == "constant" else {}
     # NumPy refuses the empty widths of an array without axes.
     return np.pad(x, widths, mode, **options) if widths else x
@@ -52,8 +52,8 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
     (inner,) = shapes
     if mode == "constant":
         return _slabs(inner, widths, value)
-    farthest = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}[mode]
-    if any(max(pair) > n + farthest for pair, n in zip(widths, inner, strict=True)):
+    reach = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}[mode]
+    if any(max(pair) > n + reach for pair, n in zip(widths, inner, strict=True)):
         return NotImplemented  # more than once around
     edges = [_edges(pair, n, mode) for pair, n in zip(widths, inner, strict=True)]
     if math.prod(map(len, edges)) > MOST_PIECES:
@@ -63,41 +63,48 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
             tuple(start for start, *_ in blocks),
             tuple(length for _, length, *_ in blocks),
             0,
-            tuple((axis if by else None, by, begin) for axis, (*_, by, begin) in enumerate(blocks)),
+            tuple(
+                (axis if step else None, step, begin)
+                for axis, (*_, step, begin) in enumerate(blocks)
+            ),
         )
         for blocks in itertools.product(*edges)
     ]
 
 
 def _slabs(inner: Shape, widths: Widths, value: Any) -> list[ResultBlock]:
-    pieces = [ResultBlock(tuple(before for before, _ in widths), inner, 0)]
-    start, shape = [0] * len(inner), list(_padded(inner, widths, "constant", value))
-    for axis, (before, after) in enumerate(widths):
-        for width, begin in ((before, 0), (after, before + inner[axis])):
+    blocks = [ResultBlock(tuple(width_before for width_before, _ in widths), inner, 0)]
+    start, shape = [0] * len(inner), list(_pad_shape(inner, widths, "constant", value))
+    for axis, (width_before, width_after) in enumerate(widths):
+        for width, begin in ((width_before, 0), (width_after, width_before + inner[axis])):
             slab = (*shape[:axis], width, *shape[axis + 1 :])
-            pieces.append(ResultBlock((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
-        start[axis], shape[axis] = before, inner[axis]
-    return pieces
+            blocks.append(ResultBlock((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
+        start[axis], shape[axis] = width_before, inner[axis]
+    return blocks
 
 
 def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int, int]]:
     """Blocks of an axis: where each begins in the result, its length, and how the input is read:
     so many positions further for each, from which on.
     """
-    before, after = pair
-    by, first, last = {
+    width_before, width_after = pair
+    step, start_before, start_after = {
         "edge": (0, 0, n - 1),
-        "reflect": (-1, before, n - 2),
-        "symmetric": (-1, before - 1, n - 1),
-        "wrap": (1, n - before, 0),
+        "reflect": (-1, width_before, n - 2),
+        "symmetric": (-1, width_before - 1, n - 1),
+        "wrap": (1, n - width_before, 0),
     }[mode]
-    blocks = [(0, before, by, first), (before, n, 1, 0), (before + n, after, by, last)]
+    blocks = [
+        (0, width_before, step, start_before),
+        (width_before, n, 1, 0),
+        (width_before + n, width_after, step, start_after),
+    ]
     return [block for block in blocks if block[1]]
 
 
 @movement(
-    shape=_padded,
-    reference=_pad,
+    shape=_pad_shape,
+    reference=_pad_reference,
     pieces=_pad_pieces,
     numpy=(np.pad,),
     batch_params=lambda _, widths, *rest: (((0, 0), *widths), *rest),
@@ -138,40 +145,44 @@ def pad(
             "", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}", remedy="use one of them"
         )
     if mode != "constant":
-        return BoundCall((x,), (_widths(pad_width, x.ndim), mode, None))
+        return BoundCall((x,), (_normalize_widths(pad_width, x.ndim), mode, None))
     value = number(constant_values, "pad")
     if _RANKS[default_dtype((value,)).kind] > _RANKS[kind_of(x.dtype)]:
         rule = f"{value!r} is not a value of {x.dtype}"
         raise DTypeError("", rule, [x], "convert the array with tn.astype first")
-    return BoundCall((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
+    return BoundCall(
+        (x,), (_normalize_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad"))
+    )
 
 
 _RANKS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
 
 
-def _widths(given: Any, ndim: int) -> Widths:
+def _normalize_widths(pad_width: Any, ndim: int) -> Widths:
     """Widths in every form that NumPy takes as a pair for each axis."""
     try:
-        pairs = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+        pairs = np.broadcast_to(np.asarray(pad_width), (ndim, 2)).tolist()
         widths = tuple((operator.index(before), operator.index(after)) for before, after in pairs)
     except (ValueError, TypeError):
         raise ShapeError(
             "",
-            f"pad_width {given!r} does not fit {ndim} axes",
+            f"pad_width {pad_width!r} does not fit {ndim} axes",
             remedy="give an int, a pair (before, after), or a pair for each axis",
         ) from None
     if any(width < 0 for pair in widths for width in pair):
-        raise ShapeError("", f"pad_width {given!r} is negative", remedy="use tn.crop")
+        raise ShapeError("", f"pad_width {pad_width!r} is negative", remedy="use tn.crop")
     return widths
 
 
-def _cropped(x: np.ndarray, shape: Shape, *, start: Sequence[int] | None = None) -> np.ndarray:
-    places = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)] if start is None else start
-    return x[tuple(slice(begin, begin + m) for begin, m in zip(places, shape, strict=True))]
+def _crop_reference(
+    x: np.ndarray, shape: Shape, *, start: Sequence[int] | None = None
+) -> np.ndarray:
+    starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)] if start is None else start
+    return x[tuple(slice(begin, begin + m) for begin, m in zip(starts, shape, strict=True))]
 
 
 @derived(
-    reference=_cropped,
+    reference=_crop_reference,
     samples=[
         SampleCall(((5, 6),), positional=((2, 3),)),
         SampleCall(((5, 6),), {"start": (3, 0)}, ((2, 3),)),
@@ -189,21 +200,25 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
     >>> tn.crop(tn.reshape(tn.arange(30), (5, 6)), (2, 3)).tolist()
     [[7, 8, 9], [13, 14, 15]]
     """
-    x, part = array(x), checked_shape(shape)
-    middle = ((n - m) // 2 for n, m in zip(x.shape, part, strict=False))
-    begin = tuple(middle) if start is None else _positions(start)
-    fits = len(part) == len(begin) == x.ndim and all(
-        0 <= first <= n - m for first, m, n in zip(begin, part, x.shape, strict=True)
+    x, part_shape = array(x), checked_shape(shape)
+    middle = ((n - m) // 2 for n, m in zip(x.shape, part_shape, strict=False))
+    starts = tuple(middle) if start is None else _positions(start)
+    fits = len(part_shape) == len(starts) == x.ndim and all(
+        0 <= first_index <= n - m
+        for first_index, m, n in zip(starts, part_shape, x.shape, strict=True)
     )
     if not fits:
-        where = "in the middle" if start is None else f"at {begin}"
+        position = "in the middle" if start is None else f"at {starts}"
         raise ShapeError(
             "",
-            f"a part of shape {part} {where} is not inside of shape {x.shape}",
+            f"a part of shape {part_shape} {position} is not inside of shape {x.shape}",
             remedy="make it smaller",
         )
-    slices = (slice(first, first + m) for first, m in zip(begin, part, strict=True))
-    picks = (normalize_slice(each, n) for each, n in zip(slices, x.shape, strict=True))
+    slices = (
+        slice(first_index, first_index + m)
+        for first_index, m in zip(starts, part_shape, strict=True)
+    )
+    picks = (normalize_slice(part_slice, n) for part_slice, n in zip(slices, x.shape, strict=True))
     return viewed(x, tuple(picks))
 
 

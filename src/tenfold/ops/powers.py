@@ -67,8 +67,8 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 def _components(x: Array, axis: int) -> list[Array]:
     """The three components of vectors along an axis, counted from the last."""
-    after = (slice(None),) * (-1 - axis)
-    return [get_item(x, (Ellipsis, place, *after)) for place in range(3)]
+    trailing = (slice(None),) * (-1 - axis)
+    return [get_item(x, (Ellipsis, component, *trailing)) for component in range(3)]
 
 
 @derived(
@@ -96,14 +96,14 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     if axis >= 0 and x1.ndim != x2.ndim:
         rule = f"axis {axis} counts from the first axis of operands of {x1.ndim} and {x2.ndim} axes"
         raise ShapeError("", rule, remedy="count from the last one, as in axis=-1")
-    places = [normalize_axis(axis, each.ndim) - each.ndim for each in (x1, x2)]
-    lengths = [each.shape[place] for each, place in zip((x1, x2), places, strict=True)]
+    axes = [normalize_axis(axis, operand.ndim) - operand.ndim for operand in (x1, x2)]
+    lengths = [operand.shape[place] for operand, place in zip((x1, x2), axes, strict=True)]
     if lengths != [3, 3]:
         rule = f"vectors of {lengths[0]} and {lengths[1]} components have no cross product"
         raise ShapeError("", rule, remedy="give three along axis")
     if kind_of(x1.dtype) == kind_of(x2.dtype) == "b":
         rule = "needs numbers, not bool"
         raise DTypeError("", rule, remedy="convert with tn.astype(x, tn.int8)")
-    a, b = _components(x1, places[0]), _components(x2, places[0])
-    parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-    return stack(parts, axis=places[0])
+    a, b = _components(x1, axes[0]), _components(x2, axes[0])
+    products = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+    return stack(products, axis=axes[0])

@@ -17,7 +17,7 @@ from tenfold.core.op import ReductionTree, SampleCall
 from tenfold.core.op_decorators import reduction, refuse_unordered
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Axis, normalize_axes, normalize_axis
-from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
+from tenfold.dtypes import BOOL, HALF_DTYPES, INT64, accumulator, compute_dtype, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.arithmetic import multiplied
 from tenfold.ops.cast import converted_element
@@ -31,8 +31,8 @@ SAMPLES = (
     SampleCall(((2, 3),), {"axis": None}),
     SampleCall(((),)),
 )
-_EMPTY = (SampleCall(((2, 0),), {"axis": 1}), SampleCall(((0,),)))
-_ONE_AXIS = (
+_EMPTY_SAMPLES = (SampleCall(((2, 0),), {"axis": 1}), SampleCall(((0,),)))
+_ONE_AXIS_SAMPLES = (
     SampleCall(((2, 3, 4),), {"axis": 1}),
     SampleCall(((3, 5),), {"axis": -1, "keepdims": True}),
     SampleCall(((2, 3),)),
@@ -49,42 +49,52 @@ def accumulating(type_: Type, dtype: np.dtype | None) -> Dtypes:
             f"cannot accumulate {type_.dtype} in {result}",
             remedy="take tn.real(x) or tn.abs(x), or leave dtype out",
         )
-    return wide(result), result
+    return compute_dtype(result), result
 
 
-def _parts(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
-    return tuple(x) if isinstance(x, ComplexElement) else (k.convert(x, wide(x.dtype)),)
+def _enter_components(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+    return tuple(x) if isinstance(x, ComplexElement) else (k.convert(x, compute_dtype(x.dtype)),)
 
 
-def _whole(parts: tuple[Element, ...]) -> Operand:
-    return ComplexElement(*parts) if len(parts) == 2 else parts[0]
+def _join_components(components: tuple[Element, ...]) -> Operand:
+    return ComplexElement(*components) if len(components) == 2 else components[0]
 
 
-def _left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
-    return converted_element(k, _whole(parts), dtype)
+def _leave_accumulators(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return converted_element(k, _join_components(accumulators), dtype)
 
 
-def _sum_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _leave_sum(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     """As NumPy: a sum of -0.0 alone is 0.0."""
-    return _left(k, tuple(x if x.dtype == BOOL else x + 0 for x in parts), dtype)
+    return _leave_accumulators(
+        k, tuple(x if x.dtype == BOOL else x + 0 for x in accumulators), dtype
+    )
 
 
-def _folding(kind: str, **facts: Any) -> ReductionTree:
-    return ReductionTree(**{"kind": kind, "dtype": wide, "enter": _parts, "leave": _left, **facts})
+def _reduction_tree(kind: str, **fields: Any) -> ReductionTree:
+    return ReductionTree(
+        **{
+            "kind": kind,
+            "dtype": compute_dtype,
+            "enter": _enter_components,
+            "leave": _leave_accumulators,
+            **fields,
+        }
+    )
 
 
-def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
+def _sum_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     folded = fold_axes(np.add, x, axes, keepdims, identity=0)
     return np.add(folded, np.zeros((), x.dtype))  # as NumPy: a sum of -0.0 alone is 0.0
 
 
 @reduction(
     dtypes=accumulating,
-    reference=_sum,
-    folding=_folding("add", leave=_sum_left, identity=0),
+    reference=_sum_reference,
+    folding=_reduction_tree("add", leave=_leave_sum, identity=0),
     method=True,
     numpy=(np.sum,),
-    samples=(*SAMPLES, *_EMPTY, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY_SAMPLES, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0.
@@ -106,17 +116,17 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = F
     """
 
 
-def _prod(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
+def _prod_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     return fold_axes(multiplied, x, axes, keepdims, identity=1)
 
 
 @reduction(
     dtypes=accumulating,
-    reference=_prod,
-    folding=_folding("product", identity=1),
+    reference=_prod_reference,
+    folding=_reduction_tree("product", identity=1),
     method=True,
     numpy=(np.prod,),
-    samples=(*SAMPLES, *_EMPTY, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY_SAMPLES, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1.
@@ -129,30 +139,30 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     """
 
 
-def _ordered(type_: Type) -> Dtypes:
+def _ordered_dtypes(type_: Type) -> Dtypes:
     refuse_unordered([type_])
     return type_.dtype, type_.dtype
 
 
-def _extreme(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., np.ndarray]:
+def _extremum_reference(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., np.ndarray]:
     """Reduce with np.maximum or np.minimum, then correct the sign of a zero: -0.0 < 0.0."""
 
     def reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-        found = np.asarray(ufunc.reduce(x, axis=axes, keepdims=keepdims))
-        if kind_of(x.dtype) != "f" or not (found == 0).any():
-            return found
+        extremum = np.asarray(ufunc.reduce(x, axis=axes, keepdims=keepdims))
+        if kind_of(x.dtype) != "f" or not (extremum == 0).any():
+            return extremum
         zeros = (x == 0) & (np.signbit(x) == negative_wins)
         wins = zeros.any(axis=axes, keepdims=keepdims)
         signed = np.where(wins == negative_wins, -0.0, 0.0).astype(x.dtype)
-        return np.where(found == 0, signed, found)
+        return np.where(extremum == 0, signed, extremum)
 
     return reference
 
 
 @reduction(
-    dtypes=_ordered,
-    reference=_extreme(np.maximum, negative_wins=False),
-    folding=_folding("largest", exact=True),
+    dtypes=_ordered_dtypes,
+    reference=_extremum_reference(np.maximum, negative_wins=False),
+    folding=_reduction_tree("largest", exact=True),
     empty=False,
     method=True,
     numpy=(np.max, np.amax),
@@ -171,9 +181,9 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 @reduction(
-    dtypes=_ordered,
-    reference=_extreme(np.minimum, negative_wins=True),
-    folding=_folding("smallest", exact=True),
+    dtypes=_ordered_dtypes,
+    reference=_extremum_reference(np.minimum, negative_wins=True),
+    folding=_reduction_tree("smallest", exact=True),
     empty=False,
     method=True,
     numpy=(np.min, np.amin),
@@ -191,21 +201,21 @@ def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _truth(type_: Type) -> Dtypes:
+def _bool_dtypes(type_: Type) -> Dtypes:
     return BOOL, BOOL
 
 
-def _any(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+def _any_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.any(x, axis=axes, keepdims=keepdims)
 
 
 @reduction(
-    dtypes=_truth,
-    reference=_any,
-    folding=_folding("or", identity=False, exact=True),
+    dtypes=_bool_dtypes,
+    reference=_any_reference,
+    folding=_reduction_tree("or", identity=False, exact=True),
     method=True,
     numpy=(np.any,),
-    samples=(*SAMPLES, *_EMPTY),
+    samples=(*SAMPLES, *_EMPTY_SAMPLES),
 )
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -218,17 +228,17 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _all(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+def _all_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.all(x, axis=axes, keepdims=keepdims)
 
 
 @reduction(
-    dtypes=_truth,
-    reference=_all,
-    folding=_folding("and", identity=True, exact=True),
+    dtypes=_bool_dtypes,
+    reference=_all_reference,
+    folding=_reduction_tree("and", identity=True, exact=True),
     method=True,
     numpy=(np.all,),
-    samples=(*SAMPLES, *_EMPTY),
+    samples=(*SAMPLES, *_EMPTY_SAMPLES),
 )
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -241,25 +251,27 @@ def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _counted(type_: Type) -> Dtypes:
+def _count_dtypes(type_: Type) -> Dtypes:
     return BOOL, INT64
 
 
-def _count_nonzero(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+def _count_nonzero_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims))
 
 
-def _one(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _enter_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a truth value"
     return (k.convert(x, INT64),)
 
 
 @reduction(
-    dtypes=_counted,
-    reference=_count_nonzero,
-    folding=_folding("add", dtype=lambda _: INT64, enter=_one, identity=0, exact=True),
+    dtypes=_count_dtypes,
+    reference=_count_nonzero_reference,
+    folding=_reduction_tree(
+        "add", dtype=lambda _: INT64, enter=_enter_truth, identity=0, exact=True
+    ),
     numpy=(np.count_nonzero,),
-    samples=(*SAMPLES, *_EMPTY),
+    samples=(*SAMPLES, *_EMPTY_SAMPLES),
 )
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None.
@@ -272,7 +284,7 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
     """
 
 
-def _one_or_all(axis: Axis, ndim: int) -> Axes:
+def _one_axis_or_all(axis: Axis, ndim: int) -> Axes:
     if isinstance(axis, (tuple, list)):
         raise ShapeError(
             "",
@@ -282,12 +294,12 @@ def _one_or_all(axis: Axis, ndim: int) -> Axes:
     return normalize_axes(None, ndim) if axis is None else (normalize_axis(axis, ndim),)
 
 
-def _positioned(type_: Type) -> Dtypes:
-    operand, _ = _ordered(type_)
-    return wide(operand) if operand in HALVES else operand, INT64
+def _position_dtypes(type_: Type) -> Dtypes:
+    operand, _ = _ordered_dtypes(type_)
+    return compute_dtype(operand) if operand in HALF_DTYPES else operand, INT64
 
 
-def _position(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+def _position_reference(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     """Find with np.argmax or np.argmin; several axes are read as one, in row-major order."""
 
     def reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
@@ -297,28 +309,28 @@ def _position(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return reference
 
 
-def _with_index(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _enter_with_index(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a real number"
     return x, index
 
 
-def _index_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
-    return parts[1]
+def _leave_index(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return accumulators[1]
 
 
-def _positions(kind: str) -> ReductionTree:
-    return _folding(kind, enter=_with_index, leave=_index_left, one_axis=True)
+def _position_tree(kind: str) -> ReductionTree:
+    return _reduction_tree(kind, enter=_enter_with_index, leave=_leave_index, one_axis=True)
 
 
 @reduction(
-    dtypes=_positioned,
-    reference=_position(np.argmax),
-    folding=_positions("first largest"),
+    dtypes=_position_dtypes,
+    reference=_position_reference(np.argmax),
+    folding=_position_tree("first largest"),
     empty=False,
-    axes_of=_one_or_all,
+    axes_of=_one_axis_or_all,
     method=True,
     numpy=(np.argmax,),
-    samples=_ONE_AXIS,
+    samples=_ONE_AXIS_SAMPLES,
 )
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the largest element along `axis`, int64; in the flattened array when None.
@@ -333,14 +345,14 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 @reduction(
-    dtypes=_positioned,
-    reference=_position(np.argmin),
-    folding=_positions("first smallest"),
+    dtypes=_position_dtypes,
+    reference=_position_reference(np.argmin),
+    folding=_position_tree("first smallest"),
     empty=False,
-    axes_of=_one_or_all,
+    axes_of=_one_axis_or_all,
     method=True,
     numpy=(np.argmin,),
-    samples=_ONE_AXIS,
+    samples=_ONE_AXIS_SAMPLES,
 )
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the smallest element along `axis`, int64; in the flattened array when None.

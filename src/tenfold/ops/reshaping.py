@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
 
 
-def _reshaped_back(values: Array, x: Array) -> Array:
+def _reshape_inverse(values: Array, x: Array) -> Array:
     return _native.apply(reshape.id, (values,), (x.shape,))
 
 
@@ -45,7 +45,7 @@ def _reshaped_back(values: Array, x: Array) -> Array:
     shape=reshaped,
     reference=np.reshape,
     view=True,
-    inverse_view=_reshaped_back,
+    inverse_view=_reshape_inverse,
     strides=reshaped_strides,
     method=True,
     numpy=(np.reshape,),
@@ -78,14 +78,14 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Bou
     return BoundCall((x if viewable else captured(x),), (target,))
 
 
-_known: dict[int, tuple[Any, Shape | None]] = {}
+_strides_cache: dict[int, tuple[Any, Shape | None]] = {}
 """By the id of a view: the weak reference that ends the entry, and the view's strides."""
 
 
-def _can_view(x: Array, target: Shape) -> bool:
+def _can_view(x: Array, target_shape: Shape) -> bool:
     """Whether the elements of `x` lie so that `target` reads them by strides, as NumPy asks."""
     strides = _strides_of(x)
-    return strides is not None and reshaped_strides(x.shape, strides, target) is not None
+    return strides is not None and reshaped_strides(x.shape, strides, target_shape) is not None
 
 
 def _strides_of(x: Array) -> Shape | None:
@@ -95,71 +95,77 @@ def _strides_of(x: Array) -> Shape | None:
     """
     chain = []
     base = x
-    while base.base is not None and id(base) not in _known:
+    while base.base is not None and id(base) not in _strides_cache:
         chain.append(base)
         base = base.base
     shape = base.shape
-    strides = row_major(shape) if base.base is None else _known[id(base)][1]
+    strides = row_major(shape) if base.base is None else _strides_cache[id(base)][1]
     for view in reversed(chain):
         node = _native.node_of(view)
-        moves = node.op.strides
-        strides = None if strides is None or not moves else moves(shape, strides, *node.params)
+        strides_rule = node.op.strides
+        strides = (
+            None
+            if strides is None or not strides_rule
+            else strides_rule(shape, strides, *node.params)
+        )
         shape = view.shape
     if chain:
         key = id(x)
-        _known[key] = (weakref.ref(x, lambda _: _known.pop(key, None)), strides)
+        _strides_cache[key] = (weakref.ref(x, lambda _: _strides_cache.pop(key, None)), strides)
     return strides
 
 
-def _placed(shape: Shape, target: Shape, first: int) -> Shape:
+def _broadcast_shape(shape: Shape, target: Shape, first_axis: int) -> Shape:
     """Return `target` if `shape` broadcasts to it with its first axis at axis `first` of it."""
-    there = target[max(first, 0) :][: len(shape)]
-    fits = first >= 0 and len(there) == len(shape)
-    if not fits or any(n not in (1, m) for n, m in zip(shape, there, strict=True)):
-        where = f"at axis {first}" if first + len(shape) < len(target) else "at the last axes"
+    target_lengths = target[max(first_axis, 0) :][: len(shape)]
+    fits = first_axis >= 0 and len(target_lengths) == len(shape)
+    if not fits or any(n not in (1, m) for n, m in zip(shape, target_lengths, strict=True)):
+        position = (
+            f"at axis {first_axis}" if first_axis + len(shape) < len(target) else "at the last axes"
+        )
         raise ShapeError(
             "",
-            f"shape {shape} does not broadcast to {target} {where}",
+            f"shape {shape} does not broadcast to {target} {position}",
             remedy="its lengths must be 1 or those of the axes at which it stands",
         )
     return target
 
 
-def _repeated(x: np.ndarray, target: Shape, first: int) -> np.ndarray:
-    spread = (*x.shape, *(1,) * (len(target) - first - x.ndim))
-    return np.broadcast_to(x.reshape(spread), target)
+def _broadcast_reference(x: np.ndarray, target: Shape, first_axis: int) -> np.ndarray:
+    expanded_shape = (*x.shape, *(1,) * (len(target) - first_axis - x.ndim))
+    return np.broadcast_to(x.reshape(expanded_shape), target)
 
 
-def _repeated_strides(shape: Shape, strides: Shape, target: Shape, first: int) -> Shape:
+def _broadcast_strides(shape: Shape, strides: Shape, target: Shape, first_axis: int) -> Shape:
     result = [0] * len(target)
-    for axis, (length, stride) in enumerate(zip(shape, strides, strict=True), first):
+    for axis, (length, stride) in enumerate(zip(shape, strides, strict=True), first_axis):
         result[axis] = stride if length == target[axis] else 0
     return tuple(result)
 
 
-def _repeated_reads(
-    shape: Shape, target: Shape, first: int
+def _broadcast_reads(
+    shape: Shape, target: Shape, first_axis: int
 ) -> tuple[tuple[int | None, int, int], ...]:
     return tuple(
-        (first + axis, 1, 0) if length == target[first + axis] else (None, 0, 0)
+        (first_axis + axis, 1, 0) if length == target[first_axis + axis] else (None, 0, 0)
         for axis, length in enumerate(shape)
     )
 
 
-def _repeated_members(members: Members, target: Shape, first: int) -> Array:
-    x = members.spread(0, 0, first)
-    made: Array = members.call((x,), ((members.length, *target), 0))
-    return made
+def _broadcast_members(members: Members, target: Shape, first_axis: int) -> Array:
+    x = members.spread(0, 0, first_axis)
+    result: Array = members.call((x,), ((members.length, *target), 0))
+    return result
 
 
 @movement(
-    shape=_placed,
-    reference=_repeated,
+    shape=_broadcast_shape,
+    reference=_broadcast_reference,
     view=True,
-    strides=_repeated_strides,
-    reads=_repeated_reads,
+    strides=_broadcast_strides,
+    reads=_broadcast_reads,
     numpy=(np.broadcast_to,),
-    batch=_repeated_members,
+    batch=_broadcast_members,
     samples=[
         SampleCall(((1, 3),), positional=((2, 3),)),
         SampleCall(((),), positional=((0, 2),)),
@@ -180,8 +186,8 @@ def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) ->
     """
     x = array(x)
     target = checked_shape(shape, x.dtype.itemsize)
-    first = len(target) - x.ndim if axis is None else normalize_axis(axis, len(target))
-    return BoundCall((x,), (target, first))
+    first_axis = len(target) - x.ndim if axis is None else normalize_axis(axis, len(target))
+    return BoundCall((x,), (target, first_axis))
 
 
 @derived(
@@ -196,9 +202,9 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     >>> [x.tolist() for x in tn.broadcast_arrays(tn.asarray([[1], [2]]), tn.asarray([3, 4]))]
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
-    made = [array(x) for x in arrays]
-    shape = broadcast(*(x.shape for x in made))
-    return tuple(broadcast_to(x, shape) for x in made)
+    operands = [array(x) for x in arrays]
+    shape = broadcast(*(x.shape for x in operands))
+    return tuple(broadcast_to(x, shape) for x in operands)
 
 
 @derived(reference=np.broadcast_shapes)

@@ -59,16 +59,18 @@ def trunc(x: Array, /) -> Array:
 
 
 @each_part
-def _nearest(k: Body, x: Element) -> Element:
+def _round_element(k: Body, x: Element) -> Element:
     return k.rint(x) if kind_of(x.dtype) == "f" else x
 
 
-def _rounded(x: np.ndarray) -> np.ndarray:
+def _round_reference(x: np.ndarray) -> np.ndarray:
     """The nearest whole number, the even one at a tie; NumPy's rint makes floats of integers."""
     return x if kind_of(x.dtype) in "iu" else np.rint(x)
 
 
-@elementwise(dtypes=rounding, reference=_rounded, kernel=_nearest, numpy=(np.round, np.around))
+@elementwise(
+    dtypes=rounding, reference=_round_reference, kernel=_round_element, numpy=(np.round, np.around)
+)
 def round(x: Array, /) -> Array:
     """Nearest whole number to `x`, element by element, the even one at a tie; the dtype of `x`.
 

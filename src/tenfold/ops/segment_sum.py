@@ -12,7 +12,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_dtype
 from tenfold.core.shape_rules import broadcast, normalize_count
-from tenfold.dtypes import INT64, kind_of, promote, same_kind, wide
+from tenfold.dtypes import INT64, compute_dtype, kind_of, promote, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.cast import astype
@@ -120,7 +120,7 @@ def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
             f"sums of {common} cannot stay in {x.dtype} (same-kind rule)",
             remedy="convert x or the values with tn.astype",
         )
-    dtype = wide(x.dtype)
+    dtype = compute_dtype(x.dtype)
     return Inferred(((x.shape, x.dtype),), (dtype, indices.dtype, dtype))
 
 

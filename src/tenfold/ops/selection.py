@@ -11,7 +11,7 @@ from tenfold.core.dtype_rules import real, selection
 from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived, elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand
-from tenfold.dtypes import FLOAT32, HALVES, kind_of, names, promote_dtypes
+from tenfold.dtypes import FLOAT32, HALF_DTYPES, dtype_names, kind_of, promote_dtypes
 from tenfold.errors import DTypeError
 from tenfold.ops.cast import astype
 from tenfold.ops.complex_parts import each_part
@@ -83,7 +83,7 @@ def _smallest(k: Body, x: Element, y: Element) -> Element:
 
 def _comparable(k: Body, x: Element) -> Element:
     """Return what can be compared: of a half type the float32."""
-    return k.convert(x, FLOAT32) if x.dtype in HALVES else x
+    return k.convert(x, FLOAT32) if x.dtype in HALF_DTYPES else x
 
 
 @elementwise(
@@ -192,5 +192,5 @@ def _saturated(bound: Array, dtype: np.dtype) -> Array:
 
 
 def _unfit(dtype: np.dtype, x: Array) -> DTypeError:
-    rule = f"the result keeps the dtype of x, which {names([dtype])} bounds do not fit: {x.dtype}"
+    rule = f"the result keeps the dtype of x, which {dtype_names([dtype])} bounds do not fit: {x.dtype}"
     return DTypeError("", rule, remedy="convert x, or round the bounds, with tn.astype")

@@ -16,7 +16,7 @@ from tenfold._native import Array
 from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import Axis, normalize_axes, product
-from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
+from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import DTypeError
 from tenfold.ops import reduce
 from tenfold.ops.cast import converted
@@ -37,7 +37,7 @@ def _entered(x: Array) -> tuple[Array, np.dtype]:
     """Return `x` in the dtype in which it is computed, and the dtype of the result."""
     x = array(x)
     result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
-    return converted(x, wide(result)), result
+    return converted(x, compute_dtype(result)), result
 
 
 def _entered_real(x: Array) -> tuple[Array, np.dtype]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, moved
+from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, with_axis_index
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement, values
 from tenfold.core.scalar_ir import Body, Operand
@@ -103,7 +103,7 @@ def _repeated_at(k: Body, at: ResultIndex, x: GatherSource, count: int, axis: in
     """
     part = 1.0 / k.convert(at.number(count), FLOAT64)
     whole = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * part, INT64)
-    return x.at(moved(at, axis, whole))
+    return x.at(with_axis_index(at, axis, whole))
 
 
 @movement(

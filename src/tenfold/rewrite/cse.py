@@ -26,7 +26,7 @@ from tenfold.rewrite.rewrite_graph import LEAF, SCALAR, Operator, RewriteGraph
 Pairs = list[tuple[int, int]]
 
 
-def equal(work: RewriteGraph, order: Iterable[int] | None = None) -> Pairs:
+def equal_pairs(work: RewriteGraph, order: Iterable[int] | None = None) -> Pairs:
     """Return (node, the one before it that it equals), inputs before users.
 
     `order` has the nodes that are needed; as long as nothing has been replaced it may be left out.
@@ -39,10 +39,10 @@ def equal(work: RewriteGraph, order: Iterable[int] | None = None) -> Pairs:
         if key is None:
             continue
         others = known.setdefault(key, {})
-        found = others.setdefault(_told_by(work, at, others), at)
+        found = others.setdefault(_params_text(work, at, others), at)
         if found != at:
             first[at] = found
-            if _computes(work.ops[at]):
+            if _is_worth_merging(work.ops[at]):
                 pairs.append((at, found))
     return pairs
 
@@ -59,14 +59,14 @@ def _key(work: RewriteGraph, at: int, first: dict[int, int]) -> tuple[Any, ...] 
     return (LEAF, *[first.get(i, i) for i in inputs]) if inputs else None
 
 
-def _computes(op: Operator) -> bool:
+def _is_worth_merging(op: Operator) -> bool:
     """Whether two of it are more work than one: a view moves nothing, and is best seen by rules
     where it stands.
     """
     return op is not SCALAR and not (isinstance(op, Op) and op.view)
 
 
-def _told_by(work: RewriteGraph, at: int, others: dict[str | None, int]) -> str | None:
+def _params_text(work: RewriteGraph, at: int, others: dict[str | None, int]) -> str | None:
     """Return the text of a node's parameters, which tells it from `others` with the same key.
 
     Their types are told, too: 0.0 is not -0.0, 1 is not True. A node that is alone has no text yet.
@@ -78,7 +78,7 @@ def _told_by(work: RewriteGraph, at: int, others: dict[str | None, int]) -> str 
     return repr(work.nodes[at].params)
 
 
-def costly(work: RewriteGraph, pairs: Pairs) -> Pairs:
+def costly_pairs(work: RewriteGraph, pairs: Pairs) -> Pairs:
     """Return the pairs with a product or solve in them, at the beginning of a rewrite."""
     dear = [False] * work.count
     for at, inputs in enumerate(work.written):

@@ -32,16 +32,16 @@ from tenfold.core.op import OPS, Op
 from tenfold.core.pattern import Constant, Number, OperationPattern, Pattern, PatternVariable
 from tenfold.dtypes import PYTHON_TYPES
 from tenfold.errors import DeviceError, DTypeError, ExplainedError, RunError, ShapeError
-from tenfold.rewrite.cse import Pairs, costly, equal
-from tenfold.rewrite.inline import NAME as INLINED
+from tenfold.rewrite.cse import Pairs, costly_pairs, equal_pairs
+from tenfold.rewrite.inline import RULE_NAME as INLINED
 from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, RewriteGraph, markers
+from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, RewriteGraph, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
-from tenfold.settings import within
+from tenfold.settings import override
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
-MERGED = "cse"
+CSE_NAME = "cse"
 """The name under which the report has that a node became another that computes the same."""
 
 
@@ -92,19 +92,19 @@ def rewrite(
     what was replaced. `opened` names nodes that rules may take apart although they are held.
     Raises RunError, naming them, for rules that do not come to an end.
     """
-    ops = markers(graph)
+    ops = operators_of(graph)
     work = RewriteGraph(graph, ops)
-    pairs = equal(work)
+    pairs = equal_pairs(work)
     calls = any(map(is_call, ops))
     if not pairs and not calls and not rules.may_match(graph, ops):
         return graph, RewriteReport()
-    done = _RewriteRun(_opened(work, opened), rules, describe, pairs)
+    done = _RewriteRun(_with_splittable(work, opened), rules, describe, pairs)
     # What was written under other options stays as it was, and nothing is computed meanwhile.
-    with within(strict_dtypes=False, pending_depth=0):
-        early = costly(work, pairs)
+    with override(strict_dtypes=False, pending_depth=0):
+        early = costly_pairs(work, pairs)
         if early and done.over_all():
-            work = RewriteGraph(graph, markers(graph))
-            other = _RewriteRun(_opened(work, opened), rules, describe, pairs)
+            work = RewriteGraph(graph, operators_of(graph))
+            other = _RewriteRun(_with_splittable(work, opened), rules, describe, pairs)
             other.merge(early)
             done = min(other.run(), done.run(), key=_RewriteRun.takes)
         else:
@@ -122,7 +122,7 @@ def rewrite(
     return after, RewriteReport(tuple(firings), tuple(replaced), work.looked, work.measured, parts)
 
 
-def _opened(work: RewriteGraph, opened: Callable[[RewriteGraph], set[int]] | None) -> RewriteGraph:
+def _with_splittable(work: RewriteGraph, opened: Callable[[RewriteGraph], set[int]] | None) -> RewriteGraph:
     if opened is not None:
         work.opened = opened(work)
     return work
@@ -148,14 +148,14 @@ class _RewriteRun:
         return self
 
     def _equal(self) -> Pairs:
-        return equal(self.work, self.work.order()) if self.firings else self.pairs
+        return equal_pairs(self.work, self.work.order()) if self.firings else self.pairs
 
     def merge(self, pairs: Pairs) -> bool:
         """Let nodes that are equal to others before them be those; whether there were any."""
         work = self.work
         for at, by in pairs:
             if work.needed(at):
-                self._note(MERGED, at, work.find(by), 1)
+                self._note(CSE_NAME, at, work.find(by), 1)
                 work.opened -= {at, by}
                 work.replace(at, work.find(by))
         return bool(pairs)
@@ -206,7 +206,7 @@ class _RewriteRun:
                 return False
             bound.update(zip(candidate.names, work.refresh(top), strict=True))
             inner.append(top)
-        elif not _bind(candidate.pattern, top, work, bound, inner):
+        elif not _match_pattern(candidate.pattern, top, work, bound, inner):
             return False
         match = Match(work, at, bound)
         work.root = at
@@ -238,12 +238,12 @@ class _RewriteRun:
             work.remember(position)
         token = ORIGIN.set(work.nodes[work.root].origin)
         try:
-            made = _build(by, work, bound) if isinstance(by, Pattern) else _term(by(match), work)
+            made = _build(by, work, bound) if isinstance(by, Pattern) else _replacement_node(by(match), work)
         finally:
             ORIGIN.reset(token)
         if isinstance(made, int) and work.ops[made] is SCALAR:
             made = Constant(work.scalar(made))
-        return _everywhere(made.value, match) if isinstance(made, Constant) else made
+        return _full_of_value(made.value, match) if isinstance(made, Constant) else made
 
     def _doubles(self, rule: Rule, inner: list[int], by: int) -> bool:
         """Whether something that is read elsewhere too would be computed again by a pattern."""
@@ -258,7 +258,7 @@ class _RewriteRun:
         self.firings.append(RuleFiring(name, work.place(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
-            last = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {MERGED}
+            last = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {CSE_NAME}
             names = " and ".join(repr(name) for name in sorted(last))
             several = len(last) > 1
             what = f"rules {names} undo each other" if several else f"rule {names} feeds itself"
@@ -266,7 +266,7 @@ class _RewriteRun:
             raise RunError("rewrite", rule_text, remedy="remove one with tn.rules.remove(name)")
 
 
-def _bind(
+def _match_pattern(
     tree: Pattern, at: int, work: RewriteGraph, bound: dict[str, int], inner: list[int]
 ) -> bool:
     """Match a pattern with the node `at`; note what variables stand for and the nodes it names."""
@@ -292,7 +292,7 @@ def _bind(
     if len(inputs) != len(tree.operands):
         return False
     for operand, i in zip(tree.operands, inputs, strict=True):
-        if not _bind(operand, i, work, bound, inner):
+        if not _match_pattern(operand, i, work, bound, inner):
             return False
     return True
 
@@ -315,7 +315,7 @@ def _build(tree: Pattern, work: RewriteGraph, bound: dict[str, int]) -> int | Co
     return work.make(tree.op, operands, tree.params or ())
 
 
-def _term(result: object, work: RewriteGraph) -> int | Constant | None:
+def _replacement_node(result: object, work: RewriteGraph) -> int | Constant | None:
     """Return what a replacement's function returned as a node or a number."""
     if result is None:
         return None
@@ -329,7 +329,7 @@ def _term(result: object, work: RewriteGraph) -> int | Constant | None:
     raise DTypeError("replacement", text, remedy="return a term, an Array, a number, or None")
 
 
-def _everywhere(value: Number, match: Match) -> int:
+def _full_of_value(value: Number, match: Match) -> int:
     """Return the node of an array of the root's Type that holds `value` everywhere."""
     full: Any = OPS["full"]
     root = match.root.type

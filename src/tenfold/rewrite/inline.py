@@ -11,7 +11,7 @@ from tenfold._native import Array
 from tenfold.core.op import Op
 from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, RewriteGraph
 
-NAME = "inline"
+RULE_NAME = "inline"
 """The name under which the report has that a call became what it is made of."""
 
 
@@ -25,19 +25,19 @@ def inline(work: RewriteGraph) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     at = 0
     while at < len(work.nodes):  # what is made stands behind
-        if is_call(work.ops[at]) and work.needed(at) and not _is_wanted_whole(work, at):
+        if is_call(work.ops[at]) and work.needed(at) and not _is_output(work, at):
             found.append((work.place(at), work.text(at, 1)))
-            _replace(work, at)
+            _inline_call(work, at)
         at += 1
     return found
 
 
-def _is_wanted_whole(work: RewriteGraph, at: int) -> bool:
+def _is_output(work: RewriteGraph, at: int) -> bool:
     """Whether all results of a call with several are asked for: then it is computed as it is."""
     return len(work.nodes[at].types) > 1 and at in map(work.find, work.outputs)
 
 
-def _replace(work: RewriteGraph, at: int) -> None:
+def _inline_call(work: RewriteGraph, at: int) -> None:
     op, node = work.ops[at], work.nodes[at]
     assert isinstance(op, Op), "a call has an op"
     assert op.body is not None, "with a body"
@@ -50,12 +50,12 @@ def _replace(work: RewriteGraph, at: int) -> None:
         ORIGIN.reset(token)
     parts = list(work.readers(at)) if len(node.types) > 1 else []
     if not parts:
-        _put(work, at, results[0])
+        _replace_node(work, at, results[0])
     for part in parts:
-        _put(work, part, results[work.nodes[part].params[0]])
+        _replace_node(work, part, results[work.nodes[part].params[0]])
 
 
-def _put(work: RewriteGraph, at: int, by: Array) -> None:
+def _replace_node(work: RewriteGraph, at: int, by: Array) -> None:
     work.root = at
     position = work.adopt(by)
     if position != at:

@@ -140,7 +140,7 @@ class NodeView:
     @property
     def seen(self) -> bool:
         """Whether a live reference outside the graph needs its whole value (live-out)."""
-        return self.work.held[self.at] and self.at not in self.work.opened
+        return self.work.live_out[self.at] and self.at not in self.work.opened
 
     @property
     def array(self) -> Any:
@@ -155,7 +155,7 @@ class NodeView:
         return self.at
 
 
-def below(term: NodeView) -> Iterator[NodeView]:
+def walk_inputs(term: NodeView) -> Iterator[NodeView]:
     """Yield a term and all that it is made of, each once; no recursion."""
     seen = {term}
     stack = [term]

@@ -23,25 +23,25 @@ from tenfold import _native
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.errors import DTypeError
-from tenfold.linear_algebra.block_matrices import BLOCKS
+from tenfold.linear_algebra.block_matrices import BLOCK_MATRIX_RULES
 from tenfold.linear_algebra.diagonal_solve_rules import DIAGONAL_SOLVES
-from tenfold.linear_algebra.partial_products import ENTRIES
-from tenfold.linear_algebra.product_rules import PRODUCTS
-from tenfold.linear_algebra.solve_rules import SOLVES
-from tenfold.linear_algebra.structure_rules import STRUCTURE
+from tenfold.linear_algebra.partial_products import PARTIAL_PRODUCT_RULES
+from tenfold.linear_algebra.product_rules import PRODUCT_RULES
+from tenfold.linear_algebra.solve_rules import SOLVE_RULES
+from tenfold.linear_algebra.structure_rules import STRUCTURE_RULES
 from tenfold.rewrite.driver import RewriteReport, rewrite
 from tenfold.rewrite.rule import Rule, RuleSet
-from tenfold.rewrite.rules.booleans import BOOLEANS
-from tenfold.rewrite.rules.constant_folding import CONSTANTS
-from tenfold.rewrite.rules.diagonals import DIAGONALS
-from tenfold.rewrite.rules.flatten_argmax import POSITIONS
-from tenfold.rewrite.rules.monotone_reductions import ORDERS
-from tenfold.rewrite.rules.norms import NORMS
-from tenfold.rewrite.rules.partial_reads import opened
-from tenfold.rewrite.rules.reductions import REDUCTIONS
-from tenfold.rewrite.rules.slice_pushdown import PARTS
-from tenfold.rewrite.rules.update_slices import REPLACED
-from tenfold.rewrite.rules.views import MOVEMENT
+from tenfold.rewrite.rules.booleans import BOOLEAN_RULES
+from tenfold.rewrite.rules.constant_folding import CONSTANT_RULES
+from tenfold.rewrite.rules.diagonals import DIAGONAL_RULES
+from tenfold.rewrite.rules.flatten_argmax import ARGMAX_RULES
+from tenfold.rewrite.rules.monotone_reductions import MONOTONE_REDUCTION_RULES
+from tenfold.rewrite.rules.norms import NORM_RULES
+from tenfold.rewrite.rules.partial_reads import splittable_nodes
+from tenfold.rewrite.rules.reductions import REDUCTION_RULES
+from tenfold.rewrite.rules.slice_pushdown import SLICE_PUSHDOWN_RULES
+from tenfold.rewrite.rules.update_slices import UPDATE_SLICE_RULES
+from tenfold.rewrite.rules.views import VIEW_RULES
 from tenfold.settings import get
 
 Rules = tuple[Rule, ...]
@@ -54,28 +54,28 @@ class RuleBlock(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
 
 
 _lock = Lock()  # protects _process and the numbers
-_process: Rules = (
-    *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
-    *(*DIAGONALS, *BLOCKS, *SOLVES, *DIAGONAL_SOLVES, *STRUCTURE),
-    *(*ENTRIES, *NORMS, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
+_process_rules: Rules = (
+    *(*CONSTANT_RULES, *BOOLEAN_RULES, *VIEW_RULES, *ARGMAX_RULES, *UPDATE_SLICE_RULES),
+    *(*DIAGONAL_RULES, *BLOCK_MATRIX_RULES, *SOLVE_RULES, *DIAGONAL_SOLVES, *STRUCTURE_RULES),
+    *(*PARTIAL_PRODUCT_RULES, *NORM_RULES, *REDUCTION_RULES, *MONOTONE_REDUCTION_RULES, *PRODUCT_RULES, *SLICE_PUSHDOWN_RULES),
 )
-_BUILT_IN = _process
+_BUILT_IN_RULES = _process_rules
 _numbers = count(1)
-_process_number = 0
+_process_version = 0
 _block_numbers: LruCache[RuleBlock, int] = LruCache(64, "numbers of blocks of rules")
-_NONE = RuleBlock()
-_block: ContextVar[RuleBlock] = ContextVar("tenfold_rules", default=_NONE)
-_sets: LruCache[tuple[Rules, Rules, bool, bool], RuleSet] = LruCache(64, "sets of rules")
+_EMPTY_BLOCK = RuleBlock()
+_open_block: ContextVar[RuleBlock] = ContextVar("tenfold_rules", default=_EMPTY_BLOCK)
+_rule_sets: LruCache[tuple[Rules, Rules, bool, bool], RuleSet] = LruCache(64, "sets of rules")
 
 
-_native.set_rules_variable(_block, _NONE)
+_native.set_rules_variable(_open_block, _EMPTY_BLOCK)
 
 
 def _renumber() -> None:
     """Give the rules in force a number that none had before; the built-in ones have 0."""
     global _process_number
-    _process_number = 0 if _process == _BUILT_IN else next(_numbers)
-    _native.set_process_rules(_process_number)
+    _process_version = 0 if _process_rules == _BUILT_IN_RULES else next(_numbers)
+    _native.set_process_rules(_process_version)
 
 
 def add(rule: Rule) -> None:
@@ -90,8 +90,8 @@ def add(rule: Rule) -> None:
     """
     global _process
     with _lock:
-        _refuse(rule, _process)
-        _process = (*_process, rule)
+        _check_new_rule(rule, _process_rules)
+        _process_rules = (*_process_rules, rule)
         _renumber()
 
 
@@ -102,10 +102,10 @@ def remove(rule: Rule | str) -> None:
     """
     global _process
     with _lock:
-        left = tuple(each for each in _process if rule not in (each, each.name))
-        if len(left) == len(_process):
+        left = tuple(each for each in _process_rules if rule not in (each, each.name))
+        if len(left) == len(_process_rules):
             raise LookupError(f"rules.remove: rule {_name(rule)!r} is not in force")
-        _process = left
+        _process_rules = left
         _renumber()
 
 
@@ -116,7 +116,7 @@ def list() -> Rules:  # noqa: A001  # a settled name
     >>> print(next(rule for rule in tn.rules.list() if rule.name == "or-itself"))
     or-itself: bitwise_or(x, x) => x when keeps (bitwise)
     """
-    return (*_process, *_block.get())
+    return (*_process_rules, *_open_block.get())
 
 
 @contextmanager
@@ -132,19 +132,19 @@ def using(*rules: Rule) -> Iterator[None]:
     [0.5, 1.5]
     """
     for position, rule in enumerate(rules):
-        _refuse(rule, (*list(), *rules[:position]))
-    block = RuleBlock((*_block.get(), *rules))
+        _check_new_rule(rule, (*list(), *rules[:position]))
+    block = RuleBlock((*_open_block.get(), *rules))
     with _lock:
         block.number = _block_numbers.setdefault(block, next(_numbers))
     _native.open_block()
-    token = _block.set(block)
+    token = _open_block.set(block)
     try:
         yield
     finally:
-        _block.reset(token)
+        _open_block.reset(token)
 
 
-def _refuse(rule: object, others: Rules) -> None:
+def _check_new_rule(rule: object, others: Rules) -> None:
     if not isinstance(rule, Rule):
         text = f"{type(rule).__name__} is not a rule"
         raise DTypeError("rules", text, remedy="make one with tn.Rule(name, pattern, replacement)")
@@ -158,12 +158,12 @@ def _name(rule: Rule | str) -> str:
 
 def active() -> RuleSet:
     """Return the rules in force here, under the options in force."""
-    key = (_process, _block.get(), get("reassociate") is True, get("fast") is True)
-    found = _sets.get(key)
+    key = (_process_rules, _open_block.get(), get("reassociate") is True, get("fast") is True)
+    found = _rule_sets.get(key)
     if found is None:
         enabled = {"bitwise": True, "linear-algebra": key[2], "fast": key[3]}
         made = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
-        found = _sets.setdefault(key, made)
+        found = _rule_sets.setdefault(key, made)
     return found
 
 
@@ -174,10 +174,10 @@ def version() -> int:
 
 def fingerprint() -> tuple[int, int]:
     """Return numbers for the rules in force, whatever the options: equal ones, equal rules."""
-    return _process_number, _block.get().number
+    return _process_version, _open_block.get().number
 
 
-def optimised(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteReport]:
+def optimise_graph(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteReport]:
     """Return the graph that the rules in force leave, and what they did.
 
     With `tn.options(optimise=False)`, and where nothing fires, the graph is handed back as it is.
@@ -185,7 +185,7 @@ def optimised(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteRe
     """
     if not get("optimise"):
         return graph, RewriteReport()
-    return rewrite(graph, active(), describe=describe, opened=opened)
+    return rewrite(graph, active(), describe=describe, opened=splittable_nodes)
 
 
 def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:

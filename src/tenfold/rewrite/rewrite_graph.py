@@ -40,12 +40,12 @@ class OpMarker:
 
 
 SCALAR, LEAF = OpMarker("scalar"), OpMarker("leaf")
-WHOLE_BITS = 64
+EXACT_INT_BITS = 64
 """Of ints that keys have in full."""
 Operator = Op[...] | OpMarker
 
 
-def markers(graph: Graph) -> list[Operator]:
+def operators_of(graph: Graph) -> list[Operator]:
     """Return the op of each pending node; SCALAR for a Python scalar, LEAF for all else."""
     found: list[Operator] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -56,7 +56,7 @@ def markers(graph: Graph) -> list[Operator]:
     return found
 
 
-def _circle() -> UnsupportedError:
+def _cycle_error() -> UnsupportedError:
     rule = "a replacement reads what it replaces, so it would never end"
     return UnsupportedError("rewrite", rule, remedy="make it of the variables")
 
@@ -67,8 +67,8 @@ class RewriteGraph:
     def __init__(self, graph: Graph, ops: list[Operator]) -> None:
         self.nodes = list(graph.nodes)
         self.inputs = list(graph.inputs)
-        self.held = list(graph.held)
-        self.dying = graph.dying
+        self.live_out = list(graph.live_out)
+        self.dead_after_read = graph.dead_after_read
         self.written = graph.inputs
         self.ops = ops
         self.outputs = graph.outputs
@@ -126,7 +126,7 @@ class RewriteGraph:
 
     def alone(self, at: int) -> bool:
         """Whether its one reader is all that needs it: it may be taken apart."""
-        return (self.uses[at] == 1 and not self.held[at]) or at in self.opened
+        return (self.uses[at] == 1 and not self.live_out[at]) or at in self.opened
 
     def multiply_adds(self, at: int) -> int:
         """Return those of a product, factorisation or solve; 0 for all else."""
@@ -171,10 +171,10 @@ class RewriteGraph:
 
     def replace(self, at: int, by: int) -> None:
         """Put `by` in the place of `at`, for all its readers and live references."""
-        readers, hidden = self.uses[at], not self.held[by]
+        readers, hidden = self.uses[at], not self.live_out[by]
         self._forward[at] = by
         self._gone.append(at)
-        self.held[by] = self.held[by] or self.held[at]
+        self.live_out[by] = self.live_out[by] or self.live_out[at]
         self._gain(by, readers)
         self._lose(at, readers)
         if at in self.opened and hidden and self.uses[by] == readers:
@@ -217,7 +217,7 @@ class RewriteGraph:
         shown = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
         key = (op, shown, repr(params))
         if self.root in inputs:
-            raise _circle()
+            raise _cycle_error()
         found = self._standing(key)
         if found is not None:
             return found
@@ -246,7 +246,7 @@ class RewriteGraph:
                 continue
             new = [i for i in self.refresh(position) if i not in seen]
             if self.root in new:
-                raise _circle()
+                raise _cycle_error()
             seen.update(new)
             stack.extend(new)
 
@@ -257,7 +257,7 @@ class RewriteGraph:
     def scalar(self, at: int) -> Number:
         """Return the number that a Python scalar is."""
         number: Number = self.nodes[at].scalar
-        huge = isinstance(number, int) and number.bit_length() > WHOLE_BITS
+        huge = isinstance(number, int) and number.bit_length() > EXACT_INT_BITS
         self.looked = self.looked or huge or not _native.is_notable(number)
         return number
 
@@ -266,7 +266,7 @@ class RewriteGraph:
         self.ops.append(op)
         self.inputs.append(inputs)
         self.uses.append(0)
-        self.held.append(False)
+        self.live_out.append(False)
         self.places.append(self.place(self.root))
         if self._known is not None:
             self._known[node] = len(self.nodes) - 1
@@ -326,14 +326,14 @@ class RewriteGraph:
             for i in row:
                 uses[i] += 1
         outputs = tuple(positions[self.find(output)] for output in self.outputs)
-        held = [self.held[at] for at in ordered]
+        held = [self.live_out[at] for at in ordered]
         replaced = [
             (self.nodes[at], positions[by])
             for at in self._forward
-            if at < self.count and self.held[at] and (by := self.find(at)) in positions
+            if at < self.count and self.live_out[at] and (by := self.find(at)) in positions
         ]
         dying: Sequence[bool] = ()
-        if self.dying:
+        if self.dead_after_read:
             needed = self._needed_later(positions)
             # later computations read these values, so their memory must not be updated in place
             updated = {at for at in map(self._updated, ordered) if at in needed}
@@ -355,12 +355,12 @@ class RewriteGraph:
         left = [
             at
             for at in range(self.count)
-            if self.held[at] and self.written[at] and self.find(at) not in positions
+            if self.live_out[at] and self.written[at] and self.find(at) not in positions
         ]
         found: set[int] = set()
         while left:
             for i in self.written[left.pop()]:
-                computed = self.held[i] and self.find(i) in positions
+                computed = self.live_out[i] and self.find(i) in positions
                 if i not in found and not (computed and self.written[i]):
                     found.add(i)
                     left.append(i)
@@ -368,7 +368,7 @@ class RewriteGraph:
 
     def _dies(self, at: int) -> bool:
         """Whether it is a value without live references, and replaces no live-out node."""
-        return at < self.count and self.dying[at] and not self.held[at]
+        return at < self.count and self.dead_after_read[at] and not self.live_out[at]
 
     def text(self, at: int, depth: int) -> str:
         """Return a node as text: `depth` levels of it, of what is new every level up to six."""

@@ -28,7 +28,7 @@ from tenfold.core.pattern import (
     Pattern,
     PatternVariable,
     names_in,
-    orders,
+    operand_orders,
     pattern_of,
 )
 from tenfold.errors import DTypeError
@@ -141,8 +141,8 @@ class RuleCandidate(NamedTuple):
         return all(place < len(inputs) and inputs[place] in ops for place, ops in self.needs)
 
 
-Fitting = tuple[tuple[RuleCandidate, int | None], ...]
-MOST_FITTING = 4096
+PlacedCandidates = tuple[tuple[RuleCandidate, int | None], ...]
+MAX_CACHED_CANDIDATES = 4096
 """The ops of nodes and their inputs for which a RuleSet remembers what fits: it is a part of the
 cache of sets."""
 
@@ -156,17 +156,17 @@ class RuleSet:
     _roots: dict[tuple[Operator, bool], list[Rule]] = field(init=False, default_factory=dict)
     """The rules by the operation at their root, and whether a node must only read it."""
     _candidates: LruCache[tuple[Operator, bool], list[RuleCandidate]] = field(
-        init=False, default_factory=lambda: LruCache(MOST_FITTING)
+        init=False, default_factory=lambda: LruCache(MAX_CACHED_CANDIDATES)
     )
     """Their orders, of the operations that graphs have had."""
-    _fitting: LruCache[tuple[Operator, ...], Fitting] = field(
-        init=False, default_factory=lambda: LruCache(MOST_FITTING)
+    _fitting: LruCache[tuple[Operator, ...], PlacedCandidates] = field(
+        init=False, default_factory=lambda: LruCache(MAX_CACHED_CANDIDATES)
     )
     """What `fitting` has found, by the ops of a node and of its inputs."""
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            root = _operation(rule.pattern)
+            root = _root_operation(rule.pattern)
             self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
 
     def _with_root(self, op: Operator, *, read: bool) -> list[RuleCandidate]:
@@ -175,17 +175,17 @@ class RuleSet:
             known = []
             for rule in self._roots.get((op, read), ()):
                 patterns: list[OperationPattern] = []
-                for tree in orders(rule.pattern):
-                    if _operation(tree) not in patterns:
-                        patterns.append(_operation(tree))
+                for tree in operand_orders(rule.pattern):
+                    if _root_operation(tree) not in patterns:
+                        patterns.append(_root_operation(tree))
                 known += [
-                    RuleCandidate(rule, each, _needs(each), _names(each)) for each in patterns
+                    RuleCandidate(rule, each, _input_ops(each), _variable_names(each)) for each in patterns
                 ]
-            if _lasts(op):
+            if _is_permanent(op):
                 self._candidates[op, read] = known
         return known
 
-    def fitting(self, op: Operator, inputs: tuple[Operator, ...]) -> Fitting:
+    def fitting(self, op: Operator, inputs: tuple[Operator, ...]) -> PlacedCandidates:
         """Return the candidates for a node of `op` with inputs of these ops, in their order; each
         with the place of the input that it matches, where it matches no node itself.
         """
@@ -198,7 +198,7 @@ class RuleSet:
                 for place, read in enumerate(inputs):
                     found += [(each, place) for each in self._with_root(read, read=True)]
             known = tuple(found)
-            if all(map(_lasts, (op, *inputs))):
+            if all(map(_is_permanent, (op, *inputs))):
                 self._fitting[(op, *inputs)] = known
         return known
 
@@ -210,19 +210,19 @@ class RuleSet:
         )
 
 
-def _lasts(op: Operator) -> bool:
+def _is_permanent(op: Operator) -> bool:
     """Whether an operation may be kept: that of a traced function goes with the function."""
     return not (isinstance(op, Op) and op.body is not None)
 
 
-def _operation(pattern: Pattern) -> OperationPattern:
+def _root_operation(pattern: Pattern) -> OperationPattern:
     """The operation at the root of a rule's pattern, or that must be read there."""
     inner = pattern.operand if isinstance(pattern, AnyUserPattern) else pattern
     assert isinstance(inner, OperationPattern), "a Rule matches nothing else"
     return inner
 
 
-def _needs(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
+def _input_ops(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
     needs: list[tuple[int, tuple[Operator, ...]]] = []
     for position, operand in enumerate(tree.operands):
         if isinstance(operand, OperationPattern):
@@ -234,7 +234,7 @@ def _needs(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]], ..
     return tuple(needs)
 
 
-def _names(tree: OperationPattern) -> tuple[str, ...] | None:
+def _variable_names(tree: OperationPattern) -> tuple[str, ...] | None:
     found = [operand.name for operand in tree.operands if isinstance(operand, PatternVariable)]
     plain = tree.params is None and found and len(set(found)) == len(tree.operands)
     return tuple(found) if plain else None

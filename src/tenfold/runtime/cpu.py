@@ -34,12 +34,12 @@ from tenfold.runtime.lapack.dispatch import factorise
 from tenfold.runtime.op_kernels import loop, movement
 from tenfold.runtime.reduction_kernels import fold_loop
 from tenfold.runtime.symbolic_executable import generalise
-from tenfold.schedule.loop_schedule import Launch, packed, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous
-from tenfold.schedule.schedule import Buffer, Schedule, Step, key_of, plan_of, replays
-from tenfold.schedule.schedule_ir import last_items
-from tenfold.schedule.vector_width import alone_up_to
-from tenfold.schedule.verify import verifies
+from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
+from tenfold.schedule.schedule import Buffer, Schedule, Step, is_replayable, key_of, plan_of
+from tenfold.schedule.schedule_ir import items_by_node
+from tenfold.schedule.vector_width import single_thread_elements
+from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
@@ -82,11 +82,11 @@ class Cpu:
 
     def bind(self, graph: Graph, written: OptimisedGraph) -> Executable | None:
         """Plan a graph, and keep what replays the plan for what was written."""
-        if get("check_nans") or get("debug") or len(graph) > LONGEST or not replays(graph):
+        if get("check_nans") or get("debug") or len(graph) > LONGEST or not is_replayable(graph):
             return None
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         # what a rule has made may have no node to be given to, once its operand is written over
-        for each in (graph, replace(graph, dying=())):
+        for each in (graph, replace(graph, dead_after_read=())):
             plan = plan_of(each, fused=fused, fma=fma)
             bound = bind(written, each, plan, threads_of, called)
             if bound is not None:
@@ -109,7 +109,7 @@ class Cpu:
                     return None
             except (MemoryError, reference.ReferenceFailure):
                 return None
-        last = last_items(list(run.plan.items))
+        last = items_by_node(list(run.plan.items))
         return [run.values_of(last[output]) for output in graph.outputs]
 
     def run(self, graph: Graph) -> Exception | None:
@@ -187,7 +187,7 @@ class _ScheduleRun:
     def __init__(self, device: Cpu, graph: Graph, plan: Schedule) -> None:
         self.device, self.graph, self.plan = device, graph, plan
         self.values: dict[int, tuple[Value, ...]] = {}
-        self.over = dict(plan.over)
+        self.reused_buffers = dict(plan.reused_buffers)
         self.missing: set[int] = set()
         """What a step has failed to make, and what depends on it."""
 
@@ -200,7 +200,7 @@ class _ScheduleRun:
 
     def without(self, step: Step) -> None:
         """Go on without what a step makes."""
-        for made in step.makes:
+        for made in step.results:
             self.missing.add(made.item)
             self.values.pop(made.item, None)
 
@@ -229,7 +229,7 @@ class _ScheduleRun:
                 return False
             timeline.record("+".join(step.names), "kernel", begun)
         elif step.kind == "empty":
-            for made in step.makes:
+            for made in step.results:
                 self.values[made.item] = (self._allocated(made),)
         elif step.kind == "window":
             self._window(step)
@@ -244,21 +244,21 @@ class _ScheduleRun:
     def _allocated(self, made: Buffer) -> Value:
         type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
         value = Value.allocate(type_, made.nbytes)
-        if made.strides == contiguous(made.shape, type_.dtype.itemsize):
+        if made.strides == contiguous_strides(made.shape, type_.dtype.itemsize):
             return value
         return value.view(type_, made.strides, 0)
 
     def _window(self, step: Step) -> None:
-        (made,) = step.makes
+        (made,) = step.results
         type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
         source = self.value(step.reads[0])
         self.values[made.item] = (source.view(type_, made.strides, step.offset),)
 
     def _part(self, step: Step) -> None:
-        (made,) = step.makes
+        (made,) = step.results
         source = self.value(step.reads[0], self.graph.nodes[step.position].params[0])
         if source.strides:  # as in _call
-            source = dense.copied(dense.export(source), self.device.name)
+            source = dense.copy_to_pool(dense.export(source), self.device.name)
         # a value of its own: the results of one call are chained, each to the next
         self.values[made.item] = (source.view(source.type, made.strides, 0),)
 
@@ -266,9 +266,9 @@ class _ScheduleRun:
         program = program_of(launch.kernel, launch.elements)
         if step.copies:
             _native.count("copies", step.copies)
-        for made in step.makes:
-            if made.item in self.over:
-                self.values[made.item] = self.values[self.over[made.item]]
+        for made in step.results:
+            if made.item in self.reused_buffers:
+                self.values[made.item] = self.values[self.reused_buffers[made.item]]
                 continue
             if made.item in self.values:
                 continue  # an earlier step has made another piece of it
@@ -292,9 +292,9 @@ class _ScheduleRun:
         threads = threads_of(launch)
         if threads > _native.threads():
             _native.set_threads(threads)
-        if launch.goes_in_parts(threads):
+        if launch.scans_in_parts(threads):
             return self._in_parts(program, launch, buffers, scalars, threads)
-        sizes = packed(launch.sizes)
+        sizes = pack_sizes(launch.sizes)
         status = _native.launch(
             program.kernel,
             buffers,
@@ -324,7 +324,7 @@ class _ScheduleRun:
         _native.count("launches")
         units = (launch.parts, launch.units, launch.parts)
         for function, count, most in zip(program.parts, units, (threads, 1, threads), strict=True):
-            scratch, sizes = launch.scratch, packed(launch.sizes)
+            scratch, sizes = launch.scratch, pack_sizes(launch.sizes)
             if _native.launch(function, buffers, sizes, scalars, scratch, count, 1, most):
                 return False
         return True
@@ -337,13 +337,13 @@ class _ScheduleRun:
     def _call(self, step: Step) -> bool:
         node = self.graph.nodes[step.position]
         inputs = [self._exported(i) for i in step.reads]
-        made = step.makes[0]
-        in_place = made.item in self.over
+        made = step.results[0]
+        in_place = made.item in self.reused_buffers
         try:
             values = called(node, inputs, in_place=in_place)
         except reference.ReferenceFailure:
             return False
-        self.values[made.item] = self.values[self.over[made.item]] if in_place else values
+        self.values[made.item] = self.values[self.reused_buffers[made.item]] if in_place else values
         if made.item in self.plan.temporaries:
             _native.count("temporaries")
         return True
@@ -361,13 +361,13 @@ class _ScheduleRun:
         """Of a graph of one operation: whether it has made NaN of other numbers."""
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
-        items = last_items(list(self.plan.items))
+        items = items_by_node(list(self.plan.items))
         results = tuple(dense.export(value) for value in self.values[items[output]])
         return reference.nan_failure(node, [self._exported(items[i]) for i in inputs], results)
 
     def publish(self) -> None:
         """Give every live-out node its value."""
-        for item in self.plan.kept - self.missing:
+        for item in self.plan.live_out - self.missing:
             node = self.graph.nodes[self.plan.items[item].position]
             if node.pending:
                 node.publish([*self.values[item]])
@@ -403,7 +403,7 @@ def threads_of(launch: Launch) -> int:
     """
     if launch.elements * len(launch.kernel.body) <= QUICK:
         return 0
-    alone = launch.upwards or launch.elements <= alone_up_to(launch.kernel.body)
+    alone = launch.sequential or launch.elements <= single_thread_elements(launch.kernel.body)
     return 1 if alone else int(get("threads"))
 
 

@@ -37,10 +37,10 @@ from tenfold.runtime.executable_products import BoundProduct, bound_product
 from tenfold.runtime.executable_scalars import castable, scalar_bytes
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.schedule.loop_schedule import Launch, packed, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous
+from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
 from tenfold.schedule.schedule import Buffer, Schedule, Step
-from tenfold.schedule.schedule_ir import last_items
+from tenfold.schedule.schedule_ir import items_by_node
 from tenfold.settings import get
 from tenfold.storage import dense
 
@@ -84,14 +84,14 @@ class ExecutableBuilder:
         self.structure, self.written, self.graph, self.plan = structure, written, graph, plan
         self.caller = caller
         self.at = {node: position for position, node in enumerate(written.graph.nodes)}
-        self.over = dict(plan.over)
+        self.reused_buffers = dict(plan.reused_buffers)
         self.slots: dict[int, list[int]] = {}
         self.layouts: dict[int, ProductOperand] = {}
         """How items lie that steps have made."""
         self.count = 0
         self.exact = written.report.looked
         self.runs = -1
-        self.last = last_items(list(plan.items))
+        self.last = items_by_node(list(plan.items))
         self.given = self._given()
         self.gone: set[int] = set()
         """Items that no later step needs."""
@@ -111,7 +111,7 @@ class ExecutableBuilder:
                 assert step.launch is not None, "a kernel step has a launch"
                 self._kernel(step, step.launch, threads)
             elif step.kind == "empty":
-                for made in step.makes:
+                for made in step.results:
                     self._allocate(made)
             elif step.kind == "window":
                 self._window(step)
@@ -142,9 +142,9 @@ class ExecutableBuilder:
 
     def _note(self, step: Step) -> None:
         """Note how lies what a step has made; what stands where an operand stood lies as that."""
-        for made in step.makes:
-            if made.item in self.over:
-                self.layouts[made.item] = self._layout(self.over[made.item])
+        for made in step.results:
+            if made.item in self.reused_buffers:
+                self.layouts[made.item] = self._layout(self.reused_buffers[made.item])
             else:
                 dtype = DTYPES[made.dtype]
                 self.layouts[made.item] = ProductOperand(made.shape, made.strides, dtype)
@@ -156,7 +156,7 @@ class ExecutableBuilder:
         if value is None:
             raise NotReplayable
         shape, dtype = value.type.shape, value.type.dtype
-        return ProductOperand(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
+        return ProductOperand(shape, value.strides or contiguous_strides(shape, dtype.itemsize), dtype)
 
     def tell_assignments(self) -> None:
         """Let assignments that waited for each other do so no more if that saves no launches."""
@@ -227,7 +227,7 @@ class ExecutableBuilder:
         return Type(made.shape, DTYPES[made.dtype], "cpu", dense.NAME)
 
     def _packed(self, sizes: tuple[int, ...]) -> Any:
-        return packed(sizes)
+        return pack_sizes(sizes)
 
     def _allocate(self, made: Buffer) -> None:
         (slot,) = self._new(made.item)
@@ -242,13 +242,13 @@ class ExecutableBuilder:
         return self.count - 1
 
     def _window(self, step: Step) -> None:
-        (made,) = step.makes
+        (made,) = step.results
         source = self._slot(step.reads[0])
         (slot,) = self._new(made.item)
         self._add(Executable.view, slot, source, self._type(made), made.strides, step.offset)
 
     def _part(self, step: Step) -> None:
-        (made,) = step.makes
+        (made,) = step.results
         index = self.graph.nodes[step.position].params[0]
         whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
         value = whole.value(index)
@@ -263,9 +263,9 @@ class ExecutableBuilder:
         over_seen = False
         for _ in range(step.copies):
             self._add(Executable.count_copy)
-        for made in step.makes:
-            if made.item in self.over:
-                over_seen = self._take_over(made.item, self.over[made.item]) or over_seen
+        for made in step.results:
+            if made.item in self.reused_buffers:
+                over_seen = self._take_over(made.item, self.reused_buffers[made.item]) or over_seen
             elif made.item not in self.slots:
                 self._allocate(made)
         # what came often needs no quickly compiled program that is counted once more
@@ -293,7 +293,7 @@ class ExecutableBuilder:
                 "+".join(step.names),
             )
 
-        if launch.goes_in_parts(threads(launch)):  # two launches, between which the tables stay
+        if launch.scans_in_parts(threads(launch)):  # two launches, between which the tables stay
             tables = [self._table(size) for size in launch.totals]
             totals, carries, parts = program.parts
             run(totals, carries, launch.units, tables)
@@ -368,9 +368,9 @@ class ExecutableBuilder:
         )
         if self._product(step, called) or self._solved(step, called):
             return
-        item = step.makes[0].item
-        if item in self.over:
-            over_seen = self._take_over(item, self.over[item])
+        item = step.results[0].item
+        if item in self.reused_buffers:
+            over_seen = self._take_over(item, self.reused_buffers[item])
             caller = partial(self.caller, in_place=True)
             self._add(Executable.call, calling(called, caller, False), inputs, (), node.name)
             if over_seen:
@@ -402,9 +402,9 @@ class ExecutableBuilder:
         return True
 
     def _launch_product(self, step: Step, found: BoundProduct, dtype: np.dtype) -> None:
-        (made,) = step.makes
-        product, over = found.step, made.item in self.over
-        over_seen = over and self._take_over(made.item, self.over[made.item])
+        (made,) = step.results
+        product, over = found.step, made.item in self.reused_buffers
+        over_seen = over and self._take_over(made.item, self.reused_buffers[made.item])
         if not over:
             self._allocate(made)
         program = program_of(product.kernel, product.multiply_adds)
@@ -442,7 +442,7 @@ class ExecutableBuilder:
         found = dispatch.step_of(called.op, called.params, layouts, called.types)
         if found is None or found.multiply_adds >= interruptible.LONG:
             return False
-        item, label = step.makes[0].item, step.names[0]
+        item, label = step.results[0].item, step.names[0]
         slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
         for slot, (type_, size) in zip(slots, found.results, strict=True):
             self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
@@ -483,7 +483,7 @@ class ExecutableBuilder:
         there = {number for number, item in enumerate(self.plan.items) if item.kind == "value"}
         seen: set[int] = set()
         for item, places in self.given.items():
-            if item in self.plan.kept or item in there:
+            if item in self.plan.live_out or item in there:
                 seen.update(places)
                 if item not in self.published:
                     found = self._found(item)

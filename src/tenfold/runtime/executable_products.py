@@ -30,7 +30,7 @@ from tenfold.runtime.blas import accumulate, multiply
 from tenfold.runtime.blas.product_dispatch import ProductStep
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.schedule.verify import verifies
+from tenfold.schedule.verify_kernel import verifies
 
 SCALED = ("float32", "float64", "complex64", "complex128")
 """The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds

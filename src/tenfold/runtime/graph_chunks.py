@@ -58,7 +58,7 @@ class GraphChunks:
         for position in range(begin, end):
             places[position] = len(nodes)
             read_later = self.left[position] > inside.get(position, 0)
-            keeps = graph.held[position] or read_later
+            keeps = graph.live_out[position] or read_later
             if keeps and graph.nodes[position].pending:
                 wanted[position] = len(nodes)
             nodes.append(graph.nodes[position])
@@ -83,7 +83,7 @@ class GraphChunks:
     def made(self, position: int, values: Values) -> None:
         """Take the values of a node: for its holders, and for later pieces."""
         node = self.graph.nodes[position]
-        if node.pending and (self.graph.held[position] or len(values) > 1):
+        if node.pending and (self.graph.live_out[position] or len(values) > 1):
             node.publish([*values])
         elif self.left[position]:
             self.values[position] = values

@@ -21,7 +21,7 @@ from tenfold.core.shape_rules import Shape
 from tenfold.jit.program import PROGRAMS, is_baseline
 from tenfold.runtime.executable_scalars import castable
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.generic_elementwise import GenericElementwise, form_of
+from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 from tenfold.settings import get
 
 LENGTH, STRIDE, PART, NOTHING = range(4)
@@ -41,7 +41,7 @@ def loop(
     for (own, scalar), dtype in zip(inputs, operands, strict=True):
         if scalar and not castable(own.type(0).item(), dtype):
             return None
-    steps = form_of(steps)
+    steps = canonical_steps(steps)
     found = GenericElementwise(op, params, inputs, operands, result, steps)
     # what was compiled before has a rule, and to look for that takes as long as to load it
     program = PROGRAMS.there(found, cpu) if found.is_named else None

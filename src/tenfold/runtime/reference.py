@@ -89,7 +89,7 @@ class Reference:
                 except ReferenceFailure as failed:
                     failure = failure or failed.error
                 else:
-                    if graph.held[position] and node.pending:
+                    if graph.live_out[position] and node.pending:
                         node.publish([dense.adopt(value, self.name) for value in results])
             for i in inputs:
                 left[i] -= 1

@@ -32,7 +32,7 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values
 from tenfold.dtypes import DTYPES
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
-from tenfold.schedule.lowering import LaunchScalar, contiguous
+from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
 from tenfold.schedule.schedule import Buffer, Schedule
 from tenfold.schedule.symbolic_graph import (
     Lengths,
@@ -40,7 +40,7 @@ from tenfold.schedule.symbolic_graph import (
     SymbolicType,
     compare_lengths,
     refuse_items,
-    sized,
+    with_symbolic_lengths,
 )
 from tenfold.storage import dense
 
@@ -96,7 +96,7 @@ class _SymbolicInstructions(ExecutableBuilder):
     """The instructions of a plan, with Sizes among the arguments."""
 
     def __init__(self, example: ExecutableBuilder, planner: Planner, lengths: Lengths) -> None:
-        graph = sized(example.graph, lengths)
+        graph = with_symbolic_lengths(example.graph, lengths)
         plan = planner(graph)
         refuse_items(plan.items)
         super().__init__(example.structure, example.written, graph, plan, example.caller)
@@ -105,7 +105,7 @@ class _SymbolicInstructions(ExecutableBuilder):
         compare_lengths([*self.inferred, *lengths.values()])
 
     def _inferred(self, lengths: Lengths) -> Iterator[int]:
-        for position, node in enumerate(sized(self.written.graph, lengths).nodes):
+        for position, node in enumerate(with_symbolic_lengths(self.written.graph, lengths).nodes):
             if node.is_scalar:
                 continue
             if node.pending == self.structure.computed(position):
@@ -130,7 +130,7 @@ class _SizeProgramWriter:
     """Formulas of instructions, as native code takes them."""
 
     def __init__(self, general: _SymbolicInstructions, measure: ShapeEnv) -> None:
-        self.general, self.measure = general, measure
+        self.general, self.shape_env = general, measure
         self.formulas = SizeProgram(measure)
         self.numbers: list[tuple[str, int, int, Any]] = []
         self.shapes: list[tuple[int, list[Any]]] = []
@@ -147,13 +147,13 @@ class _SizeProgramWriter:
                 del fields["stride"]
             for field, argument in fields.items():
                 self._write(number, field, argument)
-        place, register = self.formulas.place, self.formulas.register
+        place, register = self.formulas.ref, self.formulas.register
         inferred = [place(length) for length in self.general.inferred]
-        guards = [(kind, place(size)) for kind, size in self.measure.guards()]
+        guards = [(kind, place(size)) for kind, size in self.shape_env.guards()]
         kept = example.bound().keep_template(
             example.structure,
             self.formulas.constants,
-            self.formulas.numbered(),
+            self.formulas.instructions(),
             [(kind, register(at)) for kind, at in guards],
             [register(at) for at in inferred],
             [(field, number, index, register(at)) for field, number, index, at in self.numbers],
@@ -165,16 +165,16 @@ class _SizeProgramWriter:
     def _write(self, number: int, field: str, argument: Any) -> None:
         if isinstance(argument, SymbolicType):
             if any(is_size(length) for length in argument.shape):
-                self.shapes.append((number, [self.formulas.place(n) for n in argument.shape]))
+                self.shapes.append((number, [self.formulas.ref(n) for n in argument.shape]))
         elif field:
             for index, each in enumerate(_numbers_in(argument)):
                 if is_size(each):
-                    self.numbers.append((field, number, index, self.formulas.place(each)))
+                    self.numbers.append((field, number, index, self.formulas.ref(each)))
 
 
 def _in_c_order(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
     """Whether strides are those of C order; strides of axes of length 1 do not count."""
-    usual = contiguous(type_.shape, type_.dtype.itemsize)
+    usual = contiguous_strides(type_.shape, type_.dtype.itemsize)
     steps = zip(type_.shape, strides, usual, strict=True)
     return all(length == 1 or stride == plain for length, stride, plain in steps)
 

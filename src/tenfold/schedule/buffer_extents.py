@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tenfold.core.graph import Graph
-from tenfold.schedule.lowering import contiguous
+from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.strided_overlap import StridedRegion
 
 if TYPE_CHECKING:
@@ -44,42 +44,44 @@ class BufferExtent:
 
 def extents_of(graph: Graph, plan: Schedule) -> dict[int, BufferExtent]:
     """Return the extents of the leaves that steps read and of what steps make."""
-    found: dict[int, BufferExtent] = {}
-    over = dict(plan.over)
+    extents: dict[int, BufferExtent] = {}
+    reused_buffers = dict(plan.reused_buffers)
     for step in plan.steps:
         for item in step.reads:
-            if item not in found and plan.items[item].kind == "value":
-                found[item] = _leaf(graph, plan, item)
-        for made in step.makes:
-            if made.item not in found:
-                found[made.item] = _made(step, made, found, over.get(made.item))
-    return found
+            if item not in extents and plan.items[item].kind == "value":
+                extents[item] = _leaf_extent(graph, plan, item)
+        for result in step.results:
+            if result.item not in extents:
+                extents[result.item] = _result_extent(
+                    step, result, extents, reused_buffers.get(result.item)
+                )
+    return extents
 
 
-def _leaf(graph: Graph, plan: Schedule, item: int) -> BufferExtent:
+def _leaf_extent(graph: Graph, plan: Schedule, item: int) -> BufferExtent:
     node = graph.nodes[plan.items[item].position]
     value = node.value()
     shape, dtype = node.type.shape, node.type.dtype
     strides = value.strides if value is not None else ()
-    low, high = _range(shape, strides or contiguous(shape, dtype.itemsize), dtype)
+    low, high = _byte_range(shape, strides or contiguous_strides(shape, dtype.itemsize), dtype)
     return BufferExtent(item, 0, low, high)
 
 
-def _range(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> tuple[int, int]:
+def _byte_range(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> tuple[int, int]:
     """The bytes from the first one to the last that strides reach; none of an empty array."""
     region = StridedRegion(0, tuple(shape), tuple(strides), dtype.itemsize)
     return (0, 0) if region.empty else region.range
 
 
-def _made(
-    step: Step, made: Buffer, found: dict[int, BufferExtent], over: int | None
+def _result_extent(
+    step: Step, result: Buffer, extents: dict[int, BufferExtent], reused_item: int | None
 ) -> BufferExtent:
-    if over is not None and over in found:
-        return found[over]
-    if step.kind == "window" and step.reads[0] in found:
-        below = found[step.reads[0]]
-        return replace(below, origin=below.origin + step.offset)
-    return BufferExtent(made.item, 0, 0, made.nbytes)
+    if reused_item is not None and reused_item in extents:
+        return extents[reused_item]
+    if step.kind == "window" and step.reads[0] in extents:
+        source = extents[step.reads[0]]
+        return replace(source, origin=source.origin + step.offset)
+    return BufferExtent(result.item, 0, 0, result.nbytes)
 
 
 __all__ = ["BufferExtent", "extents_of"]

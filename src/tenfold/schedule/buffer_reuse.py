@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tenfold.schedule.loop_schedule import Launch
 
-Pairs = tuple[tuple[int, int], ...]
+ReusePairs = tuple[tuple[int, int], ...]
 
 
 class ReusableBuffer(Protocol):
@@ -49,7 +49,7 @@ class LivenessStep(Protocol):
         """The items it reads."""
 
     @property
-    def makes(self) -> Sequence[ReusableBuffer]:
+    def results(self) -> Sequence[ReusableBuffer]:
         """What is there afterwards."""
 
     @property
@@ -57,21 +57,21 @@ class LivenessStep(Protocol):
         """The kernel and its sizes, where a kernel runs."""
 
     @property
-    def fresh(self) -> bool:
+    def unaliased_result(self) -> bool:
         """Whether it is a call whose result has its own buffer, without aliases."""
 
     @property
-    def adds_to(self) -> int:
+    def accumulated_operand(self) -> int:
         """The item that it reads and may add to in its memory; -1 for none."""
 
 
-def written_over(
+def reuse_buffers(
     steps: Sequence[LivenessStep],
-    dying: Sequence[Sequence[int]],
-    leaves: Mapping[int, ReusableBuffer],
-    whole: Collection[int],
-    taken: Collection[int] = (),
-) -> Pairs:
+    dead_after_step: Sequence[Sequence[int]],
+    reusable_leaves: Mapping[int, ReusableBuffer],
+    node_values: Collection[int],
+    overwritten: Collection[int] = (),
+) -> ReusePairs:
     """Return which results take the memory of which operands that die in that step.
 
     `leaves` are earlier values without other live references. Nothing can be computed from them
@@ -79,63 +79,83 @@ def written_over(
     published at once, and so must all live results that were computed from them. Other steps
     write over parts of the items in `taken`.
     """
-    looked_at = {*taken} | {i for step in steps if not _owns(step) for i in step.reads}
-    made = {made.item: made for step in steps if _owns(step) for made in step.makes}
-    times = Counter(made.item for step in steps for made in step.makes)
-    over: dict[int, int] = {}
-    anew = may_begin_anew(steps, dying, whole)
-    for step, ends, is_anew in zip(steps, dying, anew, strict=True):
-        left = {i: made[i] for i in ends if i in made and i not in looked_at and i in step.reads}
-        if is_anew:
-            left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
-        for result in step.makes if _owns(step) else ():
-            if times[result.item] > 1:
+    aliased = {*overwritten} | {i for step in steps if not _owns_buffers(step) for i in step.reads}
+    results = {
+        results.item: results for step in steps if _owns_buffers(step) for results in step.results
+    }
+    write_counts = Counter(results.item for step in steps for results in step.results)
+    reused: dict[int, int] = {}
+    restartable = restartable_steps(steps, dead_after_step, node_values)
+    for step, dead, is_restartable in zip(steps, dead_after_step, restartable, strict=True):
+        candidates = {
+            i: results[i] for i in dead if i in results and i not in aliased and i in step.reads
+        }
+        if is_restartable:
+            candidates |= {
+                i: reusable_leaves[i] for i in dead if i in reusable_leaves and i not in aliased
+            }
+        for result in step.results if _owns_buffers(step) else ():
+            if write_counts[result.item] > 1:
                 continue  # written in pieces: its operands may still be read
-            source = next((i for i in left if _fits(step, i, left[i], result)), None)
-            if source is not None:
-                del left[source]
-                over[result.item] = source
-    return tuple(over.items())
+            operand = next(
+                (i for i in candidates if _can_reuse(step, i, candidates[i], result)), None
+            )
+            if operand is not None:
+                del candidates[operand]
+                reused[result.item] = operand
+    return tuple(reused.items())
 
 
-def _owns(step: LivenessStep) -> bool:
+def _owns_buffers(step: LivenessStep) -> bool:
     """Whether its result has its own buffer, with windows as the only aliases."""
-    return step.kind == "kernel" or step.fresh
+    return step.kind == "kernel" or step.unaliased_result
 
 
-def may_begin_anew(
-    steps: Sequence[LivenessStep], dying: Sequence[Sequence[int]], whole: Collection[int]
+def restartable_steps(
+    steps: Sequence[LivenessStep],
+    dead_after_step: Sequence[Sequence[int]],
+    node_values: Collection[int],
 ) -> list[bool]:
     """Say of each step whether it cannot fail and all items live after it are values of nodes."""
-    gone: set[int] = set()
-    between: set[int] = set()  # live, but not the value of a node
-    answers = []
-    for step, ends in zip(steps, dying, strict=True):
-        gone.update(ends)
-        between.update(made.item for made in step.makes if made.item not in whole)
-        between.difference_update(ends)
-        between.difference_update([made.item for made in step.makes if made.item in gone])
-        answers.append(not between and not _may_fail(step))
-    return answers
+    dead: set[int] = set()
+    live_temporaries: set[int] = set()  # live, but not the value of a node
+    restartable = []
+    for step, dead_now in zip(steps, dead_after_step, strict=True):
+        dead.update(dead_now)
+        live_temporaries.update(
+            result.item for result in step.results if result.item not in node_values
+        )
+        live_temporaries.difference_update(dead_now)
+        live_temporaries.difference_update(
+            [result.item for result in step.results if result.item in dead]
+        )
+        restartable.append(not live_temporaries and not _may_fail(step))
+    return restartable
 
 
 def _may_fail(step: LivenessStep) -> bool:
     """Whether a step may end with an error: a call, or a kernel that looks for one."""
     if step.launch is None:
-        return step.adds_to < 0
-    return any(made.name == "fail" for made in step.launch.kernel.body)
+        return step.accumulated_operand < 0
+    return any(instruction.name == "fail" for instruction in step.launch.kernel.body)
 
 
-def _fits(step: LivenessStep, number: int, dying: ReusableBuffer, made: ReusableBuffer) -> bool:
-    if (dying.shape, dying.dtype, dying.strides) != (made.shape, made.dtype, made.strides):
+def _can_reuse(
+    step: LivenessStep, number: int, operand: ReusableBuffer, result: ReusableBuffer
+) -> bool:
+    if (operand.shape, operand.dtype, operand.strides) != (
+        result.shape,
+        result.dtype,
+        result.strides,
+    ):
         return False
     launch = step.launch
     if launch is None:
-        return step.adds_to == number
+        return step.accumulated_operand == number
     if launch.kernel.traversal not in ("linear", "inner"):
         return False
-    written, *others = (m for m in launch.memory if m.written and m.item == made.item)
-    if others:
+    store, *other_stores = (m for m in launch.memory if m.written and m.item == result.item)
+    if other_stores:
         return False
-    read = [m for m in launch.memory if not m.written and m.item == dying.item]
-    return all(m.strides == written.strides and m.offset == written.offset for m in read)
+    loads = [m for m in launch.memory if not m.written and m.item == operand.item]
+    return all(m.strides == store.strides and m.offset == store.offset for m in loads)

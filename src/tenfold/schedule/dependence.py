@@ -3,12 +3,12 @@
 Takes the target and the reads of a map, StridedRegions of one shape. At each index the kernel
 writes `target[index]` and needs of every read the value that `read[index]` had before. Hands on a
 LoopOrder: for each axis the direction in which its loop may run, or that none will do; then
-`temporary` gives the least that must be staged. (Compilers test dependences in this way, one loop
+`plan_staging` gives the least that must be staged. (Compilers test dependences in this way, one loop
 at a time: D. Maydan, J. Hennessy, M. Lam, "Efficient and exact data dependence analysis", PLDI
 1991, p. 1.)
 
 >>> numbers = lambda address: StridedRegion(address, (9,), (8,), 8)
->>> print(order(numbers(8), [numbers(0)]))
+>>> print(safe_loop_order(numbers(8), [numbers(0)]))
 backward: read 0 shares bytes with what lower indices of axis 0 write
 """
 
@@ -33,9 +33,9 @@ CHOICES = 64
 Hazards = dict[tuple[int, int], bool]
 """Of one read: (axis, 1): it shares bytes with what lower indices of that axis write, (axis, -1):
 higher ones; False where that was not decided within the limit of steps."""
-Named = tuple[str, Hazards]
+NamedHazards = tuple[str, Hazards]
 
-UNDECIDED = " (not decided within the limit of steps, taken for granted)"
+UNDECIDED_SUFFIX = " (not decided within the limit of steps, taken for granted)"
 
 
 class LoopSafety(Enum):
@@ -99,7 +99,7 @@ class StagedCopy:
     order: LoopOrder
 
 
-def order(
+def safe_loop_order(
     target: StridedRegion,
     reads: Sequence[StridedRegion],
     *,
@@ -113,67 +113,69 @@ def order(
     index may be visited twice: a last packet that overlaps the one before reads what that wrote.
 
     >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
-    >>> order(rows(1), [rows(0)]).directions, order(rows(1), [rows(0), rows(2)]).kind.name
+    >>> safe_loop_order(rows(1), [rows(0)]).directions, order(rows(1), [rows(0), rows(2)]).kind.name
     ((-1, 0), 'NONE')
     """
-    loops = _loops(target, axes)
-    return _order(loops, _all_hazards(target, reads, loops, steps))
+    loops = _loop_axes(target, axes)
+    return _order_for(loops, _all_hazards(target, reads, loops, steps))
 
 
-def _loops(target: StridedRegion, axes: Sequence[int] | None) -> tuple[int, ...]:
-    every = tuple(range(len(target.shape)))
-    assert axes is None or sorted(axes) == list(every), "every axis has one loop"
-    return every if axes is None else tuple(axes)
+def _loop_axes(target: StridedRegion, axes: Sequence[int] | None) -> tuple[int, ...]:
+    all_axes = tuple(range(len(target.shape)))
+    assert axes is None or sorted(axes) == list(all_axes), "every axis has one loop"
+    return all_axes if axes is None else tuple(axes)
 
 
-def _order(axes: tuple[int, ...], hazards: Sequence[Named]) -> LoopOrder:
+def _order_for(axes: tuple[int, ...], hazards: Sequence[NamedHazards]) -> LoopOrder:
     """Choose the direction of each axis by itself: whether the others turn changes nothing there.
 
     A read comes after the write of its bytes if, at the outermost loop where their indices differ,
     it does. So the question is asked once for each loop, with those around it standing still.
     """
-    directions, said = [0] * len(axes), []
+    directions, reasons = [0] * len(axes), []
     for axis in axes:
-        blamed = _blamed(hazards, axis)
-        if len(blamed) == 2:
-            return LoopOrder(axes, (), "; ".join(blamed.values()), safe=False)
-        for sign, words in blamed.items():
+        unsafe = _unsafe_directions(hazards, axis)
+        if len(unsafe) == 2:
+            return LoopOrder(axes, (), "; ".join(unsafe.values()), safe=False)
+        for sign, words in unsafe.items():
             directions[axis] = -sign
-            said.append(words)
-    reason = "; ".join(said) or "nothing is read that another index writes"
-    return LoopOrder(axes, tuple(directions), reason)
+            reasons.append(words)
+    joined_reasons = "; ".join(reasons) or "nothing is read that another index writes"
+    return LoopOrder(axes, tuple(directions), joined_reasons)
 
 
-def _blamed(hazards: Sequence[Named], axis: int) -> dict[int, str]:
+def _unsafe_directions(hazards: Sequence[NamedHazards], axis: int) -> dict[int, str]:
     """Return which directions of an axis are unsafe, and because of what."""
-    blamed = {}
+    unsafe = {}
     for sign, side in ((1, "lower"), (-1, "higher")):
-        for name, each in hazards:
-            if (axis, sign) in each:
-                words = f"{name} shares bytes with what {side} indices of axis {axis} write"
-                blamed[sign] = words + ("" if each[axis, sign] else UNDECIDED)
+        for name, read_hazards in hazards:
+            if (axis, sign) in read_hazards:
+                reason = f"{name} shares bytes with what {side} indices of axis {axis} write"
+                unsafe[sign] = reason + ("" if read_hazards[axis, sign] else UNDECIDED_SUFFIX)
                 break
-    return blamed
+    return unsafe
 
 
 def _all_hazards(
     target: StridedRegion, reads: Sequence[StridedRegion], axes: tuple[int, ...], steps: int
-) -> list[Named]:
+) -> list[NamedHazards]:
     """Return the hazards of every read, and of the target's own cells if they share bytes."""
-    found: list[Named] = []
-    apart = _apart(target)
+    named_hazards: list[NamedHazards] = []
+    disjoint = _cells_disjoint(target)
     for number, read in enumerate(reads):
         assert read.shape == target.shape, "a map reads at the indices that it writes"
         verdict = overlap(target, read, steps=steps).verdict
-        harmless = verdict is OverlapVerdict.DISJOINT or (verdict is OverlapVerdict.SAME and apart)
+        harmless = verdict is OverlapVerdict.DISJOINT or (
+            verdict is OverlapVerdict.SAME and disjoint
+        )
         hazards = {} if harmless else _hazards(target, read, axes, steps)
-        found.append((f"read {number}", hazards))
+        named_hazards.append((f"read {number}", hazards))
     # Where two indices write the same bytes the higher one has the last word.
-    own = {} if apart else _hazards(target, target, axes, steps, signs=(-1,))
-    return [*found, ("the target itself", own)]
+    target_hazards = {} if disjoint else _hazards(target, target, axes, steps, signs=(-1,))
+    return [*named_hazards, ("the target itself", target_hazards)]
 
 
-def _apart(region: StridedRegion) -> bool:
+def _cells_disjoint(region: StridedRegion) -> bool:
     """Whether no two cells share bytes because each axis steps over all that inner ones reach."""
     extent = region.itemsize
     steps = [(abs(s), n) for n, s in zip(region.shape, region.strides, strict=True) if n > 1]
@@ -192,19 +194,19 @@ def _hazards(
     signs: tuple[int, ...] = (1, -1),
 ) -> Hazards:
     """Ask of every loop; once neither direction of one will do the others do not matter."""
-    found: Hazards = {}
+    hazards: Hazards = {}
     for level, axis in enumerate(axes):
         if target.shape[axis] > 1:
             for sign in signs:
-                answer = _meet(target, read, axes, level, sign, steps)
-                if answer is not False:
-                    found[axis, sign] = answer is True
-            if (axis, 1) in found and (axis, -1) in found:
+                collision = _collides(target, read, axes, level, sign, steps)
+                if collision is not False:
+                    hazards[axis, sign] = collision is True
+            if (axis, 1) in hazards and (axis, -1) in hazards:
                 break
-    return found
+    return hazards
 
 
-def _meet(
+def _collides(
     target: StridedRegion,
     read: StridedRegion,
     axes: tuple[int, ...],
@@ -216,17 +218,17 @@ def _meet(
     before a level, j is beyond i on the axis of that level, and all is free on later ones.
     """
     equation = OverlapEquation(read.address - target.address + read.itemsize - 1)
-    shape, written, wanted = target.shape, target.strides, read.strides
+    shape, write_strides, read_strides = target.shape, target.strides, read.strides
     for axis in axes[:level]:
-        equation.add(written[axis] - wanted[axis], shape[axis] - 1)
+        equation.add(write_strides[axis] - read_strides[axis], shape[axis] - 1)
     axis = axes[level]
     # The nearer to 0 of both is x, the other x + 1 + y, which is below the length of the axis.
-    beyond = -wanted[axis] if sign > 0 else written[axis]
-    equation.total -= beyond
-    equation.add_pair(written[axis] - wanted[axis], beyond, shape[axis] - 2)
+    offset_coefficient = -read_strides[axis] if sign > 0 else write_strides[axis]
+    equation.total -= offset_coefficient
+    equation.add_pair(write_strides[axis] - read_strides[axis], offset_coefficient, shape[axis] - 2)
     for axis in axes[level + 1 :]:
-        equation.add(written[axis], shape[axis] - 1)
-        equation.add(-wanted[axis], shape[axis] - 1)
+        equation.add(write_strides[axis], shape[axis] - 1)
+        equation.add(-read_strides[axis], shape[axis] - 1)
     return equation.solvable(target.itemsize + read.itemsize - 2, steps)
 
 
@@ -239,12 +241,12 @@ def independent(
     >>> independent(rows(1), [rows(0)], 0), independent(rows(1), [rows(0)], 1)
     (False, True)
     """
-    axes = (axis, *(other for other in range(len(target.shape)) if other != axis))
+    axes = (axis, *(inner for inner in range(len(target.shape)) if inner != axis))
     if target.empty or target.shape[axis] == 1:
         return True
-    for read in reads if _apart(target) else (target, *reads):
+    for read in reads if _cells_disjoint(target) else (target, *reads):
         for sign in (1, -1):
-            if _meet(target, read, axes, 0, sign, steps) is not False:
+            if _collides(target, read, axes, 0, sign, steps) is not False:
                 return False
     return True
 
@@ -256,17 +258,25 @@ def exchange(target: StridedRegion, read: StridedRegion) -> tuple[int, int] | No
     (0, 1)
     """
     pairs = zip(target.strides, read.strides, strict=True)
-    moved = [axis for axis, (stride, other) in enumerate(pairs) if stride != other]
-    if len(moved) != 2 or not _apart(target):
+    differing_axes = [
+        axis
+        for axis, (target_stride, read_stride) in enumerate(pairs)
+        if target_stride != read_stride
+    ]
+    if len(differing_axes) != 2 or not _cells_disjoint(target):
         return None
-    one, two = moved
+    first_axis, second_axis = differing_axes
     strides = list(target.strides)
-    strides[one], strides[two] = strides[two], strides[one]
+    strides[first_axis], strides[second_axis] = strides[second_axis], strides[first_axis]
     swapped = StridedRegion(target.address, target.shape, tuple(strides), target.itemsize)
-    return (one, two) if target.shape[one] == target.shape[two] and swapped == read else None
+    return (
+        (first_axis, second_axis)
+        if target.shape[first_axis] == target.shape[second_axis] and swapped == read
+        else None
+    )
 
 
-def temporary(
+def plan_staging(
     target: StridedRegion,
     reads: Sequence[StridedRegion],
     *,
@@ -279,33 +289,41 @@ def temporary(
     the results that those reads share. No parts: an order is safe as it is.
 
     >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
-    >>> temporary(rows(1), [rows(0), rows(1), rows(2)]).parts
+    >>> plan_staging(rows(1), [rows(0), rows(1), rows(2)]).parts
     (StagedPart(read=0, slices=(slice(1, 8, None), slice(0, 10, None)), bytes=560),)
     """
-    loops = _loops(target, axes)
+    loops = _loop_axes(target, axes)
     hazards = _all_hazards(target, reads, loops, steps)
-    blocked = [axis for axis in loops if len(_blamed(hazards, axis)) == 2]
+    blocked = [axis for axis in loops if len(_unsafe_directions(hazards, axis)) == 2]
     if not blocked:
-        return StagedCopy((), _order(loops, hazards))
+        return StagedCopy((), _order_for(loops, hazards))
     copies: dict[int, StagedPart] = {}
-    chosen: list[tuple[tuple[StagedPart, ...], list[int]]] = []
+    choices: list[tuple[tuple[StagedPart, ...], list[int]]] = []
     for signs in islice(product((1, -1), repeat=len(blocked)), CHOICES):
-        wrong = set(zip(blocked, signs, strict=True))
-        harmed = [number for number, (_, each) in enumerate(hazards) if wrong & each.keys()]
-        if len(reads) in harmed:
+        unsafe = set(zip(blocked, signs, strict=True))
+        unsafe_reads = [
+            number
+            for number, (_, read_hazards) in enumerate(hazards)
+            if unsafe & read_hazards.keys()
+        ]
+        if len(reads) in unsafe_reads:
             continue  # nothing that is set aside spares a target that meets itself
-        for number in harmed:
-            copies[number] = copies.get(number) or _part(number, reads[number], [target], steps)
-        chosen.append((tuple(copies[number] for number in harmed), harmed))
+        for number in unsafe_reads:
+            copies[number] = copies.get(number) or _shared_box(
+                number, reads[number], [target], steps
+            )
+        choices.append((tuple(copies[number] for number in unsafe_reads), unsafe_reads))
         if not hazards[-1][1]:  # else what is stored last would not be what has the last word
-            results = _part(None, target, [reads[number] for number in harmed], steps)
-            chosen.append(((results,), harmed))
-    parts, harmed = min(chosen, key=lambda choice: sum(part.bytes for part in choice[0]))
-    left = [named for number, named in enumerate(hazards) if number not in harmed]
-    return StagedCopy(parts, _order(loops, left))
+            results = _shared_box(None, target, [reads[number] for number in unsafe_reads], steps)
+            choices.append(((results,), unsafe_reads))
+    parts, unsafe_reads = min(choices, key=lambda choice: sum(part.bytes for part in choice[0]))
+    remaining_hazards = [
+        named for number, named in enumerate(hazards) if number not in unsafe_reads
+    ]
+    return StagedCopy(parts, _order_for(loops, remaining_hazards))
 
 
-def _part(
+def _shared_box(
     number: int | None, region: StridedRegion, others: Sequence[StridedRegion], steps: int
 ) -> StagedPart:
     """Return the box around all cells of a region that share bytes with others."""
@@ -314,33 +332,33 @@ def _part(
         if stride == 0:
             slices.append(slice(0, 1))
             continue
-        first = _untouched(region, axis, others, steps, from_end=False)
-        last = length - _untouched(region, axis, others, steps, from_end=True)
-        slices.append(slice(first, last))
-        region = _cut(region, axis, first, last)
-        count *= last - first
+        start = _count_disjoint(region, axis, others, steps, from_end=False)
+        stop = length - _count_disjoint(region, axis, others, steps, from_end=True)
+        slices.append(slice(start, stop))
+        region = _sliced(region, axis, start, stop)
+        count *= stop - start
     return StagedPart(number, tuple(slices), count)
 
 
-def _untouched(
+def _count_disjoint(
     region: StridedRegion, axis: int, others: Sequence[StridedRegion], steps: int, *, from_end: bool
 ) -> int:
     """Return how many indices at one end of an axis share nothing; that some do is known."""
     length = region.shape[axis]
-    free, last = 0, 1  # so many do not; so many do, once the loop is left
-    while last < length and _free(region, axis, last, others, steps, from_end):
-        free, last = last, last * 2
-    last = min(last, length)
-    while last - free > 1:
-        middle = (free + last) // 2
-        if _free(region, axis, middle, others, steps, from_end):
-            free = middle
+    disjoint, bound = 0, 1  # so many do not; so many do, once the loop is left
+    while bound < length and _is_disjoint(region, axis, bound, others, steps, from_end):
+        disjoint, bound = bound, bound * 2
+    bound = min(bound, length)
+    while bound - disjoint > 1:
+        middle = (disjoint + bound) // 2
+        if _is_disjoint(region, axis, middle, others, steps, from_end):
+            disjoint = middle
         else:
-            last = middle
-    return free
+            bound = middle
+    return disjoint
 
 
-def _free(
+def _is_disjoint(
     region: StridedRegion,
     axis: int,
     count: int,
@@ -350,11 +368,11 @@ def _free(
 ) -> bool:
     """Whether so many indices at one end of an axis share nothing with any of the others."""
     length = region.shape[axis]
-    end = _cut(region, axis, length - count if from_end else 0, length if from_end else count)
-    return all(overlap(end, other, steps=steps).disjoint for other in others)
+    edge = _sliced(region, axis, length - count if from_end else 0, length if from_end else count)
+    return all(overlap(edge, other, steps=steps).disjoint for other in others)
 
 
-def _cut(region: StridedRegion, axis: int, first: int, last: int) -> StridedRegion:
-    address = region.address + first * region.strides[axis]
-    shape = (*region.shape[:axis], last - first, *region.shape[axis + 1 :])
+def _sliced(region: StridedRegion, axis: int, start: int, stop: int) -> StridedRegion:
+    address = region.address + start * region.strides[axis]
+    shape = (*region.shape[:axis], stop - start, *region.shape[axis + 1 :])
     return StridedRegion(address, shape, region.strides, region.itemsize)

@@ -26,11 +26,11 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.core.scalar_ir import PRIMITIVES, Body, ComplexElement, Element, Instruction, Operand
-from tenfold.dtypes import FLOAT32, HALVES, PARTS, kind_of
+from tenfold.dtypes import FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
 from tenfold.ops import integer_division
 from tenfold.ops.cast import constant_element, converted_element
 
@@ -51,32 +51,34 @@ def apply_rule(
     `operands` have the dtypes `operand_dtypes`, a complex one as a ComplexElement.
     """
     if op.kernel is None and op.element is not None:
-        return _by_element(k, op, operands, operand_dtypes, result_dtype)
+        return _apply_element_rule(k, op, operands, operand_dtypes, result_dtype)
     if not op.takes_halves:
-        operands = [_widened(k, x) for x in operands]
-    made = _by_kernel(k, op, params, operands)
-    if made is None or isinstance(made, ComplexElement) or made.dtype == result_dtype:
-        return made
-    assert result_dtype in HALVES, f"{op.name} made {made.dtype}"
-    return k.convert(made, result_dtype)
+        operands = [_half_to_float32(k, x) for x in operands]
+    result = _apply_kernel_rule(k, op, params, operands)
+    if result is None or isinstance(result, ComplexElement) or result.dtype == result_dtype:
+        return result
+    assert result_dtype in HALF_DTYPES, f"{op.name} made {result.dtype}"
+    return k.convert(result, result_dtype)
 
 
-def _widened(k: Body, x: Operand) -> Operand:
+def _half_to_float32(k: Body, x: Operand) -> Operand:
     """A half as float32; anything else as it is."""
-    return k.convert(x, FLOAT32) if isinstance(x, Element) and x.dtype in HALVES else x
+    return k.convert(x, FLOAT32) if isinstance(x, Element) and x.dtype in HALF_DTYPES else x
 
 
-def _by_kernel(k: Body, op: Op[...], params: Params, operands: Sequence[Operand]) -> Operand | None:
+def _apply_kernel_rule(
+    k: Body, op: Op[...], params: Params, operands: Sequence[Operand]
+) -> Operand | None:
     if op.kernel is not None:
-        made: Any = op.kernel(k, *operands, *params)
-        return None if made is NotImplemented else made
+        result: Any = op.kernel(k, *operands, *params)
+        return None if result is NotImplemented else result
     elements = [x for x in operands if isinstance(x, Element) and kind_of(x.dtype) == "f"]
     if not op.elementary or len(elements) < len(operands):
         return None
     return k.call(op.name, *elements)
 
 
-def _by_element(
+def _apply_element_rule(
     k: Body,
     op: Op[...],
     operands: Sequence[Operand],
@@ -92,16 +94,18 @@ def _by_element(
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         if node in values or node.is_scalar:
             continue
-        given = [
-            constant_element(k, below.scalar, dtype)
-            if (below := graph.nodes[i]).is_scalar
-            else converted_element(k, values[below], dtype)
+        operand_elements = [
+            constant_element(k, operand_node.scalar, dtype)
+            if (operand_node := graph.nodes[i]).is_scalar
+            else converted_element(k, values[operand_node], dtype)
             for i, dtype in zip(inputs, node.operands, strict=True)
         ]
-        made = apply_rule(k, node.op, node.params, given, node.operands, node.type.dtype)
-        if made is None:
+        result = apply_rule(
+            k, node.op, node.params, operand_elements, node.operands, node.type.dtype
+        )
+        if result is None:
             return None
-        values[node] = made
+        values[node] = result
     return converted_element(k, values[root], result_dtype)
 
 
@@ -116,11 +120,11 @@ def has_rule(
     """Whether an operation on these dtypes has a rule, without `fma` one that does not need it."""
     if op.dtypes is None and op.kernel is None:
         return False
-    asked = _has_rule if op.permanent else _looked_up  # a cache would keep it alive
-    return asked(op, params, operand_dtypes, result_dtype, fma)
+    lookup = _has_rule if op.permanent else _compute_has_rule  # a cache would keep it alive
+    return lookup(op, params, operand_dtypes, result_dtype, fma)
 
 
-def _looked_up(
+def _compute_has_rule(
     op: Op[...],
     params: Params,
     operand_dtypes: tuple[np.dtype, ...],
@@ -129,21 +133,23 @@ def _looked_up(
 ) -> bool:
     k, operands = Body(), []
     for number, dtype in enumerate(operand_dtypes):
-        part = PARTS.get(dtype, dtype)
-        loads = [k.apply("load", part, data=(number, i)) for i in range(1 + (dtype in PARTS))]
+        part_dtype = REAL_DTYPES.get(dtype, dtype)
+        loads = [
+            k.apply("load", part_dtype, data=(number, i)) for i in range(1 + (dtype in REAL_DTYPES))
+        ]
         operands.append(ComplexElement(*loads) if len(loads) == 2 else loads[0])
     if apply_rule(k, op, params, operands, operand_dtypes, result_dtype) is None:
         return False
     return fma or not _needs_fma(k.instructions)
 
 
-_has_rule = remembered("operations that have rules", 4096)(_looked_up)
+_has_rule = memoized("operations that have rules", 4096)(_compute_has_rule)
 
 
 def _needs_fma(body: Sequence[Instruction]) -> bool:
     """Whether there is `fma` in a body or its formulas; those of elementary functions have it."""
-    for made in body:
-        name = made.data if made.name == "rare" else made.name
+    for instruction in body:
+        name = instruction.data if instruction.name == "rare" else instruction.name
         if name == "fma":
             return True
         if name in PRIMITIVES:
@@ -151,9 +157,12 @@ def _needs_fma(body: Sequence[Instruction]) -> bool:
         formula: Callable[..., Element] | None = integer_division.FORMULAS.get(str(name))
         if formula is None:
             return True
-        inner = Body()
-        inputs = made.inputs[2:] if made.name == "rare" else made.inputs
-        formula(inner, *(inner.load(i, body[given].dtype) for i, given in enumerate(inputs)))
-        if _needs_fma(inner.instructions):
+        formula_body = Body()
+        inputs = instruction.inputs[2:] if instruction.name == "rare" else instruction.inputs
+        formula(
+            formula_body,
+            *(formula_body.load(i, body[operand].dtype) for i, operand in enumerate(inputs)),
+        )
+        if _needs_fma(formula_body.instructions):
             return True
     return False

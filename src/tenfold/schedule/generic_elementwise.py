@@ -28,22 +28,22 @@ from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.core.loop_ir import KernelOperand as InMemory
 from tenfold.core.op import OPS, Op, Params
 from tenfold.core.scalar_ir import Body, ComplexElement, Operand
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import REAL_DTYPES
 from tenfold.ops.cast import converted_element
 from tenfold.schedule.elementwise_lowering import apply_rule
-from tenfold.schedule.vector_width import LONG_BODY, lanes_of_map, pruned, weight_of
+from tenfold.schedule.vector_width import LONG_BODY, eliminate_dead_code, map_lanes, weight_of
 
 
-def form_of(steps: str) -> str:
+def canonical_steps(steps: str) -> str:
     """Return the steps of the loop that is used for operands that lie so: one for each way in which
     one of them is not contiguous, and one for all others, which goes through each by its stride.
 
-    >>> form_of("11"), form_of("10"), form_of("s0"), form_of("0")
+    >>> canonical_steps("11"), canonical_steps("10"), canonical_steps("s0"), canonical_steps("0")
     ('11', '10', 'ss', 's')
     """
     contiguous = steps.count("1")
-    few = contiguous == len(steps) or (contiguous == len(steps) - 1 and contiguous > 0)
-    return steps if few else "s" * len(steps)
+    is_specialised = contiguous == len(steps) or (contiguous == len(steps) - 1 and contiguous > 0)
+    return steps if is_specialised else "s" * len(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ class GenericElementwise:
         if not self.is_named:
             return repr(self.kernel)
         # a scalar comes as what it enters as
-        dtypes = " ".join(["*" if scalar else word(dtype) for dtype, scalar in self.inputs])
-        entering = " ".join([word(dtype) for dtype in self.operands])
+        dtypes = " ".join(["*" if scalar else dtype_name(dtype) for dtype, scalar in self.inputs])
+        entering = " ".join([dtype_name(dtype) for dtype in self.operands])
         return (
             f"loop {self.op.full_name}{self.params!r}: {dtypes} as {entering} "
-            f"-> {word(self.result)}, steps {self.steps}"
+            f"-> {dtype_name(self.result)}, steps {self.steps}"
         )
 
     def __str__(self) -> str:
@@ -94,50 +94,54 @@ class GenericElementwise:
         """The kernel of two axes."""
         body = Body()
         memory: list[InMemory] = []
-        given: list[Operand] = []
+        operand_elements: list[Operand] = []
         scalars = 0
         for (dtype, scalar), operand in zip(self.inputs, self.operands, strict=True):
             if scalar:
-                given.append(_parameter(body, scalars, operand))
-                scalars += 1 + (operand in PARTS)
+                operand_elements.append(_parameter(body, scalars, operand))
+                scalars += 1 + (operand in REAL_DTYPES)
             else:
-                made = loaded(body, len(memory), dtype)
-                given.append(converted_element(body, made, operand))
+                element = load_operand(body, len(memory), dtype)
+                operand_elements.append(converted_element(body, element, operand))
                 memory.append(InMemory(dtype, "s" + self.steps[len(memory)]))
-        made_of_it = apply_rule(body, self.op, self.params, given, self.operands, self.result)
-        assert made_of_it is not None, "it has a rule"
-        parts = made_of_it if isinstance(made_of_it, ComplexElement) else (made_of_it,)
-        stores = [(len(memory), tuple(part.position for part in parts))]
+        result = apply_rule(
+            body, self.op, self.params, operand_elements, self.operands, self.result
+        )
+        assert result is not None, "it has a rule"
+        components = result if isinstance(result, ComplexElement) else (result,)
+        stores = [(len(memory), tuple(component.position for component in components))]
         memory.append(InMemory(self.result, "s1", written=True))
-        instructions, kept = pruned(body.instructions, stores)
+        instructions, live_stores = eliminate_dead_code(body.instructions, stores)
         weight = weight_of(instructions)
         widest = max([m.dtype.itemsize for m in memory] + [i.dtype.itemsize for i in instructions])
         return Kernel(
             tuple(memory),
             instructions,
-            tuple(KernelStore(store.operand, store.elements) for store in kept),
+            tuple(KernelStore(store.operand, store.elements) for store in live_stores),
             scalars,
-            lanes=lanes_of_map(weight, widest),
+            lanes=map_lanes(weight, widest),
             masked=weight > LONG_BODY,
         )
 
 
 @cache
-def word(dtype: np.dtype) -> str:
+def dtype_name(dtype: np.dtype) -> str:
     """Return a dtype's name: NumPy makes it anew each time, in microseconds."""
     return str(dtype)
 
 
-def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
-    if dtype not in PARTS:
-        return body.parameter(first, dtype)
-    return ComplexElement(*(body.parameter(first + part, PARTS[dtype]) for part in (0, 1)))
+def _parameter(body: Body, position: int, dtype: np.dtype) -> Operand:
+    if dtype not in REAL_DTYPES:
+        return body.parameter(position, dtype)
+    return ComplexElement(
+        *(body.parameter(position + component, REAL_DTYPES[dtype]) for component in (0, 1))
+    )
 
 
-def loaded(body: Body, operand: int, dtype: np.dtype) -> Operand:
+def load_operand(body: Body, operand: int, dtype: np.dtype) -> Operand:
     """Add what reads an element of an operand."""
-    if dtype not in PARTS:
+    if dtype not in REAL_DTYPES:
         return body.load(operand, dtype)
     return ComplexElement(
-        *(body.apply("load", PARTS[dtype], data=(operand, part)) for part in (0, 1))
+        *(body.apply("load", REAL_DTYPES[dtype], data=(operand, component)) for component in (0, 1))
     )

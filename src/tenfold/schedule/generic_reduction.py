@@ -28,13 +28,13 @@ from tenfold.core.loop_ir import LANES, Kernel, KernelOperand
 from tenfold.core.op import OPS, Op, ReductionTree
 from tenfold.core.scalar_ir import Body
 from tenfold.ops.cast import converted_element
-from tenfold.schedule.generic_elementwise import loaded
-from tenfold.schedule.lowering import folded, parts_of
+from tenfold.schedule.generic_elementwise import load_operand
+from tenfold.schedule.lowering import append_fold, parts_of
 from tenfold.schedule.vector_width import (
     SHORT_AHEAD,
-    columns_at_once,
-    lanes_of_map,
-    pruned,
+    column_lanes,
+    eliminate_dead_code,
+    map_lanes,
     weight_of,
 )
 
@@ -87,17 +87,17 @@ class GenericReduction:
     def kernel(self) -> Kernel:
         """The kernel: of two outer axes, the folded one and, but for a row, that of the columns."""
         body = Body()
-        source = loaded(body, 0, self.source)
+        source = load_operand(body, 0, self.source)
         if self.enters:
             source = converted_element(body, source, self.operand)
-            parts = self.folding.enter(body, source, body.index(OUTER))
+            components = self.folding.enter(body, source, body.index(OUTER))
         else:
-            parts = parts_of(source)
-        made = folded(body, self.folding.kind, parts)
+            components = parts_of(source)
+        result = append_fold(body, self.folding.kind, components)
         if self.leaves:
-            made = parts_of(self.folding.leave(body, made, self.result))
-        instructions, stores = pruned(
-            body.instructions, [(1, tuple(part.position for part in made))]
+            result = parts_of(self.folding.leave(body, result, self.result))
+        instructions, stores = eliminate_dead_code(
+            body.instructions, [(1, tuple(component.position for component in result))]
         )
         step = "s" if self.strided else "1"
         operands = (
@@ -105,8 +105,8 @@ class GenericReduction:
             KernelOperand(self.made, "ss01" if self.column else "ss0", written=True),
         )
         form = "column" if self.column else "row"
-        kernel = Kernel(operands, instructions, stores, form=form, ahead=SHORT_AHEAD)
-        if not self.column and kernel.searches:
+        kernel = Kernel(operands, instructions, stores, form=form, prefetch_distance=SHORT_AHEAD)
+        if not self.column and kernel.is_search:
             kernel = replace(kernel, form="search")
         return replace(kernel, lanes=_lanes(kernel))
 
@@ -116,8 +116,8 @@ def _lanes(kernel: Kernel) -> int:
     if kernel.form == "row":
         return LANES
     if kernel.form == "search":
-        read = kernel.operands[0].dtype, kernel.body[kernel.folds[0].inputs[0]].dtype
-        return lanes_of_map(weight_of(kernel.body), max(dtype.itemsize for dtype in read))
+        read_dtypes = kernel.operands[0].dtype, kernel.body[kernel.folds[0].inputs[0]].dtype
+        return map_lanes(weight_of(kernel.body), max(dtype.itemsize for dtype in read_dtypes))
     sizes = [operand.dtype.itemsize for operand in kernel.operands]
-    sizes += [made.dtype.itemsize for made in kernel.body]
-    return columns_at_once(max(sizes))
+    sizes += [instruction.dtype.itemsize for instruction in kernel.body]
+    return column_lanes(max(sizes))

@@ -22,18 +22,18 @@ from dataclasses import dataclass
 
 from tenfold.core.graph import Graph
 from tenfold.core.shape_rules import product
-from tenfold.schedule.dependence import LoopOrder, LoopSafety, order
+from tenfold.schedule.dependence import LoopOrder, LoopSafety, safe_loop_order
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.lowering import UnorderedOperand
 from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
-HELD = "an array or a pending expression still refers to the old value"
-LATER = "the old value is read after the new one is written"
-FAILS = "a part of it can fail, and the old value must survive that"
-REPEATS = "the old value is broadcast: one element in memory stands for several"
-SEEN = "the old value is a view or has views"
-ANYWHERE = "the old value is read at computed indices"
-APART = "several kernels compute parts of it"
+REFERENCED = "an array or a pending expression still refers to the old value"
+READ_LATER = "the old value is read after the new one is written"
+CAN_FAIL = "a part of it can fail, and the old value must survive that"
+BROADCAST = "the old value is broadcast: one element in memory stands for several"
+HAS_VIEWS = "the old value is a view or has views"
+GATHERED = "the old value is read at computed indices"
+SEVERAL_KERNELS = "several kernels compute parts of it"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class InPlaceHazard:
     """
 
     position: int
-    why: str
+    reason: str
     directions: tuple[int, ...] = ()
 
 
@@ -52,11 +52,11 @@ class NotInPlace(Exception):
     """Some updates cannot be done in place."""
 
     def __init__(self, *hazards: InPlaceHazard) -> None:
-        super().__init__("; ".join(hazard.why for hazard in hazards))
+        super().__init__("; ".join(hazard.reason for hazard in hazards))
         self.hazards = hazards
 
 
-def updates(graph: Graph) -> list[int]:
+def update_positions(graph: Graph) -> list[int]:
     """Return the positions of what replaces a part of an array."""
     return [
         position
@@ -68,24 +68,24 @@ def updates(graph: Graph) -> list[int]:
     ]
 
 
-def why_not(graph: Graph, position: int) -> str:
+def copy_reason(graph: Graph, position: int) -> str:
     """Return why the memory of what is updated must stay as it is; nothing where it need not."""
     base = graph.inputs[position][0]
     node = graph.nodes[base]
-    if graph.held[base] or not graph.dying:
-        return HELD
+    if graph.live_out[base] or not graph.dead_after_read:
+        return REFERENCED
     if node.pending:
-        return "" if node.op is not None and not node.op.view else SEEN
-    if not graph.dying[base]:
-        return HELD
+        return "" if node.op is not None and not node.op.view else HAS_VIEWS
+    if not graph.dead_after_read[base]:
+        return REFERENCED
     value = node.value()
     assert value is not None, "what dies has been computed"
     strides = zip(node.type.shape, value.strides, strict=False)  # none in C order
-    return REPEATS if any(length > 1 and not stride for length, stride in strides) else ""
+    return BROADCAST if any(length > 1 and not stride for length, stride in strides) else ""
 
 
-def direction(
-    launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
+def update_loop_order(
+    launch: Launch, base: int, target_item: int, space: Sequence[int], *, maps: bool
 ) -> LoopOrder:
     """Return the loop order in which a launch may write parts of an item over the elements that it
     reads of another: each element is read before it is written.
@@ -93,24 +93,30 @@ def direction(
     Loops other than maps may write only elements that they do not read. A read at computed indices
     makes every order unsafe.
     """
-    targets = [_region(m, space) for m in launch.memory if m.written and m.item == written]
+    targets = [_region(m, space) for m in launch.memory if m.written and m.item == target_item]
     reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]
     pairs = [] if maps else [(target, read) for target in targets for read in reads]
-    refused = [str(found) for pair in pairs if not (found := overlap(*pair)).disjoint]
-    if _gathered(launch, base):
-        refused.append(ANYWHERE)
-    if refused:
-        return LoopOrder(launch.order, (), refused[0], safe=False)
-    orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]
-    bound = [each for each in orders if each.kind is not LoopSafety.ANY]
-    turned = [each for each in bound if each.kind is not LoopSafety.FORWARD]
-    return (turned or bound or orders)[0]
+    reasons = [str(overlapping) for pair in pairs if not (overlapping := overlap(*pair)).disjoint]
+    if _is_gathered(launch, base):
+        reasons.append(GATHERED)
+    if reasons:
+        return LoopOrder(launch.order, (), reasons[0], safe=False)
+    orders = [
+        safe_loop_order(target, reads if maps else [], axes=launch.order) for target in targets
+    ]
+    constrained = [loop_order for loop_order in orders if loop_order.kind is not LoopSafety.ANY]
+    not_forward = [
+        loop_order for loop_order in constrained if loop_order.kind is not LoopSafety.FORWARD
+    ]
+    return (not_forward or constrained or orders)[0]
 
 
-def _gathered(launch: Launch, base: int) -> bool:
+def _is_gathered(launch: Launch, base: int) -> bool:
     """Whether an item is read at indices that are computed: all of it may be."""
-    read = [made.data for made in launch.kernel.body if made.name == "gather"]
-    operands = {data[0] if isinstance(data, tuple) else data for data in read}
+    gather_data = [
+        instruction.data for instruction in launch.kernel.body if instruction.name == "gather"
+    ]
+    operands = {data[0] if isinstance(data, tuple) else data for data in gather_data}
     return any(m.item == base for number, m in enumerate(launch.memory) if number in operands)
 
 
@@ -118,4 +124,4 @@ def _region(memory: UnorderedOperand, space: Sequence[int]) -> StridedRegion:
     return StridedRegion(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
 
 
-__all__ = ["InPlaceHazard", "NotInPlace", "direction", "updates", "why_not"]
+__all__ = ["InPlaceHazard", "NotInPlace", "copy_reason", "update_loop_order", "update_positions"]

@@ -28,13 +28,13 @@ STORE, LOAD = 2.0, 1.0
 MOST_CROSSING = 16
 """Values that cross a cut at most; with more of them some are better computed on both sides."""
 
-Cost = Callable[[ScheduleItem], float]
+CostFunction = Callable[[ScheduleItem], float]
 """What computing an element of an item costs, in additions."""
 
 
-def weight_of(item: ScheduleItem, cost: Cost) -> int:
+def weight_of(item: ScheduleItem, cost: CostFunction) -> int:
     """Return how many operations of a kernel's body an item counts as."""
-    if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.placed):
+    if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.has_location):
         return 0
     return FORMULA_WEIGHT if cost(item) >= FORMULA_COST else 1
 
@@ -43,61 +43,63 @@ class BodySizes:
     """Of items that are computed where they are read: what they are computed from."""
 
     def __init__(
-        self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], cost: Cost
+        self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], cost: CostFunction
     ) -> None:
         self.items, self._cost = items, cost
-        self._last = _last_readers(items, users)
-        self._below = [0] * len(items)
+        self._last_reader = _last_readers(items, users)
+        self._ancestor_bits = [0] * len(items)
         """For each item a number: the bits are the places of what it is computed from and its own.
         Joining them and counting what is in both takes no loop."""
         self._formulas = 0
 
-    def measure(self, number: int, kept: set[int]) -> int:
+    def measure(self, number: int, stored: set[int]) -> int:
         """Return how many operations an item takes, down to what is in memory."""
         if weight_of(self.items[number], self._cost) > 1:
             self._formulas |= 1 << number
         bits = 1 << number
         for i in self.items[number].inputs:
-            while self.items[i].kind == "view" and i not in kept:
+            while self.items[i].kind == "view" and i not in stored:
                 (i,) = self.items[i].inputs
-            if i not in kept:
-                bits |= self._below[i]
-        self._below[number] = bits
+            if i not in stored:
+                bits |= self._ancestor_bits[i]
+        self._ancestor_bits[number] = bits
         return bits.bit_count() + (FORMULA_WEIGHT - 1) * (bits & self._formulas).bit_count()
 
     def cost(self, number: int) -> float:
         """Return what computing an element costs, in additions."""
-        return sum(self._cost(self.items[i]) for i in _places(self._below[number]))
+        return sum(self._cost(self.items[i]) for i in _bit_positions(self._ancestor_bits[number]))
 
     def crossing(self, number: int) -> list[int]:
         """Return what is made before an item, for it, and read by it or later: nothing if that is
         too much, or more than the item itself has elements. What is cheap is computed anew.
         """
-        found = [
+        crossing_values = [
             i
-            for i in _places(self._below[number])
+            for i in _bit_positions(self._ancestor_bits[number])
             if i != number
-            and self._last[i] >= number
+            and self._last_reader[i] >= number
             and self.items[i].kind == "map"
             and self.cost(i) > STORE + LOAD
         ]
         size = self.items[number].size
-        if len(found) > MOST_CROSSING or any(self.items[i].size > size for i in found):
+        if len(crossing_values) > MOST_CROSSING or any(
+            self.items[i].size > size for i in crossing_values
+        ):
             return []
-        return found
+        return crossing_values
 
 
 def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]]) -> list[int]:
     """The last item that reads each one, by itself or through views."""
-    last = [-1] * len(items)
+    last_reader = [-1] * len(items)
     for number in reversed(range(len(items))):
         for user in users[number]:
-            through = last[user] if items[user].kind == "view" else user
-            last[number] = max(last[number], through)
-    return last
+            reader = last_reader[user] if items[user].kind == "view" else user
+            last_reader[number] = max(last_reader[number], reader)
+    return last_reader
 
 
-def _places(bits: int) -> Iterator[int]:
+def _bit_positions(bits: int) -> Iterator[int]:
     """The places of the bits of a number, the lowest first."""
     while bits:
         lowest = bits & -bits

@@ -40,7 +40,7 @@ class LaunchSpace:
     """For each operand the bytes of one step of each loop."""
     part: int
     slots: int
-    reached: tuple[tuple[int, ...], ...] = field(default=())
+    touched_lengths: tuple[tuple[int, ...], ...] = field(default=())
     """For each operand the lengths of what is touched: a scan with an identity writes one more."""
 
     @property
@@ -51,11 +51,11 @@ class LaunchSpace:
     def region(self, number: int, address: int = 0) -> StridedRegion:
         """Return the cells that an operand is taken to, from an address on."""
         memory = self.launch.memory[number]
-        shape, strides = self.reached[number], self.strides[number]
+        shape, strides = self.touched_lengths[number], self.strides[number]
         return StridedRegion(address + memory.offset, shape, strides, memory.dtype.itemsize)
 
 
-def broken(kernel: Kernel, rule: str) -> VerifyError:
+def violation(kernel: Kernel, rule: str) -> VerifyError:
     """Return the error of a rule that a kernel, or its launch, does not keep."""
     return VerifyError("verify", f"{rule}\n{kernel}")
 
@@ -64,52 +64,55 @@ def loop_space(launch: Launch) -> LaunchSpace:
     """Return the loops of a launch; raise VerifyError where sizes are not those of the memory."""
     kernel, sizes = launch.kernel, launch.sizes
     if len(sizes) != len(kernel.sizes):
-        raise broken(kernel, f"{len(kernel.sizes)} sizes are read, {len(sizes)} are given")
+        raise violation(kernel, f"{len(kernel.sizes)} sizes are read, {len(sizes)} are given")
     if len(launch.memory) != len(kernel.operands):
-        raise broken(kernel, f"{len(launch.memory)} buffers for {len(kernel.operands)} operands")
-    given = dict(zip(kernel.sizes, sizes, strict=True))
-    lengths = tuple([given["length", axis, 0] for axis in range(kernel.axes)])
+        raise violation(kernel, f"{len(launch.memory)} buffers for {len(kernel.operands)} operands")
+    named_sizes = dict(zip(kernel.sizes, sizes, strict=True))
+    lengths = tuple([named_sizes["length", axis, 0] for axis in range(kernel.axes)])
     if min(lengths) < 1 or product(lengths) != product(launch.space):
-        raise broken(kernel, f"loops of lengths {lengths} for a space of {launch.space}")
+        raise violation(kernel, f"loops of lengths {lengths} for a space of {launch.space}")
     if launch.elements != product(lengths):
-        raise broken(kernel, f"{launch.elements} elements, but loops of lengths {lengths}")
-    runs = _runs(launch, lengths)
+        raise violation(kernel, f"{launch.elements} elements, but loops of lengths {lengths}")
+    coalesced = _coalesced_axes(launch, lengths)
     strides = []
     for number, (memory, operand) in enumerate(zip(launch.memory, kernel.operands, strict=True)):
         if (memory.dtype, memory.written) != (operand.dtype, operand.written):
-            raise broken(kernel, f"operand {number} is {operand}, its memory {memory}")
-        strides.append(_strides(kernel, number, given, lengths))
-        _refuse_other_strides(launch, number, strides[-1], runs)
-    part, slots = given["part", 0, 0], given["slots", 0, 0]
-    reached = tuple([_reached(kernel, each, lengths) for each in kernel.operands])
-    return LaunchSpace(launch, lengths, tuple(strides), part, slots, reached)
+            raise violation(kernel, f"operand {number} is {operand}, its memory {memory}")
+        strides.append(_strides(kernel, number, named_sizes, lengths))
+        _refuse_other_strides(launch, number, strides[-1], coalesced)
+    part_size, slots = named_sizes["part", 0, 0], named_sizes["slots", 0, 0]
+    reached = tuple([_touched_lengths(kernel, each, lengths) for each in kernel.operands])
+    return LaunchSpace(launch, lengths, tuple(strides), part_size, slots, reached)
 
 
-def _runs(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:
+def _coalesced_axes(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:
     """The axes of the space that each loop goes through as one, outer ones first."""
     if sorted(launch.order) != list(range(len(launch.space))):
-        raise broken(launch.kernel, f"the order {launch.order} is not one of {launch.space}")
+        raise violation(launch.kernel, f"the order {launch.order} is not one of {launch.space}")
     axes = iter([axis for axis in launch.order if launch.space[axis] > 1])
-    runs: list[list[int]] = []
+    coalesced: list[list[int]] = []
     for length in lengths:
-        runs.append([])
-        while product(launch.space[axis] for axis in runs[-1]) < length:
-            runs[-1].append(next(axes, -1))
-            if runs[-1][-1] < 0:
+        coalesced.append([])
+        while product(launch.space[axis] for axis in coalesced[-1]) < length:
+            coalesced[-1].append(next(axes, -1))
+            if coalesced[-1][-1] < 0:
                 break
-        if -1 in runs[-1] or product(launch.space[axis] for axis in runs[-1]) != length:
-            raise broken(launch.kernel, f"loops of lengths {lengths} for a space {launch.space}")
-    return runs
+        if -1 in coalesced[-1] or product(launch.space[axis] for axis in coalesced[-1]) != length:
+            raise violation(launch.kernel, f"loops of lengths {lengths} for a space {launch.space}")
+    return coalesced
 
 
 def _strides(
-    kernel: Kernel, number: int, given: dict[tuple[str, int, int], int], lengths: Sequence[int]
+    kernel: Kernel,
+    number: int,
+    named_sizes: dict[tuple[str, int, int], int],
+    lengths: Sequence[int],
 ) -> Strides:
     """What the kernel steps with."""
     operand = kernel.operands[number]
     return tuple(
         [
-            given["stride", number, axis] if step == "s" else step_bytes(operand, step)
+            named_sizes["stride", number, axis] if step == "s" else step_bytes(operand, step)
             for axis, (step, _) in enumerate(zip(operand.steps, lengths, strict=True))
         ]
     )
@@ -123,27 +126,29 @@ def step_bytes(operand: KernelOperand, step: str) -> int:
 
 
 def _refuse_other_strides(
-    launch: Launch, number: int, strides: Strides, runs: Sequence[Sequence[int]]
+    launch: Launch, number: int, strides: Strides, coalesced: Sequence[Sequence[int]]
 ) -> None:
     """Refuse strides that do not lead along the axes of the space as its memory does."""
     memory: UnorderedOperand = launch.memory[number]
-    for loop, run in enumerate(runs):
+    for loop, loop_axes in enumerate(coalesced):
         expected = strides[loop]
-        for axis in reversed(run):
+        for axis in reversed(loop_axes):
             if memory.strides[axis] != expected:
                 rule = f"operand {number} steps {strides[loop]} bytes along loop {loop}"
-                lies = f"its memory {memory.strides[axis]} along axis {axis}, not {expected}"
-                raise broken(launch.kernel, f"{rule}, but {lies}")
+                mismatch = f"its memory {memory.strides[axis]} along axis {axis}, not {expected}"
+                raise violation(launch.kernel, f"{rule}, but {mismatch}")
             expected *= launch.space[axis]
 
 
-def _reached(kernel: Kernel, operand: KernelOperand, lengths: tuple[int, ...]) -> tuple[int, ...]:
+def _touched_lengths(
+    kernel: Kernel, operand: KernelOperand, lengths: tuple[int, ...]
+) -> tuple[int, ...]:
     """The lengths of what is touched of an operand."""
     if not (operand.written and kernel.form.startswith("scan")):
         return lengths
     axis = len(lengths) - (2 if kernel.form == "scan columns" else 1)
-    more = int(kernel.scan.first == "initial")
-    return (*lengths[:axis], lengths[axis] + more, *lengths[axis + 1 :])
+    initial_count = int(kernel.scan.initial_mode == "initial")
+    return (*lengths[:axis], lengths[axis] + initial_count, *lengths[axis + 1 :])
 
 
 __all__ = ["LaunchSpace", "broken", "loop_space", "step_bytes"]

@@ -17,7 +17,7 @@ from tenfold.core.loop_ir import BLOCK, LANES, STEPS, Kernel, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.lowering import (
     LaunchScalar,
     Lowering,
@@ -31,10 +31,10 @@ from tenfold.schedule.vector_width import (
     LONG_BODY,
     SHORT_AHEAD,
     SHORT_BODY,
-    alone_up_to,
-    columns_at_once,
-    lanes_of_map,
-    pruned,
+    column_lanes,
+    eliminate_dead_code,
+    map_lanes,
+    single_thread_elements,
     weight_of,
 )
 
@@ -96,10 +96,10 @@ class Launch:
     """The axes of the space in the order of the loops, outermost first."""
     space: tuple[int, ...] = ()
     """The lengths of the axes of the space, by their numbers."""
-    upwards: bool = False
+    sequential: bool = False
     """Whether one thread must go through the units from the first to the last."""
 
-    def goes_in_parts(self, threads: int) -> bool:
+    def scans_in_parts(self, threads: int) -> bool:
         """Whether so many threads scan parts of rows. What is read is read twice then: past the
         cache two threads take as long for that as one that reads once.
         """
@@ -108,47 +108,50 @@ class Launch:
 
 def launch_of(lowering: Lowering) -> Launch:
     """Choose the loops for a lowered group."""
-    return _Traversal(lowering).launch()
+    return _LoopScheduler(lowering).launch()
 
 
-class _Traversal:
+class _LoopScheduler:
     def __init__(self, lowering: Lowering) -> None:
         self.group = lowering.group
         self.space = lowering.group.space
-        self.fold = lowering.group.axis
-        body, stores = pruned(lowering.body.instructions, lowering.stores)
+        self.reduced_axis = lowering.group.axis
+        body, stores = eliminate_dead_code(lowering.body.instructions, lowering.stores)
         self.body, self.stores = body, stores
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
         self.form = "map"
-        self.runs = self._loops()
-        self.lengths = [product(self.space[axis] for axis in run) for run in self.runs]
+        self.loops = self._choose_loops()
+        self.lengths = [product(self.space[axis] for axis in run) for run in self.loops]
 
     def _order(self) -> tuple[int, ...]:
         """The axes as loops go through them; those of length 1 have none and stand first."""
-        looped = [axis for run in self.runs for axis in run]
+        looped = [axis for run in self.loops for axis in run]
         return (*(axis for axis in range(len(self.space)) if axis not in looped), *looped)
 
-    def _loops(self) -> list[list[int]]:
+    def _choose_loops(self) -> list[list[int]]:
         """Order and merge the axes; the last run is the packet axis."""
         axes = list(range(len(self.space)))
         single = {int(str(made.data)) for made in self.body if made.name == "index"}
-        self.single = single - {self.fold}
-        if self.fold is None:
+        self.unmerged_axes = single - {self.reduced_axis}
+        if self.reduced_axis is None:
             written = next(memory for memory in self.memory if memory.written)
             order = loop_order(self.space, written.strides)
-            runs = merged_axes(order, self.space, self.memory, self.single)
-            return self._wide(self._tiled(runs)) or [[]]
+            runs = merged_axes(order, self.space, self.memory, self.unmerged_axes)
+            return self._with_long_packet_axis(self._with_tile_axis(runs)) or [[]]
         packets = self._packet_axis()
         if packets is None:
             self.form = "row"
-            outer = [axis for axis in axes if axis != self.fold]
-            return [*merged_axes(outer, self.space, self.memory, self.single), [self.fold]]
+            outer = [axis for axis in axes if axis != self.reduced_axis]
+            return [
+                *merged_axes(outer, self.space, self.memory, self.unmerged_axes),
+                [self.reduced_axis],
+            ]
         self.form = "column"
-        outer = [axis for axis in axes if axis != self.fold and axis not in packets]
-        merged = merged_axes(outer, self.space, self.memory, self.single)
-        return [*merged, [self.fold], packets]
+        outer = [axis for axis in axes if axis != self.reduced_axis and axis not in packets]
+        merged = merged_axes(outer, self.space, self.memory, self.unmerged_axes)
+        return [*merged, [self.reduced_axis], packets]
 
-    def _tiled(self, runs: list[list[int]]) -> list[list[int]]:
+    def _with_tile_axis(self, runs: list[list[int]]) -> list[list[int]]:
         """Put before the packet axis the one along which most of what lies across is contiguous."""
         if not runs or self._length(runs[-1]) < SHORTEST_TURNED:
             return runs
@@ -165,7 +168,7 @@ class _Traversal:
             return runs
         return [*(run for run in runs[:-1] if run is not best), best, runs[-1]]
 
-    def _wide(self, runs: list[list[int]]) -> list[list[int]]:
+    def _with_long_packet_axis(self, runs: list[list[int]]) -> list[list[int]]:
         """Where the last axis is short, lay packets along the longest: fewer lanes are empty."""
         if not runs or self._length(runs[-1]) >= SHORTEST_TURNED:
             return runs
@@ -179,38 +182,40 @@ class _Traversal:
 
     def _packet_axis(self) -> list[int] | None:
         """The axes of the packets that stay and lie contiguously; None: the folded one."""
-        assert self.fold is not None, "asked for folds"
-        others = [axis for axis in range(len(self.space)) if axis != self.fold]
-        runs = merged_axes(others, self.space, self.memory, self.single)
+        assert self.reduced_axis is not None, "asked for folds"
+        others = [axis for axis in range(len(self.space)) if axis != self.reduced_axis]
+        runs = merged_axes(others, self.space, self.memory, self.unmerged_axes)
         if not runs:
             return None
 
         def contiguous(axis: int) -> int:
             """The elements that lie along an axis, those of small strides in part."""
-            return sum(self._touched(m) // self._distance(m, axis) for m in self.memory)
+            return sum(
+                self._elements_touched(m) // self._element_step(m, axis) for m in self.memory
+            )
 
         best = max(runs, key=lambda run: (contiguous(run[-1]), run[-1]))
         length = product(self.space[axis] for axis in best)
-        if self.space[self.fold] < SHORT_AXIS:
+        if self.space[self.reduced_axis] < SHORT_AXIS:
             if length >= SHORT_AXIS // 2:
                 return best
             return None
-        if contiguous(best[-1]) > contiguous(self.fold) and length > 1:
+        if contiguous(best[-1]) > contiguous(self.reduced_axis) and length > 1:
             return best
         return None
 
-    def _touched(self, memory: UnorderedOperand) -> int:
+    def _elements_touched(self, memory: UnorderedOperand) -> int:
         """How many elements of memory are read or written."""
         steps = zip(self.space, memory.strides, strict=True)
         return product(length for length, stride in steps if stride)
 
-    def _distance(self, memory: UnorderedOperand, axis: int) -> int:
+    def _element_step(self, memory: UnorderedOperand, axis: int) -> int:
         """How many elements are from one index of an axis to the next; more than all: too many."""
         stride = memory.strides[axis]
         if abs(stride) == memory.dtype.itemsize:
             return 1
-        step = _near(memory, stride)
-        return self._touched(memory) + 1 if step == "s" else int(step)
+        step = _constant_step(memory, stride)
+        return self._elements_touched(memory) + 1 if step == "s" else int(step)
 
     def launch(self) -> Launch:
         """Put it together."""
@@ -220,13 +225,13 @@ class _Traversal:
         passes = self._kernel("row").passes if self.form == "row" else 0
         if self.form == "row" and passes == 1:
             split = rows < 8 and self.lengths[-1] >= SPLIT_ROW
-            if self._kernel("row").searches:
+            if self._kernel("row").is_search:
                 self.form = "search parts" if split else "search"
             elif split:
                 self.form = "split"
         kernel = self._kernel(self.form)
-        kernel = self._kept(kernel)
-        part, units, grain, slots = self._cut(kernel)
+        kernel = self._with_cached_values(kernel)
+        part, units, grain, slots = self._partition(kernel)
         elements = product(self.lengths)
         finish = parts = 0
         totals: tuple[int, ...] = ()
@@ -271,13 +276,13 @@ class _Traversal:
         return "scan blocks" if self.lengths[-1] > (BLOCK if few else LONG_SCAN) else "scan"
 
     def _kernel(self, form: str) -> Kernel:
-        axes = {axis: i for i, run in enumerate(self.runs) for axis in run[:1]}
+        axes = {axis: i for i, run in enumerate(self.loops) for axis in run[:1]}
         operands = tuple(
             KernelOperand(memory.dtype, self._steps(memory), memory.written)
             for memory in self.memory
         )
         weight = weight_of(self.body)
-        streamed = self._past_the_cache() and self._aligned(form)
+        streamed = self._exceeds_cache() and self._is_aligned(form)
         return Kernel(
             operands,
             with_axes(self.body, axes),
@@ -287,7 +292,9 @@ class _Traversal:
             streamed=streamed,
             lanes=self._lanes(form, weight),
             masked=weight > LONG_BODY and not streamed,
-            ahead=SHORT_AHEAD if form == "row" and self.lengths[-1] <= SHORT_ROW else AHEAD,
+            prefetch_distance=SHORT_AHEAD
+            if form == "row" and self.lengths[-1] <= SHORT_ROW
+            else AHEAD,
         )
 
     def _lanes(self, form: str, weight: int) -> int:
@@ -298,11 +305,11 @@ class _Traversal:
         widest = max(sizes + [made.dtype.itemsize for made in self.body if made.name not in bare])
         lanes = LANES
         if form == "map" or searched:
-            lanes = lanes_of_map(weight, widest)
+            lanes = map_lanes(weight, widest)
         elif form == "column" or self.group.scanned:
             parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
             short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
-            lanes = (2 if short else 1) * columns_at_once(widest)
+            lanes = (2 if short else 1) * column_lanes(widest)
         if form == "column":  # few columns leave no lanes empty
             while lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
@@ -311,39 +318,39 @@ class _Traversal:
                 lanes //= 2
         return lanes
 
-    def _past_the_cache(self) -> bool:
+    def _exceeds_cache(self) -> bool:
         """Whether what is written would be gone from the cache before anyone reads it."""
         bytes_: dict[int, int] = {}
         for memory in self.memory:
-            size = memory.dtype.itemsize * self._touched(memory)
+            size = memory.dtype.itemsize * self._elements_touched(memory)
             bytes_[memory.item] = max(size, bytes_.get(memory.item, 0))
         touched = sum(bytes_.values())
         written = sum(bytes_[memory.item] for memory in self.memory if memory.written)
         return touched > STREAMED_BYTES and written * STREAMED_SHARE >= touched
 
-    def _shifts(self) -> bool:
+    def _shifts_results(self) -> bool:
         """Whether a scan stores its values at other places than it reads: one further on."""
         scans = [made.data for made in self.body if made.name == "scan"]
         return any(isinstance(data, tuple) and bool(data[2]) for data in scans)
 
-    def _aligned(self, form: str) -> bool:
+    def _is_aligned(self, form: str) -> bool:
         """Whether every whole packet of what is written begins at a multiple of 64 bytes."""
-        if form in ("column", "scan columns") or self._shifts():
+        if form in ("column", "scan columns") or self._shifts_results():
             return False
         for memory in self.memory:
             if not memory.written:
                 continue
             if memory.offset % 64:
                 return False
-            *outer, last = [memory.strides[run[-1]] if run else 0 for run in self.runs]
+            *outer, last = [memory.strides[run[-1]] if run else 0 for run in self.loops]
             if last not in (0, memory.dtype.itemsize) or any(stride % 64 for stride in outer):
                 return False
         return True
 
-    def _kept(self, kernel: Kernel) -> Kernel:
+    def _with_cached_values(self, kernel: Kernel) -> Kernel:
         """Keep formulas that a later pass of a row needs again, and what one of a column reads."""
         if kernel.form == "column":
-            return replace(kernel, remembered=kernel.read_later)
+            return replace(kernel, pass_results=kernel.live_pass_results)
         if kernel.form != "row" or kernel.passes < 2:
             return kernel
         levels = kernel.levels
@@ -371,35 +378,35 @@ class _Traversal:
                     kept[i] = None
                 else:
                     wanted.extend(made.inputs)
-        return replace(kernel, kept=tuple(sorted(kept)))
+        return replace(kernel, cached_elements=tuple(sorted(kept)))
 
     def _steps(self, memory: UnorderedOperand) -> str:
         steps = ""
-        for number, run in enumerate(self.runs):
+        for number, run in enumerate(self.loops):
             stride = memory.strides[run[-1]] if run else 0
             length = product(self.space[axis] for axis in run)
             if stride == 0 or length == 1:
                 step = "0"
-            elif number == len(self.runs) - 1 and stride == memory.dtype.itemsize:
+            elif number == len(self.loops) - 1 and stride == memory.dtype.itemsize:
                 step = "1"
-            elif number == len(self.runs) - 1 and stride == -memory.dtype.itemsize:
+            elif number == len(self.loops) - 1 and stride == -memory.dtype.itemsize:
                 step = "-"
-            elif number == len(self.runs) - 1 and not self.group.scanned:
-                step = _near(memory, stride)
+            elif number == len(self.loops) - 1 and not self.group.scanned:
+                step = _constant_step(memory, stride)
             else:
                 step = "s"
-            if length == 1 and memory.written and number == len(self.runs) - 1:
+            if length == 1 and memory.written and number == len(self.loops) - 1:
                 step = "1" if self.form == "map" or self.form == "column" else step
             steps += step
-        if steps.endswith("ss") and self._lies_across(memory):
+        if steps.endswith("ss") and self._is_transposed(memory):
             return steps[:-2] + "1s"
         return steps
 
-    def _lies_across(self, memory: UnorderedOperand) -> bool:
+    def _is_transposed(self, memory: UnorderedOperand) -> bool:
         """Whether memory is contiguous along the axis before the packet axis, in a map."""
         if self.form != "map" or memory.written or min(self.lengths[-2:]) < SHORTEST_TURNED:
             return False
-        return memory.strides[self.runs[-2][-1]] == memory.dtype.itemsize
+        return memory.strides[self.loops[-2][-1]] == memory.dtype.itemsize
 
     def _sizes(self, kernel: Kernel, part: int, slots: int) -> tuple[int, ...]:
         values = []
@@ -407,26 +414,31 @@ class _Traversal:
             if what == "length":
                 values.append(self.lengths[first])
             elif what == "stride":
-                values.append(self.memory[first].strides[self.runs[axis][-1]])
+                values.append(self.memory[first].strides[self.loops[axis][-1]])
             else:
                 values.append(part if what == "part" else slots)
         return tuple(values)
 
-    def _cut(self, kernel: Kernel) -> tuple[int, int, int, int]:
+    def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """What one unit is, how many there are, how many make a range, and slots for blocks."""
         last = self.lengths[-1]
         outer = product(self.lengths[:-1])
-        if kernel.across:
+        if kernel.transposed_operands:
             height, width = kernel.tile
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
-            return 0, units, largest(1, self._range() // (height * width)), 0
+            return 0, units, largest(1, self._range_elements() // (height * width)), 0
         if kernel.form == "map":
-            longest = _whole_packets(min(LONGEST_PART, self._least_range()), kernel.lanes)
+            longest = _whole_packets(min(LONGEST_PART, self._smallest_range()), kernel.lanes)
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
-            return part, units, largest(1, self._range() // largest(smallest(part, last), 1)), 0
+            return (
+                part,
+                units,
+                largest(1, self._range_elements() // largest(smallest(part, last), 1)),
+                0,
+            )
         if kernel.form in ("row", "search"):
-            return 0, outer, largest(1, self._range() // largest(last, 1)), 0
+            return 0, outer, largest(1, self._range_elements() // largest(last, 1)), 0
         if kernel.form == "search parts":
             part = max(RANGE, SEARCHED_BYTES // self.memory[0].dtype.itemsize)
             return part, outer * -(-last // part), 1, 0
@@ -451,19 +463,19 @@ class _Traversal:
         units = product(self.lengths[:-2]) * -(-last // part)
         return part, units, largest(1, RANGE // (part * folded)), slots
 
-    def _range(self) -> int:
+    def _range_elements(self) -> int:
         """Elements of one range of a map: few enough for many threads, many enough for a start."""
-        return smallest(LONGEST_RANGE, largest(self._least_range(), product(self.lengths) // 16))
+        return smallest(LONGEST_RANGE, largest(self._smallest_range(), product(self.lengths) // 16))
 
-    def _least_range(self) -> int:
+    def _smallest_range(self) -> int:
         """The same of no many: so many that what one thread does alone would be two of them."""
-        return max(SHORTEST_RANGE, alone_up_to(self.body) // 2)
+        return max(SHORTEST_RANGE, single_thread_elements(self.body) // 2)
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":
-            return kernel.kept_bytes(self.lengths[-1]) + 64
-        if kernel.across:
-            return kernel.tile_bytes * len(kernel.across)
+            return kernel.cached_bytes(self.lengths[-1]) + 64
+        if kernel.transposed_operands:
+            return kernel.tile_bytes * len(kernel.transposed_operands)
         if self.group.scanned:
             return self._scan_scratch(kernel, part)
         if kernel.form != "column":
@@ -482,16 +494,16 @@ def _whole_packets(elements: int, lanes: int) -> int:
     return max(elements // lanes, 1) * lanes
 
 
-def _near(memory: UnorderedOperand, stride: int) -> str:
+def _constant_step(memory: UnorderedOperand, stride: int) -> str:
     """The step of an operand whose stride is a few real elements, else "s"."""
-    if memory.dtype not in PARTS:
+    if memory.dtype not in REAL_DTYPES:
         for step in STEPS:
             if stride == int(step) * memory.dtype.itemsize:
                 return step
     return "s"
 
 
-def packed(sizes: Sequence[int]) -> bytes:
+def pack_sizes(sizes: Sequence[int]) -> bytes:
     """Return sizes as a launch gives them, 8 bytes each."""
     return struct.pack(f"{len(sizes)}q", *sizes)
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from tenfold.core.gather_rules import GatherSource, ResultIndex
-from tenfold.core.index_map import Access, Step, identity, placed, seen_through, strides_in
+from tenfold.core.index_map import AxisMap, IndexMap, compose_view, identity, remap_axes, strides_in
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Instruction
 from tenfold.core.scalar_ir import Operand as Computed
 from tenfold.core.shape_rules import Shape, row_major
-from tenfold.dtypes import BOOL, INT64, PARTS
+from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.ops.cast import constant_element, converted_element
 from tenfold.schedule.elementwise_lowering import apply_rule
 from tenfold.schedule.fusion import FusedGroup, Fusion
@@ -67,38 +67,38 @@ class Lowering:
         self.parameters: list[LaunchScalar] = []
         self.stores: list[tuple[int, tuple[int, ...]]] = []
         self._numbers: dict[object, int] = {}
-        self._made: dict[tuple[int, Access], Any] = {}
+        self._elements: dict[tuple[int, IndexMap], Any] = {}
         for root in sorted(group.roots):
             self._compute(root)
         for root in sorted(stored):
             self._store(root)
 
-    def own_access(self, root: int) -> Access:
+    def root_access(self, root: int) -> IndexMap:
         """Where a root's own loops stand in the space of the group."""
-        space = self.fusion.space_of(root)
-        return placed(identity(space), self.group.roots[root])
+        space = self.fusion.iteration_space(root)
+        return remap_axes(identity(space), self.group.roots[root])
 
     def _compute(self, root: int) -> None:
         """Make the element of a root; what it needs first comes first, without recursion."""
-        stack = [(root, self.own_access(root))]
+        stack = [(root, self.root_access(root))]
         while stack:
             number, access = stack[-1]
-            if (number, access) in self._made:
+            if (number, access) in self._elements:
                 stack.pop()
                 continue
-            needed = [each for each in self._inputs(number, access) if each not in self._made]
+            needed = [each for each in self._inputs(number, access) if each not in self._elements]
             if needed:
                 stack.extend(needed)
                 continue
-            self._made[number, access] = self._element(number, access)
+            self._elements[number, access] = self._compute_element(number, access)
             stack.pop()
-        made = self._made[root, self.own_access(root)]
-        self._made[root, self.fusion.made_at(self.group, root)] = made
+        made = self._elements[root, self.root_access(root)]
+        self._elements[root, self.fusion.root_location(self.group, root)] = made
 
-    def _inputs(self, number: int, access: Access) -> list[tuple[int, Access]]:
+    def _inputs(self, number: int, access: IndexMap) -> list[tuple[int, IndexMap]]:
         if self._in_memory(number) or self.items[number].kind == "located":
             return []
-        found = self.fusion.read_by(number, access)
+        found = self.fusion.operand_accesses(number, access)
         return [(i, a) for i, a in found if self.items[i].kind != "scalar"]
 
     def _in_memory(self, number: int) -> bool:
@@ -107,11 +107,11 @@ class Lowering:
             return False
         return self.fusion.is_root(number)
 
-    def _element(self, number: int, access: Access) -> Any:
+    def _compute_element(self, number: int, access: IndexMap) -> Any:
         item = self.items[number]
         if self._in_memory(number):
             return self._load(number, access)
-        inputs = list(self.fusion.read_by(number, access))
+        inputs = list(self.fusion.operand_accesses(number, access))
         if item.kind == "constant":
             return constant_element(self.body, item.fill, item.dtype)
         if item.kind in ("view", "piece"):
@@ -119,11 +119,11 @@ class Lowering:
         if item.kind == "scalar":
             return self._parameter(number, item.dtype)
         if item.kind == "map":
-            return self._mapped(item, inputs)
+            return self._map_element(item, inputs)
         if item.kind == "located":
-            return self._located(item, access)
+            return self._gather_element(item, access)
         if item.kind == "scan":
-            return self._scanned(item, inputs[0])
+            return self._scan_element(item, inputs[0])
         folding = self.fusion.op_of(item).folding
         assert folding is not None, item.kind
         node = self.fusion.graph.nodes[item.position]
@@ -131,17 +131,17 @@ class Lowering:
             assert folding.identity is not None, "an empty axis has a value"
             return constant_element(self.body, folding.identity, item.dtype)
         if item.kind == "fold":
-            source = self._operand(inputs[0], item.dtype if not item.first else node.operands[0])
+            source = self._operand(inputs[0], item.dtype if not item.is_first else node.operands[0])
             index = self.body.index(item.axis)
-            parts = folding.enter(self.body, source, index) if item.first else parts_of(source)
-            return folded(self.body, folding.kind, parts)
-        made = self._made.get(inputs[0])
-        if item.first:  # no axis was folded
+            parts = folding.enter(self.body, source, index) if item.is_first else parts_of(source)
+            return append_fold(self.body, folding.kind, parts)
+        made = self._elements.get(inputs[0])
+        if item.is_first:  # no axis was folded
             source = self._operand(inputs[0], node.operands[0])
             made = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
         return folding.leave(self.body, parts_of(made), item.dtype)
 
-    def _scanned(self, item: ScheduleItem, read: tuple[int, Access]) -> Computed:
+    def _scan_element(self, item: ScheduleItem, read: tuple[int, IndexMap]) -> Computed:
         """The running value, accumulated in one dtype and rounded to that of the result."""
         node = self.fusion.graph.nodes[item.position]
         _, _, include_initial, exclusive = node.params
@@ -152,9 +152,9 @@ class Lowering:
             self.body.apply("scan", part.dtype, *parts, data=(kind, i, first))
             for i, part in enumerate(parts)
         )
-        return converted_element(self.body, _whole(made), item.dtype)
+        return converted_element(self.body, _join_parts(made), item.dtype)
 
-    def _mapped(self, item: ScheduleItem, inputs: list[tuple[int, Access]]) -> Computed:
+    def _map_element(self, item: ScheduleItem, inputs: list[tuple[int, IndexMap]]) -> Computed:
         node = self.fusion.graph.nodes[item.position]
         operands = [
             self._operand(each, dtype) for each, dtype in zip(inputs, node.operands, strict=True)
@@ -163,7 +163,7 @@ class Lowering:
         assert made is not None, f"{node.name} has a rule"
         return made
 
-    def _located(self, item: ScheduleItem, access: Access) -> Computed:
+    def _gather_element(self, item: ScheduleItem, access: IndexMap) -> Computed:
         node = self.fusion.graph.nodes[item.position]
         at = ResultIndex(tuple(map(self._index, access)), item.shape, self._number)
         sources = [
@@ -173,7 +173,7 @@ class Lowering:
         made: Computed = node.op.element_at(self.body, at, *sources, *node.params)
         return made
 
-    def _index(self, step: Step) -> Element:
+    def _index(self, step: AxisMap) -> Element:
         """The index along an axis of an array, where the loops stand."""
         axis, coefficient, start = step
         if axis is None:
@@ -212,32 +212,30 @@ class Lowering:
                 each = stride // item.dtype.itemsize
                 jump = place if each == 1 else place * self._number(each)
                 offset = jump if offset is nothing else offset + jump
-        return converted_element(
-            self.body, self._gathered(operand, item.dtype, offset, valid), dtype
-        )
+        return converted_element(self.body, self._gather(operand, item.dtype, offset, valid), dtype)
 
     def _zero(self, dtype: np.dtype) -> Computed:
-        zero = self.body.constant(0, PARTS.get(dtype, dtype))
-        return ComplexElement(zero, zero) if dtype in PARTS else zero
+        zero = self.body.constant(0, REAL_DTYPES.get(dtype, dtype))
+        return ComplexElement(zero, zero) if dtype in REAL_DTYPES else zero
 
-    def _gathered(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Computed:
-        if dtype not in PARTS:
+    def _gather(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Computed:
+        if dtype not in REAL_DTYPES:
             return self.body.gather(operand, dtype, offset, valid)
-        part = PARTS[dtype]
+        part = REAL_DTYPES[dtype]
         parts = [self.body.apply("gather", part, offset, valid, data=(operand, i)) for i in (0, 1)]
         return ComplexElement(*parts)
 
-    def _operand(self, read: tuple[int, Access], dtype: np.dtype) -> Computed:
+    def _operand(self, read: tuple[int, IndexMap], dtype: np.dtype) -> Computed:
         number, access = read
         if self.items[number].kind == "scalar":
             return self._parameter(number, dtype)
-        made = self._made[number, access]
+        made = self._elements[number, access]
         if isinstance(made, tuple) and not isinstance(made, ComplexElement):
-            made = _whole(made)
+            made = _join_parts(made)
         return converted_element(self.body, made, dtype)
 
     def _parameter(self, number: int, dtype: np.dtype) -> Computed:
-        if dtype in PARTS:
+        if dtype in REAL_DTYPES:
             return ComplexElement(*(self._scalar(LaunchScalar(number, dtype, i)) for i in (0, 1)))
         return self._scalar(LaunchScalar(number, dtype))
 
@@ -245,19 +243,19 @@ class Lowering:
         if parameter not in self._numbers:
             self._numbers[parameter] = len(self.parameters)
             self.parameters.append(parameter)
-        dtype = PARTS.get(parameter.dtype, parameter.dtype)
+        dtype = REAL_DTYPES.get(parameter.dtype, parameter.dtype)
         return self.body.parameter(self._numbers[parameter], dtype)
 
-    def _load(self, number: int, access: Access) -> Computed:
+    def _load(self, number: int, access: IndexMap) -> Computed:
         item = self.items[number]
-        if number in self.fusion.whole:
+        if number in self.fusion.join_of:
             assert item.access is not None, "pieces of blocks are read as a whole"
-            number, access = self.fusion.whole[number], seen_through(access, item.access)
+            number, access = self.fusion.join_of[number], compose_view(access, item.access)
         strides, offset = strides_in(access, self.layout(number), len(self.group.space))
         operand = self._operand_number(UnorderedOperand(number, item.dtype, strides, offset))
-        if item.dtype not in PARTS:
+        if item.dtype not in REAL_DTYPES:
             return self.body.load(operand, item.dtype)
-        part = PARTS[item.dtype]
+        part = REAL_DTYPES[item.dtype]
         return ComplexElement(*(self.body.apply("load", part, data=(operand, i)) for i in (0, 1)))
 
     def _operand_number(self, memory: UnorderedOperand) -> int:
@@ -267,15 +265,15 @@ class Lowering:
         return self._numbers[memory]
 
     def _store(self, root: int) -> None:
-        made = self._made[root, self.fusion.made_at(self.group, root)]
+        made = self._elements[root, self.fusion.root_location(self.group, root)]
         elements = tuple(element.position for element in parts_of(made))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
-        whole = self.fusion.whole.get(root, root)
+        whole = self.fusion.join_of.get(root, root)
         layout, axes = self.layout(whole), self.group.roots[root]
         access = self.items[root].access
         if access is not None:
-            strides_, offset = strides_in(placed(access, axes), layout, len(strides))
+            strides_, offset = strides_in(remap_axes(access, axes), layout, len(strides))
             strides = [*strides_]
         else:
             offset = sum(map(operator.mul, self.items[root].start, layout))
@@ -288,7 +286,7 @@ class Lowering:
         )
 
 
-def folded(body: Body, kind: str, parts: tuple[Element, ...]) -> tuple[Element, ...]:
+def append_fold(body: Body, kind: str, parts: tuple[Element, ...]) -> tuple[Element, ...]:
     """Add the fold of an element's parts along the axis that is folded."""
     return tuple(
         body.apply("fold", part.dtype, *parts, data=(kind, i)) for i, part in enumerate(parts)
@@ -300,11 +298,11 @@ def parts_of(made: Any) -> tuple[Element, ...]:
     return tuple(made) if isinstance(made, tuple) else (made,)
 
 
-def _whole(parts: tuple[Element, ...]) -> Computed:
+def _join_parts(parts: tuple[Element, ...]) -> Computed:
     return ComplexElement(*parts) if len(parts) == 2 else parts[0]
 
 
-def contiguous(shape: Shape, itemsize: int) -> tuple[int, ...]:
+def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
     """Return the strides, in bytes, of an array in row-major order."""
     return tuple(itemsize * stride for stride in row_major(shape))
 

@@ -19,37 +19,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import identity, seen_through
+from tenfold.core.index_map import compose_view, identity
 from tenfold.schedule.schedule_ir import ScheduleItem
 
-LARGER, LEAST = 16, 1 << 13
+SIZE_RATIO, LEAST_ELEMENTS = 16, 1 << 13
 """How many times as large as the vector the other operand must be, and how many elements it must
 have; order 256 took 17 us with the copy and 24 without, order 64 as long either way."""
 
 
-def is_copied(
+def needs_copy(
     graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], number: int
 ) -> bool:
     """Whether a view that `users` read is such a vector."""
     item = items[number]
-    if len(item.shape) != 1 or not _meets_a_matrix(graph, items, users, item.size):
+    if len(item.shape) != 1 or not _multiplies_matrix(graph, items, users, item.size):
         return False
     access = identity(item.shape)
     while item.kind == "view":
-        access = seen_through(access, item.reads)
+        access = compose_view(access, item.reads)
         item = items[item.inputs[0]]
-    for place, (axis, coefficient, _) in enumerate(access):
+    for position, (axis, coefficient, _) in enumerate(access):
         if axis == 0:
-            return coefficient != 1 or any(length > 1 for length in item.shape[place + 1 :])
+            return coefficient != 1 or any(length > 1 for length in item.shape[position + 1 :])
     return False
 
 
-def _meets_a_matrix(
+def _multiplies_matrix(
     graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], size: int
 ) -> bool:
     """Whether a product reads it, and something many times as large."""
     for user in users:
         item = items[user]
         if item.kind == "call" and graph.nodes[item.position].op.contraction is not None:
-            return any(items[i].size >= max(LARGER * size, LEAST) for i in item.inputs)
+            return any(items[i].size >= max(SIZE_RATIO * size, LEAST_ELEMENTS) for i in item.inputs)
     return False

@@ -18,18 +18,23 @@ from dataclasses import dataclass, replace
 from tenfold._native import Node
 from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import Access, identity, seen_through, strides_in
+from tenfold.core.index_map import IndexMap, compose_view, identity, strides_in
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.buffer_reuse import Pairs, written_over
+from tenfold.schedule.buffer_reuse import ReusePairs, reuse_buffers
 from tenfold.schedule.fusion import FusedGroup, Fusion
-from tenfold.schedule.in_place_updates import InPlaceHazard, NotInPlace, updates, why_not
+from tenfold.schedule.in_place_updates import (
+    InPlaceHazard,
+    NotInPlace,
+    copy_reason,
+    update_positions,
+)
 from tenfold.schedule.loop_schedule import Launch, launch_of
-from tenfold.schedule.lowering import Lowering, contiguous
-from tenfold.schedule.output_layout import agreed_order, laid_out
-from tenfold.schedule.schedule_ir import ScheduleItem, UpdateRuns, items_of, last_items
-from tenfold.schedule.symbolic_graph import is_sized
+from tenfold.schedule.lowering import Lowering, contiguous_strides
+from tenfold.schedule.output_layout import common_axis_order, strides_in_order
+from tenfold.schedule.schedule_ir import ScheduleItem, UpdateRuns, items_by_node, items_of
+from tenfold.schedule.symbolic_graph import is_symbolic
 from tenfold.schedule.update_coalescing import runs_of
-from tenfold.schedule.verify import verifies, verify_plan
+from tenfold.schedule.verify_kernel import verifies, verify_plan
 from tenfold.schedule.write_ordering import Unit, WriteOrder, outputs
 
 Layout = tuple[int, ...]
@@ -56,7 +61,7 @@ class Step:
 
     kind: str
     reads: tuple[int, ...]
-    makes: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
     names: tuple[str, ...]
     """The operations, as they were written."""
     position: int = -1
@@ -64,17 +69,17 @@ class Step:
     offset: int = 0
     reasons: tuple[str, ...] = ()
     """Why intermediate results of the step are stored in memory."""
-    apart: tuple[str, ...] = ()
+    not_fused_because: tuple[str, ...] = ()
     """Why it was not fused into the loops of others."""
     copies: int = 0
     """How many arrays it copies before it updates a part of them."""
-    fresh: bool = False
+    unaliased_result: bool = False
     """Of a call: whether its result has its own buffer, without aliases."""
-    adds_to: int = -1
+    accumulated_operand: int = -1
     """Of a call that may add to one of `reads` in its memory: that item."""
 
     def __str__(self) -> str:
-        results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.makes)
+        results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.results)
         how = f" {self.launch.kernel.traversal}" if self.launch else ""
         return f"{self.kind}{how}: {', '.join(self.names)} -> {results}"
 
@@ -85,24 +90,24 @@ class Schedule:
 
     steps: tuple[Step, ...]
     items: tuple[ScheduleItem, ...]
-    kept: frozenset[int]
+    live_out: frozenset[int]
     """The live-out items."""
     last_use: tuple[tuple[int, ...], ...]
     """For each step the items that are dead after it."""
-    over: Pairs
+    reused_buffers: ReusePairs
     """Results that reuse the buffer of an operand that is dead after that step. Only a replay may
     overwrite an earlier value: it has checked that the value has no other live reference."""
 
     @cached
     def temporaries(self) -> frozenset[int]:
         """The items that steps store in their own buffers and of which no element is live-out."""
-        seen, over = set(self.kept), dict(self.over)
+        seen, over = set(self.live_out), dict(self.reused_buffers)
         for step in reversed(self.steps):
-            seen.update(over[m.item] for m in step.makes if m.item in seen and m.item in over)
-            if step.kind in ("window", "part") and step.makes[0].item in seen:
+            seen.update(over[m.item] for m in step.results if m.item in seen and m.item in over)
+            if step.kind in ("window", "part") and step.results[0].item in seen:
                 seen.update(step.reads)
         steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
-        return frozenset(made.item for step in steps for made in step.makes) - seen - set(over)
+        return frozenset(made.item for step in steps for made in step.results) - seen - set(over)
 
     @cached
     def items_at(self) -> dict[int, int]:
@@ -117,17 +122,17 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
     """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
     processor that lacks it, operations that need it are calls.
     """
-    if not replays(graph):
-        graph = replace(graph, dying=())
+    if not is_replayable(graph):
+        graph = replace(graph, dead_after_read=())
     changes = _UpdateDecisions(graph, together=fused)
     while True:
-        runs = runs_of(graph, changes.at_once()) if changes.together else UpdateRuns()
+        runs = runs_of(graph, changes.direct_updates()) if changes.coalesce else UpdateRuns()
         try:
             plan = _Scheduler(graph, fused, fma, changes, runs).plan()
         except NotInPlace as refused:
-            changes.give_up(runs, refused.hazards)
+            changes.fall_back(runs, refused.hazards)
             continue
-        if verifies() and not is_sized(graph):
+        if verifies() and not is_symbolic(graph):
             verify_plan(graph, plan)
         return plan
 
@@ -136,45 +141,47 @@ class _UpdateDecisions:
     """How the updates of a graph are done, as far as is known."""
 
     def __init__(self, graph: Graph, *, together: bool) -> None:
-        reasons = {at: why_not(graph, at) for at in updates(graph)}
-        self.copied = {at: why for at, why in reasons.items() if why}
+        reasons = {at: copy_reason(graph, at) for at in update_positions(graph)}
+        self.copy_reasons = {at: why for at, why in reasons.items() if why}
         """Those that are not done in place, and why."""
-        self.turns: dict[int, tuple[int, ...]] = {at: () for at, why in reasons.items() if not why}
+        self.directions: dict[int, tuple[int, ...]] = {
+            at: () for at, why in reasons.items() if not why
+        }
         """Those that are, and the directions of their loops where these must be chosen."""
-        self.aside: set[int] = set()
+        self.staged: set[int] = set()
         """Those of them whose part is computed in memory of its own before it is written."""
-        self.graph, self.together = graph, together
+        self.graph, self.coalesce = graph, together
         """Whether those that are one upon the other may be done together."""
 
-    def give_up(self, runs: UpdateRuns, hazards: Iterable[InPlaceHazard]) -> None:
+    def fall_back(self, runs: UpdateRuns, hazards: Iterable[InPlaceHazard]) -> None:
         """Try one by one, or in other directions, or not in place: each time there is less."""
         if any(hazard.position in runs.parts for hazard in hazards):
-            self.together = False
+            self.coalesce = False
             return
         for hazard in hazards:
             at = hazard.position
-            if hazard.directions and not self.turns[at]:
-                self.turns[at] = hazard.directions
-            elif at not in self.aside and self._is_small(at):
-                self.aside.add(at)
-                self.turns[at] = ()
+            if hazard.directions and not self.directions[at]:
+                self.directions[at] = hazard.directions
+            elif at not in self.staged and self._staging_pays(at):
+                self.staged.add(at)
+                self.directions[at] = ()
             else:
-                self.copied[at] = hazard.why
-                del self.turns[at]
-                self.aside.discard(at)
+                self.copy_reasons[at] = hazard.reason
+                del self.directions[at]
+                self.staged.discard(at)
 
-    def at_once(self) -> list[int]:
+    def direct_updates(self) -> list[int]:
         """Those that are written as they are computed."""
-        return [at for at in self.turns if at not in self.aside]
+        return [at for at in self.directions if at not in self.staged]
 
-    def _is_small(self, at: int) -> bool:
+    def _staging_pays(self, at: int) -> bool:
         """Whether to write and to read a part once more is less than to copy what is around it."""
         node = self.graph.nodes[at]
         _, shape = node.op.writes(*node.params)
         return 2 * product(shape) <= product(node.type.shape)
 
 
-def replays(graph: Graph) -> bool:
+def is_replayable(graph: Graph) -> bool:
     """Whether native code may run a plan of a graph, and Python again where that fails: nothing in
     it must run once, and nothing runs a user's code.
     """
@@ -191,30 +198,30 @@ class _Scheduler:
         changes: _UpdateDecisions,
         runs: UpdateRuns,
     ) -> None:
-        self.graph, self.copied = graph, changes.copied
+        self.graph, self.copy_reasons = graph, changes.copy_reasons
         self.items = items_of(
-            graph, fma=fma, in_place=changes.turns, aside=changes.aside, runs=runs
+            graph, fma=fma, in_place=changes.directions, staged=changes.staged, runs=runs
         )
-        self.last = last_items(self.items)
+        self.item_of_node = items_by_node(self.items)
         kept = {
-            self.last[position]
+            self.item_of_node[position]
             for position, node in enumerate(graph.nodes)
-            if graph.held[position] and node.pending
+            if graph.live_out[position] and node.pending
         }
-        self.kept = frozenset(kept)
+        self.live_out = frozenset(kept)
         self.fusion = Fusion(graph, self.items, kept, fused)
-        self.taken = WriteOrder(graph, self.items, self.fusion)
+        self.write_order = WriteOrder(graph, self.items, self.fusion)
         self.layouts: dict[int, Layout] = {}
-        self.begun: set[int] = set()
+        self.partly_written: set[int] = set()
         """What an earlier step has made a piece of."""
-        self.needed = self._needed_outside()
+        self.stored_roots = self._find_stored_roots()
 
-    def _needed_outside(self) -> set[int]:
+    def _find_stored_roots(self) -> set[int]:
         """The roots that must be in memory once their group has run."""
-        needed = set(self.kept)
+        needed = set(self.live_out)
         fusion = self.fusion
         for number, item in enumerate(self.items):
-            if item.kind in ("call", "restride", "part", "join") or number in fusion.windows:
+            if item.kind in ("call", "restride", "part", "join") or number in fusion.aliases:
                 needed.update(self._memory_inputs(number))
         for group in fusion.groups:
             needed |= group.reads
@@ -222,17 +229,17 @@ class _Scheduler:
 
     def _memory_inputs(self, number: int) -> list[int]:
         """What a call or a window reads; a window looks through views at memory."""
-        if number not in self.fusion.windows:
+        if number not in self.fusion.aliases:
             base = self.items[number].base
             return [*self.items[number].inputs, *([base] if base >= 0 else [])]
-        return [self._window_base(number)[0]]
+        return [self._alias_base(number)[0]]
 
-    def _window_base(self, number: int) -> tuple[int, Access]:
+    def _alias_base(self, number: int) -> tuple[int, IndexMap]:
         access = identity(self.items[number].shape)
         while True:
             item = self.items[number]
             (below,) = item.inputs
-            access = seen_through(access, item.reads)
+            access = compose_view(access, item.reads)
             number = below
             if self.fusion.is_root(number):
                 return number, access
@@ -245,11 +252,13 @@ class _Scheduler:
                 value = self.graph.nodes[item.position].value()
                 # a placeholder of a traced rule has none: the device says so when it is read
                 strides = value.strides if value is not None else ()
-                self.layouts[number] = strides or contiguous(item.shape, item.dtype.itemsize)
+                self.layouts[number] = strides or contiguous_strides(
+                    item.shape, item.dtype.itemsize
+                )
             elif item.base >= 0:
                 self.layouts[number] = self.layout(item.base)
             else:
-                self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
+                self.layouts[number] = contiguous_strides(item.shape, item.dtype.itemsize)
         return self.layouts[number]
 
     def plan(self) -> Schedule:
@@ -264,60 +273,62 @@ class _Scheduler:
         todo += [
             number
             for number, item in enumerate(self.items)
-            if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
+            if item.kind in ("call", "restride", "part", "join") or number in self.fusion.aliases
         ]
         todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, FusedGroup) else unit)
-        readers = self.taken.readers(todo, self._inputs)
+        readers = self.write_order.readers(todo, self._inputs)
         while todo:
             waiting: list[Unit] = []
             for unit in todo:
-                if self._inputs(unit) | self.taken.before(unit, readers) <= done:
-                    step = self._step(unit)
+                if self._inputs(unit) | self.write_order.predecessors(unit, readers) <= done:
+                    step = self._make_step(unit)
                     if step is not None:
                         steps.append(step)
                     done |= outputs(unit)
                 else:
                     waiting.append(unit)
             if len(waiting) == len(todo):
-                self.taken.refuse_circle(waiting)
+                self.write_order.refuse_cycle(waiting)
             todo = waiting
         last_uses = self._last_uses(steps)
-        whole = self.last.values()
-        over = written_over(steps, last_uses, self._dying(), whole, self.taken.by)
-        over = (*over, *self.taken.pairs(steps, last_uses, whole))
-        return Schedule(tuple(steps), tuple(self.items), self.kept, last_uses, over)
+        whole = self.item_of_node.values()
+        over = reuse_buffers(
+            steps, last_uses, self._reusable_leaves(), whole, self.write_order.overwriter_of
+        )
+        over = (*over, *self.write_order.overwritten_pairs(steps, last_uses, whole))
+        return Schedule(tuple(steps), tuple(self.items), self.live_out, last_uses, over)
 
-    def _dying(self) -> dict[int, Buffer]:
+    def _reusable_leaves(self) -> dict[int, Buffer]:
         """The earlier values that a replay may overwrite: they have no other live reference."""
-        dying = self.graph.dying
+        dying = self.graph.dead_after_read
         return {
-            number: self._made(number)
+            number: self._buffer(number)
             for number, item in enumerate(self.items)
             if item.kind == "value" and any(dying) and dying[item.position]
-            if number not in self.kept
+            if number not in self.live_out
         }
 
     def _inputs(self, unit: Unit) -> set[int]:
         if isinstance(unit, FusedGroup):
-            whole = self.fusion.whole  # a piece that other loops have stored is read there
+            whole = self.fusion.join_of  # a piece that other loops have stored is read there
             return {whole.get(i, i) for i in unit.reads - set(unit.roots)}
         return set(self._memory_inputs(unit))
 
-    def _step(self, unit: Unit) -> Step | None:
+    def _make_step(self, unit: Unit) -> Step | None:
         if isinstance(unit, FusedGroup):
             return self._kernel_step(unit)
         item = self.items[unit]
-        if unit in self.fusion.windows:
-            base, access = self._window_base(unit)
+        if unit in self.fusion.aliases:
+            base, access = self._alias_base(unit)
             below = self.layout(base)
             strides, offset = strides_in(access, below, len(item.shape))
             self.layouts[unit] = strides
-            return self._other("window", unit, (base,), offset=offset)
+            return self._call_or_alias("window", unit, (base,), offset=offset)
         if item.kind == "restride":
             return self._restride(unit)
         if item.kind == "join":
             return None  # its pieces have been computed where they lie
-        return self._other(item.kind, unit, item.inputs)
+        return self._call_or_alias(item.kind, unit, item.inputs)
 
     def _restride(self, number: int) -> Step:
         item = self.items[number]
@@ -327,29 +338,34 @@ class _Scheduler:
         strides = [stride // below.dtype.itemsize for stride in self.layout(source)]
         found = node.op.strides(below.shape, tuple(strides), *node.params)
         if found is None or item.size == 0:
-            return self._other("call", number, item.inputs)
+            return self._call_or_alias("call", number, item.inputs)
         self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in found)
-        return self._other("window", number, (source,))
+        return self._call_or_alias("window", number, (source,))
 
-    def _other(self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0) -> Step:
+    def _call_or_alias(
+        self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0
+    ) -> Step:
         node = self.graph.nodes[self.items[number].position]
         return Step(
             kind,
             tuple(reads),
-            (self._made(number),),
+            (self._buffer(number),),
             (node.name,),
             self.items[number].position,
             offset=offset,
-            fresh=kind == "call" and (node.op.contraction or node.op.accumulates_into) is not None,
-            adds_to=self._added_to(node, reads) if kind == "call" else -1,
+            unaliased_result=kind == "call"
+            and (node.op.contraction or node.op.accumulates_into) is not None,
+            accumulated_operand=self._find_accumulated_operand(node, reads)
+            if kind == "call"
+            else -1,
         )
 
-    def _added_to(self, node: Node, reads: Sequence[int]) -> int:
+    def _find_accumulated_operand(self, node: Node, reads: Sequence[int]) -> int:
         """The item to which a call may add in its memory; -1 for none."""
         place = None if node.op.accumulates_into is None else node.op.accumulates_into(*node.params)
         return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
 
-    def _made(self, number: int) -> Buffer:
+    def _buffer(self, number: int) -> Buffer:
         item = self.items[number]
         return Buffer(
             number,
@@ -360,56 +376,56 @@ class _Scheduler:
         )
 
     def _kernel_step(self, group: FusedGroup) -> Step | None:
-        stored = [root for root in group.roots if root in self.needed]
+        stored = [root for root in group.roots if root in self.stored_roots]
         if not stored:
             return None
-        names = self._names(group)
-        self._lay_out(group, stored)
-        wholes = dict.fromkeys(self.fusion.whole.get(root, root) for root in stored)
-        makes = tuple(self._made(number) for number in wholes)
+        names = self._op_names(group)
+        self._choose_layouts(group, stored)
+        wholes = dict.fromkeys(self.fusion.join_of.get(root, root) for root in stored)
+        makes = tuple(self._buffer(number) for number in wholes)
         reasons = tuple(
             f"{self.graph.nodes[self.items[root].position].name}: {why}"
             for root in stored
-            if root not in self.kept
-            and root not in self.fusion.whole
+            if root not in self.live_out
+            and root not in self.fusion.join_of
             and (why := self._why_stored(root))
         )
-        apart = tuple(self.fusion.apart[group.number])
+        apart = tuple(self.fusion.not_fused_because[group.number])
         if product(group.space) == 0:
-            return Step("empty", (), makes, names, reasons=reasons, apart=apart)
+            return Step("empty", (), makes, names, reasons=reasons, not_fused_because=apart)
         lowering = Lowering(self.fusion, group, stored, self.layout)
         launch = launch_of(lowering)
-        begun = [number for number in wholes if number in self.begun]
+        begun = [number for number in wholes if number in self.partly_written]
         read = [m.item for m in launch.memory if not m.written]
-        taken = [base for base, whole in self.taken.by.items() if whole in wholes]
-        launch = self.taken.ordered(launch, group, wholes)
+        taken = [base for base, whole in self.write_order.overwriter_of.items() if whole in wholes]
+        launch = self.write_order.order_loops(launch, group, wholes)
         reads = tuple(dict.fromkeys([*read, *begun, *taken]))
-        copies = tuple(self._copies(wholes))
-        self.begun.update(wholes)
+        copies = tuple(self._copy_reasons(wholes))
+        self.partly_written.update(wholes)
         return Step(
             *("kernel", reads, makes, names),
             launch=launch,
             reasons=(*reasons, *copies),
-            apart=apart,
+            not_fused_because=apart,
             copies=len(copies),
         )
 
-    def _copies(self, wholes: Iterable[int]) -> list[str]:
+    def _copy_reasons(self, wholes: Iterable[int]) -> list[str]:
         """Of arrays with a part replaced that have memory of their own: why."""
-        positions = [self.items[i].position for i in wholes if i not in self.begun]
+        positions = [self.items[i].position for i in wholes if i not in self.partly_written]
         return [
-            f"{self.graph.nodes[at].name}: a copy: {self.copied[at]}"
+            f"{self.graph.nodes[at].name}: a copy: {self.copy_reasons[at]}"
             for at in positions
-            if at in self.copied
+            if at in self.copy_reasons
         ]
 
-    def _lay_out(self, group: FusedGroup, stored: Sequence[int]) -> None:
+    def _choose_layouts(self, group: FusedGroup, stored: Sequence[int]) -> None:
         """Let fresh results lie as what they are computed from, where that agrees."""
-        order = agreed_order(self.fusion, group, self.layout)
+        order = common_axis_order(self.fusion, group, self.layout)
         if order is not None:
             for root in stored:
                 item = self.items[root]
-                self.layouts[root] = laid_out(item.shape, order, item.dtype.itemsize)
+                self.layouts[root] = strides_in_order(item.shape, order, item.dtype.itemsize)
 
     def _why_stored(self, root: int) -> str:
         """Why an intermediate result is stored in memory; "" if only windows read it."""
@@ -418,7 +434,7 @@ class _Scheduler:
         read = any(root in group.reads for group in self.fusion.groups)
         return "another kernel reads it" if read else ""
 
-    def _names(self, group: FusedGroup) -> tuple[str, ...]:
+    def _op_names(self, group: FusedGroup) -> tuple[str, ...]:
         """The operations that a group computes, in the order of the graph."""
         positions: set[int] = set()
         stack = [(root, True) for root in group.roots]
@@ -440,16 +456,18 @@ class _Scheduler:
     def _follows_fold(self, item: ScheduleItem) -> bool:
         """Whether it only makes a result of a fold, which another kernel may have computed."""
         op = self.graph.nodes[item.position].op
-        return op is not None and op.folding is not None and item.kind != "fold" and not item.first
+        return (
+            op is not None and op.folding is not None and item.kind != "fold" and not item.is_first
+        )
 
     def _last_uses(self, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
         last: dict[int, int] = {}
         for number, step in enumerate(steps):
-            for item in (*step.reads, *(made.item for made in step.makes)):
+            for item in (*step.reads, *(made.item for made in step.results)):
                 last[item] = number
         found: list[list[int]] = [[] for _ in steps]
         for item, number in last.items():
-            if item not in self.kept:
+            if item not in self.live_out:
                 found[number].append(item)
         return tuple(tuple(items) for items in found)
 
@@ -463,7 +481,7 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
         elif not node.pending:
             value = node.value()
             type_ = node.type
-            dying = bool(graph.dying) and graph.dying[position]
+            dying = bool(graph.dead_after_read) and graph.dead_after_read[position]
             parts.append((type_.shape, type_.dtype, value.strides if value else None, dying))
         else:
             op = node.op
@@ -472,7 +490,7 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
                     # of several results the first alone stands for a call that is computed
                     (node.name, node.type.shape) if op is None else op.id,
                     graph.inputs[position],
-                    graph.held[position],
+                    graph.live_out[position],
                     node.params,
                     node.type.dtype,
                     node.operands,
@@ -481,4 +499,4 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["Buffer", "Schedule", "Step", "key_of", "plan_of", "replays"]
+__all__ = ["Buffer", "Schedule", "Step", "is_replayable", "key_of", "plan_of"]

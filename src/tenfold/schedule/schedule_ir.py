@@ -25,14 +25,21 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Type
+from tenfold.core.gather_rules import GatherSource, ResultIndex
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import Access, Step, identity
+from tenfold.core.index_map import AxisMap, IndexMap, identity
 from tenfold.core.op import Kind, Op
+from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
+from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.gather_support import has_element
 
-Turns = Mapping[int, tuple[int, ...]]
+SHORT_ROW = 16
+"""Elements of a last axis that leave most of a packet empty: many such rows are dear."""
+FEW_ELEMENTS = 1 << 12
+"""Elements of which that does not matter."""
+
+LoopDirections = Mapping[int, tuple[int, ...]]
 """For each position of what is done in place the directions along the axes of the part; none: all
 go up."""
 
@@ -51,7 +58,7 @@ class UpdateRuns:
     """For each update but the last one whether its part is stored."""
     values: dict[int, int] = field(default_factory=dict)
     """For each view that is nothing but one part, the update that has replaced it."""
-    reads: dict[int, tuple[int, Access]] = field(default_factory=dict)
+    reads: dict[int, tuple[int, IndexMap]] = field(default_factory=dict)
     """For each other view of an array between, the array below, of which it is one too, and how."""
 
 
@@ -73,15 +80,15 @@ class ScheduleItem:
     shape: Shape
     dtype: np.dtype
     inputs: tuple[int, ...] = ()
-    reads: tuple[Step, ...] = ()
+    reads: tuple[AxisMap, ...] = ()
     axis: int = -1
-    first: bool = False
+    is_first: bool = False
     """Of a fold: whether its input is what the operation was given."""
     start: tuple[int, ...] = ()
     """Of a piece: where it begins in the whole."""
-    access: tuple[Step, ...] | None = None
+    access: tuple[AxisMap, ...] | None = None
     """Of a piece that is not a block: where its elements lie, for each axis of the whole."""
-    aside: int = -1
+    staged: int = -1
     """Of a piece: the item that must be complete in memory before the piece is written."""
     base: int = -1
     """Of a join: the item whose buffer it takes over, and in which pieces are written."""
@@ -94,7 +101,7 @@ class ScheduleItem:
         return product(self.shape)
 
     @property
-    def placed(self) -> bool:
+    def has_location(self) -> bool:
         """Of a piece: whether it lies in a whole; else it is what a view looks at."""
         return self.access is not None or bool(self.start)
 
@@ -103,11 +110,11 @@ def items_of(
     graph: Graph,
     *,
     fma: bool = True,
-    in_place: Turns | None = None,
+    in_place: LoopDirections | None = None,
     aside: Collection[int] = (),
     runs: UpdateRuns | None = None,
 ) -> list[ScheduleItem]:
-    """Return the items of a graph; the last item of a node stands for it (see `last_items`).
+    """Return the items of a graph; the last item of a node stands for it (see `items_by_node`).
 
     Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
     the positions `in_place` writes that part into the array's memory, its axes turned where a
@@ -116,19 +123,24 @@ def items_of(
     return _ItemBuilder(graph, fma, in_place or {}, aside, runs or UpdateRuns()).items
 
 
-def last_items(items: list[ScheduleItem]) -> dict[int, int]:
+def items_by_node(items: list[ScheduleItem]) -> dict[int, int]:
     """Return for each node of the graph the item that has its value."""
     return {item.position: number for number, item in enumerate(items)}
 
 
 class _ItemBuilder:
     def __init__(
-        self, graph: Graph, fma: bool, in_place: Turns, aside: Collection[int], runs: UpdateRuns
+        self,
+        graph: Graph,
+        fma: bool,
+        in_place: LoopDirections,
+        aside: Collection[int],
+        runs: UpdateRuns,
     ) -> None:
         self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, runs
-        self.aside = aside
+        self.staged = aside
         self.items: list[ScheduleItem] = []
-        self.last: dict[int, int] = {}
+        self.item_of_node: dict[int, int] = {}
         self.parts: dict[int, int] = {}
         """By the position of what is done in place the piece that it replaces."""
         for position in range(len(graph)):
@@ -136,18 +148,18 @@ class _ItemBuilder:
 
     def _add(self, item: ScheduleItem) -> int:
         self.items.append(item)
-        self.last[item.position] = len(self.items) - 1
+        self.item_of_node[item.position] = len(self.items) - 1
         return len(self.items) - 1
 
     def _add_node(self, position: int) -> None:
         node = self.graph.nodes[position]
         type_ = node.type
-        inputs = tuple(self.last[i] for i in self.graph.inputs[position])
+        inputs = tuple(self.item_of_node[i] for i in self.graph.inputs[position])
         if position in self.in_place:
-            self._add_overwriting(position, node, inputs[1])
+            self._add_update(position, node, inputs[1])
             return
         if position in self.runs.values or position in self.runs.reads:
-            self._add_read(position, type_)
+            self._add_intermediate_read(position, type_)
             return
         kind, reads = _kind_of(node, self.items, inputs, self.fma)
         if kind == "fold":
@@ -179,32 +191,34 @@ class _ItemBuilder:
                 ScheduleItem("piece", position, shape, dtype, (number,), start=piece.start)
             )
 
-    def _add_overwriting(self, position: int, node: Any, value: int) -> None:
+    def _add_update(self, position: int, node: Any, value: int) -> None:
         """Compute a part where it is to lie, in the memory of what it is a part of."""
         access, shape = node.op.writes(*node.params)
         given, dtype = self.items[value], node.type.dtype
         missing = len(shape) - len(given.shape)
         turns = self.in_place[position] or (1,) * len(shape)
         reads = tuple(
-            _turned((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
+            _reversed_step((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
             for axis, length in enumerate(given.shape, missing)
         )
-        there = tuple(_turned(step, turns, shape) for step in access)
+        there = tuple(_reversed_step(step, turns, shape) for step in access)
         stored = self.runs.inner.get(position, True)
         number = self._add(ScheduleItem("view", position, shape, given.dtype, (value,), reads))
         lies = there if stored else None
-        aside = value if position in self.aside else -1
-        lying = ScheduleItem("piece", position, shape, dtype, (number,), access=lies, aside=aside)
+        aside = value if position in self.staged else -1
+        lying = ScheduleItem("piece", position, shape, dtype, (number,), access=lies, staged=aside)
         self.parts[position] = self._add(lying)
         if position in self.runs.inner:
             return
         below = self.runs.bases.get(position, self.graph.inputs[position][0])
         parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
         self._add(
-            ScheduleItem("join", position, node.type.shape, dtype, parts, base=self.last[below])
+            ScheduleItem(
+                "join", position, node.type.shape, dtype, parts, base=self.item_of_node[below]
+            )
         )
 
-    def _add_read(self, position: int, type_: Type) -> None:
+    def _add_intermediate_read(self, position: int, type_: Type) -> None:
         """Read a part of an array between, which is not there. It is computed, where it is asked
         for, as what it looks at is written over.
         """
@@ -213,7 +227,7 @@ class _ItemBuilder:
             source, reads = self.parts[self.runs.values[position]], identity(shape)
         else:
             below, reads = self.runs.reads[position]
-            source = self.last[below]
+            source = self.item_of_node[below]
         number = self._add(ScheduleItem("view", position, shape, dtype, (source,), reads))
         self._add(ScheduleItem("piece", position, shape, dtype, (number,)))
 
@@ -234,7 +248,7 @@ class _ItemBuilder:
         result = node.type
         first = number == source
         number = self._add(
-            ScheduleItem("leave", position, shape, result.dtype, (number,), first=first)
+            ScheduleItem("leave", position, shape, result.dtype, (number,), is_first=first)
         )
         if not keepdims and axes:
             kept = iter(range(len(result.shape)))
@@ -244,7 +258,7 @@ class _ItemBuilder:
             self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
 
 
-def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
+def _reversed_step(step: AxisMap, turns: Sequence[int], shape: Shape) -> AxisMap:
     """Return how an axis is read where some of those of the part are gone through backwards."""
     axis, coefficient, start = step
     if axis is None or turns[axis] > 0:
@@ -254,7 +268,7 @@ def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
 
 def _kind_of(
     node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], fma: bool
-) -> tuple[str, tuple[Step, ...]]:
+) -> tuple[str, tuple[AxisMap, ...]]:
     if node.is_scalar:
         return "scalar", ()
     if not node.pending:
@@ -275,15 +289,36 @@ def _kind_of(
     known = node.params, node.operands, node.type.dtype
     if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
         return "map", ()
-    return _moving_kind(node, [items[i].shape for i in inputs]), ()
+    return _gather_or_call_kind(node, [items[i].shape for i in inputs]), ()
 
 
-def _moving_kind(node: Any, shapes: list[Shape]) -> str:
+def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
     """The kind of what reads its inputs at other indices, or of what takes a call."""
     op, some = node.op, product(node.type.shape)
     if some and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
         return "join"
-    return "located" if op.element_at is not None and has_element(node, shapes) else "call"
+    return "located" if op.element_at is not None and has_gather_rule(node, shapes) else "call"
+
+
+def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
+    """Whether the element of a node at an index can be told; of an empty one there is none."""
+    shape = node.type.shape
+    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > FEW_ELEMENTS):
+        return False
+    body = Body()
+
+    def source(shape: Shape, dtype: np.dtype) -> GatherSource:
+        """An input that is read, whatever the index."""
+        part = REAL_DTYPES.get(dtype, dtype)
+        found = body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))
+        return GatherSource(
+            shape, dtype, lambda *_: ComplexElement(found, found) if dtype in REAL_DTYPES else found
+        )
+
+    axes = tuple(body.index(axis) for axis in range(len(shape)))
+    at = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
+    sources = map(source, shapes, node.operands)
+    return node.op.element_at(body, at, *sources, *node.params) is not NotImplemented
 
 
 def _foldable(node: Any) -> bool:

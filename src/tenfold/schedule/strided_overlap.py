@@ -87,50 +87,57 @@ class Overlap:
 
 NO_CELLS = Overlap(OverlapVerdict.DISJOINT, "one of them has no cells")
 SAME_CELLS = Overlap(OverlapVerdict.SAME, "every index is the same cell in both")
-SHARED = Overlap(OverlapVerdict.PARTIAL, "some of their cells share bytes")
-BETWEEN = Overlap(OverlapVerdict.DISJOINT, "the cells of one lie between those of the other")
+SHARED_BYTES = Overlap(OverlapVerdict.PARTIAL, "some of their cells share bytes")
+INTERLEAVED = Overlap(OverlapVerdict.DISJOINT, "the cells of one lie between those of the other")
 
 
-def overlap(one: StridedRegion, other: StridedRegion, *, steps: int = STEPS) -> Overlap:
+def overlap(first: StridedRegion, second: StridedRegion, *, steps: int = STEPS) -> Overlap:
     """Decide whether two regions share a byte; exact unless the search takes more than `steps`.
 
     >>> print(overlap(StridedRegion(0, (9,), (8,), 8), StridedRegion(8, (9,), (8,), 8)))
     partial: some of their cells share bytes
     """
-    if one.empty or other.empty:
+    if first.empty or second.empty:
         return NO_CELLS
-    if _same(one, other):
+    if _is_same_region(first, second):
         return SAME_CELLS
     equation = OverlapEquation()
-    begin, last = equation.count(one)
-    start, final = equation.count(other)
-    before, behind = start - last - one.itemsize, begin - final - other.itemsize
-    if before >= 0 or behind >= 0:
-        apart = max(before, behind)
-        return Overlap(OverlapVerdict.DISJOINT, f"their address ranges lie {apart} bytes apart")
+    first_low, first_high = equation.add_region(first)
+    second_low, second_high = equation.add_region(second)
+    gap_before, gap_after = (
+        second_low - first_high - first.itemsize,
+        first_low - second_high - second.itemsize,
+    )
+    if gap_before >= 0 or gap_after >= 0:
+        gap = max(gap_before, gap_after)
+        return Overlap(OverlapVerdict.DISJOINT, f"their address ranges lie {gap} bytes apart")
     # The cells of the other are counted from the last: then all coefficients are positive.
-    equation.total = final - begin + other.itemsize - 1
-    slack = one.itemsize + other.itemsize - 2
-    found = equation.solvable(slack, steps)
-    if found is None:
+    equation.total = second_high - first_low + second.itemsize - 1
+    slack = first.itemsize + second.itemsize - 2
+    solvable = equation.solvable(slack, steps)
+    if solvable is None:
         return Overlap(OverlapVerdict.UNKNOWN, f"not decided in {steps} steps, taken as an overlap")
-    if found:
-        return SHARED
+    if solvable:
+        return SHARED_BYTES
     step = gcd(*equation.bounds)
     if step and equation.total % step > slack:
-        nearest = min((start - begin) % step, (begin - start) % step)
-        words = f"multiples of {step} bytes never bring them nearer than {nearest}"
-        return Overlap(OverlapVerdict.DISJOINT, words)
-    return BETWEEN
+        nearest = min((second_low - first_low) % step, (first_low - second_low) % step)
+        reason = f"multiples of {step} bytes never bring them nearer than {nearest}"
+        return Overlap(OverlapVerdict.DISJOINT, reason)
+    return INTERLEAVED
 
 
-def _same(one: StridedRegion, other: StridedRegion) -> bool:
-    if (one.address, one.shape, one.itemsize) != (other.address, other.shape, other.itemsize):
+def _is_same_region(first: StridedRegion, second: StridedRegion) -> bool:
+    if (first.address, first.shape, first.itemsize) != (
+        second.address,
+        second.shape,
+        second.itemsize,
+    ):
         return False
-    if one.strides == other.strides:
+    if first.strides == second.strides:
         return True
-    axes = zip(one.shape, one.strides, other.strides, strict=True)
-    return all(length == 1 or stride == step for length, stride, step in axes)
+    axes = zip(first.shape, first.strides, second.strides, strict=True)
+    return all(length == 1 or stride == other_stride for length, stride, other_stride in axes)
 
 
 class OverlapEquation:
@@ -151,7 +158,7 @@ class OverlapEquation:
         if coefficient and bound:
             self.bounds[coefficient] = self.bounds.get(coefficient, 0) + bound
 
-    def count(self, region: StridedRegion) -> tuple[int, int]:
+    def add_region(self, region: StridedRegion) -> tuple[int, int]:
         """Add the terms of a region, all counted upwards: the addresses of its ends come back."""
         first = last = region.address
         bounds = self.bounds
@@ -184,49 +191,55 @@ class OverlapEquation:
         divisor = gcd(*self.bounds, *pair[:2]) if pair else gcd(*self.bounds)
         if total < 0 or not divisor:
             return 0 <= total <= slack
-        total, over = divmod(total, divisor)
-        if over > slack:
+        total, remainder = divmod(total, divisor)
+        if remainder > slack:
             return False  # all but z are multiples of the divisor, and z is too small for the rest
-        terms = _joined(self.bounds, divisor, (slack - over) // divisor)
+        terms = _merged_terms(self.bounds, divisor, (slack - remainder) // divisor)
         largest = sum([coefficient * bound for coefficient, bound in terms])
         if pair is not None:
-            larger, lesser, left = pair[0] // divisor, pair[1] // divisor, pair[2]
-            if total > largest + larger * left:
+            larger_coefficient, lesser_coefficient, pair_bound = (
+                pair[0] // divisor,
+                pair[1] // divisor,
+                pair[2],
+            )
+            if total > largest + larger_coefficient * pair_bound:
                 return False
-            return _DiophantineSearch(terms, (larger, lesser), steps).visit(0, total, left)
+            return _DiophantineSearch(terms, (larger_coefficient, lesser_coefficient), steps).visit(
+                0, total, pair_bound
+            )
         if total > largest:
             return False
         if len(terms) == 1:
             return True  # its coefficient is 1, as nothing else divides all
         if len(terms) == 2:
-            return _two(terms[0], terms[1], total)
+            return _solve_two_terms(terms[0], terms[1], total)
         return _DiophantineSearch(terms, None, steps).visit(0, total, 0)
 
 
-def _two(small: tuple[int, int], large: tuple[int, int], total: int) -> bool:
+def _solve_two_terms(small_term: tuple[int, int], large_term: tuple[int, int], total: int) -> bool:
     """Decide whether two terms, of coefficients without a common divisor, add up to a total."""
-    (unit, bound), (coefficient, most) = small, large
-    value = min(most, total // coefficient)
+    (unit, bound), (coefficient, value_bound) = small_term, large_term
+    value = min(value_bound, total // coefficient)
     if unit > 1:  # what is left must be a multiple of it
         value -= (value - total * pow(coefficient, -1, unit)) % unit
     return value >= 0 and total - coefficient * value <= unit * bound
 
 
-def _joined(bounds: dict[int, int], divisor: int, slack: int) -> list[tuple[int, int]]:
+def _merged_terms(bounds: dict[int, int], divisor: int, slack: int) -> list[tuple[int, int]]:
     """Join terms that leave no gaps between them: `c * x + m*c * y` where x has m values.
 
     Rows that lie one after the other become one term that way, whatever their number of axes.
     """
-    joined = [(1, slack)] if slack else []
+    merged = [(1, slack)] if slack else []
     for stride in sorted(bounds):
         coefficient, bound = stride // divisor, bounds[stride]
-        for place, (unit, count) in enumerate(joined):
+        for position, (unit, count) in enumerate(merged):
             if coefficient <= unit * (count + 1) and coefficient % unit == 0:
-                joined[place] = (unit, count + coefficient // unit * bound)
+                merged[position] = (unit, count + coefficient // unit * bound)
                 break
         else:
-            joined.append((coefficient, bound))
-    return joined
+            merged.append((coefficient, bound))
+    return merged
 
 
 class _DiophantineSearch:
@@ -240,51 +253,55 @@ class _DiophantineSearch:
         self, terms: list[tuple[int, int]], pair: tuple[int, int] | None, steps: int
     ) -> None:
         self.steps = steps
-        self.first = -1
+        self.first_of_pair = -1
         if pair is not None:  # the bound of the two is what is `left` of it
             terms = sorted([*terms, (pair[0], -1), (pair[1], -1)])
-            self.first = len(terms) - 1 - terms.index((pair[0], -1))
+            self.first_of_pair = len(terms) - 1 - terms.index((pair[0], -1))
         self.terms = terms[::-1]
         self.before_last = len(terms) - 2
         self.divisors, self.moduli, self.inverses = [0], [0], [0]
-        self.reach, self.each = [0], [0]
+        self.reach, self.reach_per_unit = [0], [0]
         """What the later terms can add to at most: so much, and so much for each that is left."""
-        divisor = reach = each = 0
+        divisor = reach = per_unit = 0
         for coefficient, bound in terms:
-            later, divisor = divisor, gcd(divisor, coefficient)
+            later_divisor, divisor = divisor, gcd(divisor, coefficient)
             self.divisors.append(divisor)
-            self.moduli.append(later // divisor)
-            self.inverses.append(pow(coefficient // divisor, -1, later // divisor or 1))
+            self.moduli.append(later_divisor // divisor)
+            self.inverses.append(pow(coefficient // divisor, -1, later_divisor // divisor or 1))
             self.reach.append(reach)
-            self.each.append(each)
+            self.reach_per_unit.append(per_unit)
             if bound < 0:
-                each = coefficient
+                per_unit = coefficient
             else:
                 reach += coefficient * bound
-        for table in (self.divisors, self.moduli, self.inverses, self.reach, self.each):
+        for table in (self.divisors, self.moduli, self.inverses, self.reach, self.reach_per_unit):
             table.reverse()
 
-    def visit(self, place: int, total: int, left: int) -> bool | None:
+    def visit(self, term: int, total: int, pair_budget: int) -> bool | None:
         """Try the values of the term at a place."""
-        coefficient, bound = self.terms[place]
-        reach, modulus, paired = self.reach[place], self.moduli[place], bound < 0
-        short = total - reach - self.each[place] * left
+        coefficient, bound = self.terms[term]
+        reach, modulus, paired = self.reach[term], self.moduli[term], bound < 0
+        shortfall = total - reach - self.reach_per_unit[term] * pair_budget
         # Each that the first of a pair takes is one less for the second.
-        unit = coefficient - self.each[place] if place == self.first else coefficient
-        low = max(-(-short // unit), 0)
-        value = min(left if paired else bound, total // coefficient)
-        wanted = total // self.divisors[place] * self.inverses[place]
-        value -= (value - wanted) % modulus
-        if place == self.before_last:
+        unit = (
+            coefficient - self.reach_per_unit[term] if term == self.first_of_pair else coefficient
+        )
+        low = max(-(-shortfall // unit), 0)
+        value = min(pair_budget if paired else bound, total // coefficient)
+        residue = total // self.divisors[term] * self.inverses[term]
+        value -= (value - residue) % modulus
+        if term == self.before_last:
             return value >= low
         while value >= low:
             self.steps -= 1
             if self.steps < 0:
                 return None
-            found = self.visit(
-                place + 1, total - coefficient * value, left - value if paired else left
+            solution = self.visit(
+                term + 1,
+                total - coefficient * value,
+                pair_budget - value if paired else pair_budget,
             )
-            if found is not False:
-                return found
+            if solution is not False:
+                return solution
             value -= modulus
         return False

@@ -9,7 +9,7 @@ shapes only with `core/shape_rules.py`. Raises NotSymbolic for operations withou
 >>> from tenfold.core.symbolic.shape_env import ShapeEnv
 >>> x = tn.asarray([[1.0, 2.0, 3.0]])
 >>> graph = Graph.of([_native.node_of(tn.sum(x + x, axis=0))])
->>> sized(graph, {3: ShapeEnv((3,)).lengths[0]}).nodes[-1].type.shape
+>>> with_symbolic_lengths(graph, {3: ShapeEnv((3,)).lengths[0]}).nodes[-1].type.shape
 (rows,)
 """
 
@@ -29,7 +29,7 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values
 from tenfold.ops.indexing import index
 from tenfold.schedule.schedule_ir import ScheduleItem
 
-PLANNED = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
+SYMBOLIC_KINDS = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
 """The kinds of items whose plans are known to hold for other lengths."""
 
 
@@ -78,7 +78,7 @@ Lengths = Mapping[int | tuple[int, int], int]
 compared: there an accident may make them equal."""
 
 
-def sized(graph: Graph, lengths: Lengths) -> Graph:
+def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
     """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
     nodes: list[SymbolicNode] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -86,20 +86,20 @@ def sized(graph: Graph, lengths: Lengths) -> Graph:
         if node.pending:
             types = tuple([nodes[i].type for i in inputs])
             if node.op is index:
-                params = _sized_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
-            type_ = _inferred(node, types, params)
+                params = _symbolic_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
+            type_ = _infer_type(node, types, params)
         else:
             axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
             shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
-            type_ = _typed(node, shape)
+            type_ = _symbolic_type(node, shape)
             if not node.is_scalar:
                 _refuse_layout(node)
         nodes.append(SymbolicNode(node, type_, params))
-    made: Any = nodes
-    return replace(graph, nodes=made, structure=None)
+    symbolic_nodes: Any = nodes
+    return replace(graph, nodes=symbolic_nodes, structure=None)
 
 
-def _typed(node: Node, shape: Shape) -> SymbolicType:
+def _symbolic_type(node: Node, shape: Shape) -> SymbolicType:
     return SymbolicType(shape, node.type.dtype, node.type.device, node.is_scalar)
 
 
@@ -110,41 +110,49 @@ def _refuse_layout(node: Node) -> None:
         raise NotSymbolic
 
 
-WORDS = 4
+WORDS_PER_AXIS = 4
 """Of each axis, of which native code tells what is taken (`native/ir/slice_params.cpp`)."""
 
 
-def _sized_picks(node: Node, array: Type, shape: Shape) -> Params:
+def _symbolic_picks(node: Node, array: Type, shape: Shape) -> Params:
     """The parameters of an index, as formulas of the lengths of what it reads."""
-    picks, new = node.params
-    words = node.picks(array)
-    each = [words[at : at + WORDS] for at in range(0, WORDS * len(shape), WORDS)]
-    found = tuple([_pick(length, *four) for length, four in zip(shape, each, strict=True)])
-    if tuple([_valued(pick) for pick in found]) != picks:
+    picks, new_axes = node.params
+    pick_words = node.picks(array)
+    axis_words = [
+        pick_words[at : at + WORDS_PER_AXIS]
+        for at in range(0, WORDS_PER_AXIS * len(shape), WORDS_PER_AXIS)
+    ]
+    symbolic = tuple(
+        [
+            _symbolic_pick(length, *axis_pick)
+            for length, axis_pick in zip(shape, axis_words, strict=True)
+        ]
+    )
+    if tuple([_concrete_pick(pick) for pick in symbolic]) != picks:
         raise NotSymbolic
-    return found, new
+    return symbolic, new_axes
 
 
-def _pick(length: int, kind: int, place: int, step: int, number: int) -> Pick:
+def _symbolic_pick(length: int, kind: int, begin: int, step: int, number: int) -> Pick:
     """What is taken of an axis: from a place, counted from the end or not, all that is left, all
     but a number, or a number.
     """
-    leaves_axis, backwards, stretch = kind & 1, kind & 2, kind >> 2
-    start = length - place if backwards else place
-    if not leaves_axis:
+    keeps_axis, from_end, count_form = kind & 1, kind & 2, kind >> 2
+    start = length - begin if from_end else begin
+    if not keeps_axis:
         return start
-    room = length - start if step > 0 else start + 1
-    return start, (-(-room // abs(step)), room - number, number)[stretch], step
+    available = length - start if step > 0 else start + 1
+    return start, (-(-available // abs(step)), available - number, number)[count_form], step
 
 
-def _valued(pick: Pick) -> Pick:
+def _concrete_pick(pick: Pick) -> Pick:
     if isinstance(pick, tuple):
         start, count, step = pick
         return value_of(start), value_of(count), step
     return value_of(pick)
 
 
-def _inferred(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
+def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
     op: Any = node.op
     if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
         raise NotSymbolic
@@ -157,10 +165,10 @@ def _inferred(node: Node, types: tuple[SymbolicType, ...], params: Params) -> Sy
         raise NotSymbolic
     if values_of(shape) != node.type.shape:
         raise NotSymbolic
-    views = op.kind is Kind.VIEW and op is not index
-    if views and not _permutes(op, types[0].shape, params):
+    is_plain_view = op.kind is Kind.VIEW and op is not index
+    if is_plain_view and not _permutes(op, types[0].shape, params):
         raise NotSymbolic
-    return _typed(node, shape)
+    return _symbolic_type(node, shape)
 
 
 def is_length(number: int) -> bool:
@@ -174,7 +182,7 @@ def compare_lengths(lengths: Iterable[int]) -> None:
     """
     distinct: list[int] = [0, 1]
     for length in sorted(lengths, key=is_length, reverse=True):
-        if not any(length == other for other in distinct):
+        if not any(length == known_length for known_length in distinct):
             distinct.append(length)
 
 
@@ -187,14 +195,14 @@ def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
     return plain and len({step[0] for step in reads}) == len(shape)
 
 
-def is_sized(graph: Graph) -> bool:
+def is_symbolic(graph: Graph) -> bool:
     """Whether lengths of a graph may be Sizes."""
     return any(isinstance(node, SymbolicNode) for node in graph.nodes[:1])
 
 
 def refuse_items(items: tuple[ScheduleItem, ...]) -> None:
     """Refuse a plan with items of which it is not known whether it holds for other lengths."""
-    if not PLANNED.issuperset(item.kind for item in items):
+    if not SYMBOLIC_KINDS.issuperset(item.kind for item in items):
         raise NotSymbolic
 
 
@@ -203,7 +211,7 @@ __all__ = [
     "SymbolicNode",
     "SymbolicType",
     "compare_lengths",
-    "is_sized",
+    "is_symbolic",
     "refuse_items",
-    "sized",
+    "with_symbolic_lengths",
 ]

@@ -23,21 +23,21 @@ from collections.abc import Collection, Sequence
 
 from tenfold._native import Node
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import Access, identity, strides_in
+from tenfold.core.index_map import IndexMap, identity, strides_in
 from tenfold.core.op import Kind
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
-from tenfold.rewrite.rules.update_slices import apart, inside
+from tenfold.rewrite.rules.update_slices import are_disjoint, relative_access
 from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, LARGEST_BODY
 from tenfold.schedule.schedule_ir import UpdateRuns
 
-MOST_PARTS, FEWER, FEW = 64, 8, 4
+MOST_PARTS, MOST_LARGE_PARTS, MOST_HUGE_PARTS = 64, 8, 4
 """Parts of one run at most; of parts that fill some pages, and of those that fill a cache: more of
 them, gone through side by side, would drive each other out of it."""
-PAGES, CACHE = 1 << 14, 1 << 19
+LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
 """Bytes of a part from which on that holds."""
 
-Part = tuple[Access, Shape]
+UpdatedPart = tuple[IndexMap, Shape]
 
 
 def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
@@ -47,16 +47,16 @@ def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
     for user, inputs in enumerate(graph.inputs):
         for i in inputs:
             readers[i].append(user)
-    open_: dict[int, _UpdateRun] = {}
+    runs_by_last: dict[int, _UpdateRun] = {}
     for at in sorted(in_place):
         base = graph.inputs[at][0]
-        run = open_.get(base)
-        if run is None or not run.goes_on(at, readers[base]):
+        run = runs_by_last.get(base)
+        if run is None or not run.can_extend(at, readers[base]):
             run = _UpdateRun(graph, base)
         run.add(at)
-        open_[at] = run
-    for run in dict.fromkeys(open_.values()):
-        run.enter(runs, readers)
+        runs_by_last[at] = run
+    for run in dict.fromkeys(runs_by_last.values()):
+        run.record(runs, readers)
     return runs
 
 
@@ -72,58 +72,63 @@ class _UpdateRun:
         self.members: list[int] = []
         self.weight = 0
         """How many operations a kernel has that computes all parts, at most."""
-        self.stored: dict[int, Part] = {}
+        self.stored: dict[int, UpdatedPart] = {}
         self.values: dict[int, int] = {}
-        self.reads: dict[int, tuple[int, Access]] = {}
+        self.reads: dict[int, tuple[int, IndexMap]] = {}
 
-    def _part(self, at: int) -> Part:
+    def _updated_part(self, at: int) -> UpdatedPart:
         node = self.graph.nodes[at]
         access, shape = node.op.writes(*node.params)
         return access, shape
 
-    def goes_on(self, at: int, readers: Sequence[int]) -> bool:
+    def can_extend(self, at: int, readers: Sequence[int]) -> bool:
         """Whether the array that is there so far need not exist for the next update and all others
         that read it; then these reads are known.
         """
-        last, part = self.members[-1], self._part(at)
-        if len(self.stored) >= self._most(part):
+        last, updated_part = self.members[-1], self._updated_part(at)
+        if len(self.stored) >= self._part_limit(updated_part):
             return False
-        if self.weight + self._weight(last, at) > LARGEST_BODY:
+        if self.weight + self._added_weight(last, at) > LARGEST_BODY:
             return False
-        for other in self.stored.values():
-            if not apart(*part, *other) and inside(*other, *part) is None:
+        for stored_part in self.stored.values():
+            if (
+                not are_disjoint(*updated_part, *stored_part)
+                and relative_access(*stored_part, *updated_part) is None
+            ):
                 return False
-        found = [(reader, self._found(reader)) for reader in readers if reader != at]
-        known = [(reader, place) for reader, place in found if place is not None]
-        if len(known) < len(found) or readers.count(at) > 1:
+        sources = [(reader, self._find_source(reader)) for reader in readers if reader != at]
+        known_sources = [(reader, place) for reader, place in sources if place is not None]
+        if len(known_sources) < len(sources) or readers.count(at) > 1:
             return False
-        for reader, (source, read) in known:
+        for reader, (source, access) in known_sources:
             if source == self.base:
-                self.reads[reader] = source, read
+                self.reads[reader] = source, access
             else:
                 self.values[reader] = source
         return True
 
-    def _most(self, part: Part) -> int:
+    def _part_limit(self, updated_part: UpdatedPart) -> int:
         """How many parts like this one may be gone through side by side."""
-        access, shape = part
+        access, shape = updated_part
         size = self.graph.nodes[self.base].type.dtype.itemsize * product(shape)
-        if size <= PAGES:
+        if size <= LARGE_PART_BYTES:
             return MOST_PARTS
         strides, offset = strides_in(access, self.strides, len(shape))
-        before, there = next(reversed(self.stored.values()))
-        apart_by = abs(offset - strides_in(before, self.strides, len(there))[1])
+        last_access, last_shape = next(reversed(self.stored.values()))
+        distance = abs(offset - strides_in(last_access, self.strides, len(last_shape))[1])
         steps = zip(shape, strides, strict=True)
-        nearest = min(abs(stride) for length, stride in steps if length > 1)
-        if apart_by < nearest:  # its elements lie between those of the other: columns share lines
+        smallest_stride = min(abs(stride) for length, stride in steps if length > 1)
+        if (
+            distance < smallest_stride
+        ):  # its elements lie between those of the other: columns share lines
             return MOST_PARTS
-        return FEWER if size <= CACHE else FEW
+        return MOST_LARGE_PARTS if size <= HUGE_PART_BYTES else MOST_HUGE_PARTS
 
-    def _weight(self, last: int, at: int) -> int:
+    def _added_weight(self, last: int, at: int) -> int:
         """What computing the next part adds: what stands between the two in the graph's order."""
         return sum(map(_weight_of, self.graph.nodes[last + 1 : at + 1]))
 
-    def _found(self, reader: int) -> tuple[int, Access] | None:
+    def _find_source(self, reader: int) -> tuple[int, IndexMap] | None:
         """Where a view of the array finds its elements: those of one part at their own index, or
         those of the array below.
         """
@@ -131,24 +136,26 @@ class _UpdateRun:
         if node.op is None or node.op.reads is None:
             return None
         shape = node.type.shape
-        read = node.op.reads(self.graph.nodes[self.base].type.shape, *node.params)
-        for at, (access, part) in self.stored.items():
-            if not apart(read, shape, access, part):
-                same = shape == part and inside(read, shape, access, part) == identity(shape)
-                return (at, identity(shape)) if same else None
-        return self.base, read
+        read_access = node.op.reads(self.graph.nodes[self.base].type.shape, *node.params)
+        for at, (access, part_shape) in self.stored.items():
+            if not are_disjoint(read_access, shape, access, part_shape):
+                is_whole_part = shape == part_shape and relative_access(
+                    read_access, shape, access, part_shape
+                ) == identity(shape)
+                return (at, identity(shape)) if is_whole_part else None
+        return self.base, read_access
 
     def add(self, at: int) -> None:
         """Let the run have one more update."""
-        access, shape = self._part(at)
-        self.weight += self._weight(self.members[-1] if self.members else self.base, at)
-        for other, part in list(self.stored.items()):
-            if not apart(access, shape, *part):
-                del self.stored[other]
+        access, shape = self._updated_part(at)
+        self.weight += self._added_weight(self.members[-1] if self.members else self.base, at)
+        for stored_at, stored_part in list(self.stored.items()):
+            if not are_disjoint(access, shape, *stored_part):
+                del self.stored[stored_at]
         self.members.append(at)
         self.stored[at] = access, shape
 
-    def enter(self, runs: UpdateRuns, readers: Sequence[Sequence[int]]) -> None:
+    def record(self, runs: UpdateRuns, readers: Sequence[Sequence[int]]) -> None:
         """Note a run of several updates; what loops read of the last array are its parts too."""
         if len(self.members) < 2:
             return
@@ -161,9 +168,11 @@ class _UpdateRun:
         for reader in readers[last]:
             users = [self.graph.nodes[i].op for i in readers[reader]]
             inlined = all(op is not None and (op.kind is Kind.MAP or op.writes) for op in users)
-            found = self._found(reader) if inlined and not self.graph.held[reader] else None
-            if found is not None and found[0] != self.base:
-                runs.values[reader] = found[0]
+            source = (
+                self._find_source(reader) if inlined and not self.graph.live_out[reader] else None
+            )
+            if source is not None and source[0] != self.base:
+                runs.values[reader] = source[0]
 
 
 def _weight_of(node: Node) -> int:

@@ -48,114 +48,127 @@ class ValueRanges:
         """`numbers`: of parameters that follow from shapes, by their positions."""
         self.body, self.lengths, self.numbers, self.loads = body, lengths, numbers, loads or {}
         self.steps = STEPS
-        self._known: dict[int, Interval] = {}
+        self._unconditional: dict[int, Interval] = {}
         """Where nothing is assumed."""
 
-    def of(self, position: int, facts: Facts) -> Interval:
+    def range_of(self, position: int, facts: Facts) -> Interval:
         """Return the range of an element where some facts hold."""
         self.steps = STEPS
-        return self._of(position, facts, self._known if not facts else {})
+        return self._range_of(position, facts, self._unconditional if not facts else {})
 
-    def where(self, condition: int, facts: Facts | None = None, *, holds: bool = True) -> Facts:
+    def refine(self, condition: int, facts: Facts | None = None, *, holds: bool = True) -> Facts:
         """Return facts, and what follows from them and from a condition that holds, or does not."""
-        found = dict(facts or {})
-        self._assume(condition, holds, found)
-        return found
+        refined = dict(facts or {})
+        self._assume(condition, holds, refined)
+        return refined
 
-    def _of(self, position: int, facts: Facts, known: dict[int, Interval]) -> Interval:
-        if position in known:
-            return known[position]
-        made = self.body[position]
+    def _range_of(self, position: int, facts: Facts, computed: dict[int, Interval]) -> Interval:
+        if position in computed:
+            return computed[position]
+        instruction = self.body[position]
         self.steps -= 1
-        low, high = _any(made.dtype)
+        low, high = _dtype_range(instruction.dtype)
         if self.steps > 0:
-            found = self._made(made, facts, known)
-            if low <= found[0] and found[1] <= high:  # else it may have wrapped
-                low, high = found
+            derived = self._instruction_range(instruction, facts, computed)
+            if low <= derived[0] and derived[1] <= high:  # else it may have wrapped
+                low, high = derived
         if position in facts:
             low, high = max(low, facts[position][0]), min(high, facts[position][1])
-        known[position] = low, high
+        computed[position] = low, high
         return low, high
 
-    def _made(self, made: Instruction, facts: Facts, known: dict[int, Interval]) -> Interval:
+    def _instruction_range(
+        self, instruction: Instruction, facts: Facts, computed: dict[int, Interval]
+    ) -> Interval:
         unknown = (-math.inf, math.inf)
-        if made.name == "constant":
-            return _constant(made)
-        if made.name == "index":
-            return 0, self.lengths[int(str(made.data))] - 1
-        if made.name == "parameter":
-            number = self.numbers.get(int(str(made.data)))
+        if instruction.name == "constant":
+            return _constant_range(instruction)
+        if instruction.name == "index":
+            return 0, self.lengths[int(str(instruction.data))] - 1
+        if instruction.name == "parameter":
+            number = self.numbers.get(int(str(instruction.data)))
             return unknown if number is None else (number, number)
-        if made.name == "load":
-            return self.loads.get(operand_of(made), unknown)
-        if made.name == "select":
-            condition, *chosen = made.inputs
-            either = [
-                self._of(x, self.where(condition, facts, holds=holds), {})
-                for x, holds in zip(chosen, (True, False), strict=True)
+        if instruction.name == "load":
+            return self.loads.get(operand_of(instruction), unknown)
+        if instruction.name == "select":
+            condition, *branches = instruction.inputs
+            branch_ranges = [
+                self._range_of(x, self.refine(condition, facts, holds=holds), {})
+                for x, holds in zip(branches, (True, False), strict=True)
             ]
-            either = [each for each in either if each[0] <= each[1]]  # else it is never chosen
-            return _around([end for each in either for end in each]) if either else unknown
-        if made.name == "convert":
-            source = self.body[made.inputs[0]]
-            return _converted(source, made, self._of(made.inputs[0], facts, known))
-        rule = RULES.get(made.name)
-        if rule is None or (kind_of(made.dtype) == "f" and made.dtype != FLOAT64):
+            branch_ranges = [
+                branch_range for branch_range in branch_ranges if branch_range[0] <= branch_range[1]
+            ]  # else it is never chosen
+            return (
+                _hull([end for branch_range in branch_ranges for end in branch_range])
+                if branch_ranges
+                else unknown
+            )
+        if instruction.name == "convert":
+            source = self.body[instruction.inputs[0]]
+            return _converted_range(
+                source, instruction, self._range_of(instruction.inputs[0], facts, computed)
+            )
+        rule = RULES.get(instruction.name)
+        if rule is None or (kind_of(instruction.dtype) == "f" and instruction.dtype != FLOAT64):
             return unknown
-        return rule(*(self._of(i, facts, known) for i in made.inputs))
+        return rule(*(self._range_of(i, facts, computed) for i in instruction.inputs))
 
     def _assume(self, condition: int, holds: bool, facts: dict[int, Interval]) -> None:
-        made = self.body[condition]
-        if made.dtype != BOOL or self.steps <= 0:
+        instruction = self.body[condition]
+        if instruction.dtype != BOOL or self.steps <= 0:
             return
         self.steps -= 1
-        if made.name == "constant" and bool(made.data) != holds:
+        if instruction.name == "constant" and bool(instruction.data) != holds:
             facts[condition] = (1, 0)  # never
-        if made.name == ("and" if holds else "or"):
-            for each in made.inputs:
-                self._assume(each, holds, facts)
-        elif made.name == "xor":
-            for one, other in (made.inputs, made.inputs[::-1]):
-                if self.body[other].name == "constant":
-                    self._assume(one, holds != bool(self.body[other].data), facts)  # inverted
-        elif made.name in ("less", "less_equal", "equal"):
-            self._compare(made, holds, facts)
+        if instruction.name == ("and" if holds else "or"):
+            for operand in instruction.inputs:
+                self._assume(operand, holds, facts)
+        elif instruction.name == "xor":
+            for one, constant in (instruction.inputs, instruction.inputs[::-1]):
+                if self.body[constant].name == "constant":
+                    self._assume(one, holds != bool(self.body[constant].data), facts)  # inverted
+        elif instruction.name in ("less", "less_equal", "equal"):
+            self._compare(instruction, holds, facts)
 
-    def _compare(self, made: Instruction, holds: bool, facts: dict[int, Interval]) -> None:
-        first, second = made.inputs
+    def _compare(self, instruction: Instruction, holds: bool, facts: dict[int, Interval]) -> None:
+        first, second = instruction.inputs
         if kind_of(self.body[first].dtype) not in "iu":
             return
-        if made.name == "equal":
+        if instruction.name == "equal":
             if holds:
-                x, y = (self._of(i, facts, {}) for i in (first, second))
-                for each in (first, second):
-                    self._narrow(each, (max(x[0], y[0]), min(x[1], y[1])), facts)
+                x, y = (self._range_of(i, facts, {}) for i in (first, second))
+                for operand in (first, second):
+                    self._narrow(operand, (max(x[0], y[0]), min(x[1], y[1])), facts)
             return
-        apart = int(made.name == "less") if holds else int(made.name == "less_equal")
+        gap = int(instruction.name == "less") if holds else int(instruction.name == "less_equal")
         lesser, greater = (first, second) if holds else (second, first)
-        x, y = (self._of(i, facts, {}) for i in (lesser, greater))
-        self._narrow(lesser, (-math.inf, y[1] - apart), facts)
-        self._narrow(greater, (x[0] + apart, math.inf), facts)
+        x, y = (self._range_of(i, facts, {}) for i in (lesser, greater))
+        self._narrow(lesser, (-math.inf, y[1] - gap), facts)
+        self._narrow(greater, (x[0] + gap, math.inf), facts)
 
-    def _narrow(self, position: int, to: Interval, facts: dict[int, Interval]) -> None:
+    def _narrow(self, position: int, bounds: Interval, facts: dict[int, Interval]) -> None:
         """Note a range, also of what the element is made of by adding what is the same for all."""
         low, high = facts.get(position, (-math.inf, math.inf))
-        facts[position] = max(low, to[0]), min(high, to[1])
-        made = self.body[position]
-        if made.name not in ("add", "subtract"):
+        facts[position] = max(low, bounds[0]), min(high, bounds[1])
+        instruction = self.body[position]
+        if instruction.name not in ("add", "subtract"):
             return
-        (x, y), (least, most) = made.inputs, facts[position]
-        (shift, same), limits = self._of(y, {}, self._known), _any(made.dtype)
-        if shift != same:
+        (x, y), (least, most) = instruction.inputs, facts[position]
+        (shift, shift_high), limits = (
+            self._range_of(y, {}, self._unconditional),
+            _dtype_range(instruction.dtype),
+        )
+        if shift != shift_high:
             return
-        shift = shift if made.name == "add" else -shift
-        own = self._of(x, facts, {})
-        wraps = own[0] + shift < limits[0] or limits[1] < own[1] + shift
+        shift = shift if instruction.name == "add" else -shift
+        operand_range = self._range_of(x, facts, {})
+        wraps = operand_range[0] + shift < limits[0] or limits[1] < operand_range[1] + shift
         if not wraps:
             self._narrow(x, (least - shift, most - shift), facts)
 
 
-def _any(dtype: np.dtype) -> Interval:
+def _dtype_range(dtype: np.dtype) -> Interval:
     if dtype == BOOL:
         return 0, 1
     if kind_of(dtype) in "iu":
@@ -164,53 +177,53 @@ def _any(dtype: np.dtype) -> Interval:
     return -math.inf, math.inf
 
 
-def _constant(made: Instruction) -> Interval:
-    if kind_of(made.dtype) != "f":
+def _constant_range(instruction: Instruction) -> Interval:
+    if kind_of(instruction.dtype) != "f":
         # the data of such an instruction is a number
-        return int(made.data), int(made.data)  # type: ignore[call-overload]
-    if made.dtype != FLOAT64:
+        return int(instruction.data), int(instruction.data)  # type: ignore[call-overload]
+    if instruction.dtype != FLOAT64:
         return -math.inf, math.inf
-    value = float(np.uint64(int(str(made.data))).view(np.float64))
+    value = float(np.uint64(int(str(instruction.data))).view(np.float64))
     return (-math.inf, math.inf) if math.isnan(value) else (value, value)
 
 
-def _converted(source: Instruction, made: Instruction, values: Interval) -> Interval:
+def _converted_range(source: Instruction, conversion: Instruction, values: Interval) -> Interval:
     """The range of what a conversion makes: it is monotone, but for halves, which are not asked."""
-    if kind_of(made.dtype) == "f" and made.dtype != FLOAT64:
+    if kind_of(conversion.dtype) == "f" and conversion.dtype != FLOAT64:
         return -math.inf, math.inf
     if kind_of(source.dtype) != "f":
-        is_float = kind_of(made.dtype) == "f"
+        is_float = kind_of(conversion.dtype) == "f"
         return values if not is_float else (float(values[0]), float(values[1]))
     if source.dtype != FLOAT64 or not all(map(math.isfinite, values)):
         return -math.inf, math.inf
     return math.trunc(values[0]), math.trunc(values[1])
 
 
-def _around(values: Sequence[float]) -> Interval:
+def _hull(values: Sequence[float]) -> Interval:
     if any(math.isnan(value) for value in values):
         return -math.inf, math.inf
     return min(values), max(values)
 
 
-def _times(x: float, y: float) -> float:
+def _multiply_ends(x: float, y: float) -> float:
     return 0 if 0 in (x, y) else x * y  # of 0 and inf, which stands for any number
 
 
-def _product(x: Interval, y: Interval) -> Interval:
-    return _around([_times(a, b) for a in x for b in y])
+def _multiply_ranges(x: Interval, y: Interval) -> Interval:
+    return _hull([_multiply_ends(a, b) for a in x for b in y])
 
 
-def _quotient(x: Interval, y: Interval) -> Interval:
+def _divide_ranges(x: Interval, y: Interval) -> Interval:
     if y[0] <= 0 <= y[1]:
         return -math.inf, math.inf
-    return _around([a / b for a in x for b in y])
+    return _hull([a / b for a in x for b in y])
 
 
 RULES: Mapping[str, Callable[..., Interval]] = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "subtract": lambda x, y: (x[0] - y[1], x[1] - y[0]),
-    "multiply": _product,
-    "divide": _quotient,
+    "multiply": _multiply_ranges,
+    "divide": _divide_ranges,
 }
 """What arithmetic makes of ranges; of floats rounding to nearest is monotone, so the ends are
 exact."""

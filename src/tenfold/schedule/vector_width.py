@@ -3,7 +3,7 @@
 Takes the instructions of a kernel's body and its stores, hands on the live instructions, their cost
 and the number of lanes.
 
->>> lanes_of_map(SHORT_BODY, 8), lanes_of_map(SHORT_BODY + 1, 8)
+>>> map_lanes(SHORT_BODY, 8), map_lanes(SHORT_BODY + 1, 8)
 (32, 16)
 """
 
@@ -22,11 +22,11 @@ SHORT_BODY = 12
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 
-SLOW = {"divide": 16, "sqrt": 24}
+SLOW_CYCLES = {"divide": 16, "sqrt": 24}
 """Cycles that a core takes for 64 bytes of what is slower than the others, which take about one."""
-ALONE = 1 << 15
+SINGLE_THREAD_ELEMENTS = 1 << 15
 """Elements up to which one thread computes them all."""
-ALONE_CYCLES = 24_000
+SINGLE_THREAD_CYCLES = 24_000
 """The same of a long body, in cycles of one core: two threads need a tenth of them to share it."""
 AHEAD, SHORT_AHEAD = 8192, 2048
 """Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
@@ -35,26 +35,27 @@ first cache what is in use."""
 
 def weight_of(body: Sequence[Instruction]) -> int:
     """Return how many instructions a body counts as."""
-    return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
+    return sum(FORMULA_WEIGHT if instruction.name not in PRIMITIVES else 1 for instruction in body)
 
 
-def alone_up_to(body: Sequence[Instruction]) -> int:
+def single_thread_elements(body: Sequence[Instruction]) -> int:
     """Return the elements up to which one thread computes all: fewer where each takes long."""
     cycles = sum(
-        made.dtype.itemsize * SLOW.get(made.name, 1 if made.name in PRIMITIVES else FORMULA_WEIGHT)
-        for made in body
+        instruction.dtype.itemsize
+        * SLOW_CYCLES.get(instruction.name, 1 if instruction.name in PRIMITIVES else FORMULA_WEIGHT)
+        for instruction in body
     )
-    return min(ALONE, ALONE_CYCLES * 64 // max(cycles, 1))
+    return min(SINGLE_THREAD_ELEMENTS, SINGLE_THREAD_CYCLES * 64 // max(cycles, 1))
 
 
-def columns_at_once(widest: int) -> int:
+def column_lanes(widest: int) -> int:
     """Return the elements of a packet of columns, from the bytes of the widest of what is computed;
     of a short body twice as many are a little faster, and take twice as long to compile.
     """
     return 32 if widest <= 4 else 16
 
 
-def lanes_of_map(weight: int, widest: int) -> int:
+def map_lanes(weight: int, widest: int) -> int:
     """Return the elements of a packet of a map, from the weight of its body and the bytes of the
     widest of what is computed.
     """
@@ -62,30 +63,39 @@ def lanes_of_map(weight: int, widest: int) -> int:
     return min(64, 64 // widest * registers)
 
 
-def pruned(
+def eliminate_dead_code(
     body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
 ) -> tuple[tuple[Instruction, ...], tuple[KernelStore, ...]]:
     """Drop what nothing stored needs, but for one fold or scan, around which there are loops."""
-    needed = {i for _, elements in stores for i in elements}
-    needed |= {i for i, made in enumerate(body) if made.name == "fail"}
-    needed = _with_inputs(body, needed)
-    turned = [i for i, made in enumerate(body) if made.name in ("fold", "scan")]
-    if turned and needed.isdisjoint(turned):
-        needed = _with_inputs(body, {*needed, turned[-1]})
-    places = {old: new for new, old in enumerate(sorted(needed))}
-    kept = tuple(body)
-    if len(needed) < len(body):
-        kept = tuple(
-            replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
+    live = {i for _, elements in stores for i in elements}
+    live |= {i for i, instruction in enumerate(body) if instruction.name == "fail"}
+    live = _with_operands(body, live)
+    loop_instructions = [
+        i for i, instruction in enumerate(body) if instruction.name in ("fold", "scan")
+    ]
+    if loop_instructions and live.isdisjoint(loop_instructions):
+        live = _with_operands(body, {*live, loop_instructions[-1]})
+    new_positions = {
+        old_position: new_position for new_position, old_position in enumerate(sorted(live))
+    }
+    live_body = tuple(body)
+    if len(live) < len(body):
+        live_body = tuple(
+            replace(
+                body[old_position],
+                inputs=tuple(new_positions[i] for i in body[old_position].inputs),
+            )
+            for old_position in new_positions
         )
-    return kept, tuple(
-        KernelStore(operand, tuple(places[i] for i in elements)) for operand, elements in stores
+    return live_body, tuple(
+        KernelStore(operand, tuple(new_positions[i] for i in elements))
+        for operand, elements in stores
     )
 
 
-def _with_inputs(body: Sequence[Instruction], needed: set[int]) -> set[int]:
-    found = set(needed)
+def _with_operands(body: Sequence[Instruction], positions: set[int]) -> set[int]:
+    reachable = set(positions)
     for i in reversed(range(len(body))):
-        if i in found:
-            found.update(body[i].inputs)
-    return found
+        if i in reachable:
+            reachable.update(body[i].inputs)
+    return reachable

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tenfold.core.loop_ir import Kernel, operand_of
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent
-from tenfold.schedule.dependence import LoopSafety, independent, order
-from tenfold.schedule.launch_space import LaunchSpace, broken
+from tenfold.schedule.dependence import LoopSafety, independent, safe_loop_order
+from tenfold.schedule.launch_space import LaunchSpace, violation
 from tenfold.schedule.strided_overlap import OverlapVerdict, StridedRegion, overlap
 from tenfold.schedule.value_ranges import Facts, ValueRanges
 
@@ -28,14 +28,16 @@ from tenfold.schedule.value_ranges import Facts, ValueRanges
 def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
     """Refuse accesses out of bounds, cells that are written twice, and hazards in place."""
     kernel = space.kernel
-    read = {operand_of(made) for made in kernel.body if made.name == "load"}
-    gathered = {operand_of(made) for made in kernel.body if made.name == "gather"}
+    loaded = {operand_of(instruction) for instruction in kernel.body if instruction.name == "load"}
+    gathered = {
+        operand_of(instruction) for instruction in kernel.body if instruction.name == "gather"
+    }
     for number, memory in enumerate(space.launch.memory):
         extent = extents.get(memory.item)
         if extent is None:
-            raise broken(kernel, f"operand {number}: nothing is known of item {memory.item}")
-        _refuse_elements_apart(space, number)
-        if number in read or memory.written:
+            raise violation(kernel, f"operand {number}: nothing is known of item {memory.item}")
+        _refuse_misaligned(space, number)
+        if number in loaded or memory.written:
             _refuse_out_of_bounds(kernel, number, space.region(number, extent.origin), extent)
         if memory.written:
             _refuse_shared_cells(space, number)
@@ -44,14 +46,14 @@ def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
     _refuse_hazards(space, extents, gathered)
 
 
-def _refuse_elements_apart(space: LaunchSpace, number: int) -> None:
+def _refuse_misaligned(space: LaunchSpace, number: int) -> None:
     """Refuse elements that are not aligned as elements, which all loads and stores claim."""
     memory = space.launch.memory[number]
-    size = PARTS.get(memory.dtype, memory.dtype).itemsize
+    size = REAL_DTYPES.get(memory.dtype, memory.dtype).itemsize
     steps = zip(space.lengths, space.strides[number], strict=True)
     strides = [stride for length, stride in steps if length > 1]
-    if any(each % size for each in (memory.offset, *strides)):
-        raise broken(space.kernel, f"operand {number}: {memory} is not aligned to {size} bytes")
+    if any(byte_count % size for byte_count in (memory.offset, *strides)):
+        raise violation(space.kernel, f"operand {number}: {memory} is not aligned to {size} bytes")
 
 
 def _refuse_out_of_bounds(
@@ -59,27 +61,27 @@ def _refuse_out_of_bounds(
 ) -> None:
     first, last = region.range
     if first < extent.low or extent.high < last:
-        there = f"bytes {extent.low} to {extent.high} exist"
-        raise broken(kernel, f"operand {number} touches bytes {first} to {last}, but {there}")
+        existing = f"bytes {extent.low} to {extent.high} exist"
+        raise violation(kernel, f"operand {number} touches bytes {first} to {last}, but {existing}")
 
 
 def _refuse_shared_cells(space: LaunchSpace, number: int) -> None:
     """Refuse cells that two indices write: two units could, at the same time."""
     kernel, region = space.kernel, space.region(number)
-    (store, *others) = [store for store in kernel.stores if store.operand == number]
-    if others:
-        raise broken(kernel, f"operand {number} is written by {1 + len(others)} stores")
+    (store, *other_stores) = [store for store in kernel.stores if store.operand == number]
+    if other_stores:
+        raise violation(kernel, f"operand {number} is written by {1 + len(other_stores)} stores")
     folds = bool(kernel.folds) and kernel.form != "map"
     if folds and kernel.pass_of(store) % 2:  # once, when the folded axis has been gone through
         shape = [*region.shape]
         shape[kernel.folded] = 1
         region = replace(region, shape=tuple(shape))
-    if not _is_apart(region):
+    if not _cells_disjoint(region):
         rule = f"operand {number} is written twice: {region.shape} cells, {region.strides} bytes"
-        raise broken(kernel, f"{rule} apart")
+        raise violation(kernel, f"{rule} apart")
 
 
-def _is_apart(region: StridedRegion) -> bool:
+def _cells_disjoint(region: StridedRegion) -> bool:
     """Whether no two cells share a byte."""
     reach = region.itemsize
     for stride, length in sorted(
@@ -98,32 +100,32 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
     kernel, launch = space.kernel, space.launch
     numbers = {i: p.number for i, p in enumerate(launch.parameters) if p.item < 0}
     ranges = ValueRanges(kernel.body, space.lengths, numbers)
-    for position, made in enumerate(kernel.body):
-        if made.name != "gather":
+    for position, instruction in enumerate(kernel.body):
+        if instruction.name != "gather":
             continue
-        offset, valid = made.inputs
-        memory = launch.memory[operand_of(made)]
-        facts = ranges.where(valid, _checked_before(kernel, position, ranges))
+        offset, valid = instruction.inputs
+        memory = launch.memory[operand_of(instruction)]
+        facts = ranges.refine(valid, _facts_checked_before(kernel, position, ranges))
         if any(low > high for low, high in facts.values()):
             continue  # it is never read
-        low, high = ranges.of(offset, facts)
+        low, high = ranges.range_of(offset, facts)
         if low > high:
             continue
         size, extent = memory.dtype.itemsize, extents[memory.item]
         origin = memory.offset + extent.origin
         first, last = origin + low * size, origin + high * size + size
         if first < extent.low or extent.high < last:
-            rule = f"%{position} gathers at offsets {low} to {high} of operand {operand_of(made)}"
-            there = f"bytes {extent.low} to {extent.high} exist"
-            raise broken(kernel, f"{rule}, of which {there}")
+            rule = f"%{position} gathers at offsets {low} to {high} of operand {operand_of(instruction)}"
+            existing = f"bytes {extent.low} to {extent.high} exist"
+            raise violation(kernel, f"{rule}, of which {existing}")
 
 
-def _checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Facts:
+def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Facts:
     """What is known as the launch has not failed: of conditions that are looked at before."""
     facts: Facts = {}
-    for number, made in enumerate(kernel.body[:position]):
-        if made.name == "fail" and kernel.levels[number] <= kernel.levels[position]:
-            facts = ranges.where(made.inputs[0], facts, holds=False)
+    for number, instruction in enumerate(kernel.body[:position]):
+        if instruction.name == "fail" and kernel.levels[number] <= kernel.levels[position]:
+            facts = ranges.refine(instruction.inputs[0], facts, holds=False)
     return facts
 
 
@@ -132,40 +134,46 @@ def _refuse_hazards(
 ) -> None:
     """Refuse reads of memory that the launch writes, unless they come first whatever the units."""
     kernel, memory = space.kernel, space.launch.memory
-    buffers = [extents[each.item].buffer for each in memory]
-    for number, each in enumerate(memory):
-        if not each.written:
+    buffers = [extents[operand.item].buffer for operand in memory]
+    for number, operand in enumerate(memory):
+        if not operand.written:
             continue
-        target = space.region(number, extents[each.item].origin)
-        for other, buffer in enumerate(buffers):
-            if buffer != buffers[number] or other == number:
+        target = space.region(number, extents[operand.item].origin)
+        for other_number, buffer in enumerate(buffers):
+            if buffer != buffers[number] or other_number == number:
                 continue
-            if memory[other].written and other < number:
+            if memory[other_number].written and other_number < number:
                 continue  # it has been asked
-            if other in gathered:
-                raise broken(kernel, f"operand {other} is gathered from what {number} writes")
-            read = space.region(other, extents[memory[other].item].origin)
-            _refuse_hazard(space, (number, target), (other, read))
+            if other_number in gathered:
+                raise violation(
+                    kernel, f"operand {other_number} is gathered from what {number} writes"
+                )
+            read = space.region(other_number, extents[memory[other_number].item].origin)
+            _refuse_hazard(space, (number, target), (other_number, read))
 
 
 def _refuse_hazard(
-    space: LaunchSpace, one: tuple[int, StridedRegion], two: tuple[int, StridedRegion]
+    space: LaunchSpace, write: tuple[int, StridedRegion], access: tuple[int, StridedRegion]
 ) -> None:
-    (number, target), (other, read) = one, two
-    kernel, found = space.kernel, overlap(target, read)
-    if found.disjoint:
+    (number, target), (other_number, accessed) = write, access
+    kernel, shared = space.kernel, overlap(target, accessed)
+    if shared.disjoint:
         return
-    if kernel.form == "map" and not kernel.operands[other].written:
-        across = {number, other}.intersection(kernel.across)
-        if found.verdict is OverlapVerdict.SAME and not across:
+    if kernel.form == "map" and not kernel.operands[other_number].written:
+        transposed = {number, other_number}.intersection(kernel.transposed_operands)
+        if shared.verdict is OverlapVerdict.SAME and not transposed:
             return
-        directions = order(target, [read])
-        if directions.kind is LoopSafety.ANY and not across:
+        loop_order = safe_loop_order(target, [accessed])
+        if loop_order.kind is LoopSafety.ANY and not transposed:
             return
-        if directions.kind is LoopSafety.FORWARD and space.launch.upwards and not kernel.across:
+        if (
+            loop_order.kind is LoopSafety.FORWARD
+            and space.launch.sequential
+            and not kernel.transposed_operands
+        ):
             return
-        found = replace(found, reason=f"{found.reason}; {directions}")
-    raise broken(kernel, f"operands {number} and {other} are of one buffer: {found}")
+        shared = replace(shared, reason=f"{shared.reason}; {loop_order}")
+    raise violation(kernel, f"operands {number} and {other_number} are of one buffer: {shared}")
 
 
 __all__ = ["refuse_accesses"]

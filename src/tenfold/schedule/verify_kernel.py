@@ -1,83 +1,153 @@
-"""Kernel IR verification: a kernel's operands, instructions, stores, lanes and form fit together.
+"""Kernel verification: proves launches correct before their kernels are compiled.
 
-Takes a Kernel, raises VerifyError. Instructions read earlier ones, loads read operands that are not
-written, and each written operand has one store of its dtype. A step is one that the code generator
-has for its axis.
+Takes a Graph and its Schedule, or a Launch and the BufferExtents of its operands; raises
+VerifyError, which names the kernel and the rule that it breaks. Nothing is run, and it takes as
+long for ten elements as for ten million. The rules, each in a file of its own:
 
->>> from tenfold.core.scalar_ir import Body
->>> from tenfold.dtypes import FLOAT32
->>> from tenfold.core.loop_ir import KernelOperand, KernelStore
->>> body = Body()
->>> y = body.load(0, FLOAT32) * 2.0
->>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
->>> verify_kernel(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
+- the loops and the strides are those of the memory (`schedule/launch_space.py`);
+- units cover the loops once, in whole packets; scratch memory and tables of partial results are as
+  large as the renderer uses them (`schedule/verify_units.py`);
+- every access, gathers too, is within its buffer; no two indices write one cell; in-place
+  operands are read before they are written (`schedule/verify_accesses.py`);
+- a kernel's operands, instructions, stores, lanes and form fit together (`verify_kernel`).
+
+More alignment than that of an element is claimed where an address is tested at run time alone, and
+of memory of a kernel's own (`codegen/llvm/verify_alignment.py`).
+
+It is done under `tn.options(verify=True)`, and in tests (`verify_kernels`), when a graph is
+planned: replays and cached plans have been verified. It takes about 75 microseconds a launch (50 to
+150; `bench/verify_kernels.py`), a fifth of the planning time and less than a hundredth of the
+compile time. Of launches that native code makes the kernels alone are verified: loops of single
+operations, and symbolic executables for other lengths, which `verify=True` does without.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([1.0, 2.0])
+>>> graph = Graph.of([_native.node_of(x + x)])
+>>> verify_plan(graph, plan_of(graph))
+1
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import LANES, STEPS, Kernel, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
-from tenfold.dtypes import PARTS
-from tenfold.schedule.launch_space import broken
+from tenfold.dtypes import REAL_DTYPES
+from tenfold.schedule.buffer_extents import BufferExtent, extents_of
+from tenfold.schedule.launch_space import loop_space, violation
+from tenfold.schedule.loop_schedule import Launch
+from tenfold.schedule.verify_accesses import refuse_accesses
+from tenfold.schedule.verify_units import refuse_units
+from tenfold.settings import get
+
+if TYPE_CHECKING:
+    from tenfold.schedule.schedule import Schedule
 
 MOST_LANES = 64
 
 
+def verifies() -> bool:
+    """Whether the options in force ask for it."""
+    return bool(get("verify") or get("verify_kernels"))
+
+
+def verify_plan(graph: Graph, plan: Schedule) -> int:
+    """Verify the launches of a plan; return how many there are."""
+    launches = [step.launch for step in plan.steps if step.launch is not None]
+    extents = extents_of(graph, plan) if launches else {}
+    for launch in launches:
+        verify_launch(launch, extents)
+    return len(launches)
+
+
+def verify_launch(launch: Launch, extents: Mapping[int, BufferExtent]) -> None:
+    """Verify a launch whose operands lie within these extents."""
+    verify_kernel(launch.kernel)
+    space = loop_space(launch)
+    refuse_units(space)
+    refuse_accesses(space, extents)
+
+
 def verify_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel whose parts do not fit together."""
+    """Refuse a kernel whose parts do not fit together.
+
+    Instructions read earlier ones, loads read operands that are not written, and each written
+    operand has one store of its dtype. A step is one that the code generator has for its axis.
+
+    >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
+    >>> from tenfold.core.scalar_ir import Body
+    >>> from tenfold.dtypes import FLOAT32
+    >>> body = Body()
+    >>> y = body.load(0, FLOAT32) * 2.0
+    >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
+    >>> verify_kernel(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
+    """
     if not 1 <= kernel.lanes <= MOST_LANES or kernel.lanes & (kernel.lanes - 1):
-        raise broken(kernel, f"packets of {kernel.lanes} elements")
+        raise violation(kernel, f"packets of {kernel.lanes} elements")
     if kernel.form in ("row", "split") and kernel.lanes != LANES:
-        raise broken(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")
+        raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")
     for number in range(len(kernel.operands)):
         _refuse_steps(kernel, number)
-    for position, made in enumerate(kernel.body):
-        _refuse_instruction(kernel, position, made)
+    for position, instruction in enumerate(kernel.body):
+        _refuse_instruction(kernel, position, instruction)
     _refuse_stores(kernel)
 
 
 def _refuse_steps(kernel: Kernel, number: int) -> None:
     operand = kernel.operands[number]
-    outer, last = operand.steps[:-1], operand.steps[-1]
-    across = kernel.form == "map" and not operand.written and operand.steps[-2:] == "1s"
-    known = all(step in "0s" for step in (outer[:-1] if across else outer))
-    if len(operand.steps) != kernel.axes or not known or last not in ("0", "1", "-", "s", *STEPS):
-        raise broken(kernel, f"operand {number} has steps {operand.steps!r}")
-    if last in STEPS and operand.dtype in PARTS:
-        raise broken(kernel, f"operand {number} has steps of real elements")
-    if not operand.written or not kernel.form.startswith("scan") or not kernel.scan.first:
+    outer, packet_step = operand.steps[:-1], operand.steps[-1]
+    transposed = kernel.form == "map" and not operand.written and operand.steps[-2:] == "1s"
+    outer_known = all(step in "0s" for step in (outer[:-1] if transposed else outer))
+    if (
+        len(operand.steps) != kernel.axes
+        or not outer_known
+        or packet_step not in ("0", "1", "-", "s", *STEPS)
+    ):
+        raise violation(kernel, f"operand {number} has steps {operand.steps!r}")
+    if packet_step in STEPS and operand.dtype in REAL_DTYPES:
+        raise violation(kernel, f"operand {number} has steps of real elements")
+    if not operand.written or not kernel.form.startswith("scan") or not kernel.scan.initial_mode:
         return
     axis = -2 if kernel.form == "scan columns" else -1
     if operand.steps[axis] not in ("1", "s"):  # the result stands one step further on
-        raise broken(kernel, f"operand {number} has steps {operand.steps!r} where it is shifted")
+        raise violation(kernel, f"operand {number} has steps {operand.steps!r} where it is shifted")
 
 
-def _refuse_instruction(kernel: Kernel, position: int, made: Instruction) -> None:
-    if any(not 0 <= i < position for i in made.inputs):
-        raise broken(kernel, f"%{position} reads a value that is computed later")
-    if made.name == "index" and not 0 <= int(str(made.data)) < kernel.axes:
-        raise broken(kernel, f"%{position} is an index along axis {made.data}")
-    if made.name == "parameter" and not 0 <= int(str(made.data)) < kernel.parameters:
-        raise broken(kernel, f"%{position} is none of {kernel.parameters} parameters")
-    if made.name not in ("load", "gather"):
+def _refuse_instruction(kernel: Kernel, position: int, instruction: Instruction) -> None:
+    if any(not 0 <= i < position for i in instruction.inputs):
+        raise violation(kernel, f"%{position} reads a value that is computed later")
+    if instruction.name == "index" and not 0 <= int(str(instruction.data)) < kernel.axes:
+        raise violation(kernel, f"%{position} is an index along axis {instruction.data}")
+    if instruction.name == "parameter" and not 0 <= int(str(instruction.data)) < kernel.parameters:
+        raise violation(kernel, f"%{position} is none of {kernel.parameters} parameters")
+    if instruction.name not in ("load", "gather"):
         return
-    number = operand_of(made)
+    number = operand_of(instruction)
     if not 0 <= number < len(kernel.operands) or kernel.operands[number].written:
-        raise broken(kernel, f"%{position} reads operand {number}, which is not there to be read")
+        raise violation(
+            kernel, f"%{position} reads operand {number}, which is not there to be read"
+        )
     dtype = kernel.operands[number].dtype
-    if made.dtype != PARTS.get(dtype, dtype) or part_of(made) > (dtype in PARTS):
-        raise broken(kernel, f"%{position} reads {made.dtype} of an operand of {dtype}")
+    if instruction.dtype != REAL_DTYPES.get(dtype, dtype) or part_of(instruction) > (
+        dtype in REAL_DTYPES
+    ):
+        raise violation(kernel, f"%{position} reads {instruction.dtype} of an operand of {dtype}")
 
 
 def _refuse_stores(kernel: Kernel) -> None:
-    written = [number for number, each in enumerate(kernel.operands) if each.written]
+    written = [number for number, operand in enumerate(kernel.operands) if operand.written]
     if sorted(store.operand for store in kernel.stores) != written:
-        raise broken(kernel, f"operands {written} are written, each by one store")
+        raise violation(kernel, f"operands {written} are written, each by one store")
     for store in kernel.stores:
         dtype = kernel.operands[store.operand].dtype
-        parts = [PARTS[dtype]] * 2 if dtype in PARTS else [dtype]
+        parts = [REAL_DTYPES[dtype]] * 2 if dtype in REAL_DTYPES else [dtype]
         if [kernel.body[i].dtype for i in store.elements] != parts:
-            raise broken(kernel, f"operand {store.operand} of {dtype} is given other elements")
+            raise violation(kernel, f"operand {store.operand} of {dtype} is given other elements")
 
 
-__all__ = ["verify_kernel"]
+__all__ = ["verifies", "verify_kernel", "verify_launch", "verify_plan"]

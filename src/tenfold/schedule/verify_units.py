@@ -14,33 +14,33 @@ from collections.abc import Callable, Mapping
 
 from tenfold.core.loop_ir import BLOCK, LANES, PITCH, TILE, TILE_ROW
 from tenfold.core.shape_rules import product
-from tenfold.schedule.launch_space import LaunchSpace, broken
+from tenfold.schedule.launch_space import LaunchSpace, violation
 
-WORD = 8
+WORD_BYTES = 8
 """Bytes that an element takes in scratch memory of rows and columns, whatever its dtype."""
 
 
 def refuse_units(space: LaunchSpace) -> None:
     """Refuse units, partial results or scratch memory that are not those of the loops."""
     kernel, launch = space.kernel, space.launch
-    form = "tiled" if kernel.across else kernel.form
+    form = "tiled" if kernel.transposed_operands else kernel.form
     units, scratch, totals, finish, parts = FORMS[form](space)
     if launch.units != units:
-        raise broken(kernel, f"{launch.units} units, but {units} cover {space.lengths} once")
+        raise violation(kernel, f"{launch.units} units, but {units} cover {space.lengths} once")
     if launch.grain < 1:
-        raise broken(kernel, f"ranges of {launch.grain} units")
+        raise violation(kernel, f"ranges of {launch.grain} units")
     if launch.scratch < scratch:
-        raise broken(kernel, f"{launch.scratch} bytes of scratch memory, {scratch} are used")
+        raise violation(kernel, f"{launch.scratch} bytes of scratch memory, {scratch} are used")
     if launch.finish != finish:
-        raise broken(kernel, f"{launch.finish} rows are finished, there are {finish}")
+        raise violation(kernel, f"{launch.finish} rows are finished, there are {finish}")
     if launch.parts != parts:
-        raise broken(kernel, f"{launch.parts} parts of rows, there are {parts}")
-    enough = len(launch.totals) == len(totals)
-    if not enough or any(a < b for a, b in zip(launch.totals, totals, strict=True)):
-        raise broken(kernel, f"tables of {launch.totals} bytes for totals of {totals}")
+        raise violation(kernel, f"{launch.parts} parts of rows, there are {parts}")
+    same_count = len(launch.totals) == len(totals)
+    if not same_count or any(a < b for a, b in zip(launch.totals, totals, strict=True)):
+        raise violation(kernel, f"tables of {launch.totals} bytes for totals of {totals}")
 
 
-Cut = tuple[int, int, tuple[int, ...], int, int]
+UnitLayout = tuple[int, int, tuple[int, ...], int, int]
 """Units, bytes of scratch memory, of each table of totals, rows that are finished, parts."""
 
 
@@ -48,62 +48,67 @@ def _rows(space: LaunchSpace) -> int:
     return product(space.lengths[:-1])
 
 
-def _parts(space: LaunchSpace, length: int, multiple: int, what: str) -> int:
+def _count_parts(space: LaunchSpace, length: int, multiple: int, noun: str) -> int:
     """How many parts of a length there are, each a multiple of packets but the last."""
     if space.part < 1 or space.part % multiple:
-        rule = f"a part of {space.part} is not a whole number of {what} of {multiple}"
-        raise broken(space.kernel, rule)
+        rule = f"a part of {space.part} is not a whole number of {noun} of {multiple}"
+        raise violation(space.kernel, rule)
     return -(-length // space.part)
 
 
-def _map(space: LaunchSpace) -> Cut:
-    parts = _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
+def _map(space: LaunchSpace) -> UnitLayout:
+    parts = _count_parts(space, space.lengths[-1], space.kernel.lanes, "packets")
     return _rows(space) * parts, 0, (), 0, 0
 
 
-def _tiled(space: LaunchSpace) -> Cut:
+def _tiled(space: LaunchSpace) -> UnitLayout:
     """Blocks are turned whole: both axes have one at least, and tiles are made of them."""
-    kernel, across = space.kernel, space.kernel.across
-    sizes = [kernel.operands[number].dtype.itemsize for number in across]
+    kernel, transposed = space.kernel, space.kernel.transposed_operands
+    sizes = [kernel.operands[number].dtype.itemsize for number in transposed]
     height, width = TILE, min(TILE, TILE_ROW // max(sizes))
     if kernel.tile != (height, width):
-        raise broken(kernel, f"tiles are {kernel.tile}, not {(height, width)}")
+        raise violation(kernel, f"tiles are {kernel.tile}, not {(height, width)}")
     if width % kernel.lanes:
-        raise broken(kernel, f"a tile {width} wide is not a whole number of packets")
+        raise violation(kernel, f"a tile {width} wide is not a whole number of packets")
     blocks = [min(16, 64 // size) for size in sizes]
     if any(height % block or width % block for block in blocks):
-        raise broken(kernel, f"tiles of {(height, width)} are not whole blocks of {blocks}")
+        raise violation(kernel, f"tiles of {(height, width)} are not whole blocks of {blocks}")
     if min(space.lengths[-2:]) < max(blocks):
-        raise broken(kernel, f"axes of {space.lengths[-2:]} are shorter than a block of {blocks}")
+        raise violation(
+            kernel, f"axes of {space.lengths[-2:]} are shorter than a block of {blocks}"
+        )
     rows, columns = -(-space.lengths[-2] // height), -(-space.lengths[-1] // width)
-    scratch = height * width * max(sizes) * len(across)
+    scratch = height * width * max(sizes) * len(transposed)
     return product(space.lengths[:-2]) * rows * columns, scratch, (), 0, 0
 
 
 def _refuse_lanes(space: LaunchSpace) -> None:
     if space.kernel.lanes != LANES:
-        raise broken(space.kernel, f"rows are folded {LANES} lanes at a time")
+        raise violation(space.kernel, f"rows are folded {LANES} lanes at a time")
 
 
-def _row(space: LaunchSpace) -> Cut:
+def _row(space: LaunchSpace) -> UnitLayout:
     _refuse_lanes(space)
-    kept = WORD * len(space.kernel.kept) * (space.lengths[-1] + space.kernel.lanes)
+    kept = WORD_BYTES * len(space.kernel.cached_elements) * (space.lengths[-1] + space.kernel.lanes)
     return _rows(space), kept, (), 0, 0
 
 
-def _split(space: LaunchSpace) -> Cut:
+def _split(space: LaunchSpace) -> UnitLayout:
     _refuse_lanes(space)
     blocks = -(-space.lengths[-1] // BLOCK)
-    parts, rows = _parts(space, blocks, 1, "blocks"), _rows(space)
+    parts, rows = _count_parts(space, blocks, 1, "blocks"), _rows(space)
     return rows * parts, 0, _totals(space, rows * blocks), rows, 0
 
 
-def _search(space: LaunchSpace) -> Cut:
+def _search(space: LaunchSpace) -> UnitLayout:
     return _rows(space), 0, (), 0, 0
 
 
-def _search_parts(space: LaunchSpace) -> Cut:
-    rows, parts = _rows(space), _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
+def _search_parts(space: LaunchSpace) -> UnitLayout:
+    rows, parts = (
+        _rows(space),
+        _count_parts(space, space.lengths[-1], space.kernel.lanes, "packets"),
+    )
     return rows * parts, 0, _totals(space, rows * parts), rows, 0
 
 
@@ -113,17 +118,17 @@ def _totals(space: LaunchSpace, count: int) -> tuple[int, ...]:
     return tuple([count * kernel.body[i].dtype.itemsize for f in kernel.folds for i in f.inputs])
 
 
-def _column(space: LaunchSpace) -> Cut:
+def _column(space: LaunchSpace) -> UnitLayout:
     """A lane's results and those of waiting blocks stand in rows of scratch memory; of n blocks at
     most one waits for each bit of n.
     """
     kernel = space.kernel
-    parts = _parts(space, space.lengths[-1], kernel.lanes, "packets")
+    parts = _count_parts(space, space.lengths[-1], kernel.lanes, "packets")
     blocks = -(-space.lengths[-2] // BLOCK)
     if space.slots < blocks.bit_length():
-        raise broken(kernel, f"{space.slots} slots, {blocks.bit_length()} blocks can wait")
-    rows = kernel.most_parts * (LANES + space.slots) + len(kernel.remembered)
-    scratch = WORD * (space.part + kernel.lanes) * rows
+        raise violation(kernel, f"{space.slots} slots, {blocks.bit_length()} blocks can wait")
+    rows = kernel.most_parts * (LANES + space.slots) + len(kernel.pass_results)
+    scratch = WORD_BYTES * (space.part + kernel.lanes) * rows
     return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
 
 
@@ -131,7 +136,7 @@ def _scanned(space: LaunchSpace) -> int:
     """The bytes of blocks side by side; a packet must not reach beyond its block."""
     kernel = space.kernel
     if BLOCK % kernel.lanes:
-        raise broken(kernel, f"blocks of {BLOCK} are no whole number of packets")
+        raise violation(kernel, f"blocks of {BLOCK} are no whole number of packets")
     sizes = sum(kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
     return _side_by_side(space) * PITCH * sizes
 
@@ -140,32 +145,32 @@ def _side_by_side(space: LaunchSpace) -> int:
     return 8 if space.kernel.body[space.kernel.scan.inputs[0]].dtype.itemsize == 8 else 16
 
 
-def _scan(space: LaunchSpace) -> Cut:
+def _scan(space: LaunchSpace) -> UnitLayout:
     return -(-_rows(space) // _side_by_side(space)), _scanned(space), (), 0, 0
 
 
-def _scan_blocks(space: LaunchSpace) -> Cut:
+def _scan_blocks(space: LaunchSpace) -> UnitLayout:
     return _rows(space), _scanned(space), (), 0, 0
 
 
-def _scan_parts(space: LaunchSpace) -> Cut:
+def _scan_parts(space: LaunchSpace) -> UnitLayout:
     """Totals are stored as whole packets of blocks: no part begins within one."""
-    kernel, beside, rows = space.kernel, _side_by_side(space), _rows(space)
+    kernel, side_by_side, rows = space.kernel, _side_by_side(space), _rows(space)
     blocks = -(-space.lengths[-1] // BLOCK)
-    parts = _parts(space, blocks, beside, "packets of blocks")
-    entries = rows * -(-blocks // beside) * beside
+    parts = _count_parts(space, blocks, side_by_side, "packets of blocks")
+    entries = rows * -(-blocks // side_by_side) * side_by_side
     totals = [entries * kernel.body[i].dtype.itemsize for i in kernel.scan.inputs]
     return rows, _scanned(space), tuple(totals), 0, rows * parts
 
 
-def _scan_columns(space: LaunchSpace) -> Cut:
+def _scan_columns(space: LaunchSpace) -> UnitLayout:
     kernel = space.kernel
-    parts = _parts(space, space.lengths[-1], kernel.lanes, "packets")
-    scratch = 2 * WORD * len(kernel.scan.inputs) * (space.part + kernel.lanes)
+    parts = _count_parts(space, space.lengths[-1], kernel.lanes, "packets")
+    scratch = 2 * WORD_BYTES * len(kernel.scan.inputs) * (space.part + kernel.lanes)
     return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
 
 
-FORMS: Mapping[str, Callable[[LaunchSpace], Cut]] = {
+FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     "map": _map,
     "tiled": _tiled,
     "row": _row,

@@ -17,17 +17,17 @@ from dataclasses import replace
 from typing import NoReturn
 
 from tenfold.core.graph import Graph
-from tenfold.schedule.buffer_reuse import LivenessStep, may_begin_anew
+from tenfold.schedule.buffer_reuse import LivenessStep, restartable_steps
 from tenfold.schedule.dependence import LoopSafety
 from tenfold.schedule.fusion import FusedGroup, Fusion
 from tenfold.schedule.in_place_updates import (
-    APART,
-    FAILS,
-    LATER,
-    SEEN,
+    CAN_FAIL,
+    HAS_VIEWS,
+    READ_LATER,
+    SEVERAL_KERNELS,
     InPlaceHazard,
     NotInPlace,
-    direction,
+    update_loop_order,
 )
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule_ir import ScheduleItem
@@ -40,91 +40,109 @@ class WriteOrder:
 
     def __init__(self, graph: Graph, items: Sequence[ScheduleItem], fusion: Fusion) -> None:
         self.graph, self.items, self.fusion = graph, items, fusion
-        self.by = {item.base: number for number, item in enumerate(items) if item.base >= 0}
+        self.overwriter_of = {
+            item.base: number for number, item in enumerate(items) if item.base >= 0
+        }
         self.hazards: list[InPlaceHazard] = []
         """What no order of the loops of a launch allows."""
-        for base, whole in self.by.items():
-            groups = {fusion.group_of[piece].number for piece in items[whole].inputs}
+        for base, join in self.overwriter_of.items():
+            groups = {fusion.group_of[piece].number for piece in items[join].inputs}
             if len(groups) > 1:
-                self.refuse(base, APART)
+                self.refuse(base, SEVERAL_KERNELS)
 
-    def refuse(self, base: int, why: str) -> NoReturn:
+    def refuse(self, base: int, reason: str) -> NoReturn:
         """Raise NotInPlace for what is taken over."""
-        raise NotInPlace(InPlaceHazard(self.items[self.by[base]].position, why))
+        raise NotInPlace(InPlaceHazard(self.items[self.overwriter_of[base]].position, reason))
 
     def readers(
         self, units: Iterable[Unit], inputs_of: Callable[[Unit], set[int]]
     ) -> dict[int, set[int]]:
         """For each item that is taken over, what all others make of it: they read it before."""
-        readers: dict[int, set[int]] = {base: set() for base in self.by}
+        readers: dict[int, set[int]] = {base: set() for base in self.overwriter_of}
         for unit in units:
             for base in readers.keys() & inputs_of(unit):
-                if self._writes(unit, base):
+                if self._overwrites(unit, base):
                     continue
                 if isinstance(unit, int) and self.items[unit].kind != "call":
-                    self.refuse(base, SEEN)
+                    self.refuse(base, HAS_VIEWS)
                 readers[base] |= outputs(unit)
         return readers
 
-    def _writes(self, unit: Unit, base: int) -> bool:
+    def _overwrites(self, unit: Unit, base: int) -> bool:
         """Whether a unit writes over an item, or is the whole that comes of it."""
         if isinstance(unit, int):
-            return unit == self.by[base]
-        return any(self.fusion.whole.get(root) == self.by[base] for root in unit.roots)
+            return unit == self.overwriter_of[base]
+        return any(self.fusion.join_of.get(root) == self.overwriter_of[base] for root in unit.roots)
 
-    def before(self, unit: Unit, readers: Mapping[int, set[int]]) -> set[int]:
+    def predecessors(self, unit: Unit, readers: Mapping[int, set[int]]) -> set[int]:
         """What must be there before a unit runs, beside what it reads."""
         if isinstance(unit, int):
             return set()
-        bases = [base for base in readers if self._writes(unit, base)]
+        bases = [base for base in readers if self._overwrites(unit, base)]
         return set(bases).union(*(readers[base] for base in bases))
 
-    def refuse_circle(self, waiting: Collection[Unit]) -> NoReturn:
+    def refuse_cycle(self, blocked_units: Collection[Unit]) -> NoReturn:
         """Raise NotInPlace where steps wait for each other."""
-        bases = [base for base in self.by if any(self._writes(u, base) for u in waiting)]
+        bases = [
+            base
+            for base in self.overwriter_of
+            if any(self._overwrites(u, base) for u in blocked_units)
+        ]
         assert bases, "steps need each other in a circle"
-        self.refuse(bases[0], LATER)
+        self.refuse(bases[0], READ_LATER)
 
-    def ordered(self, launch: Launch, group: FusedGroup, wholes: Collection[int]) -> Launch:
+    def order_loops(
+        self, launch: Launch, group: FusedGroup, stored_items: Collection[int]
+    ) -> Launch:
         """Let loops go in an order in which they may write over what they read; where there is none
         that is noted as a hazard.
         """
-        for base, whole in self.by.items():
-            if whole not in wholes:
+        for base, join in self.overwriter_of.items():
+            if join not in stored_items:
                 continue
-            found = direction(launch, base, whole, group.space, maps=group.axis is None)
-            if found.kind is LoopSafety.FORWARD and not launch.kernel.across:
-                launch = replace(launch, upwards=True)
-            elif found.kind is not LoopSafety.ANY:
-                turns: tuple[int, ...] = ()
-                if found.safe and len(self.items[whole].inputs) == 1:
-                    (piece,) = self.items[whole].inputs
-                    down = {axis for axis, each in enumerate(found.directions) if each < 0}
-                    turns = tuple(-1 if place in down else 1 for place in group.roots[piece])
-                self.hazards.append(InPlaceHazard(self.items[whole].position, str(found), turns))
+            loop_order = update_loop_order(launch, base, join, group.space, maps=group.axis is None)
+            if loop_order.kind is LoopSafety.FORWARD and not launch.kernel.transposed_operands:
+                launch = replace(launch, sequential=True)
+            elif loop_order.kind is not LoopSafety.ANY:
+                directions: tuple[int, ...] = ()
+                if loop_order.safe and len(self.items[join].inputs) == 1:
+                    (piece,) = self.items[join].inputs
+                    backward_axes = {
+                        axis
+                        for axis, axis_direction in enumerate(loop_order.directions)
+                        if axis_direction < 0
+                    }
+                    directions = tuple(
+                        -1 if space_axis in backward_axes else 1
+                        for space_axis in group.roots[piece]
+                    )
+                self.hazards.append(
+                    InPlaceHazard(self.items[join].position, str(loop_order), directions)
+                )
         return launch
 
-    def pairs(
+    def overwritten_pairs(
         self,
         steps: Sequence[LivenessStep],
         last_uses: Sequence[Sequence[int]],
-        wholes: Collection[int],
+        node_values: Collection[int],
     ) -> Iterator[tuple[int, int]]:
         """Pairs of an updated item and the item that it overwrites; `wholes` are values of nodes.
         Raises NotInPlace for hazards.
         """
         if self.hazards:
             raise NotInPlace(*self.hazards)
-        anew = may_begin_anew(steps, last_uses, wholes) if self.by else []
-        for base, whole in self.by.items():
+        restartable = restartable_steps(steps, last_uses, node_values) if self.overwriter_of else []
+        for base, join in self.overwriter_of.items():
             number = next(
-                (n for n, step in enumerate(steps) if any(m.item == whole for m in step.makes)), -1
+                (n for n, step in enumerate(steps) if any(m.item == join for m in step.results)),
+                -1,
             )
             if number < 0:
                 continue  # dead
-            if not anew[number]:
-                self.refuse(base, FAILS)
-            yield whole, base
+            if not restartable[number]:
+                self.refuse(base, CAN_FAIL)
+            yield join, base
 
 
 def outputs(unit: Unit) -> set[int]:

@@ -22,37 +22,37 @@ from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
-from tenfold.storage.rw_lock import GATE
+from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 NAME = "dense"
 _native.declare_storage(NAME)
-_OURS = {dtype: dtype for dtype in DTYPES.values()}
+_DTYPES = {dtype: dtype for dtype in DTYPES.values()}
 
 Dtype = np.dtype[Any]
 Values = np.ndarray[Any, Any]
 
 
-class WindowMemory:
+class ExternalMemory:
     """What owns the Values of a window: the user's memory, as an ndarray that can be written to.
 
     While it is lent it cannot be resized nor closed; an ndarray alone need not see to that.
     """
 
-    __slots__ = ("fixed", "lent", "values")
+    __slots__ = ("resize_guards", "pinned_buffer", "values")
 
     def __init__(self, values: Values) -> None:
         self.values = values
-        self.fixed = fixed(values)
+        self.resize_guards = resize_guards(values)
         owner: Any = values
         while isinstance(owner, np.ndarray):
             owner = owner.base
         try:
-            self.lent = None if owner is None else memoryview(owner)
+            self.pinned_buffer = None if owner is None else memoryview(owner)
         except (TypeError, BufferError):  # it lends no bytes, and keeps its memory in its own way
-            self.lent = None
+            self.pinned_buffer = None
 
 
-def fixed(values: Values) -> tuple[weakref.ref[Values], ...]:
+def resize_guards(values: Values) -> tuple[weakref.ref[Values], ...]:
     """Return what keeps memory in place: NumPy refuses to resize an ndarray that has a weak
     reference, even with `refcheck=False`.
     """
@@ -68,16 +68,16 @@ def owners(values: Values) -> Iterator[Any]:
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
 
 
-class _Window:
+class _ReadOnlyMemory:
     """Memory, read-only, in the shape of `like`: NumPy never makes what it sees there writeable."""
 
-    __slots__ = ("__array_interface__", "fixed", "keeper")
+    __slots__ = ("__array_interface__", "resize_guards", "memory_owner")
 
     def __init__(
         self, keeper: object, like: Type | Values, strides: tuple[int, ...], address: int
     ) -> None:
-        self.keeper = keeper
-        self.fixed = fixed(keeper) if isinstance(keeper, np.ndarray) else ()
+        self.memory_owner = keeper
+        self.resize_guards = resize_guards(keeper) if isinstance(keeper, np.ndarray) else ()
         self.__array_interface__ = {
             "shape": like.shape,
             "typestr": like.dtype.str,
@@ -97,15 +97,15 @@ def adopt(values: Values, device: str) -> Value:
     while isinstance(root.base, np.ndarray):
         root = root.base
     owner: object = root.base
-    if isinstance(owner, _Window) and isinstance(owner.keeper, WindowMemory):
-        return copied(values, device)
+    if isinstance(owner, _ReadOnlyMemory) and isinstance(owner.memory_owner, ExternalMemory):
+        return copy_to_pool(values, device)
     for array in (values, root):  # else a view of it could be made writeable again
         if array.flags.writeable:
             array.flags.writeable = False
-    return _shared(values, device)
+    return _share(values, device)
 
 
-def _shared(values: Values, device: str) -> Value:
+def _share(values: Values, device: str) -> Value:
     values = values.view()
     values.flags.writeable = False
     type_ = Type(values.shape, values.dtype, device, NAME)
@@ -114,7 +114,7 @@ def _shared(values: Values, device: str) -> Value:
     return Value.foreign(type_, address, values.nbytes, strides, values)
 
 
-def copied(values: Values, device: str) -> Value:
+def copy_to_pool(values: Values, device: str) -> Value:
     """Copy an ndarray into memory of the pool; the copy is counted."""
     value = Value.allocate(Type(values.shape, values.dtype, device, NAME), values.nbytes)
     _native.count("copies")
@@ -128,28 +128,32 @@ def export(value: Value) -> Values:
     if isinstance(owner, np.ndarray) and not value.part:
         return owner.view()  # a shape assigned to the view is the user's own affair
     type_ = value.type
-    return _Window(_keeper(value), type_, value.strides, value.address).values(type_.dtype)
+    return _ReadOnlyMemory(_memory_owner(value), type_, value.strides, value.address).values(
+        type_.dtype
+    )
 
 
-def handed_out(value: Value) -> Values:
+def export_or_copy(value: Value) -> Values:
     """Return an ndarray for a caller that may keep it: of a window's memory, a copy."""
-    if not isinstance(value.owner, WindowMemory):
+    if not isinstance(value.owner, ExternalMemory):
         return export(value)
-    with GATE.reading():
+    with EXTERNAL_BUFFER_LOCK.read_lock():
         _native.count("copies")
         values = export(value).copy()
     values.flags.writeable = False
     return values.view()  # the view of what owns its memory cannot be made writeable again
 
 
-def _keeper(value: Value) -> object:
+def _memory_owner(value: Value) -> object:
     """What keeps a Value's memory alive: itself, or what the window it was made through keeps."""
     owner = value.owner
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
-    if isinstance(owner, WindowMemory):
+    if isinstance(owner, ExternalMemory):
         return owner  # the Value may move elsewhere
-    return owner.keeper if isinstance(owner, _Window) else value  # else windows would pile up
+    return (
+        owner.memory_owner if isinstance(owner, _ReadOnlyMemory) else value
+    )  # else windows would pile up
 
 
 def import_values(
@@ -161,30 +165,30 @@ def import_values(
     it is if `copy` is False (the caller's promise). Raises DTypeError for a dtype that tenfold does
     not have, ValueError when `copy` is False and the bytes cannot be used unchanged.
     """
-    dtype_of = known(values)
+    dtype_of = checked_dtype(values)
     wanted = dtype_of if dtype is None else dtype
     if values.dtype != wanted or not values.flags.aligned:
         if copy is False:
-            raise ValueError(needs_copy(values, wanted))
+            raise ValueError(copy_needed_text(values, wanted))
         _native.count("copies")
-        return take_values(np.array(values, dtype=dtype_of, subok=False), device, dtype=wanted)
+        return adopt_as(np.array(values, dtype=dtype_of, subok=False), device, dtype=wanted)
     values = values.view(np.ndarray)
-    if copy or (copy is None and not unwritten(values)):
-        return copied(values, device)
+    if copy or (copy is None and not is_read_only(values)):
+        return copy_to_pool(values, device)
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
-    if root.flags.owndata or not unwritten(values):  # it could be resized, or written to
+    if root.flags.owndata or not is_read_only(values):  # it could be resized, or written to
         address = values.__array_interface__["data"][0]
-        values = _Window(values, values, values.strides, address).values(values.dtype)
-    return _shared(values, device)
+        values = _ReadOnlyMemory(values, values, values.strides, address).values(values.dtype)
+    return _share(values, device)
 
 
-def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
+def adopt_as(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
     """Make a Value, in `dtype` if one is named, of an ndarray without other references."""
     from tenfold.ops.cast import cast_values  # a cast is an operation, and those stand beside us
 
-    dtype_of = known(values)
+    dtype_of = checked_dtype(values)
     wanted = dtype_of if dtype is None else dtype
     if kind_of(dtype_of) == "c" and kind_of(wanted) not in "cb":
         raise DTypeError(
@@ -193,7 +197,7 @@ def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> V
     return adopt(cast_values(values, wanted), device)
 
 
-def unwritten(values: Values) -> bool:
+def is_read_only(values: Values) -> bool:
     """Whether an ndarray's memory is read-only, as far as its owners say."""
     for owner in owners(values):
         if isinstance(owner, np.ndarray):
@@ -202,12 +206,12 @@ def unwritten(values: Values) -> bool:
         elif isinstance(owner, memoryview):
             if not owner.readonly:
                 return False
-        elif _lends_writeable(owner):
+        elif _exports_writeable(owner):
             return False
     return True
 
 
-def _lends_writeable(owner: object) -> bool:
+def _exports_writeable(owner: object) -> bool:
     """Whether an owner that is not an ndarray lends its memory for writing."""
     if isinstance(owner, Value):
         return False
@@ -219,7 +223,7 @@ def _lends_writeable(owner: object) -> bool:
         return interface is not None and not interface["data"][1]
 
 
-def needs_copy(values: Values, wanted: Dtype, operation: str = "asarray") -> str:
+def copy_needed_text(values: Values, wanted: Dtype, operation: str = "asarray") -> str:
     """Say why the elements of an ndarray cannot be used as they lie."""
     why = "misaligned" if values.dtype == wanted else f"{values.dtype.newbyteorder('=')}"
     if values.dtype != wanted and values.dtype.newbyteorder("=") == wanted:
@@ -247,7 +251,7 @@ REMEDIES = {
 """By NumPy's kind of a dtype that tenfold has not: what it is, and what to do."""
 
 
-def known(values: Values, operation: str = "asarray") -> Dtype:
+def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
     """Return the dtype of ours, in native byte order; refuse what has none."""
     if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         raise DTypeError(
@@ -256,8 +260,8 @@ def known(values: Values, operation: str = "asarray") -> Dtype:
             remedy="fill it first, as in values.filled(0)",
         )
     dtype = values.dtype
-    if dtype in _OURS:
-        return _OURS[dtype]
+    if dtype in _DTYPES:
+        return _DTYPES[dtype]
     try:
         return canonical(dtype, operation)
     except DTypeError:

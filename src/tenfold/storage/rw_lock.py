@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-PATIENCE = 0.001
+POLL_SECONDS = 0.001
 """Seconds after which a writer checks again for references to the old value."""
 
 
@@ -27,87 +27,91 @@ class RwLock:
     """Counts the readers inside. It is reentrant: a reader may go in again past waiting writers."""
 
     def __init__(self) -> None:
-        self.used = False
+        self.enabled = False
         """Whether there ever was a window; before the first one no reader takes the lock."""
-        self.leave: Callable[[], None] | None = None
+        self.on_reader_exit: Callable[[], None] | None = None
         """What is done when a reader has left, if anything is left to do."""
-        self.free()
+        self.reset()
 
-    def free(self) -> None:
+    def reset(self) -> None:
         """Reset to an unlocked state, as the child of a fork does."""
-        self._changed = threading.Condition()  # protects everything here; a handler may go in again
-        self._inside: dict[int, int] = {}
+        self._condition = (
+            threading.Condition()
+        )  # protects everything here; a handler may go in again
+        self._reader_depths: dict[int, int] = {}
         self._writer = 0
-        self._waiting = 0
+        self._waiting_writers = 0
 
-    def is_inside(self) -> bool:
+    def is_reading(self) -> bool:
         """Whether this thread is reading."""
-        return threading.get_ident() in self._inside
+        return threading.get_ident() in self._reader_depths
 
-    def reading(self) -> ReadLock:
+    def read_lock(self) -> ReadLock:
         """Go in to read; waits for a writer that is inside, or at the gate before this thread."""
         return ReadLock(self)
 
     @contextmanager
-    def writing(self, is_alone: Callable[[], bool]) -> Iterator[None]:
+    def write_lock(self, is_alone: Callable[[], bool]) -> Iterator[None]:
         """Go in to write, when no other thread is inside or `is_alone()` says that none reads."""
         me = threading.get_ident()
-        with self._changed:
-            self._waiting += 1
+        with self._condition:
+            self._waiting_writers += 1
             try:
-                while self._writer or (self._inside.keys() - {me} and not is_alone()):
-                    self._changed.wait(PATIENCE)
+                while self._writer or (self._reader_depths.keys() - {me} and not is_alone()):
+                    self._condition.wait(POLL_SECONDS)
                 self._writer = me
             finally:
-                self._waiting -= 1
-                self._changed.notify_all()
+                self._waiting_writers -= 1
+                self._condition.notify_all()
         try:
             yield
         finally:
-            with self._changed:
+            with self._condition:
                 self._writer = 0
-                self._changed.notify_all()
+                self._condition.notify_all()
 
     def _enter(self, me: int) -> None:
-        with self._changed:
-            while self._writer not in (0, me) or (self._waiting and me not in self._inside):
-                self._changed.wait()
-            self._inside[me] = self._inside.get(me, 0) + 1
+        with self._condition:
+            while self._writer not in (0, me) or (
+                self._waiting_writers and me not in self._reader_depths
+            ):
+                self._condition.wait()
+            self._reader_depths[me] = self._reader_depths.get(me, 0) + 1
 
     def _exit(self, me: int) -> None:
-        with self._changed:
-            left = self._inside.get(me, 0) - 1
+        with self._condition:
+            left = self._reader_depths.get(me, 0) - 1
             if left > 0:
-                self._inside[me] = left
+                self._reader_depths[me] = left
             else:
-                self._inside.pop(me, None)
-            self._changed.notify_all()
+                self._reader_depths.pop(me, None)
+            self._condition.notify_all()
 
 
 class ReadLock:
     """One reader inside; out again at the end of its block, whatever interrupts it."""
 
-    __slots__ = ("_gate", "_thread")
+    __slots__ = ("_lock", "_thread")
 
     def __init__(self, gate: RwLock) -> None:
-        self._gate, self._thread = gate, 0
+        self._lock, self._thread = gate, 0
 
     def __enter__(self) -> None:
         me = threading.get_ident()
-        self._gate._enter(me)
+        self._lock._enter(me)
         self._thread = me
 
     def __exit__(self, *_: object) -> None:
         thread, self._thread = self._thread, 0
         if thread:
-            self._gate._exit(thread)
-        if self._gate.leave is not None:
-            self._gate.leave()
+            self._lock._exit(thread)
+        if self._lock.on_reader_exit is not None:
+            self._lock.on_reader_exit()
 
     def __del__(self) -> None:
         if self._thread:
-            self._gate._exit(self._thread)
+            self._lock._exit(self._thread)
 
 
-GATE = RwLock()
-os.register_at_fork(after_in_child=GATE.free)
+EXTERNAL_BUFFER_LOCK = RwLock()
+os.register_at_fork(after_in_child=EXTERNAL_BUFFER_LOCK.reset)

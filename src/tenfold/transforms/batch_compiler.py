@@ -23,22 +23,22 @@ from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import BatchedNode, batched_unasked
-from tenfold.transforms.tracer import substituted
+from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
+from tenfold.transforms.tracer import substitute
 
-MOST = 4096
+MAX_EXPRESSIONS = 4096
 """Expressions that are kept; the one not used for longest goes first."""
-NEAR = 64
+MAX_COMPARED_BATCHES = 64
 """Earlier batches of an operation that a later one is compared with, to say why it is apart."""
-OFTEN = 3
+PLAN_THRESHOLD = 3
 """Groups of one form that are computed without a plan."""
-_seen: LruCache[tuple[Any, ...], int] = LruCache(MOST, "forms of groups")
-_expressions: LruCache[tuple[Any, ...], Any] = LruCache(MOST, "expressions of groups")
+_batch_counts: LruCache[tuple[Any, ...], int] = LruCache(MAX_EXPRESSIONS, "forms of groups")
+_expressions: LruCache[tuple[Any, ...], Any] = LruCache(MAX_EXPRESSIONS, "expressions of groups")
 # Keys have the numbers of operations: what is kept must not keep the op of a call that is gone.
-Columns = Sequence[tuple[Any, bool]]
-Earlier = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
+StackedOperands = Sequence[tuple[Any, bool]]
+EarlierBatches = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
 """Of an evaluation: by operation or function its batches, by the number of the group."""
-Kept = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
+CompiledBatch = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
 """The nodes of an expression's results, its placeholders, which results have a row for each member,
 and what it is planned by: numbers of options, and whether there are rules.
 """
@@ -59,18 +59,18 @@ class ExactNumber:
         return hash(self.key)
 
 
-def group(
+def compute_batch(
     op: Op[...],
     params: Params,
-    columns: Columns,
+    operands: StackedOperands,
     members: int,
     rows: int,
     nodes: Sequence[Node],
-    number: int,
-    rest: bool,
-    earlier: Earlier,
-    wanted: bool,
-) -> tuple[list[Value], Kept | None] | None:
+    batch_number: int,
+    is_remainder: bool,
+    earlier_batches: EarlierBatches,
+    want_compiled: bool,
+) -> tuple[list[Value], CompiledBatch | None] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
     Each column is a scalar, a Value that all members share, or a Value with one row for each.
@@ -80,107 +80,127 @@ def group(
     that a limit cut these members off from the batch before. If `wanted`, and with a plan, it also
     returns the expression by which native code computes such batches from now on.
     """
-    why = _apart(op, params, columns, number, rest, earlier) if timeline.watched() else ""
-    with timeline.together(members, why):
+    split_reason = (
+        _split_reason(op, params, operands, batch_number, is_remainder, earlier_batches)
+        if timeline.watched()
+        else ""
+    )
+    with timeline.together(members, split_reason):
         if nodes:
-            return _compared(op, params, columns, nodes)
-        return _computed(op, params, columns, rows, wanted)
+            return _compute_verified(op, params, operands, nodes)
+        return _compute_unchecked(op, params, operands, rows, want_compiled)
 
 
-def _apart(
-    op: Op[...], params: Params, columns: Columns, number: int, rest: bool, earlier: Earlier
+def _split_reason(
+    op: Op[...],
+    params: Params,
+    operands: StackedOperands,
+    batch_number: int,
+    is_remainder: bool,
+    earlier_batches: EarlierBatches,
 ) -> str:
     """Say why members are not computed with those of an earlier batch; nothing of the first."""
-    batches = earlier.setdefault(batch_split_reasons.family(op), {})
-    if number in batches:
-        return str(batch_split_reasons.CUT if rest else batch_split_reasons.LATER)
-    types, shared = [], []
-    for x, stacked in columns:
-        known = isinstance(x, Value)
-        types.append(
-            batch_split_reasons.form(x.type, stacked) if known else (np.dtype(type(x)), ())
+    batches = earlier_batches.setdefault(batch_split_reasons.family(op), {})
+    if batch_number in batches:
+        return str(
+            batch_split_reasons.LIMIT_REACHED if is_remainder else batch_split_reasons.LATER_LEVEL
         )
-        common = known and not stacked and x.type.size >= batch_split_reasons.SHARED
-        shared.append(x.address if common else None)
-    batch = batch_split_reasons.BatchFeatures(op, params, tuple(types), tuple(shared))
-    why = batch_split_reasons.nearest([*batches.values()][-NEAR:], batch)
-    batches[number] = batch
-    return why
+    types, shared_addresses = [], []
+    for x, stacked in operands:
+        is_value = isinstance(x, Value)
+        types.append(
+            batch_split_reasons.operand_signature(x.type, stacked)
+            if is_value
+            else (np.dtype(type(x)), ())
+        )
+        is_shared = (
+            is_value and not stacked and x.type.size >= batch_split_reasons.SHARED_OPERAND_ELEMENTS
+        )
+        shared_addresses.append(x.address if is_shared else None)
+    batch = batch_split_reasons.BatchFeatures(op, params, tuple(types), tuple(shared_addresses))
+    reason = batch_split_reasons.nearest_reason([*batches.values()][-MAX_COMPARED_BATCHES:], batch)
+    batches[batch_number] = batch
+    return reason
 
 
-def _computed(
-    op: Op[...], params: Params, columns: Columns, rows: int, wanted: bool
-) -> tuple[list[Value], Kept | None] | None:
-    flags = tuple([stacked for _, stacked in columns])
-    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in columns])
-    given = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
+def _compute_unchecked(
+    op: Op[...], params: Params, operands: StackedOperands, rows: int, want_compiled: bool
+) -> tuple[list[Value], CompiledBatch | None] | None:
+    stacked_flags = tuple([stacked for _, stacked in operands])
+    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
+    types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
     try:
-        made = expression(op, params, given, flags, scalars)
-        if made is None:
+        compiled = batch_expression(op, params, types, stacked_flags, scalars)
+        if compiled is None:
             return None
-        graph, inputs, stacked, plain = made
-        values = [x for x, _ in columns if isinstance(x, Value)]
+        graph, inputs, stacked, skip_rules = compiled
+        values = [x for x, _ in operands if isinstance(x, Value)]
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
-        outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
+        outputs = substitute(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
-        often = _comes_often(op, params, flags)
-        with settings.within(optimise=False) if plain else nullcontext():
-            failure = pipeline.compute(pending, planned=often) if pending else None
+        is_frequent = _is_frequent(op, params, stacked_flags)
+        with settings.override(optimise=False) if skip_rules else nullcontext():
+            failure = pipeline.compute(pending, planned=is_frequent) if pending else None
             options = pipeline.options_key()
     except Exception:  # noqa: BLE001  # the unbatched computation raises a better error
         return None
     if failure is not None:
         return None
     _native.count("batches")
-    results = [_rows(node, each, rows) for node, each in zip(outputs, stacked, strict=True)]
-    if not (wanted and often):
+    results = [
+        _result_rows(node, stacked_flag, rows)
+        for node, stacked_flag in zip(outputs, stacked, strict=True)
+    ]
+    if not (want_compiled and is_frequent):
         return results, None
-    again = substituted(graph, {each: each for each in inputs})  # as Graph's, but made today
-    rules = not plain and bool(settings.get("optimise"))
-    return results, (again, inputs, stacked, options, rules)
+    fresh_outputs = substitute(
+        graph, {stacked_flag: stacked_flag for stacked_flag in inputs}
+    )  # as Graph's, but made today
+    rules = not skip_rules and bool(settings.get("optimise"))
+    return results, (fresh_outputs, inputs, stacked, options, rules)
 
 
-def _compared(
-    op: Op[...], params: Params, columns: Columns, nodes: Sequence[Node]
+def _compute_verified(
+    op: Op[...], params: Params, operands: StackedOperands, nodes: Sequence[Node]
 ) -> tuple[list[Value], None] | None:
-    from tenfold.transforms.batch_check import verified  # who does not verify needs none
+    from tenfold.transforms.batch_check import verify_batch  # who does not verify needs none
 
     try:
-        found, unlike = verified(op, params, columns, nodes)
+        results, mismatch = verify_batch(op, params, operands, nodes)
     except Exception:  # noqa: BLE001  # as in group
         return None
-    if unlike is not None:
-        raise unlike
+    if mismatch is not None:
+        raise mismatch
     _native.count("batches")
     device = nodes[0].type.device
-    return [dense.adopt(np.ascontiguousarray(rows), device) for rows in found], None
+    return [dense.adopt(np.ascontiguousarray(rows), device) for rows in results], None
 
 
-def forget(op: int) -> None:
+def forget_op(op: int) -> None:
     """Forget what is kept of the operation of this number, of which no new calls come."""
     _native.forget_op(op)
-    for cache in (_seen, _expressions):
+    for cache in (_batch_counts, _expressions):
         cache.drop(lambda key: key[0] == op)
     _native.forget_groups(op)
 
 
-class _Number:
+class _OpLifetime:
     """The number of an operation: what is kept of that is forgotten with it."""
 
     def __init__(self, op: int) -> None:
         self.op = op
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not ending():  # of modules nothing may be left by then
-            forget(self.op)
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():  # of modules nothing may be left by then
+            forget_op(self.op)
 
 
-_later: LruCache[int, _Number] = LruCache(256, "operations to be forgotten")
+_forget_queue: LruCache[int, _OpLifetime] = LruCache(256, "operations to be forgotten")
 
 
-def forget_later(op: int) -> None:
+def forget_op_later(op: int) -> None:
     """As forget, when so many others have followed; what it is called for meanwhile is kept."""
-    _later[op] = _Number(op)
+    _forget_queue[op] = _OpLifetime(op)
 
 
 Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
@@ -189,71 +209,79 @@ whether rules are left out: without products they spare little, and what they se
 make another plan for each number of members."""
 
 
-def expression(
+def batch_expression(
     op: Op[...],
     params: Params,
-    given: tuple[Type | None, ...],
-    flags: tuple[bool, ...],
+    types: tuple[Type | None, ...],
+    stacked_flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
 ) -> Expression | None:
     """Return the expression of a group, None where there is none; equal groups have one."""
-    key = (op.id, params, given, flags, scalars)
-    found = _expressions.get(key)
-    if found is None:
-        found = _expressions.setdefault(key, (_written(op, params, given, flags, scalars),))
-    made: Expression | None = found[0]
-    return made
+    key = (op.id, params, types, stacked_flags, scalars)
+    cached = _expressions.get(key)
+    if cached is None:
+        cached = _expressions.setdefault(
+            key, (_build_expression(op, params, types, stacked_flags, scalars),)
+        )
+    result: Expression | None = cached[0]
+    return result
 
 
-def _written(
+def _build_expression(
     op: Op[...],
     params: Params,
-    given: tuple[Type | None, ...],
-    flags: tuple[bool, ...],
+    types: tuple[Type | None, ...],
+    stacked_flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
 ) -> Expression | None:
-    ones: list[Any] = []
-    stand_ins: dict[Node, BatchedNode] = {}
+    member_operands: list[Any] = []
+    replacements: dict[Node, BatchedNode] = {}
     inputs: list[Node] = []
-    for type_, stacked, scalar in zip(given, flags, scalars, strict=True):
+    for type_, stacked, scalar in zip(types, stacked_flags, scalars, strict=True):
         if type_ is None:
-            ones.append(scalar.value)
+            member_operands.append(scalar.value)
             continue
         shape = type_.shape[1:] if stacked else type_.shape
-        one = _native.placeholder(Type(shape, type_.dtype, type_.device))
-        all_ = _native.placeholder(type_)
-        ones.append(one)
-        inputs.append(_native.node_of(all_))
-        stand_ins[_native.node_of(one)] = BatchedNode(all_, stacked)
+        member_input = _native.placeholder(Type(shape, type_.dtype, type_.device))
+        batch_input = _native.placeholder(type_)
+        member_operands.append(member_input)
+        inputs.append(_native.node_of(batch_input))
+        replacements[_native.node_of(member_input)] = BatchedNode(batch_input, stacked)
     try:
-        made = op.body(ones) if op.body else _native.apply(op.id, tuple(ones), params)
-        results = made if isinstance(made, tuple) else (made,)
-        entries = batched_unasked([_native.node_of(result) for result in results], stand_ins)
+        returned_value = (
+            op.body(member_operands)
+            if op.body
+            else _native.apply(op.id, tuple(member_operands), params)
+        )
+        results = returned_value if isinstance(returned_value, tuple) else (returned_value,)
+        batched_nodes = batch_nodes_implicitly(
+            [_native.node_of(result) for result in results], replacements
+        )
     except UnsupportedError:
         return None
-    graph = Graph.of([_native.node_of(entry.value) for entry in entries])
-    products = any(isinstance(node.op, Op) and node.op.multiply_adds for node in graph.nodes)
-    return graph, tuple(inputs), tuple([entry.batched for entry in entries]), not products
+    graph = Graph.of([_native.node_of(entry.value) for entry in batched_nodes])
+    has_products = any(isinstance(node.op, Op) and node.op.multiply_adds for node in graph.nodes)
+    return graph, tuple(inputs), tuple([entry.batched for entry in batched_nodes]), not has_products
 
 
-def _comes_often(op: Op[...], params: Params, flags: tuple[bool, ...]) -> bool:
+def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:
     """Whether there were such groups before, so that a plan is worth its making."""
-    key = (op.id, params, flags)
-    times = _seen.get(key) or 1
-    _seen[key] = times + 1
-    return times > OFTEN
+    key = (op.id, params, stacked_flags)
+    batch_count = _batch_counts.get(key) or 1
+    _batch_counts[key] = batch_count + 1
+    return batch_count > PLAN_THRESHOLD
 
 
-def _rows(node: Node, stacked: bool, rows: int) -> Value:
+def _result_rows(node: Node, stacked: bool, rows: int) -> Value:
     """Return a result in row-major order with so many rows."""
     value = node.value()
     assert value is not None, "it has been computed"
     if stacked and not value.strides:
         return value
-    found = dense.export(value)
+    array = dense.export(value)
     if not stacked:
-        found = np.broadcast_to(found, (rows, *found.shape))
-    return dense.adopt(np.ascontiguousarray(found), value.type.device)
+        array = np.broadcast_to(array, (rows, *array.shape))
+    return dense.adopt(np.ascontiguousarray(array), value.type.device)
 
 
-_native.set_groups(group)
+_native.set_groups(compute_batch)

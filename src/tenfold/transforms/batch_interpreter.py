@@ -12,7 +12,7 @@ A batch rule follows from what an op declares: its `shapes`, axes that it folds 
 >>> x = _native.placeholder(_native.Type((2,), tn.float64, "cpu"))
 >>> result = _native.node_of(tn.sum(x * 10))
 >>> rows = BatchedNode(tn.asarray([[1.0, 2.0], [3.0, 4.0]]), batched=True)
->>> (sums,) = batched([result], {_native.node_of(x): rows})
+>>> (sums,) = batch_nodes([result], {_native.node_of(x): rows})
 >>> sums.value.tolist(), sums.batched
 ([30.0, 70.0], True)
 """
@@ -36,7 +36,7 @@ from tenfold.ops.joining import stack
 from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.rewrite_graph import ORIGIN
 
-UNASKED: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
+IMPLICIT_BATCH: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
 """Whether the batch was not asked for by `vmap`: then no member computes an unneeded branch."""
 
 
@@ -48,40 +48,44 @@ class BatchedNode(NamedTuple):
     batched: bool
 
 
-def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]) -> list[BatchedNode]:
+def batch_nodes(
+    outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
+) -> list[BatchedNode]:
     """Return for each output what it is for all members; its value is an Array.
 
     Raises ShapeError when the stand-ins have no common length.
     """
-    length = _common_length(stand_ins.values())
+    length = _common_length(replacements.values())
     graph = Graph.of(outputs)
-    made: list[BatchedNode | None] = []  # None for what reads no stand-in: the node itself will do
+    batched_nodes: list[
+        BatchedNode | None
+    ] = []  # None for what reads no stand-in: the node itself will do
 
     def entry(at: int) -> BatchedNode:
-        return made[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
+        return batched_nodes[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
 
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in stand_ins:
-            made.append(stand_ins[node])
-        elif all(made[at] is None for at in inputs):
-            made.append(None)
+        if node in replacements:
+            batched_nodes.append(replacements[node])
+        elif all(batched_nodes[at] is None for at in inputs):
+            batched_nodes.append(None)
         else:
-            made.append(_made(node, [entry(at) for at in inputs], length))
+            batched_nodes.append(_batch_node(node, [entry(at) for at in inputs], length))
     return [entry(at) for at in graph.outputs]
 
 
-def batched_unasked(
-    outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]
+def batch_nodes_implicitly(
+    outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
 ) -> list[BatchedNode]:
     """As `batched`, for members that are batched without a `vmap`.
 
     Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
-    token = UNASKED.set(True)
+    token = IMPLICIT_BATCH.set(True)
     try:
-        return batched(outputs, stand_ins)
+        return batch_nodes(outputs, replacements)
     finally:
-        UNASKED.reset(token)
+        IMPLICIT_BATCH.reset(token)
 
 
 def _common_length(entries: Any) -> int:
@@ -96,20 +100,20 @@ def _value(node: Node) -> Any:
     return node.scalar if node.is_scalar else _native.array_of(node)
 
 
-def _made(node: Node, given: Sequence[BatchedNode], length: int) -> BatchedNode:
+def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> BatchedNode:
     """Make the node of an op on what stands for its inputs."""
     if node.op is None:  # a part of several results
-        (whole,) = given
-        return BatchedNode(whole.value[node.params[0]], whole.batched)
-    flags = tuple([entry.batched for entry in given])
-    members = Members(node.op, length, tuple([entry.value for entry in given]), flags)
+        (results,) = operands
+        return BatchedNode(results.value[node.params[0]], results.batched)
+    flags = tuple([entry.batched for entry in operands])
+    members = Members(node.op, length, tuple([entry.value for entry in operands]), flags)
     token = ORIGIN.set(node.origin or ORIGIN.get())
     try:
         if not any(flags):
             return BatchedNode(members.call(members.operands, node.params), batched=False)
-        result = _of_call(members, node) if node.op.body else _by_facts(members, node)
+        result = _batch_call(members, node) if node.op.body else _apply_batch_rule(members, node)
         if result is NotImplemented:
-            result = _one_by_one(members, node)
+            result = _call_per_member(members, node)
         elif node.op.opaque:
             _check_result(result, node, length)
         return BatchedNode(result, batched=True)
@@ -117,26 +121,30 @@ def _made(node: Node, given: Sequence[BatchedNode], length: int) -> BatchedNode:
         ORIGIN.reset(token)
 
 
-def _of_call(members: Members, node: Node) -> Any:
+def _batch_call(members: Members, node: Node) -> Any:
     """Batch what a traced function is made of."""
-    ones, stand_ins = [], {}
-    for operand, shared, type_ in zip(members.operands, members.batched, node.inputs, strict=True):
-        one = _native.placeholder(type_.type)
-        ones.append(one)
-        stand_ins[_native.node_of(one)] = BatchedNode(operand, shared)
-    made = [_native.node_of(result) for result in node.op.body(ones)]
-    rows = tuple([in_front(entry, members.length) for entry in batched(made, stand_ins)])
-    return rows if len(rows) > 1 else rows[0]
+    member_inputs, replacements = [], {}
+    for operand, is_batched, member_node in zip(
+        members.operands, members.batched, node.inputs, strict=True
+    ):
+        member_input = _native.placeholder(member_node.type)
+        member_inputs.append(member_input)
+        replacements[_native.node_of(member_input)] = BatchedNode(operand, is_batched)
+    outputs = [_native.node_of(result) for result in node.op.body(member_inputs)]
+    results = tuple(
+        [with_batch_axis(entry, members.length) for entry in batch_nodes(outputs, replacements)]
+    )
+    return results if len(results) > 1 else results[0]
 
 
-def in_front(entry: BatchedNode, length: int) -> Array:
+def with_batch_axis(entry: BatchedNode, length: int) -> Array:
     """Return what stands for a node with the batch axis, whether it differs or not."""
     shape = (length, *entry.value.shape)
-    made: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
-    return made
+    result: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
+    return result
 
 
-def _by_facts(members: Members, node: Node) -> Any:
+def _apply_batch_rule(members: Members, node: Node) -> Any:
     """Apply the batch rule that follows from what the op declares."""
     op, params, positions = members.op, node.params, range(len(members.operands))
     if op.batch is not None:
@@ -145,62 +153,69 @@ def _by_facts(members: Members, node: Node) -> Any:
         ndim = len(node.type.shape)
         return members.call([members.aligned(at, ndim) for at in positions], params)
     if op.reduces:
-        return _folded(members, node)
+        return _batch_reduction(members, node)
     if op.shapes == "permuted":
         (axes,) = params
         return members.call(members.operands, ((0, *(axis + 1 for axis in axes)),))
     if op.scanning:
-        axis, *rest = params
-        return members.call(members.operands, (axis + 1, *rest))
+        axis, *other_params = params
+        return members.call(members.operands, (axis + 1, *other_params))
     if op.batch_params is None:
         return NotImplemented
-    lifted = op.batch_params(members.length, *params)
-    return members.call([members.in_front(at) for at in positions], lifted)
+    batched_params = op.batch_params(members.length, *params)
+    return members.call([members.in_front(at) for at in positions], batched_params)
 
 
-def _folded(members: Members, node: Node) -> Array:
+def _batch_reduction(members: Members, node: Node) -> Array:
     """Fold the axes of members; several axes that are folded as one are made one first."""
-    (x,), (axes, keepdims, *rest) = members.operands, node.params
+    (x,), (axes, keepdims, *other_params) = members.operands, node.params
     folding = members.op.folding
     if folding is not None and folding.one_axis and len(axes) != 1:
-        lines = reshape(x, (members.length, math.prod(members.shape(0))))
-        found = members.call((lines,), ((1,), False, *rest))
-        return reshape(found, (members.length, *node.type.shape))
-    made: Array = members.call((x,), (tuple(axis + 1 for axis in axes), keepdims, *rest))
-    return made
+        flattened = reshape(x, (members.length, math.prod(members.shape(0))))
+        reduced = members.call((flattened,), ((1,), False, *other_params))
+        return reshape(reduced, (members.length, *node.type.shape))
+    result: Array = members.call((x,), (tuple(axis + 1 for axis in axes), keepdims, *other_params))
+    return result
 
 
 def _check_result(result: Any, node: Node, length: int) -> None:
     """Raise ShapeError for what a user's batch rule cannot have meant."""
-    wanted, dtype = (length, *node.type.shape), node.type.dtype
-    if not isinstance(result, Array) or (result.shape, result.dtype) != (wanted, dtype):
-        given = [result] if isinstance(result, Array) else []
-        rule = f"its batch rule did not return an array of shape {wanted} and dtype {dtype}"
+    expected_shape, dtype = (length, *node.type.shape), node.type.dtype
+    if not isinstance(result, Array) or (result.shape, result.dtype) != (expected_shape, dtype):
+        operands = [result] if isinstance(result, Array) else []
+        rule = f"its batch rule did not return an array of shape {expected_shape} and dtype {dtype}"
         remedy = "return the results of all members, one behind the other on the first axis"
-        raise ShapeError(node.name, rule, given, remedy)
+        raise ShapeError(node.name, rule, operands, remedy)
 
 
-def _one_by_one(members: Members, node: Node) -> Any:
+def _call_per_member(members: Members, node: Node) -> Any:
     """Call an op for each member and stack the results: for what no rule says more about."""
     if members.length == 0:
         empty = [zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in node.types]
         return empty[0] if len(empty) == 1 else tuple(empty)
     results = [
         members.call(
-            [_of_member(members, at, number) for at in range(len(members.operands))], node.params
+            [_member_operand(members, at, member) for at in range(len(members.operands))],
+            node.params,
         )
-        for number in range(members.length)
+        for member in range(members.length)
     ]
     if isinstance(results[0], Array):
         return stack(results)
-    return tuple(stack(parts) for parts in zip(*results, strict=True))
+    return tuple(stack(rows) for rows in zip(*results, strict=True))
 
 
-def _of_member(members: Members, at: int, number: int) -> Any:
+def _member_operand(members: Members, at: int, member: int) -> Any:
     x = members.operands[at]
     if not members.batched[at]:
         return x
-    return viewed(x, (number, *whole_axes(x.shape)[1:]))
+    return viewed(x, (member, *whole_axes(x.shape)[1:]))
 
 
-__all__ = ["UNASKED", "BatchedNode", "batched", "batched_unasked", "in_front"]
+__all__ = [
+    "IMPLICIT_BATCH",
+    "BatchedNode",
+    "batch_nodes",
+    "batch_nodes_implicitly",
+    "with_batch_axis",
+]

@@ -19,10 +19,10 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
-from tenfold.transforms.tracer import substituted
+from tenfold.transforms.tracer import substitute
 
 
-def _called(*arrays: Array) -> tuple[Array, ...]:
+def _call_placeholder(*arrays: Array) -> tuple[Array, ...]:
     """Call a traced function."""
     raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
 
@@ -50,27 +50,27 @@ def call_op(
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
         return Inferred(results, tuple(type_.dtype for type_ in types))
 
-    def body(given: Sequence[Array]) -> tuple[Array, ...]:
-        nodes = [_native.node_of(array) for array in given]
-        made = substituted(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
-        return tuple([_native.array_of(node) for node in made])
+    def body(operands: Sequence[Array]) -> tuple[Array, ...]:
+        nodes = [_native.node_of(array) for array in operands]
+        outputs_ = substitute(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
+        return tuple([_native.array_of(node) for node in outputs_])
 
     def reference(*operands: Any) -> tuple[np.ndarray, ...]:
         *arrays, _device = operands
-        given = [_native.value_array(dense.adopt(x, device)) for x in arrays]
-        made = [_native.node_of(array) for array in body(given)]
-        failure = pipeline.compute([node for node in made if node.pending])
+        inputs_ = [_native.value_array(dense.adopt(x, device)) for x in arrays]
+        results_ = [_native.node_of(array) for array in body(inputs_)]
+        failure = pipeline.compute([node for node in results_ if node.pending])
         if failure is not None:
             raise ReferenceFailure(failure) if lines else failure
-        return tuple([dense.export(value) for node in made if (value := node.value())])
+        return tuple([dense.export(value) for node in results_ if (value := node.value())])
 
-    def bind(*given: Array) -> BoundCall:
-        return BoundCall(given, (device,))
+    def bind(*operands: Array) -> BoundCall:
+        return BoundCall(operands, (device,))
 
     return Op(
         name=name,
         page=page,
-        function=_called,  # not the user's: an op is for ever
+        function=_call_placeholder,  # not the user's: an op is for ever
         kind=Kind.CONTRACTION,
         rule=rule,
         bind=bind,

@@ -25,11 +25,11 @@ import numpy as np
 
 from tenfold._native import Array
 
-MOST = 256
+MAX_OBJECTS = 256
 """Objects that are looked at; who reads more is not known."""
 LIBRARIES = ("tenfold", "numpy")
 """Packages whose functions are what they are."""
-WHOLE = (Array, ModuleType, BuiltinFunctionType, type, bool, int, float, complex, str, bytes)
+ATOMIC_TYPES = (Array, ModuleType, BuiltinFunctionType, type, bool, int, float, complex, str, bytes)
 """What has no parts that a function would read and that could be exchanged."""
 
 
@@ -37,35 +37,35 @@ def bindings(function: FunctionType) -> list[Any] | None:
     """Return weak references to all that a function could read, or what takes none; None where it
     is too much, or may be written to in place.
     """
-    found: list[Any] = []
-    seen: set[int] = set()
-    left = [*_read_by(function)]
-    while left:
-        value = left.pop()
-        if id(value) in seen:
+    references: list[Any] = []
+    visited: set[int] = set()
+    stack = [*_read_objects(function)]
+    while stack:
+        value = stack.pop()
+        if id(value) in visited:
             continue
-        seen.add(id(value))
-        if isinstance(value, np.ndarray) or len(seen) > MOST:
+        visited.add(id(value))
+        if isinstance(value, np.ndarray) or len(visited) > MAX_OBJECTS:
             return None
-        found.append(_weak(value))
-        if not isinstance(value, WHOLE):
-            left.extend(_parts(value))
-    return found
+        references.append(_weak_reference(value))
+        if not isinstance(value, ATOMIC_TYPES):
+            stack.extend(_child_objects(value))
+    return references
 
 
-def are_same(before: list[Any] | None, now: list[Any] | None) -> bool:
+def are_same(old: list[Any] | None, new: list[Any] | None) -> bool:
     """Whether two lists of bindings are of the same objects."""
-    if before is None or now is None or len(before) != len(now):
+    if old is None or new is None or len(old) != len(new):
         return False
-    return all(map(_is_same, before, now))
+    return all(map(_is_same, old, new))
 
 
-def has(found: list[Any], array: Array) -> bool:
+def contains_array(references: list[Any], array: Array) -> bool:
     """Whether an Array is among bindings."""
-    return any(_there(each) is array for each in found)
+    return any(_dereference(reference) is array for reference in references)
 
 
-def _read_by(function: Any) -> Iterable[Any]:
+def _read_objects(function: Any) -> Iterable[Any]:
     """Return what the names in a function are bound to."""
     for cell in function.__closure__ or ():
         try:
@@ -73,42 +73,42 @@ def _read_by(function: Any) -> Iterable[Any]:
         except ValueError:  # nothing yet
             yield None
     names = function.__globals__
-    for name in _names(function.__code__):
+    for name in _code_names(function.__code__):
         if name in names:
             yield names[name]
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
 
 
-def _names(code: Any) -> Iterable[str]:
+def _code_names(code: Any) -> Iterable[str]:
     """Return the names in code, and in that of functions within."""
     yield from code.co_names
     for constant in code.co_consts:
         if hasattr(constant, "co_names"):
-            yield from _names(constant)
+            yield from _code_names(constant)
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _child_objects(value: Any) -> Iterable[Any]:
     if isinstance(value, (list, tuple, set, frozenset)):
         return value
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, FunctionType):
         package = (value.__module__ or "").partition(".")[0]
-        return () if package in LIBRARIES else _read_by(value)
+        return () if package in LIBRARIES else _read_objects(value)
     if isinstance(value, MethodType):
         return (value.__func__, value.__self__)
     slots = [name for base in type(value).__mro__ for name in _slots(base)]
-    own = [getattr(value, name) for name in slots if hasattr(value, name)]
-    return [*own, *getattr(value, "__dict__", {}).values()]
+    slot_values = [getattr(value, name) for name in slots if hasattr(value, name)]
+    return [*slot_values, *getattr(value, "__dict__", {}).values()]
 
 
 def _slots(base: type) -> tuple[str, ...]:
-    named = vars(base).get("__slots__", ())
-    return (named,) if isinstance(named, str) else tuple(named)
+    slots = vars(base).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _weak(value: Any) -> Any:
+def _weak_reference(value: Any) -> Any:
     if isinstance(value, dict):
         return type(value), *value
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -119,14 +119,14 @@ def _weak(value: Any) -> Any:
         return value
 
 
-def _there(kept: Any) -> Any:
-    return kept() if isinstance(kept, ref) else kept
+def _dereference(reference: Any) -> Any:
+    return reference() if isinstance(reference, ref) else reference
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return one == other
-    return _there(one) is _there(other)
+def _is_same(old: Any, new: Any) -> bool:
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return old == new
+    return _dereference(old) is _dereference(new)
 
 
-__all__ = ["are_same", "bindings", "has"]
+__all__ = ["are_same", "bindings", "contains_array"]

@@ -19,17 +19,17 @@ from tenfold._native import Array, Type
 from tenfold.core.op import Op
 from tenfold.errors import message
 from tenfold.settings import checked_device
-from tenfold.transforms.control_flow_ops import COND, SCAN, WHILE, followed
+from tenfold.transforms.control_flow_ops import COND, SCAN, WHILE, body_with_condition
 from tenfold.transforms.loop_carry import (
-    arrays,
-    check_alike,
     check_carry,
-    check_truth,
+    check_condition,
+    check_same_results,
     checked_function,
     checked_length,
-    shown,
+    flatten_arrays,
+    structure_text,
 )
-from tenfold.transforms.trace_cache import CachedTrace, name_of, trace
+from tenfold.transforms.trace_cache import CachedTrace, cached_trace, name_of
 
 Function = Callable[..., Any]
 
@@ -72,22 +72,34 @@ def scan(
     """
     name = "tn.scan"
     checked_function(name, f)
-    carried, form = arrays(name, "init", init)
-    read, rows = arrays(name, "xs", xs)
-    steps = checked_length(read, rows, length)
-    one = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in read]
-    found = trace(name, f, (form.unflatten(carried), rows.unflatten(one)))
-    whole = found.traced.structure
-    if not issubclass(whole.type or int, (tuple, list)) or len(whole.children) != 2:
-        rule = f"{name_of(f)} returned {shown(whole)}, no pair of a carry and y"
+    carry, form = flatten_arrays(name, "init", init)
+    xs_leaves, xs_structure = flatten_arrays(name, "xs", xs)
+    steps = checked_length(xs_leaves, xs_structure, length)
+    row_inputs = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in xs_leaves]
+    body_trace = cached_trace(name, f, (form.unflatten(carry), xs_structure.unflatten(row_inputs)))
+    returned_structure = body_trace.traced.structure
+    if (
+        not issubclass(returned_structure.type or int, (tuple, list))
+        or len(returned_structure.children) != 2
+    ):
+        rule = (
+            f"{name_of(f)} returned {structure_text(returned_structure)}, no pair of a carry and y"
+        )
         raise TypeError(message(name, rule, remedy="return (carry, y); y may be None"))
-    of_carry, of_ys = whole.children
-    count = len(carried)
-    check_carry(name, f, init, found.traced.outputs[: of_carry.leaves], of_carry)
-    inputs = [*carried, *read, *_captured(found)]
-    params = (found.expression, count, len(read), steps, bool(reverse), _device(inputs))
-    made = _applied(SCAN, inputs, params) if found.traced.outputs else ()
-    return form.unflatten(made[:count]), of_ys.unflatten(made[count:])
+    carry_structure, ys_structure = returned_structure.children
+    carry_count = len(carry)
+    check_carry(name, f, init, body_trace.traced.outputs[: carry_structure.leaves], carry_structure)
+    inputs = [*carry, *xs_leaves, *_captured_arrays(body_trace)]
+    params = (
+        body_trace.expression,
+        carry_count,
+        len(xs_leaves),
+        steps,
+        bool(reverse),
+        _device(inputs),
+    )
+    results = _apply(SCAN, inputs, params) if body_trace.traced.outputs else ()
+    return form.unflatten(results[:carry_count]), ys_structure.unflatten(results[carry_count:])
 
 
 def while_loop(condition: Function, body: Function, init: Any) -> Any:
@@ -124,21 +136,25 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     name = "tn.while_loop"
     for function in (condition, body):
         checked_function(name, function)
-    carried, form = arrays(name, "init", init)
-    tree, count = form.unflatten(carried), len(carried)
-    asked = trace(name, condition, (tree,))
-    what, types = f"what {name_of(condition)} returned", asked.expression.types
-    check_truth(name, what, asked.traced.structure, types)
-    found = trace(name, body, (tree,))
-    check_carry(name, body, init, found.traced.outputs, found.traced.structure)
-    if not count:
+    carry, form = flatten_arrays(name, "init", init)
+    tree, carry_count = form.unflatten(carry), len(carry)
+    condition_trace = cached_trace(name, condition, (tree,))
+    subject, types = f"what {name_of(condition)} returned", condition_trace.expression.types
+    check_condition(name, subject, condition_trace.traced.structure, types)
+    body_trace = cached_trace(name, body, (tree,))
+    check_carry(name, body, init, body_trace.traced.outputs, body_trace.traced.structure)
+    if not carry_count:
         rule = "init has no array, so that nothing could end the loop"
         raise TypeError(message(name, rule, remedy="carry what the condition depends on"))
-    reads = _captured(asked)
-    (first,) = asked.expression.apply([*carried, *reads])
-    inputs = [first, *carried, *_captured(found), *reads]
-    params = (followed(found.expression, asked.expression, count), count, _device(inputs))
-    return form.unflatten(_applied(WHILE, inputs, params))
+    condition_captures = _captured_arrays(condition_trace)
+    (first_condition,) = condition_trace.expression.apply([*carry, *condition_captures])
+    inputs = [first_condition, *carry, *_captured_arrays(body_trace), *condition_captures]
+    params = (
+        body_with_condition(body_trace.expression, condition_trace.expression, carry_count),
+        carry_count,
+        _device(inputs),
+    )
+    return form.unflatten(_apply(WHILE, inputs, params))
 
 
 def cond(pred: Any, true_function: Function, false_function: Function, *operands: Any) -> Any:
@@ -166,27 +182,33 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     name = "tn.cond"
     for function in (true_function, false_function):
         checked_function(name, function)
-    preds, leaf = arrays(name, "pred", pred)
-    check_truth(name, "pred", leaf, [_native.node_of(x).type for x in preds])
-    given, form = arrays(name, "operands", operands)
-    args = form.unflatten(given)
-    yes = trace(name, true_function, args, hoists=False)
-    no = trace(name, false_function, args, hoists=False)
-    check_alike(true_function, yes.traced, false_function, no.traced)
-    structure = yes.traced.structure
+    preds, leaf = flatten_arrays(name, "pred", pred)
+    check_condition(name, "pred", leaf, [_native.node_of(x).type for x in preds])
+    operand_leaves, form = flatten_arrays(name, "operands", operands)
+    args = form.unflatten(operand_leaves)
+    true_trace = cached_trace(name, true_function, args, hoist=False)
+    false_trace = cached_trace(name, false_function, args, hoist=False)
+    check_same_results(true_function, true_trace.traced, false_function, false_trace.traced)
+    structure = true_trace.traced.structure
     if not structure.leaves:
         return structure.unflatten(())
-    of_yes, of_no = _captured(yes), _captured(no)
-    inputs = [*preds, *given, *of_yes, *of_no]
-    params = (yes.expression, no.expression, len(given), len(of_yes), _device(inputs))
-    return structure.unflatten(_applied(COND, inputs, params))
+    true_captures, false_captures = _captured_arrays(true_trace), _captured_arrays(false_trace)
+    inputs = [*preds, *operand_leaves, *true_captures, *false_captures]
+    params = (
+        true_trace.expression,
+        false_trace.expression,
+        len(operand_leaves),
+        len(true_captures),
+        _device(inputs),
+    )
+    return structure.unflatten(_apply(COND, inputs, params))
 
 
-def _captured(found: CachedTrace) -> list[Array]:
+def _captured_arrays(cached: CachedTrace) -> list[Array]:
     """Return what a function reads beside its arguments, as it is now."""
     return [
-        _native.array_of(each.node) if each.source is None else each.source
-        for each in found.traced.captured
+        _native.array_of(capture.node) if capture.source is None else capture.source
+        for capture in cached.traced.captured
     ]
 
 
@@ -194,10 +216,10 @@ def _device(inputs: Sequence[Array]) -> str:
     return inputs[0].device if inputs else checked_device(None)
 
 
-def _applied(op: Op[...], inputs: Sequence[Array], params: tuple[Any, ...]) -> tuple[Array, ...]:
+def _apply(op: Op[...], inputs: Sequence[Array], params: tuple[Any, ...]) -> tuple[Array, ...]:
     """Make the node of a loop or branch; its results."""
-    made: Any = _native.apply(op.id, tuple(inputs), params)
-    return made if isinstance(made, tuple) else (made,)
+    result: Any = _native.apply(op.id, tuple(inputs), params)
+    return result if isinstance(result, tuple) else (result,)
 
 
 __all__ = ["cond", "scan", "while_loop"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.dtypes import BOOL
 from tenfold.errors import UnsupportedError
@@ -28,256 +28,317 @@ from tenfold.ops.reduce import any as any_
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import UNASKED, BatchedNode, batched, in_front
-from tenfold.transforms.subgraph import Subgraph, expression
+from tenfold.transforms.batch_interpreter import (
+    IMPLICIT_BATCH,
+    BatchedNode,
+    batch_nodes,
+    with_batch_axis,
+)
+from tenfold.transforms.subgraph import Subgraph, intern_subgraph
 
 Compute = Callable[..., Sequence[Value]]
 
 
-def _scan(
-    given: Sequence[Value],
+def _compute_scan(
+    operands: Sequence[Value],
     step: Subgraph,
-    carries: int,
-    reads: int,
+    carry_count: int,
+    xs_count: int,
     length: int,
     reverse: bool,
     device: str,
 ) -> list[Value]:
-    carried, others = list(given[:carries]), given[carries:]
-    written = []
-    for type_ in step.types[carries:]:
-        whole = Type((length, *type_.shape), type_.dtype, device)
-        written.append(Value.allocate(whole, whole.size * whole.dtype.itemsize))
-    read, shared = others[:reads], others[reads:]
-    step.repeat("tn.scan", carried, read, shared, written, steps=length, reverse=reverse)
-    return [*carried, *written]
+    carry, remaining = list(operands[:carry_count]), operands[carry_count:]
+    ys = []
+    for type_ in step.types[carry_count:]:
+        stacked_type = Type((length, *type_.shape), type_.dtype, device)
+        ys.append(Value.allocate(stacked_type, stacked_type.size * stacked_type.dtype.itemsize))
+    xs, captures = remaining[:xs_count], remaining[xs_count:]
+    step.repeat("tn.scan", carry, xs, captures, ys, steps=length, reverse=reverse)
+    return [*carry, *ys]
 
 
-def _while(given: Sequence[Value], step: Subgraph, carries: int, _: str) -> list[Value]:
-    first, *others = given
-    carried = others[:carries]
-    if _is_true(first):
-        step.repeat("tn.while_loop", carried, (), others[carries:])
-    return carried
-
-
-def _cond(
-    given: Sequence[Value], yes: Subgraph, no: Subgraph, count: int, of_yes: int, _: str
+def _compute_while(
+    operands: Sequence[Value], step: Subgraph, carry_count: int, _: str
 ) -> list[Value]:
-    chosen, *others = given
-    takes = _is_true(chosen)
-    own = others[count : count + of_yes] if takes else others[count + of_yes :]
-    return (yes if takes else no).compute([*others[:count], *own])
+    first_condition, *remaining = operands
+    carry = remaining[:carry_count]
+    if _is_true(first_condition):
+        step.repeat("tn.while_loop", carry, (), remaining[carry_count:])
+    return carry
+
+
+def _compute_cond(
+    values: Sequence[Value],
+    true_branch: Subgraph,
+    false_branch: Subgraph,
+    operand_count: int,
+    true_capture_count: int,
+    _: str,
+) -> list[Value]:
+    condition, *remaining = values
+    is_true = _is_true(condition)
+    captures = (
+        remaining[operand_count : operand_count + true_capture_count]
+        if is_true
+        else remaining[operand_count + true_capture_count :]
+    )
+    return (true_branch if is_true else false_branch).compute(
+        [*remaining[:operand_count], *captures]
+    )
 
 
 def _is_true(value: Value) -> bool:
     return bool(memoryview(value)[0])
 
 
-def _computing(compute: Compute) -> dict[str, Callable[..., Any]]:
+def _compute_fields(compute: Compute) -> dict[str, Callable[..., Any]]:
     """Return how an operation is computed of Values, and of ndarrays, from how its results are."""
 
-    def of_values(given: Sequence[Value], *params: Any) -> tuple[Value, ...]:
+    def on_values(inputs: Sequence[Value], *params: Any) -> tuple[Value, ...]:
         """Return Values in row-major order, of which none lies in what was given, or in another."""
-        device, found = params[-1], []
-        taken = {_native.identity_of(value)[1] for value in given}
-        for value in compute(given, *params):
-            is_own = not (value.strides or value.part or value.owner is not None)
-            if not is_own or _native.identity_of(value)[1] in taken:
-                value = dense.copied(dense.export(value), device)
-            taken.add(_native.identity_of(value)[1])
-            found.append(value)
-        return tuple(found)
+        device, results = params[-1], []
+        buffers = {_native.identity_of(value)[1] for value in inputs}
+        for value in compute(inputs, *params):
+            is_owner = not (value.strides or value.part or value.owner is not None)
+            if not is_owner or _native.identity_of(value)[1] in buffers:
+                value = dense.copy_to_pool(dense.export(value), device)
+            buffers.add(_native.identity_of(value)[1])
+            results.append(value)
+        return tuple(results)
 
-    def of_arrays(*operands: Any) -> tuple[np.ndarray, ...]:
+    def reference(*operands: Any) -> tuple[np.ndarray, ...]:
         arrays = [x for x in operands if isinstance(x, np.ndarray)]
         params = operands[len(arrays) :]
-        given = [dense.adopt(x, params[-1]) for x in arrays]
-        return tuple(map(dense.export, of_values(given, *params)))
+        inputs = [dense.adopt(x, params[-1]) for x in arrays]
+        return tuple(map(dense.export, on_values(inputs, *params)))
 
-    return {"on_values": of_values, "reference": of_arrays}
+    return {"on_values": on_values, "reference": reference}
 
 
 def _scan_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
-    step, carries, _, length, *_ = params
-    ys = [((length, *made.shape), made.dtype) for made in step.types[carries:]]
-    carried = [(made.shape, made.dtype) for made in step.types[:carries]]
-    return Inferred((*carried, *ys), tuple([type_.dtype for type_ in types]))
+    step, carry_count, _, length, *_ = params
+    ys = [((length, *made.shape), made.dtype) for made in step.types[carry_count:]]
+    carry = [(made.shape, made.dtype) for made in step.types[:carry_count]]
+    return Inferred((*carry, *ys), tuple([type_.dtype for type_ in types]))
 
 
-def _while_rule(types: tuple[Type, ...], step: Subgraph, carries: int, _: str) -> Inferred:
-    made = tuple([(type_.shape, type_.dtype) for type_ in step.types[:carries]])
-    return Inferred(made, tuple([type_.dtype for type_ in types]))
+def _while_rule(types: tuple[Type, ...], step: Subgraph, carry_count: int, _: str) -> Inferred:
+    carry = tuple([(type_.shape, type_.dtype) for type_ in step.types[:carry_count]])
+    return Inferred(carry, tuple([type_.dtype for type_ in types]))
 
 
-def _cond_rule(types: tuple[Type, ...], yes: Subgraph, *_: Any) -> Inferred:
-    made = tuple([(type_.shape, type_.dtype) for type_ in yes.types])
-    return Inferred(made, tuple([type_.dtype for type_ in types]))
+def _cond_rule(types: tuple[Type, ...], true_branch: Subgraph, *_: Any) -> Inferred:
+    results = tuple([(type_.shape, type_.dtype) for type_ in true_branch.types])
+    return Inferred(results, tuple([type_.dtype for type_ in types]))
 
 
 class BatchedSubgraph:
     """An Subgraph for all members: its results, and the placeholders that it is made of."""
 
-    def __init__(self, one: Subgraph, flags: Sequence[bool], length: int) -> None:
-        self.one, self.length = one, length
+    def __init__(self, member_graph: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
+        self.one, self.length = member_graph, length
         self.inputs = []
-        stand_ins = {}
-        for node, batch in zip(one.inputs, flags, strict=True):
-            own, type_ = _native.array_of(node), node.type
-            if batch:
-                own = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
-                stand_ins[node] = BatchedNode(own, batched=True)
-            self.inputs.append(own)
-        self.results = batched(one.outputs, stand_ins)
+        replacements = {}
+        for node, is_batched in zip(member_graph.inputs, batched_flags, strict=True):
+            array, type_ = _native.array_of(node), node.type
+            if is_batched:
+                array = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
+                replacements[node] = BatchedNode(array, batched=True)
+            self.inputs.append(array)
+        self.results = batch_nodes(member_graph.outputs, replacements)
 
     def flags(self) -> list[bool]:
         """Which of its results differ from member to member."""
         return [entry.batched for entry in self.results]
 
-    def expression(self, flags: Sequence[bool]) -> Subgraph:
+    def expression(self, batched_flags: Sequence[bool]) -> Subgraph:
         """Return it; of these results there is one for each member."""
         outputs = [
-            in_front(entry, self.length) if batch else entry.value
-            for entry, batch in zip(self.results, flags, strict=True)
+            with_batch_axis(entry, self.length) if is_batched else entry.value
+            for entry, is_batched in zip(self.results, batched_flags, strict=True)
         ]
-        return written(self.one.name, outputs, self.inputs)
+        return subgraph_of_arrays(self.one.name, outputs, self.inputs)
 
 
-def written(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
+def subgraph_of_arrays(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
     """Return the Subgraph of arrays that were made of placeholders."""
-    return expression(name, [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)])
+    return intern_subgraph(name, [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)])
 
 
-def _settled(step: Subgraph, flags: list[bool], carries: int, length: int) -> BatchedSubgraph:
+def _batch_step(
+    step: Subgraph, batched_flags: list[bool], carry_count: int, length: int
+) -> BatchedSubgraph:
     """Lift a step: what differs from member to member after one differs before the next."""
     while True:
-        made = BatchedSubgraph(step, flags, length)
-        wider = [was or now for was, now in zip(flags[:carries], made.flags(), strict=False)]
-        if wider == flags[:carries]:
-            return made
-        flags[:carries] = wider
+        batched_step = BatchedSubgraph(step, batched_flags, length)
+        updated_flags = [
+            old_flag or new_flag
+            for old_flag, new_flag in zip(
+                batched_flags[:carry_count], batched_step.flags(), strict=False
+            )
+        ]
+        if updated_flags == batched_flags[:carry_count]:
+            return batched_step
+        batched_flags[:carry_count] = updated_flags
 
 
-def _operands(members: Members, flags: Sequence[bool]) -> list[Any]:
+def _batched_operands(members: Members, batched_flags: Sequence[bool]) -> list[Any]:
     """Return the operands; of these there is one for each member."""
     positions = range(len(members.operands))
-    return [members.in_front(at) if flags[at] else members.operands[at] for at in positions]
+    return [members.in_front(at) if batched_flags[at] else members.operands[at] for at in positions]
 
 
-def _called(members: Members, operands: Sequence[Any], params: tuple[Any, ...]) -> list[Array]:
-    made = members.call(operands, params)
-    return list(made) if isinstance(made, tuple) else [made]
+def _call_members(
+    members: Members, operands: Sequence[Any], params: tuple[Any, ...]
+) -> list[Array]:
+    result = members.call(operands, params)
+    return list(result) if isinstance(result, tuple) else [result]
 
 
-def _all_in_front(members: Members, results: Sequence[Array], flags: Sequence[bool]) -> Any:
+def _with_batch_axes(
+    members: Members, results: Sequence[Array], batched_flags: Sequence[bool]
+) -> Any:
     """Return the results of all members, as a batch rule hands them on."""
-    pairs = zip(results, flags, strict=True)
-    made = [in_front(BatchedNode(x, batch), members.length) for x, batch in pairs]
-    return made[0] if len(made) == 1 else tuple(made)
+    pairs = zip(results, batched_flags, strict=True)
+    batched_results = [
+        with_batch_axis(BatchedNode(x, is_batched), members.length) for x, is_batched in pairs
+    ]
+    return batched_results[0] if len(batched_results) == 1 else tuple(batched_results)
 
 
-def _scan_members(members: Members, *params: Any) -> Any:
-    step, carries, reads, length, reverse, device = params
-    flags = list(members.batched)
-    lifted = _settled(step, flags, carries, members.length)
-    made = [*flags[:carries], *lifted.flags()[carries:]]
-    operands = _operands(members, flags)
-    for at in range(carries, carries + reads):
-        if flags[at]:
+def _batch_scan(members: Members, *params: Any) -> Any:
+    step, carry_count, xs_count, length, reverse, device = params
+    batched_flags = list(members.batched)
+    batched_step = _batch_step(step, batched_flags, carry_count, members.length)
+    result_flags = [*batched_flags[:carry_count], *batched_step.flags()[carry_count:]]
+    operands = _batched_operands(members, batched_flags)
+    for at in range(carry_count, carry_count + xs_count):
+        if batched_flags[at]:
             operands[at] = members.to_front(operands[at], 1)
-    own = (lifted.expression(made), carries, reads, length, reverse, device)
-    results = _called(members, operands, own)
-    for at in range(carries, len(results)):
-        if made[at]:
+    batched_params = (
+        batched_step.expression(result_flags),
+        carry_count,
+        xs_count,
+        length,
+        reverse,
+        device,
+    )
+    results = _call_members(members, operands, batched_params)
+    for at in range(carry_count, len(results)):
+        if result_flags[at]:
             results[at] = members.to_front(results[at], 1)
-    return _all_in_front(members, results, made)
+    return _with_batch_axes(members, results, result_flags)
 
 
-def _while_members(members: Members, step: Subgraph, carries: int, device: str) -> Any:
-    (first, *flags), length = members.batched, members.length
-    lifted = _settled(step, flags, carries, length)
-    if not first and not lifted.flags()[carries]:
-        operands = _operands(members, (first, *flags))
-        made = lifted.expression([*flags[:carries], False])
-        results = _called(members, operands, (made, carries, device))
-        return _all_in_front(members, results, flags[:carries])
-    flags[:carries] = [True] * carries
-    lifted = BatchedSubgraph(step, flags, length)
-    runs = _native.placeholder(Type((length,), BOOL, device))
-    *after, more = [in_front(entry, length) for entry in lifted.results]
-    kept = [_chosen(runs, x, was) for x, was in zip(after, lifted.inputs, strict=False)]
-    runs_on = runs & more
-    made = written(step.name, [runs_on, *kept, any_(runs_on)], [runs, *lifted.inputs])
-    begins, *operands = _operands(members, (True, *flags))
-    own = (made, carries + 1, device)
-    _, *results = _called(members, [any_(begins), begins, *operands], own)
-    return _all_in_front(members, results, flags[:carries])
+def _batch_while(members: Members, step: Subgraph, carry_count: int, device: str) -> Any:
+    (condition_batched, *batched_flags), length = members.batched, members.length
+    batched_step = _batch_step(step, batched_flags, carry_count, length)
+    if not condition_batched and not batched_step.flags()[carry_count]:
+        operands = _batched_operands(members, (condition_batched, *batched_flags))
+        loop_body = batched_step.expression([*batched_flags[:carry_count], False])
+        results = _call_members(members, operands, (loop_body, carry_count, device))
+        return _with_batch_axes(members, results, batched_flags[:carry_count])
+    batched_flags[:carry_count] = [True] * carry_count
+    batched_step = BatchedSubgraph(step, batched_flags, length)
+    active = _native.placeholder(Type((length,), BOOL, device))
+    *next_carry, next_condition = [with_batch_axis(entry, length) for entry in batched_step.results]
+    masked_carry = [
+        _select(active, x, old) for x, old in zip(next_carry, batched_step.inputs, strict=False)
+    ]
+    still_active = active & next_condition
+    loop_body = subgraph_of_arrays(
+        step.name, [still_active, *masked_carry, any_(still_active)], [active, *batched_step.inputs]
+    )
+    first_active, *operands = _batched_operands(members, (True, *batched_flags))
+    batched_params = (loop_body, carry_count + 1, device)
+    _, *results = _call_members(
+        members, [any_(first_active), first_active, *operands], batched_params
+    )
+    return _with_batch_axes(members, results, batched_flags[:carry_count])
 
 
-def _chosen(pred: Array, x: Array, y: Array) -> Array:
+def _select(pred: Array, x: Array, y: Array) -> Array:
     """Return for each member `x` where `pred`, else `y`."""
     return where(reshape(pred, (*pred.shape, *(1,) * (x.ndim - 1))), x, y)
 
 
-def _cond_members(members: Members, *params: Any) -> Any:
-    yes, no, count, of_yes, device = params
-    chosen, *flags = members.batched
-    length, own = members.length, count + of_yes
-    places = [*range(own)], [*range(count), *range(own, len(flags))]
-    lifted = [
-        BatchedSubgraph(branch, [flags[at] for at in of_branch], length)
-        for branch, of_branch in zip((yes, no), places, strict=True)
+def _batch_cond(members: Members, *params: Any) -> Any:
+    true_branch, false_branch, operand_count, true_capture_count, device = params
+    condition_batched, *batched_flags = members.batched
+    length, true_end = members.length, operand_count + true_capture_count
+    branch_operands = (
+        [*range(true_end)],
+        [*range(operand_count), *range(true_end, len(batched_flags))],
+    )
+    batched_branches = [
+        BatchedSubgraph(branch, [batched_flags[at] for at in positions], length)
+        for branch, positions in zip((true_branch, false_branch), branch_operands, strict=True)
     ]
-    if not chosen:
-        made = [a or b for a, b in zip(lifted[0].flags(), lifted[1].flags(), strict=True)]
-        branches = [each.expression(made) for each in lifted]
-        own_params = (*branches, count, of_yes, device)
-        return _all_in_front(members, _called(members, members.operands, own_params), made)
-    if UNASKED.get():
+    if not condition_batched:
+        result_flags = [
+            a or b
+            for a, b in zip(batched_branches[0].flags(), batched_branches[1].flags(), strict=True)
+        ]
+        branches = [branch_.expression(result_flags) for branch_ in batched_branches]
+        batched_params = (*branches, operand_count, true_capture_count, device)
+        return _with_batch_axes(
+            members, _call_members(members, members.operands, batched_params), result_flags
+        )
+    if IMPLICIT_BATCH.get():
         rule = "each member computes what it has chosen"
         raise UnsupportedError("tn.cond", rule, remedy="compute them one by one")
     pred, *operands = members.operands
-    both = [
-        each.expression([True] * len(each.results)).apply([operands[at] for at in of_branch])
-        for each, of_branch in zip(lifted, places, strict=True)
+    branch_results = [
+        branch_.expression([True] * len(branch_.results)).apply([operands[at] for at in positions])
+        for branch_, positions in zip(batched_branches, branch_operands, strict=True)
     ]
-    results = [_chosen(pred, x, y) for x, y in zip(*both, strict=True)]
-    return _all_in_front(members, results, [True] * len(results))
+    results = [_select(pred, x, y) for x, y in zip(*branch_results, strict=True)]
+    return _with_batch_axes(members, results, [True] * len(results))
 
 
-@remembered("bodies of loops with their conditions", 256)
-def followed(body: Subgraph, test: Subgraph, count: int) -> Subgraph:
+@memoized("bodies of loops with their conditions", 256)
+def body_with_condition(body: Subgraph, condition: Subgraph, carry_count: int) -> Subgraph:
     """Return a body that says whether there is a next step: a condition on what it makes.
 
     Both take `count` arrays, then what they have captured.
     """
-    own = [_native.placeholder(node.type) for node in test.inputs[count:]]
-    made = [_native.array_of(node) for node in body.outputs]
-    given = [_native.array_of(node) for node in body.inputs]
-    return written(body.name, [*made, *test.apply([*made, *own])], [*given, *own])
+    condition_captures = [_native.placeholder(node.type) for node in condition.inputs[carry_count:]]
+    outputs = [_native.array_of(node) for node in body.outputs]
+    inputs = [_native.array_of(node) for node in body.inputs]
+    return subgraph_of_arrays(
+        body.name,
+        [*outputs, *condition.apply([*outputs, *condition_captures])],
+        [*inputs, *condition_captures],
+    )
 
 
-def _lines(head: str, of: Subgraph) -> list[str]:
-    return [head, *(f"  {line}" for line in str(of.graph).splitlines())]
+def _subgraph_lines(head: str, subgraph: Subgraph) -> list[str]:
+    return [head, *(f"  {line}" for line in str(subgraph.graph).splitlines())]
 
 
-def _told_of_scan(step: Subgraph, _carries: int, _reads: int, length: int, *_: Any) -> list[str]:
-    return _lines(f"{length:,} steps, each of them:", step)
+def _explain_scan(
+    step: Subgraph, _carry_count: int, _xs_count: int, length: int, *_: Any
+) -> list[str]:
+    return _subgraph_lines(f"{length:,} steps, each of them:", step)
 
 
-def _told_of_while(step: Subgraph, carries: int, _: str) -> list[str]:
-    return _lines(f"steps until %{step.graph.outputs[carries]} is false:", step)
+def _explain_while(step: Subgraph, carry_count: int, _: str) -> list[str]:
+    return _subgraph_lines(f"steps until %{step.graph.outputs[carry_count]} is false:", step)
 
 
-def _told_of_cond(yes: Subgraph, no: Subgraph, *_: Any) -> list[str]:
-    return [*_lines(f"where it is true, {yes.name}:", yes), *_lines(f"else, {no.name}:", no)]
+def _explain_cond(true_branch: Subgraph, false_branch: Subgraph, *_: Any) -> list[str]:
+    return [
+        *_subgraph_lines(f"where it is true, {true_branch.name}:", true_branch),
+        *_subgraph_lines(f"else, {false_branch.name}:", false_branch),
+    ]
 
 
 def _bind(*inputs: Array, params: tuple[Any, ...]) -> BoundCall:
     return BoundCall(inputs, params)
 
 
-def _named(name: str, **facts: Any) -> Op[...]:
+def _control_op(name: str, **fields: Any) -> Op[...]:
     return Op(
         name=name,
         page="control",
@@ -286,26 +347,32 @@ def _named(name: str, **facts: Any) -> Op[...]:
         bind=_bind,
         can_fail=True,
         public=False,
-        **facts,
+        **fields,
     )
 
 
-SCAN = _named(
+SCAN = _control_op(
     "scan",
     rule=_scan_rule,
-    **_computing(_scan),
-    batch=_scan_members,
-    explain_lines=_told_of_scan,
+    **_compute_fields(_compute_scan),
+    batch=_batch_scan,
+    explain_lines=_explain_scan,
     unbounded_time=True,
 )
-WHILE = _named(
+WHILE = _control_op(
     "while_loop",
     rule=_while_rule,
-    **_computing(_while),
-    batch=_while_members,
-    explain_lines=_told_of_while,
+    **_compute_fields(_compute_while),
+    batch=_batch_while,
+    explain_lines=_explain_while,
     unbounded_time=True,
 )
-COND = _named("cond", rule=_cond_rule, **_computing(_cond), batch=_cond_members, explain_lines=_told_of_cond)
+COND = _control_op(
+    "cond",
+    rule=_cond_rule,
+    **_compute_fields(_compute_cond),
+    batch=_batch_cond,
+    explain_lines=_explain_cond,
+)
 
-__all__ = ["COND", "SCAN", "WHILE", "followed"]
+__all__ = ["COND", "SCAN", "WHILE", "body_with_condition"]

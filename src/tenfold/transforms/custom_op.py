@@ -34,13 +34,13 @@ from tenfold.transforms.py_callback import (
     checked_cost,
     checked_function,
     checked_name,
-    imported,
-    named,
+    declaration_error,
+    import_result,
     opaque_op,
-    refused,
-    unwriteable,
+    read_only_view,
+    with_function_metadata,
 )
-from tenfold.transforms.tracing_scope import restored
+from tenfold.transforms.tracing_scope import restore_arrays
 
 
 def op(
@@ -82,88 +82,96 @@ def op(
     [5.0]
     """
 
-    def declare(given: Function) -> Op[...]:
-        checked = checked_function("tn.op", given)
-        facts = {
+    def declare(user_function: Function) -> Op[...]:
+        checked = checked_function("tn.op", user_function)
+        fields = {
             "name": checked_name("tn.op", checked, name),
             "cost": checked_cost("tn.op", cost),
             "accuracy": accuracy,
             "public": public,
             "permanent": public,
         }
-        if public and facts["name"] in vars(sys.modules["tenfold"]):
-            rule = f"tenfold has the name {facts['name']!r} already"
-            raise refused(ValueError, "tn.op", rule, "choose another with name=")
+        if public and fields["name"] in vars(sys.modules["tenfold"]):
+            rule = f"tenfold has the name {fields['name']!r} already"
+            raise declaration_error(ValueError, "tn.op", rule, "choose another with name=")
         if shape is not None:
-            made = _general(checked, reference, shape, dtype, dtypes, {**facts, "batch": batch})
+            result = _declare_opaque(
+                checked, reference, shape, dtype, dtypes, {**fields, "batch": batch}
+            )
         else:
-            _refuse_batch(batch)
-            made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
-        return _kept(made)
+            _check_no_batch(batch)
+            result = _declare_elementwise(checked, reference, _dtype_rule(dtypes, dtype), fields)
+        return _publish_or_forget(result)
 
     return declare if function is None else declare(function)
 
 
-def _general(
-    function: Function, reference: Any, shape: Any, dtype: Any, dtypes: Any, facts: dict[str, Any]
+def _declare_opaque(
+    function: Function, reference: Any, shape: Any, dtype: Any, dtypes: Any, fields: dict[str, Any]
 ) -> Op[...]:
     if not callable(reference):
         rule = "an operation with shape= has no values"
-        raise refused(ValueError, "tn.op", rule, "give reference=, a function of ndarrays")
+        raise declaration_error(
+            ValueError, "tn.op", rule, "give reference=, a function of ndarrays"
+        )
     if dtypes is not None:
         rule = "dtypes= is for elementwise operations"
-        raise refused(ValueError, "tn.op", rule, "say the result's with dtype=")
-    made = opaque_op(function, reference, unwriteable, shape=shape, dtype=dtype, **facts)
-    if made.public:
-        register(made)
-    return made
+        raise declaration_error(ValueError, "tn.op", rule, "say the result's with dtype=")
+    result = opaque_op(function, reference, read_only_view, shape=shape, dtype=dtype, **fields)
+    if result.public:
+        register(result)
+    return result
 
 
-def _refuse_batch(batch: Any) -> None:
+def _check_no_batch(batch: Any) -> None:
     if batch is not None:
         rule, remedy = "batch= is for operations with shape=", "leave it out: elements need none"
-        raise refused(ValueError, "tn.op", rule, remedy)
+        raise declaration_error(ValueError, "tn.op", rule, remedy)
 
 
-def _elementwise(
-    function: Function, reference: Any, rule: DtypeRule | None, facts: dict[str, Any]
+def _declare_elementwise(
+    function: Function, reference: Any, rule: DtypeRule | None, fields: dict[str, Any]
 ) -> Op[...]:
     _check_operands(function)
     if reference is None:
-        return named(elementwise(dtypes=rule, **facts)(_element_rule(function)))
+        return with_function_metadata(elementwise(dtypes=rule, **fields)(_element_rule(function)))
     if not callable(reference):
-        shown = f"reference {reference!r} is not a function"
-        raise refused(TypeError, "tn.op", shown, "give a function of ndarrays")
+        message_rule = f"reference {reference!r} is not a function"
+        raise declaration_error(TypeError, "tn.op", message_rule, "give a function of ndarrays")
     declare = elementwise(
         dtypes=rule or dtype_rules.any_dtype,
-        reference=_guarded(reference),
+        reference=_guarded_reference(reference),
         can_fail=True,
         opaque=True,
-        **facts,
+        **fields,
     )
-    return named(declare(function))
+    return with_function_metadata(declare(function))
 
 
 def _check_operands(function: Function) -> None:
     parameters = inspect.signature(function).parameters.values()
     if not parameters:
         rule = "an elementwise operation needs an operand"
-        raise refused(TypeError, "tn.op", rule, "give the function a parameter, or say shape=")
+        raise declaration_error(
+            TypeError, "tn.op", rule, "give the function a parameter, or say shape="
+        )
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY):
             rule = f"the parameter {parameter} of an elementwise operation is not an operand"
-            raise refused(
+            raise declaration_error(
                 TypeError, "tn.op", rule, "make one op for each value, or say shape= as well"
             )
         if parameter.default is not parameter.empty:
             rule = f"the operand {parameter.name!r} has a default"
-            raise refused(TypeError, "tn.op", rule, "every operand is given in the call")
+            raise declaration_error(TypeError, "tn.op", rule, "every operand is given in the call")
 
 
 def _dtype_rule(dtypes: Any, dtype: Any) -> DtypeRule | None:
     """Return the dtype rule that was named, or that gives a constant dtype; None for neither."""
     if dtypes is not None and dtype is not None:
-        raise refused(ValueError, "tn.op", "dtypes= and dtype= say the same", "give one of them")
+        raise declaration_error(
+            ValueError, "tn.op", "dtypes= and dtype= say the same", "give one of them"
+        )
     if dtype is not None:
         result = canonical(dtype, "tn.op")
         return lambda types: ((promote(types),) * len(types), result)
@@ -171,15 +179,17 @@ def _dtype_rule(dtypes: Any, dtype: Any) -> DtypeRule | None:
         return None
     if callable(dtypes):
         return cast(DtypeRule, dtypes)
-    known: dict[object, DtypeRule] = {
+    named_rules: dict[object, DtypeRule] = {
         name: rule
         for name, rule in vars(dtype_rules).items()
         if callable(rule) and not name.startswith("_") and rule.__module__ == dtype_rules.__name__
     }
-    if dtypes in known:
-        return known[dtypes]
-    rule = f"dtypes {dtypes!r} is none of {', '.join(sorted(map(str, known)))}"
-    raise refused(ValueError, "tn.op", rule, "name one of them, or give a function of Types")
+    if dtypes in named_rules:
+        return named_rules[dtypes]
+    rule = f"dtypes {dtypes!r} is none of {', '.join(sorted(map(str, named_rules)))}"
+    raise declaration_error(
+        ValueError, "tn.op", rule, "name one of them, or give a function of Types"
+    )
 
 
 def _element_rule(function: Function) -> Function:
@@ -187,7 +197,7 @@ def _element_rule(function: Function) -> Function:
 
     @wraps(function)
     def element(*arguments: Array) -> Array:
-        with restored(""):
+        with restore_arrays(""):
             result = function(*arguments)
         if type(result) is not Array:
             rule = f"its element rule returned {type(result).__name__}, not an array"
@@ -208,9 +218,9 @@ def _check_reads(result: Array, arguments: tuple[Array, ...]) -> None:
             remedy="the body of an op is one element; use a plain function for other expressions, "
             "or declare with shape= and reference=",
         )
-    own = {_native.node_of(argument) for argument in arguments}
-    for below in Graph.of([node]).nodes:
-        if not (below.is_scalar or below.pending or below in own):
+    argument_nodes = {_native.node_of(argument) for argument in arguments}
+    for source in Graph.of([node]).nodes:
+        if not (source.is_scalar or source.pending or source in argument_nodes):
             raise ShapeError(
                 "",
                 "its element rule reads an array that is none of its arguments",
@@ -218,28 +228,28 @@ def _check_reads(result: Array, arguments: tuple[Array, ...]) -> None:
             )
 
 
-def _guarded(reference: Function) -> Function:
+def _guarded_reference(reference: Function) -> Function:
     """Return a user's reference that can write neither to its operands nor later to its result."""
 
     def computed(*operands: Any) -> Any:
-        return imported(reference(*map(unwriteable, operands)))
+        return import_result(reference(*map(read_only_view, operands)))
 
     return computed
 
 
-def _kept(made: Op[...]) -> Op[...]:
+def _publish_or_forget(op: Op[...]) -> Op[...]:
     """Enter a public operation into the tables; one that is declared in a loop is another each
     turn, and goes.
     """
-    if made.public:
-        _publish(made)
+    if op.public:
+        _publish(op)
     else:
-        batch_compiler.forget_later(made.id)
-    return made
+        batch_compiler.forget_op_later(op.id)
+    return op
 
 
-def _publish(made: Op[...]) -> None:
+def _publish(op: Op[...]) -> None:
     """Put a public operation where the others stand."""
     package = sys.modules["tenfold"]
-    setattr(package, made.name, function_of(made))
-    setattr(package.operators, made.name, made)
+    setattr(package, op.name, function_of(op))
+    setattr(package.operators, op.name, op)

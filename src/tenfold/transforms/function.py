@@ -35,21 +35,21 @@ from tenfold.interop.asarray import asarray
 from tenfold.settings import get
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.call_op import call_op
-from tenfold.transforms.pushed_functions import computed
+from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.py_callback import checked_function
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, traced
+from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
 
 P = ParamSpec("P")
 R = TypeVar("R")
-MOST_ASSIGNED = 64
+MAX_ASSIGNMENTS = 64
 """Assignments one upon the other of a function that is traced; a longer loop computes each."""
-DEEPEST = 128
+MAX_TRACE_DEPTH = 128
 """Traces inside one another: Python's own limit of recursion is near, then that of the stack."""
-MOST = 256
+MAX_TRACES = 256
 """Traces of one function that are kept; the one not used for longest goes first."""
 
 
-def function(given: Callable[P, R]) -> Callable[P, R]:
+def function(user_function: Callable[P, R]) -> Callable[P, R]:
     """Make calls of a Python function of arrays operations of their own: `@tn.function`.
 
     The function is traced once for each signature: run on stand-ins for the arrays among its
@@ -72,11 +72,11 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    made: Callable[P, R] = Function(checked_function("tn.function", given)).caller
-    return made
+    caller: Callable[P, R] = Function(checked_function("tn.function", user_function)).caller
+    return caller
 
 
-def exact(value: Any) -> Any:
+def exact_value(value: Any) -> Any:
     """Return what tells a value from all others: -0.0 is equal to 0.0, and NaN not to itself."""
     return repr(value) if isinstance(value, (float, complex)) else value
 
@@ -84,27 +84,27 @@ def exact(value: Any) -> Any:
 class TraceCall:
     """A trace as calls replay it."""
 
-    def __init__(self, function: Callable[..., Any], made: TracedFunction, family: object) -> None:
-        self.traced = made
+    def __init__(self, function: Callable[..., Any], trace: TracedFunction, family: object) -> None:
+        self.traced = trace
         name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
-        graph = Graph.of(made.outputs)
-        self.op: Op[...] = call_op(name, page or "", graph, made.inputs, family=family)
+        graph = Graph.of(trace.outputs)
+        self.op: Op[...] = call_op(name, page or "", graph, trace.inputs, family=family)
 
     def __del__(self) -> None:
         """It cannot be called again: free its cached plans; its op goes with its last call node."""
         if hasattr(self, "op") and not sys.is_finalizing():
-            batch_compiler.forget(self.op.id)
-            batch_compiler.forget_later(self.op.id)  # calls that are pending may yet be planned
+            batch_compiler.forget_op(self.op.id)
+            batch_compiler.forget_op_later(self.op.id)  # calls that are pending may yet be planned
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
         """Make the node of a call."""
-        form = self.traced.structure
-        if not form.leaves:
-            return form.unflatten(())
+        structure = self.traced.structure
+        if not structure.leaves:
+            return structure.unflatten(())
         arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
         inputs = (*arrays, *map(_native.array_of, captured))
-        made = _native.apply(self.op.id, inputs, self.op.bind(*inputs).params)
-        return form.unflatten((made,) if form.leaves == 1 else made)
+        result = _native.apply(self.op.id, inputs, self.op.bind(*inputs).params)
+        return structure.unflatten((result,) if structure.leaves == 1 else result)
 
 
 class Function:
@@ -114,30 +114,30 @@ class Function:
     `caller` is what the user has.
     """
 
-    def __init__(self, given: Callable[..., Any]) -> None:
-        self.function, self.name = given, given.__name__
-        self.signature = inspect.signature(given)
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.name = function, function.__name__
+        self.signature = inspect.signature(function)
         self._family = object()  # of the ops of all traces
-        self._calls: LruCache[Hashable, Any] = LruCache(MOST)
+        self._calls: LruCache[Hashable, Any] = LruCache(MAX_TRACES)
         self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
         self.caller = _native.caller(self)
-        functools.update_wrapper(self.caller, given)
+        functools.update_wrapper(self.caller, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Trace the function, if it is not for such arguments, and make the node of a call."""
-        given, structure = self._flat(args, kwargs)
-        leaves = [self._leaf(leaf) for leaf in given]
+        original_leaves, structure = self._flat(args, kwargs)
+        leaves = [self._leaf(leaf) for leaf in original_leaves]
         call, captured = self._found(leaves, structure)
         if call is None:
             return self._as_written(leaves, structure)
-        if all(leaf is own for leaf, own in zip(given, leaves, strict=True)):
+        if all(leaf is converted for leaf, converted in zip(original_leaves, leaves, strict=True)):
             self._remember(call, args, kwargs)
         return call.apply(leaves, captured)
 
     def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Trace the function, if it is not for such arguments, for calls to come."""
-        given, structure = self._flat(args, kwargs)
-        call, _ = self._found([self._leaf(leaf) for leaf in given], structure)
+        leaves, structure = self._flat(args, kwargs)
+        call, _ = self._found([self._leaf(leaf) for leaf in leaves], structure)
         if call is not None:
             self._remember(call, args, kwargs)
 
@@ -146,12 +146,12 @@ class Function:
         as the function waits.
         """
         key = self._key(leaves, structure)
-        found = self._calls.get(key)
-        call = found if isinstance(found, TraceCall) else None
+        cached = self._calls.get(key)
+        call = cached if isinstance(cached, TraceCall) else None
         captured = call.traced.present() if call else None
         if captured is None:
-            call = self._traced(key, leaves, structure, found)
-            captured = [each.node for each in call.traced.captured] if call else []
+            call = self._traced(key, leaves, structure, cached)
+            captured = [capture.node for capture in call.traced.captured] if call else []
         return call, captured
 
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
@@ -162,12 +162,14 @@ class Function:
     def _remember(self, call: TraceCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code make the nodes of calls like this one."""
         numbers = count()
-        own = {name: numbered(value, numbers) for name, value in [("", args), *kwargs.items()]}
-        leaves, _ = self._flat(own.pop(""), own)
+        numbered_arguments = {
+            name: number_arrays(value, numbers) for name, value in [("", args), *kwargs.items()]
+        }
+        leaves, _ = self._flat(numbered_arguments.pop(""), numbered_arguments)
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
-        made = call.traced
-        arrays = len(made.inputs) - len(made.captured)
-        if len(order) != arrays or not made.structure.leaves:  # a default is an array
+        trace = call.traced
+        arrays = len(trace.inputs) - len(trace.captured)
+        if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
         _native.remember_call(
             self.caller,
@@ -176,10 +178,10 @@ class Function:
             call.op.id,
             call.op.bind().params,
             order,
-            [(each.node, each.source) for each in made.captured],
-            [*made.read],
-            form_of(made.structure),
-            functools.partial(_replayed, call.op, made.structure),
+            [(capture.node, capture.source) for capture in trace.captured],
+            [*trace.read],
+            structure_tuple(trace.structure),
+            functools.partial(_replay_call, call.op, trace.structure),
         )
 
     def _leaf(self, leaf: Any) -> Any:
@@ -196,59 +198,61 @@ class Function:
         return leaf
 
     def _key(self, leaves: list[Any], structure: TreeDef) -> Hashable:
-        known = [
-            _native.node_of(leaf).type if isinstance(leaf, Array) else (type(leaf), exact(leaf))
+        leaf_keys = [
+            _native.node_of(leaf).type
+            if isinstance(leaf, Array)
+            else (type(leaf), exact_value(leaf))
             for leaf in leaves
         ]
-        return structure, tuple(known), get("strict_dtypes"), get("device")
+        return structure, tuple(leaf_keys), get("strict_dtypes"), get("device")
 
     def _traced(
-        self, key: Hashable, leaves: list[Any], structure: TreeDef, before: Any
+        self, key: Hashable, leaves: list[Any], structure: TreeDef, cached: Any
     ) -> TraceCall | None:
         """Trace the function for a signature; None where it is to run as it is written."""
-        if before is NeedsValues:
+        if cached is NeedsValues:
             return None
-        own = get_ident(), key
-        if own in self._tracing:
+        active_key = get_ident(), key
+        if active_key in self._tracing:
             rule = "it calls itself with arguments of equal Types, so it would never end"
             remedy = "let a Python value that changes, such as a tree, end the recursion"
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         outer = TRACE.get()
-        if outer is not None and outer.depth >= DEEPEST:
-            rule = f"{DEEPEST} functions are traced inside one another, and it would be the next"
+        if outer is not None and outer.depth >= MAX_TRACE_DEPTH:
+            rule = f"{MAX_TRACE_DEPTH} functions are traced inside one another, and it would be the next"
             remedy = (
                 "end the recursion: each call of itself has other Types or numbers, or let Python "
                 "recurse, in a function that is not traced, over calls of one that is"
             )
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
-        self._tracing.add(own)
+        self._tracing.add(active_key)
         try:
-            made = traced(self.function, leaves, structure)
-            if max((node.assignments for node in made.outputs), default=0) > MOST_ASSIGNED:
+            trace = trace_function(self.function, leaves, structure)
+            if max((node.assignments for node in trace.outputs), default=0) > MAX_ASSIGNMENTS:
                 raise NeedsValues(assigned=False)
-            call = TraceCall(self.function, made, self._family)
+            call = TraceCall(self.function, trace, self._family)
         except NeedsValues:
             self._calls[key] = NeedsValues
             return None
         finally:
-            self._tracing.remove(own)
+            self._tracing.remove(active_key)
         self._calls[key] = call
         return call
 
     def _as_written(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the function on arrays of its own, which it may assign to."""
-        own = [
+        copied_leaves = [
             _native.array_of(_native.node_of(leaf)) if isinstance(leaf, Array) else leaf
             for leaf in leaves
         ]
-        args, kwargs = structure.unflatten(own)
+        args, kwargs = structure.unflatten(copied_leaves)
         return self.function(*args, **kwargs)
 
 
-def _replayed(op: Op[...], form: TreeDef, *arrays: Array) -> Any:
+def _replay_call(op: Op[...], structure: TreeDef, *arrays: Array) -> Any:
     """Compute a call of its arguments and what it captures."""
-    made = _native.apply(op.id, arrays, op.bind(*arrays).params)
-    return computed(form.unflatten((made,) if form.leaves == 1 else made))
+    result = _native.apply(op.id, arrays, op.bind(*arrays).params)
+    return compute_tree(structure.unflatten((result,) if structure.leaves == 1 else result))
 
 
 class ArrayPlaceholder:
@@ -258,23 +262,23 @@ class ArrayPlaceholder:
         self.number = number
 
 
-def numbered(value: Any, numbers: Iterator[int]) -> Any:
+def number_arrays(value: Any, numbers: Iterator[int]) -> Any:
     """Return a tree of arguments with a ArrayPlaceholder for each array."""
     if isinstance(value, Array):
         return ArrayPlaceholder(next(numbers))
     if type(value) in (tuple, list):
-        return type(value)([numbered(part, numbers) for part in value])
+        return type(value)([number_arrays(item, numbers) for item in value])
     if type(value) is dict:
-        return {key: numbered(part, numbers) for key, part in value.items()}
+        return {key: number_arrays(item, numbers) for key, item in value.items()}
     fields = fields_of(type(value))
     if fields is None:
         return value
     if isinstance(value, tuple):
-        return type(value)(*[numbered(part, numbers) for part in value])
-    made = object.__new__(type(value))
+        return type(value)(*[number_arrays(item, numbers) for item in value])
+    copy = object.__new__(type(value))
     for name in fields:
-        object.__setattr__(made, name, numbered(getattr(value, name), numbers))
-    return made
+        object.__setattr__(copy, name, number_arrays(getattr(value, name), numbers))
+    return copy
 
 
 def fields_of(type_: type) -> tuple[str, ...] | None:
@@ -284,13 +288,17 @@ def fields_of(type_: type) -> tuple[str, ...] | None:
     return tuple([item.name for item in fields(type_)]) if is_dataclass(type_) else None
 
 
-def form_of(structure: TreeDef) -> Any:
+def structure_tuple(structure: TreeDef) -> Any:
     """Return a structure as native code reads it: None for a leaf, else (type, keys, children)."""
     if structure.type is None:
         return None
     if structure.type is type(None):
         return (None, (), ())
-    return structure.type, structure.keys, tuple([form_of(each) for each in structure.children])
+    return (
+        structure.type,
+        structure.keys,
+        tuple([structure_tuple(child) for child in structure.children]),
+    )
 
 
 _native.set_fields(fields_of)

@@ -4,7 +4,7 @@ Takes the user's values and the traced ones, hands on arrays, or an error with t
 differs, both of its Types, and a remedy.
 
 >>> import tenfold as tn
->>> leaves, form = arrays("tn.scan", "init", {"h": 0.0, "n": (1, None)})
+>>> leaves, form = flatten_arrays("tn.scan", "init", {"h": 0.0, "n": (1, None)})
 >>> [leaf.dtype.name for leaf in leaves], str(form)
 (['float64', 'int64'], "{'h': *, 'n': (*, None)}")
 """
@@ -30,18 +30,18 @@ from tenfold.transforms.tracer import TracedFunction
 Function = Callable[..., Any]
 
 
-def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], TreeDef]:
+def flatten_arrays(operation: str, subject: str, value: Any) -> tuple[list[Array], TreeDef]:
     """Return the leaves of a tree as arrays, and its structure."""
     leaves, structure = flatten(value)
-    found = []
+    arrays = []
     for leaf, path in zip(leaves, structure.paths(), strict=True):
         try:
-            found.append(leaf if isinstance(leaf, Array) else asarray(leaf))
+            arrays.append(leaf if isinstance(leaf, Array) else asarray(leaf))
         except (TypeError, ValueError):
-            rule = f"{what}{path} is a {type(leaf).__name__}, not an array"
+            rule = f"{subject}{path} is a {type(leaf).__name__}, not an array"
             remedy = "give arrays and numbers; the function can read other values itself"
             raise DTypeError(operation, rule, remedy=remedy) from None
-    return found, structure
+    return arrays, structure
 
 
 def checked_function(operation: str, function: Any) -> Function:
@@ -49,11 +49,11 @@ def checked_function(operation: str, function: Any) -> Function:
     if not callable(function):
         rule = f"{type(function).__name__} is not a function"
         raise TypeError(message(operation, rule, remedy="give a function of arrays, as a lambda"))
-    made: Function = function
-    return made
+    result: Function = function
+    return result
 
 
-def shown(structure: TreeDef) -> str:
+def structure_text(structure: TreeDef) -> str:
     """Return the form of a tree, as messages say it."""
     return "an array" if structure.type is None else str(structure)
 
@@ -61,12 +61,12 @@ def shown(structure: TreeDef) -> str:
 def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> int:
     """Return how many steps a scan has: as many as xs have rows, which `length` may say too."""
     name = "tn.scan"
-    found: dict[int, str] = {}
+    descriptions: dict[int, str] = {}
     for x, path in zip(rows, structure.paths(), strict=True):
         if x.ndim == 0:
             rule = f"xs{path} has no axis to go along"
             raise ShapeError(name, rule, [x], "let f read it, or carry it")
-        found.setdefault(x.shape[0], f"xs{path} has {x.shape[0]} rows")
+        descriptions.setdefault(x.shape[0], f"xs{path} has {x.shape[0]} rows")
     if length is not None:
         try:
             steps = operator.index(length)
@@ -75,40 +75,42 @@ def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> in
             raise TypeError(message(name, rule, remedy="give a number of steps")) from None
         if steps < 0:
             raise ShapeError(name, f"length {steps} is negative", remedy="give 0 or more")
-        found.setdefault(steps, f"length is {steps}")
-    if not found:
+        descriptions.setdefault(steps, f"length is {steps}")
+    if not descriptions:
         rule = "neither xs nor length say how many steps there are"
         raise ShapeError(name, rule, remedy="give arrays, or length=")
-    if len(found) > 1:
-        rule = f"the numbers of steps differ: {', '.join(found.values())}"
+    if len(descriptions) > 1:
+        rule = f"the numbers of steps differ: {', '.join(descriptions.values())}"
         raise ShapeError(name, rule, remedy="give arrays of one length along their first axis")
-    return next(iter(found))
+    return next(iter(descriptions))
 
 
 def check_carry(
-    operation: str, function: Function, init: Any, made: Sequence[Node], structure: TreeDef
+    operation: str, function: Function, init: Any, outputs: Sequence[Node], structure: TreeDef
 ) -> None:
     """Raise an error where a function returns another carry than it was given."""
-    leaves, form = flatten(init)
-    before, name = [type_of(leaf) for leaf in leaves], name_of(function)
-    if structure != form:
-        rule = f"the carry is {shown(form)} in init, and {name} returned {shown(structure)}"
+    leaves, init_structure = flatten(init)
+    init_types, name = [type_of(leaf) for leaf in leaves], name_of(function)
+    if structure != init_structure:
+        rule = f"the carry is {structure_text(init_structure)} in init, and {name} returned {structure_text(structure)}"
         remedy = "return what was given, in the same containers"
         raise TypeError(message(operation, rule, remedy=remedy))
-    for leaf, was, node, path in zip(leaves, before, made, form.paths(), strict=True):
-        if (was.shape, was.dtype) == (node.type.shape, node.type.dtype):
+    for leaf, init_type, node, path in zip(
+        leaves, init_types, outputs, init_structure.paths(), strict=True
+    ):
+        if (init_type.shape, init_type.dtype) == (node.type.shape, node.type.dtype):
             continue
         rule = (
-            f"the carry changes: carry{path} is {type_text(was)} before a step, "
+            f"the carry changes: carry{path} is {type_text(init_type)} before a step, "
             f"and {type_text(node.type)} after it, in {name}"
         )
-        if was.shape != node.type.shape:
+        if init_type.shape != node.type.shape:
             remedy = "return the shape of init, or begin with the shape of the returned value"
             raise ShapeError(operation, rule, remedy=remedy)
         begin = f"tn.astype(init{path}, tn.{node.type.dtype})"
         if not isinstance(leaf, (Array, np.ndarray)):
             begin = f"tn.asarray({leaf!r}, dtype=tn.{node.type.dtype})"
-        remedy = f"begin with {begin}, or return tn.astype(..., tn.{was.dtype})"
+        remedy = f"begin with {begin}, or return tn.astype(..., tn.{init_type.dtype})"
         raise DTypeError(operation, rule, remedy=remedy)
 
 
@@ -117,35 +119,48 @@ def type_of(leaf: Any) -> Type:
     return _native.node_of(leaf if isinstance(leaf, Array) else asarray(leaf)).type
 
 
-def check_truth(operation: str, what: str, structure: TreeDef, types: Sequence[Type]) -> None:
+def check_condition(
+    operation: str, subject: str, structure: TreeDef, types: Sequence[Type]
+) -> None:
     """Raise an error for a condition that is not a 0-d bool."""
     if structure.type is not None:
-        rule = f"{what} is {shown(structure)}, no 0-d array of bool"
+        rule = f"{subject} is {structure_text(structure)}, no 0-d array of bool"
         raise TypeError(message(operation, rule, remedy="give one comparison of two numbers"))
     (type_,) = types
     if type_.shape != ():
-        rule = f"{what} has shape {type_.shape}, and one truth value is wanted"
+        rule = f"{subject} has shape {type_.shape}, and one truth value is wanted"
         raise ShapeError(operation, rule, remedy="fold it, with tn.any or tn.all")
     if type_.dtype != BOOL:
-        rule = f"{what} is {type_.dtype}, no bool"
+        rule = f"{subject} is {type_.dtype}, no bool"
         raise DTypeError(operation, rule, remedy="compare it, as in x != 0")
 
 
-def check_alike(yes: Function, of_yes: TracedFunction, no: Function, of_no: TracedFunction) -> None:
+def check_same_results(
+    true_function: Function,
+    true_trace: TracedFunction,
+    false_function: Function,
+    false_trace: TracedFunction,
+) -> None:
     """Raise an error where two branches do not return the same structure and Types."""
-    one, other = f"true_function ({name_of(yes)})", f"false_function ({name_of(no)})"
-    if of_yes.structure != of_no.structure:
-        first, second = shown(of_yes.structure), shown(of_no.structure)
-        rule = f"{one} returned {first}, {other} returned {second}"
+    true_label, false_label = (
+        f"true_function ({name_of(true_function)})",
+        f"false_function ({name_of(false_function)})",
+    )
+    if true_trace.structure != false_trace.structure:
+        true_structure, false_structure = (
+            structure_text(true_trace.structure),
+            structure_text(false_trace.structure),
+        )
+        rule = f"{true_label} returned {true_structure}, {false_label} returned {false_structure}"
         remedy = "return the same containers from both"
         raise TypeError(message("tn.cond", rule, remedy=remedy))
-    paths = of_yes.structure.paths()
-    for node, opposite, path in zip(of_yes.outputs, of_no.outputs, paths, strict=True):
-        a, b = node.type, opposite.type
+    paths = true_trace.structure.paths()
+    for node, false_node, path in zip(true_trace.outputs, false_trace.outputs, paths, strict=True):
+        a, b = node.type, false_node.type
         if (a.shape, a.dtype) == (b.shape, b.dtype):
             continue
-        what = f"result{path}" if path else "the result"
-        rule = f"{what} is {type_text(a)} of {one}, and {type_text(b)} of {other}"
+        subject = f"result{path}" if path else "the result"
+        rule = f"{subject} is {type_text(a)} of {true_label}, and {type_text(b)} of {false_label}"
         if a.shape != b.shape:
             remedy = "return one shape from both, as with tn.broadcast_to"
             raise ShapeError("tn.cond", rule, remedy=remedy)
@@ -154,11 +169,11 @@ def check_alike(yes: Function, of_yes: TracedFunction, no: Function, of_no: Trac
 
 
 __all__ = [
-    "arrays",
-    "check_alike",
     "check_carry",
-    "check_truth",
+    "check_condition",
+    "check_same_results",
     "checked_function",
     "checked_length",
-    "shown",
+    "flatten_arrays",
+    "structure_text",
 ]

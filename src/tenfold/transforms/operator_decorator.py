@@ -59,13 +59,13 @@ def operator(
     [1, 3]
     """
 
-    def declare(given: Function) -> Op[...]:
-        checked = checked_function("tn.operator", given)
+    def declare(user_function: Function) -> Op[...]:
+        checked = checked_function("tn.operator", user_function)
 
         return opaque_op(
             checked,
             checked,
-            _array,
+            _value_array,
             shape=shape,
             dtype=dtype,
             name=checked_name("tn.operator", checked, name),
@@ -77,5 +77,5 @@ def operator(
     return declare if function is None else declare(function)
 
 
-def _array(values: np.ndarray, device: str) -> Array:
+def _value_array(values: np.ndarray, device: str) -> Array:
     return _native.value_array(dense.adopt(values, device))

@@ -28,49 +28,58 @@ if TYPE_CHECKING:
     from tenfold.transforms.function import Function
 
 
-def trace(function: Function, given: tuple[Any, ...], names: tuple[str, ...] | None) -> None:
+def trace_pushed(
+    function: Function, arguments: tuple[Any, ...], names: tuple[str, ...] | None
+) -> None:
     """Trace a function for arguments, the last ones by name, if that can be before it runs.
 
     Raises TypeError for arguments that the function does not take.
     """
-    named = names or ()
-    count = len(given) - len(named)
-    args, kwargs = given[:count], dict(zip(named, given[count:], strict=True))
+    keyword_names = names or ()
+    positional_count = len(arguments) - len(keyword_names)
+    args, kwargs = (
+        arguments[:positional_count],
+        dict(zip(keyword_names, arguments[positional_count:], strict=True)),
+    )
     try:
         function.signature.bind(*args, **kwargs)
     except TypeError as error:
         remedy = "push(function, *arguments, **arguments)"
         raise TypeError(message("push", f"{function.name}: {error}", remedy=remedy)) from None
     leaves, structure = flatten((args, kwargs))
-    stand_ins = [_native.stand_in(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
+    placeholders = [_native.stand_in(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
     try:
-        function.trace(*structure.unflatten(stand_ins))
+        function.trace(*structure.unflatten(placeholders))
     except Exception:  # noqa: BLE001  # the call that runs later raises it at the wait
         return
 
 
-def later(function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] | None) -> Deferred:
+def deferred_call(
+    function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] | None
+) -> Deferred:
     """Return what calls a function once its inputs are there.
 
     Raises TypeError for handles where they would not be found: deep in an argument.
     """
     flatten(args)  # refuses what contains itself
     for value in args:
-        if _hides(value):
+        if _hides_handle(value):
             rule = f"{function.name}: a {type(value).__name__} holds handles whose Types only "
             rule += "their values will tell"
             remedy = "give such handles by themselves, or in a list or tuple"
             raise TypeError(message("push", rule, remedy=remedy))
-    return Deferred(function.name, lambda *inputs, **named: computed(function(*inputs, **named)))
+    return Deferred(
+        function.name, lambda *inputs, **named: compute_tree(function(*inputs, **named))
+    )
 
 
-def _hides(value: Any) -> bool:
+def _hides_handle(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(map(_hides, value))
+        return any(map(_hides_handle, value))
     return not isinstance(value, Handle) and any(isinstance(x, Handle) for x in flatten(value)[0])
 
 
-def computed(tree: Any) -> Any:
+def compute_tree(tree: Any) -> Any:
     """Return a tree whose Arrays have their values; raise what computing them raises."""
     failure = pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
     if failure is not None:
@@ -78,4 +87,4 @@ def computed(tree: Any) -> Any:
     return tree
 
 
-_native.set_pushed_calls(trace, later)
+_native.set_pushed_calls(trace_pushed, deferred_call)

@@ -37,7 +37,9 @@ Function = Callable[..., Any]
 Types = tuple[Type, ...]
 
 
-def refused(error: type[Exception], declaration: str, rule: str, remedy: str) -> Exception:
+def declaration_error(
+    error: type[Exception], declaration: str, rule: str, remedy: str
+) -> Exception:
     """Return the error of a declaration that cannot be, to be raised."""
     return error(message(declaration, rule, remedy=remedy))
 
@@ -45,22 +47,24 @@ def refused(error: type[Exception], declaration: str, rule: str, remedy: str) ->
 def checked_function(declaration: str, function: object) -> Function:
     """Return the declared function, or raise TypeError for one without named parameters."""
     if not callable(function):
-        shown = f"{type(function).__name__} is not a function"
-        raise refused(TypeError, declaration, shown, f"write @{declaration} above a def")
+        rule_ = f"{type(function).__name__} is not a function"
+        raise declaration_error(TypeError, declaration, rule_, f"write @{declaration} above a def")
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             rule = f"**{parameter.name} does not say which parameters there are"
-            raise refused(TypeError, declaration, rule, "name each after a *, as in f(x, *, count)")
+            raise declaration_error(
+                TypeError, declaration, rule, "name each after a *, as in f(x, *, count)"
+            )
     return function
 
 
 def checked_name(declaration: str, function: Function, name: object) -> str:
     """Return the name of a declaration: the one given, or the function's own."""
-    chosen = getattr(function, "__name__", "") if name is None else name
-    if isinstance(chosen, str) and chosen.isidentifier():
-        return chosen
-    raise refused(
-        ValueError, declaration, f"{chosen!r} is not a name", "give one, as in name='addone'"
+    result = getattr(function, "__name__", "") if name is None else name
+    if isinstance(result, str) and result.isidentifier():
+        return result
+    raise declaration_error(
+        ValueError, declaration, f"{result!r} is not a name", "give one, as in name='addone'"
     )
 
 
@@ -69,7 +73,7 @@ def checked_cost(declaration: str, cost: object) -> float:
     number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
     if number and 0 < cost < float("inf"):  # type: ignore[operator]  # a number by now
         return float(cost)  # type: ignore[arg-type]  # likewise
-    raise refused(
+    raise declaration_error(
         ValueError, declaration, f"cost {cost!r} is not a positive number", "an addition costs 1"
     )
 
@@ -82,7 +86,7 @@ def opaque_op(
     shape: Any,
     dtype: Any,
     batch: Function | None = None,
-    **facts: Any,
+    **fields: Any,
 ) -> Op[...]:
     """Declare an op that `compute(*operands, **parameters)` evaluates.
 
@@ -94,28 +98,31 @@ def opaque_op(
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     def rule(types: Types, values: tuple[Any, ...], _: str) -> Inferred:
-        given = dict(zip(names, values, strict=True))
-        result = (_said_shape(shape, types, given), _said_dtype(dtype, types, given))
+        parameters = dict(zip(names, values, strict=True))
+        result = (
+            _declared_shape(shape, types, parameters),
+            _declared_dtype(dtype, types, parameters),
+        )
         return Inferred((result,), tuple(type_.dtype for type_ in types))
 
     def reference(*operands: Any) -> np.ndarray:
         *inputs, values, device = operands
-        given = dict(zip(names, values, strict=True))
-        return imported(compute(*(operand(x, device) for x in inputs), **given))
+        parameters = dict(zip(names, values, strict=True))
+        return import_result(compute(*(operand(x, device) for x in inputs), **parameters))
 
     def bind(*args: Any, **kwargs: Any) -> BoundCall:
         bound = bound_arguments(args, kwargs)
         inputs = tuple(array(value) for value in bound.args)
-        values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
+        values = tuple(_canonical_parameter(name, bound.kwargs[name]) for name in names)
         return BoundCall(inputs, (values, inputs[0].device if inputs else checked_device(None)))
 
-    def of_members(members: Members, values: tuple[Any, ...], _: str) -> Any:
+    def batch_rule(members: Members, values: tuple[Any, ...], _: str) -> Any:
         if batch is None:
             return NotImplemented
         operands = [members.in_front(at) for at in range(len(members.operands))]
         return batch(*operands, **dict(zip(names, values, strict=True)))
 
-    return named(
+    return with_function_metadata(
         Op(
             function=function,
             page=function.__module__ or "",
@@ -123,15 +130,15 @@ def opaque_op(
             rule=rule,
             bind=bind,
             reference=reference,
-            batch=of_members,
+            batch=batch_rule,
             can_fail=True,
             opaque=True,
-            **facts,
+            **fields,
         )
     )
 
 
-def named(op: Op[...]) -> Op[...]:
+def with_function_metadata(op: Op[...]) -> Op[...]:
     """Give an op the name, docstring and signature of its function, for `help`."""
     function = op.function
     described = {"__name__": op.name, "__doc__": function.__doc__, "__wrapped__": function}
@@ -139,28 +146,28 @@ def named(op: Op[...]) -> Op[...]:
     return op
 
 
-def _said_shape(shape: Any, types: Sequence[Type], given: Mapping[str, Any]) -> Shape:
+def _declared_shape(shape: Any, types: Sequence[Type], parameters: Mapping[str, Any]) -> Shape:
     if shape is None:
         if not types:
             raise ShapeError("", "no input whose shape it could have", remedy="declare with shape=")
         return types[0].shape
-    said = shape(*types, **given) if callable(shape) else shape
-    return checked_shape(tuple(said) if isinstance(said, list) else said)
+    declared = shape(*types, **parameters) if callable(shape) else shape
+    return checked_shape(tuple(declared) if isinstance(declared, list) else declared)
 
 
-def _said_dtype(dtype: Any, types: Sequence[Type], given: Mapping[str, Any]) -> np.dtype:
+def _declared_dtype(dtype: Any, types: Sequence[Type], parameters: Mapping[str, Any]) -> np.dtype:
     if dtype is None:
         if not types:
             raise DTypeError("", "no input whose dtype it could have", remedy="declare with dtype=")
         return types[0].dtype
-    computed = callable(dtype) and not isinstance(dtype, (type, np.dtype))
-    return canonical(dtype(*types, **given) if computed else dtype, "")
+    is_function = callable(dtype) and not isinstance(dtype, (type, np.dtype))
+    return canonical(dtype(*types, **parameters) if is_function else dtype, "")
 
 
-def _parameter(name: str, value: Any) -> Any:
+def _canonical_parameter(name: str, value: Any) -> Any:
     """Return a parameter in canonical form, or raise DTypeError when it has none."""
     if isinstance(value, (list, tuple)):
-        return tuple(_parameter(name, item) for item in value)
+        return tuple(_canonical_parameter(name, item) for item in value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (Array, np.ndarray)):
@@ -174,14 +181,14 @@ def _parameter(name: str, value: Any) -> Any:
     return value
 
 
-def unwriteable(values: np.ndarray, _device: str = "") -> np.ndarray:
+def read_only_view(values: np.ndarray, _device: str = "") -> np.ndarray:
     """Return a view that a user's function cannot write to."""
     values = values.view()
     values.flags.writeable = False
     return values
 
 
-def imported(result: Any) -> np.ndarray:
+def import_result(result: Any) -> np.ndarray:
     """Return the result of a user's function as a read-only ndarray."""
     if type(result) is Array:
         return value_of(result)

@@ -6,7 +6,7 @@ new trace reuses its plan.
 
 >>> import tenfold as tn
 >>> x = tn._native.placeholder(tn._native.Type((2,), tn.float64, "cpu"))
->>> def traced(): return expression("twice", [_native.node_of(x * 2)], [_native.node_of(x)])
+>>> def traced(): return intern_subgraph("twice", [_native.node_of(x * 2)], [_native.node_of(x)])
 >>> twice = traced()
 >>> twice, traced() is twice
 (<twice: 1 operation>, True)
@@ -31,7 +31,7 @@ from tenfold.errors import ExplainedError, UnsupportedError
 from tenfold.runtime.reference import ReferenceFailure
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.call_op import call_op
-from tenfold.transforms.tracer import substituted
+from tenfold.transforms.tracer import substitute
 
 
 class Subgraph:
@@ -52,22 +52,25 @@ class Subgraph:
         """The operation whose calls compute it."""
         return call_op(self.name, "control", self.graph, self.inputs, lines=True)
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """It cannot be computed again: free the cached plans of its op."""
-        if "op" in vars(self) and not ending():  # of modules nothing may be left by then
-            batch_compiler.forget(self.op.id)
+        if "op" in vars(self) and not is_finalizing():  # of modules nothing may be left by then
+            batch_compiler.forget_op(self.op.id)
 
-    def apply(self, given: Sequence[Array]) -> tuple[Array, ...]:
+    def apply(self, operands: Sequence[Array]) -> tuple[Array, ...]:
         """Write it on other arrays."""
-        nodes = [_native.node_of(array) for array in given]
-        made = substituted(self.graph, dict(zip(self.inputs, nodes, strict=True)), lines=True)
-        return tuple([_native.array_of(node) for node in made])
+        nodes = [_native.node_of(array) for array in operands]
+        outputs = substitute(self.graph, dict(zip(self.inputs, nodes, strict=True)), lines=True)
+        return tuple([_native.array_of(node) for node in outputs])
 
-    def compute(self, given: Sequence[Value]) -> list[Value]:
+    def compute(self, operands: Sequence[Value]) -> list[Value]:
         """Compute it; raises ReferenceFailure where it fails for its values."""
-        inputs = tuple([_native.value_array(value) for value in given])
-        made = _native.apply(self.op.id, inputs, self.op.bind().params)
-        nodes = [_native.node_of(array) for array in (made if isinstance(made, tuple) else (made,))]
+        inputs = tuple([_native.value_array(value) for value in operands])
+        results = _native.apply(self.op.id, inputs, self.op.bind().params)
+        nodes = [
+            _native.node_of(array)
+            for array in (results if isinstance(results, tuple) else (results,))
+        ]
         failure = pipeline.compute(nodes)
         if failure is not None:
             raise ReferenceFailure(failure)
@@ -76,10 +79,10 @@ class Subgraph:
     def repeat(
         self,
         operation: str,
-        carried: list[Value],
-        read: Sequence[Value],
-        shared: Sequence[Value],
-        written: Sequence[Value] = (),
+        carry: list[Value],
+        xs: Sequence[Value],
+        captures: Sequence[Value],
+        ys: Sequence[Value] = (),
         *,
         steps: int = -1,
         reverse: bool = False,
@@ -95,11 +98,11 @@ class Subgraph:
         def compute(step: int, nodes: list[Node]) -> None:
             failure = pipeline.compute(nodes)
             if failure is not None:
-                raise ReferenceFailure(at_step(operation, step, failure))
+                raise ReferenceFailure(error_at_step(operation, step, failure))
 
         op, params = self.op, self.op.bind().params
-        own = (carried, read, shared, written, steps, reverse)
-        _native.repeat(op.id, params, *own, compute, _pause)
+        arguments = (carry, xs, captures, ys, steps, reverse)
+        _native.repeat(op.id, params, *arguments, compute, _poll_signals)
 
     def __repr__(self) -> str:
         count = sum(node.op is not None for node in self.graph.nodes)
@@ -110,57 +113,62 @@ class Subgraph:
         raise UnsupportedError("pickle", rule, remedy="compute the array first, with x.wait()")
 
 
-def _pause() -> None:
+def _poll_signals() -> None:
     """Do nothing: Python gives the GIL to who waits for it, and hears of signals."""
 
 
-def at_step(operation: str, step: int, failure: Exception) -> Exception:
+def error_at_step(operation: str, step: int, failure: Exception) -> Exception:
     """Return a failure of a step as that of the loop, by another name."""
-    place = f"{operation}, step {step}"
+    location = f"{operation}, step {step}"
     if isinstance(failure, ExplainedError):
-        within, rule = f"{place}: {failure.operation}", failure.rule
-        made: Exception = type(failure)(within, rule, failure.operands, failure.remedy)
+        operation_, rule = f"{location}: {failure.operation}", failure.rule
+        error: Exception = type(failure)(operation_, rule, failure.operands, failure.remedy)
     else:
-        made = type(failure)(f"{place}: {failure}")
-    made.__cause__ = failure  # as `raise ... from` does
-    return made
+        error = type(failure)(f"{location}: {failure}")
+    error.__cause__ = failure  # as `raise ... from` does
+    return error
 
 
-_expressions: WeakValueDictionary[Hashable, Subgraph] = WeakValueDictionary()
+_interned: WeakValueDictionary[Hashable, Subgraph] = WeakValueDictionary()
 _recent: LruCache[Hashable, Subgraph] = LruCache(256, "traced bodies")
 """Alive though nothing reads them: a lambda that is written in a loop is traced anew each turn."""
 
 
-def expression(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Subgraph:
+def intern_subgraph(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Subgraph:
     """Return the Subgraph of these nodes: one that there is, if it is the same."""
-    made = Subgraph(name, outputs, inputs)
-    key = _key(made)
-    found = _expressions.setdefault(key, made)
-    _recent[key] = found
-    return found
+    candidate = Subgraph(name, outputs, inputs)
+    key = _subgraph_key(candidate)
+    interned = _interned.setdefault(key, candidate)
+    _recent[key] = interned
+    return interned
 
 
-def _key(made: Subgraph) -> Hashable:
-    places = {node: place for place, node in enumerate(made.inputs)}
-    lines = []
-    for node, inputs in zip(made.graph.nodes, made.graph.inputs, strict=True):
-        what: Hashable = places.get(node)
+def _subgraph_key(subgraph: Subgraph) -> Hashable:
+    input_index = {node: index for index, node in enumerate(subgraph.inputs)}
+    node_keys = []
+    for node, inputs in zip(subgraph.graph.nodes, subgraph.graph.inputs, strict=True):
+        node_key: Hashable = input_index.get(node)
         if node.is_scalar:
-            what = (type(node.scalar), repr(node.scalar))
-        elif what is None and not inputs and not node.pending:
-            what = node  # a value that it holds
-        elif what is None:
+            node_key = (type(node.scalar), repr(node.scalar))
+        elif node_key is None and not inputs and not node.pending:
+            node_key = node  # a value that it holds
+        elif node_key is None:
             op = node.op.id if node.op is not None else None
-            what = (op, exact(node.params), node.origin)
-        lines.append((what, inputs, node.types))
-    return made.name, tuple(lines), made.graph.outputs, tuple([node.type for node in made.inputs])
+            node_key = (op, exact_params(node.params), node.origin)
+        node_keys.append((node_key, inputs, node.types))
+    return (
+        subgraph.name,
+        tuple(node_keys),
+        subgraph.graph.outputs,
+        tuple([node.type for node in subgraph.inputs]),
+    )
 
 
-def exact(params: Any) -> Hashable:
+def exact_params(params: Any) -> Hashable:
     """Return what tells parameters from all others: -0.0 from 0.0, but no NaN from another."""
     if isinstance(params, tuple):
-        return tuple(map(exact, params))
+        return tuple(map(exact_params, params))
     return type(params), repr(params) if isinstance(params, (float, complex)) else params
 
 
-__all__ = ["Subgraph", "expression"]
+__all__ = ["Subgraph", "intern_subgraph"]

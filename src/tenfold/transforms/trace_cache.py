@@ -8,7 +8,7 @@ and one that reads an array in a way that cannot be seen, is traced each time.
 >>> import tenfold as tn
 >>> runs = []
 >>> def double(x): runs.append(1); return x + x
->>> for _ in range(3): found = trace("tn.scan", double, (tn.ones((2,)),))
+>>> for _ in range(3): found = cached_trace("tn.scan", double, (tn.ones((2,)),))
 >>> found.expression, len(runs)
 (<double: 1 operation>, 1)
 """
@@ -27,12 +27,12 @@ from tenfold.core.pytree import flatten
 from tenfold.core.trace_state import note_wait
 from tenfold.errors import UnsupportedError
 from tenfold.settings import get
-from tenfold.transforms.closure_capture import are_same, bindings, has
-from tenfold.transforms.subgraph import Subgraph, expression
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, traced
-from tenfold.transforms.tracing_scope import ASSIGNS, line_of, refused
+from tenfold.transforms.closure_capture import are_same, bindings, contains_array
+from tenfold.transforms.subgraph import Subgraph, intern_subgraph
+from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
+from tenfold.transforms.tracing_scope import ASSIGNS_WINDOW, line_of, mutation_error
 
-MOST = 64
+MAX_TRACES = 64
 """Traces of one function that are kept; the one not used for longest goes first."""
 Function = Callable[..., Any]
 
@@ -46,39 +46,55 @@ class CachedTrace(NamedTuple):
     """What it could read, where it is kept."""
 
 
-_kept: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
+_traces: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
 
 
-def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool) -> CachedTrace:
+def cached_trace(
+    operation: str, function: Function, args: tuple[Any, ...], **options: bool
+) -> CachedTrace:
     """Return what a function is made of; its arguments are trees of Arrays.
 
     Raises UnsupportedError where it asks for the values of one.
     """
     leaves, structure = flatten((args, {}))
     types = tuple([_native.node_of(leaf).type for leaf in leaves])
-    key = structure, types, get("strict_dtypes"), get("device"), *how.items()
-    kept: LruCache[Hashable, CachedTrace] = LruCache(MOST)
-    own = None
+    key = structure, types, get("strict_dtypes"), get("device"), *options.items()
+    traces: LruCache[Hashable, CachedTrace] = LruCache(MAX_TRACES)
+    current_bindings = None
     if isinstance(function, FunctionType):
-        kept, own = _kept.setdefault(function, kept), bindings(function)
-    known = kept.get(key)
-    if known is not None and are_same(known.bindings, own) and known.traced.present() is not None:
-        return known
+        traces, current_bindings = _traces.setdefault(function, traces), bindings(function)
+    cached = traces.get(key)
+    if (
+        cached is not None
+        and are_same(cached.bindings, current_bindings)
+        and cached.traced.present() is not None
+    ):
+        return cached
     try:
-        made = traced(function, leaves, structure, **how)
+        trace = trace_function(function, leaves, structure, **options)
     except NeedsValues as error:
         note_wait()  # a function around this one can do without a trace
         if error.assigned:
-            raise refused(operation, f"{name_of(function)} {ASSIGNS}") from error.__cause__
-        place = line_of(error.__cause__) if error.__cause__ else name_of(function)
-        rule = f"{place} asks for a value, and an array that is traced has none"
+            raise mutation_error(
+                operation, f"{name_of(function)} {ASSIGNS_WINDOW}"
+            ) from error.__cause__
+        location = line_of(error.__cause__) if error.__cause__ else name_of(function)
+        rule = f"{location} asks for a value, and an array that is traced has none"
         remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
         raise UnsupportedError(operation, rule, remedy=remedy) from error.__cause__
-    own = bindings(function) if isinstance(function, FunctionType) else None  # it may count calls
-    found = CachedTrace(made, expression(name_of(function), made.outputs, made.inputs), own or [])
-    if own is not None and all(has(own, array) for array in _read(made)):
-        kept[key] = found
-    return found
+    current_bindings = (
+        bindings(function) if isinstance(function, FunctionType) else None
+    )  # it may count calls
+    result = CachedTrace(
+        trace,
+        intern_subgraph(name_of(function), trace.outputs, trace.inputs),
+        current_bindings or [],
+    )
+    if current_bindings is not None and all(
+        contains_array(current_bindings, array) for array in _read_arrays(trace)
+    ):
+        traces[key] = result
+    return result
 
 
 def name_of(function: Function) -> str:
@@ -86,10 +102,10 @@ def name_of(function: Function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _read(made: TracedFunction) -> list[Array]:
+def _read_arrays(trace: TracedFunction) -> list[Array]:
     """Return the Arrays that a function has looked at."""
-    named = [each.source for each in made.captured if each.source is not None]
-    return [*named, *[array for array, _ in made.read]]
+    sources = [capture.source for capture in trace.captured if capture.source is not None]
+    return [*sources, *[array for array, _ in trace.read]]
 
 
-__all__ = ["CachedTrace", "name_of", "trace"]
+__all__ = ["CachedTrace", "cached_trace", "name_of"]

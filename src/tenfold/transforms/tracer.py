@@ -6,7 +6,7 @@ argument is captured as a whole, so it is computed once and shared by all calls.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])
->>> found = traced(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], flatten(((0,), {}))[1])
+>>> found = trace_function(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], flatten(((0,), {}))[1])
 >>> [node.name for node in found.outputs], len(found.captured)
 (['add'], 1)
 """
@@ -26,7 +26,7 @@ from tenfold.core.pytree import TreeDef, flatten
 from tenfold.errors import message
 from tenfold.interop.asarray import asarray
 from tenfold.rewrite.rewrite_graph import ORIGIN
-from tenfold.transforms.tracing_scope import CHANGES, opened, refused
+from tenfold.transforms.tracing_scope import CHANGES_ARRAY, mutation_error, open_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class TracedFunction:
     def present(self) -> list[Node] | None:
         """Return what was captured as it is now; None where the function is to be traced anew."""
         for array, node in self.read:
-            now = _native.kept_node(array)
-            if now is None or now != node:
+            current = _native.kept_node(array)
+            if current is None or current != node:
                 return None
             _native.node_of(array)  # a trace around this one is told of it
         nodes: list[Node] = []
-        for each in self.captured:
-            node = each.node if each.source is None else _native.node_of(each.source)
-            if node.type != each.node.type:
+        for capture in self.captured:
+            node = capture.node if capture.source is None else _native.node_of(capture.source)
+            if node.type != capture.node.type:
                 return None
             nodes.append(node)
         return nodes
@@ -76,12 +76,12 @@ class NeedsValues(Exception):
         self.assigned = assigned
 
 
-def traced(
+def trace_function(
     function: Callable[..., Any],
     leaves: Sequence[Any],
     structure: TreeDef,
     *,
-    hoists: bool = True,
+    hoist: bool = True,
 ) -> TracedFunction:
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
@@ -93,7 +93,7 @@ def traced(
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     name = getattr(function, "__name__", "function")
-    with opened() as trace:
+    with open_trace() as trace:
         try:
             arguments = [
                 leaf if type_ is None else _native.placeholder(type_)
@@ -103,7 +103,7 @@ def traced(
             args, kwargs = structure.unflatten(arguments)
             result = function(*args, **kwargs)
             if result is None:
-                raise _no_array(name, None)
+                raise _not_array_error(name, None)
             outputs, form = flatten(result)
             nodes = tuple([_node_of_result(name, output) for output in outputs])
         except Exception as error:
@@ -113,87 +113,93 @@ def traced(
     if trace.waited:  # and the function went on
         raise NeedsValues(assigned=trace.assigned)
     if trace.changed:
-        raise refused(name, f"it {CHANGES}", trace.changed)
-    return _closed(nodes, form, inputs, trace.seen, hoists=hoists)
+        raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.changed)
+    return _close_over_captures(nodes, form, inputs, trace.seen, hoist=hoist)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
     if isinstance(output, (bool, int, float, complex, np.ndarray, np.generic)):
         output = asarray(output)
     if not isinstance(output, Array):
-        raise _no_array(name, output)
+        raise _not_array_error(name, output)
     return _native.node_of(output)
 
 
-def _no_array(name: str, output: Any) -> TypeError:
-    shown = "nothing" if output is None else type(output).__name__
+def _not_array_error(name: str, output: Any) -> TypeError:
+    type_name = "nothing" if output is None else type(output).__name__
     remedy = "return arrays, or tuples, lists, dicts or dataclasses of them"
-    return TypeError(message(name, f"it returned {shown}, not an array", remedy=remedy))
+    return TypeError(message(name, f"it returned {type_name}, not an array", remedy=remedy))
 
 
-def _closed(
+def _close_over_captures(
     outputs: tuple[Node, ...],
     form: TreeDef,
     inputs: list[Node],
-    seen: list[tuple[Array, Node]],
+    accessed: list[tuple[Array, Node]],
     *,
-    hoists: bool,
+    hoist: bool,
 ) -> TracedFunction:
     """Find what was captured, and put placeholders in its place."""
     graph = Graph.of(outputs)
-    windows = {node for array, node in seen if _native.window_of(array) is not None}
-    own = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept
-    there = {node for _, node in seen}
-    inside: list[bool] = []
-    for node, below in zip(graph.nodes, graph.inputs, strict=True):
-        made_here = node.pending and node not in there and not hoists
-        inside.append(node in own or made_here or (hoists and any(inside[at] for at in below)))
-    reached = [False] * len(graph)
+    windows = {node for array, node in accessed if _native.window_of(array) is not None}
+    roots = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept
+    accessed_nodes = {node for _, node in accessed}
+    depends_on_input: list[bool] = []
+    for node, input_indices in zip(graph.nodes, graph.inputs, strict=True):
+        is_new = node.pending and node not in accessed_nodes and not hoist
+        depends_on_input.append(
+            node in roots or is_new or (hoist and any(depends_on_input[at] for at in input_indices))
+        )
+    reachable = [False] * len(graph)
     for at in graph.outputs:
-        reached[at] = True
+        reachable[at] = True
     for at in reversed(range(len(graph))):
-        if reached[at] and inside[at]:
+        if reachable[at] and depends_on_input[at]:
             for i in graph.inputs[at]:
-                reached[i] = True
+                reachable[i] = True
     captured = [
         node
-        for node, is_read, own_part in zip(graph.nodes, reached, inside, strict=True)
-        if is_read and (not own_part or node in windows) and not node.is_scalar
+        for node, is_reachable, is_dependent in zip(
+            graph.nodes, reachable, depends_on_input, strict=True
+        )
+        if is_reachable and (not is_dependent or node in windows) and not node.is_scalar
     ]
-    names = {node: array for array, node in seen}
+    names = {node: array for array, node in accessed}
     sources = tuple([CapturedArray(node, names.get(node)) for node in captured])
     placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
-    given = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
-    results = substituted(graph, given, lines=True)
-    hoisted = {
+    replacements = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
+    results = substitute(graph, replacements, lines=True)
+    hoisted_inputs = {
         graph.nodes[i]
-        for below, own_part in zip(graph.inputs, inside, strict=True)
-        if not own_part
-        for i in below
+        for input_indices, is_dependent in zip(graph.inputs, depends_on_input, strict=True)
+        if not is_dependent
+        for i in input_indices
     }
-    direct = {each.node for each in sources} - hoisted
-    read = [pair for pair in seen if pair[1] not in direct]
-    return TracedFunction(results, form, (*inputs, *placeholders), sources, tuple(read))
+    direct = {source.node for source in sources} - hoisted_inputs
+    guards = [pair for pair in accessed if pair[1] not in direct]
+    return TracedFunction(results, form, (*inputs, *placeholders), sources, tuple(guards))
 
 
-def substituted(graph: Graph, given: dict[Node, Node], *, lines: bool = False) -> tuple[Node, ...]:
+def substitute(
+    graph: Graph, replacements: dict[Node, Node], *, lines: bool = False
+) -> tuple[Node, ...]:
     """Return the outputs of a graph with other nodes in the place of some; `lines`: written where
     those of the graph were.
     """
-    made: list[Any] = []
+    values: list[Any] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in given:
-            made.append(_native.array_of(given[node]))
+        if node in replacements:
+            values.append(_native.array_of(replacements[node]))
         elif not inputs and not node.pending:
-            made.append(node.scalar if node.is_scalar else _native.array_of(node))
+            values.append(node.scalar if node.is_scalar else _native.array_of(node))
         elif node.op is None:  # a part of several results
-            made.append(made[inputs[0]][node.params[0]])
+            values.append(values[inputs[0]][node.params[0]])
         else:
             token = ORIGIN.set(node.origin) if lines and node.origin else None
             try:
-                applied = _native.apply(node.op.id, tuple([made[i] for i in inputs]), node.params)
+                applied = _native.apply(node.op.id, tuple([values[i] for i in inputs]), node.params)
             finally:
                 if token is not None:
                     ORIGIN.reset(token)
-            made.append(applied)
-    return tuple([_native.node_of(made[at]) for at in graph.outputs])
+            values.append(applied)
+    return tuple([_native.node_of(values[at]) for at in graph.outputs])

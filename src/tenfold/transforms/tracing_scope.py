@@ -27,7 +27,7 @@ from tenfold._native import Array, Node
 from tenfold.core.trace_state import TRACE, TraceState
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.runtime.reference import TRACED
-from tenfold.settings import within
+from tenfold.settings import override
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -48,7 +48,7 @@ class TracingScope(TraceState):
 
 
 @contextmanager
-def opened() -> Iterator[TracingScope]:
+def open_trace() -> Iterator[TracingScope]:
     """Trace what runs in the block. At its end every Array that was not made in it is what it was
     before; then a trace around this one is told of what was looked at.
     """
@@ -56,7 +56,7 @@ def opened() -> Iterator[TracingScope]:
     token = TRACE.set(trace)
     try:
         trace.watch.begin()
-        with within(pending_depth=0):
+        with override(pending_depth=0):
             yield trace
     finally:
         trace.changed = trace.watch.end()
@@ -68,7 +68,7 @@ def tracing(operation: str, remedy: str) -> Iterator[None]:
     """Raise UnsupportedError with the user's line where the block asks for values there are not,
     RunError where it changes an array of others.
     """
-    with restored(operation):
+    with restore_arrays(operation):
         try:
             yield
         except UnsupportedError as error:
@@ -79,28 +79,28 @@ def tracing(operation: str, remedy: str) -> Iterator[None]:
 
 
 @contextmanager
-def restored(operation: str) -> Iterator[None]:
+def restore_arrays(operation: str) -> Iterator[None]:
     """Raise RunError where the block changes an array of others, which has its value back then."""
-    with opened() as trace:
+    with open_trace() as trace:
         try:
             yield
         finally:
             if trace.waited and trace.outer is not None:
                 trace.outer.waited = True  # a function around this one can do without a trace
     if trace.assigned:  # and the function went on
-        raise refused(operation, f"the function {ASSIGNS}")
+        raise mutation_error(operation, f"the function {ASSIGNS_WINDOW}")
     if trace.changed:
-        raise refused(operation, f"the function {CHANGES}", trace.changed)
+        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.changed)
 
 
-ASSIGNS = "changes the memory of a window"
-CHANGES = "changes an array that it was not given"
+ASSIGNS_WINDOW = "changes the memory of a window"
+CHANGES_ARRAY = "changes an array that it was not given"
 
 
-def refused(operation: str, rule: str, changed: Sequence[Array] = ()) -> RunError:
+def mutation_error(operation: str, rule: str, mutated: Sequence[Array] = ()) -> RunError:
     """Return what is wrong with a function that changes arrays of others."""
     remedy = "return the new value, and assign it where the function is called"
-    return RunError(operation, rule, changed[:1], remedy)
+    return RunError(operation, rule, mutated[:1], remedy)
 
 
 def line_of(error: BaseException) -> str:

@@ -20,17 +20,17 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.pytree import TreeDef, flatten, spread
+from tenfold.core.pytree import TreeDef, broadcast_prefix, flatten
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.errors import DTypeError, ExplainedError, ShapeError, message
 from tenfold.interop.asarray import asarray
 from tenfold.ops.indexing import captured
 from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
-from tenfold.transforms.batch_interpreter import BatchedNode, batched
+from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes
 from tenfold.transforms.tracing_scope import tracing
 
-BY_VALUES = (
+VALUES_REMEDY = (
     "choose by values with tn.where or tn.cond, repeat with tn.while_loop, count with tn.sum(mask);"
     " members of different shapes cannot be batched: call the function for each"
 )
@@ -65,33 +65,35 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     >>> tn.vmap(lambda row: {"sum": tn.sum(row)}, out_axes={"sum": 0})(points)["sum"].tolist()
     [7.0, 14.0]
     """
-    given: object = function
-    if not callable(given):
-        rule = f"{type(given).__name__} is not a function"
+    user_function: object = function
+    if not callable(user_function):
+        rule = f"{type(user_function).__name__} is not a function"
         raise TypeError(message("tn.vmap", rule, remedy="as in tn.vmap(lambda x: x + 1)"))
 
     @wraps(function)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        axes = _given_axes(in_axes, structure, len(args))
-        entries = _entries(leaves, axes, structure)
-        length = _length(entries, structure)
-        with tracing("tn.vmap", BY_VALUES):
-            members, stand_ins = _placeholders(entries)
+        axes = _leaf_axes(in_axes, structure, len(args))
+        operands = _mapped_operands(leaves, axes, structure)
+        length = _mapped_length(operands, structure)
+        with tracing("tn.vmap", VALUES_REMEDY):
+            members, replacements = _placeholders(operands)
             own_args, own_kwargs = structure.unflatten(members)
             result = function(*own_args, **own_kwargs)
-        outputs, written = flatten(result)
-        arrays = _results(outputs, written)
-        made = batched([_native.node_of(x) for x in arrays], stand_ins)
-        places = _spread("out_axes", out_axes, written)
-        return written.unflatten(map(_placed, made, places, [length] * len(made)))
+        outputs, result_structure = flatten(result)
+        arrays = _result_arrays(outputs, result_structure)
+        batched_nodes = batch_nodes([_native.node_of(x) for x in arrays], replacements)
+        result_axes = _broadcast_axes("out_axes", out_axes, result_structure)
+        return result_structure.unflatten(
+            map(_place_batch_axis, batched_nodes, result_axes, [length] * len(batched_nodes))
+        )
 
     return mapped
 
 
-def _given_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
+def _leaf_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
     """Return for each leaf of the arguments the axis along which its members lie."""
-    of_args, of_kwargs = structure.children
+    args_structure, kwargs_structure = structure.children
     if not (in_axes is None or isinstance(in_axes, (int, tuple, list))):
         rule = f"in_axes {in_axes!r} is not an int, None or a tuple"
         raise TypeError(message("tn.vmap", rule, remedy="give an axis for each argument"))
@@ -100,120 +102,126 @@ def _given_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
         remedy = "give one for each; arguments by name are mapped over axis 0"
         raise ShapeError("tn.vmap", rule, remedy=remedy)
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    return [*_spread("in_axes", prefix, of_args), *[0] * of_kwargs.leaves]
+    return [*_broadcast_axes("in_axes", prefix, args_structure), *[0] * kwargs_structure.leaves]
 
 
-def _spread(name: str, prefix: Any, structure: TreeDef) -> list[Any]:
+def _broadcast_axes(name: str, prefix: Any, structure: TreeDef) -> list[Any]:
     try:
-        return spread(prefix, structure)
+        return broadcast_prefix(prefix, structure)
     except ValueError as error:
         remedy = "give an int or None for a whole part, or axes in the form of the part"
         raise ShapeError("tn.vmap", f"{name}: {error}", remedy=remedy) from None
 
 
-def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: TreeDef) -> list[BatchedNode]:
+def _mapped_operands(
+    leaves: Sequence[Any], axes: Sequence[Any], structure: TreeDef
+) -> list[BatchedNode]:
     """Return for each leaf its array with the members in front, or what all share as it is."""
-    found = []
+    operands = []
     for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
-            found.append(BatchedNode(leaf, batched=False))
+            operands.append(BatchedNode(leaf, batched=False))
             continue
         try:
             x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
         except (TypeError, ValueError):
-            rule = f"{_name(structure, at)} is a {type(leaf).__name__}, not an array"
+            rule = f"{_leaf_name(structure, at)} is a {type(leaf).__name__}, not an array"
             remedy = "share it with None in in_axes"
             raise DTypeError("tn.vmap", rule, remedy=remedy) from None
-        where = _normal(axis, x.ndim, x, partial(_whose, structure, at))
-        found.append(BatchedNode(moveaxis(x, where, 0) if where else x, batched=True))
-    return found
+        normal_axis = _normalize_axis(axis, x.ndim, x, partial(_axis_label, structure, at))
+        operands.append(
+            BatchedNode(moveaxis(x, normal_axis, 0) if normal_axis else x, batched=True)
+        )
+    return operands
 
 
-def _whose(structure: TreeDef, at: int) -> str:
-    return f"in_axes of {_name(structure, at)}"
+def _axis_label(structure: TreeDef, at: int) -> str:
+    return f"in_axes of {_leaf_name(structure, at)}"
 
 
-def _normal(axis: Any, ndim: int, x: Array, whose: Callable[[], str]) -> int:
+def _normalize_axis(axis: Any, ndim: int, x: Array, label: Callable[[], str]) -> int:
     """Return an axis counted from 0, or raise an error that says whose it is."""
     try:
         if isinstance(axis, bool):
             raise TypeError
         return normalize_axis(operator.index(axis), ndim)
     except ExplainedError:
-        rule = f"{whose()}: axis {axis} of an array of {ndim} axes"
+        rule = f"{label()}: axis {axis} of an array of {ndim} axes"
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "None: it has no members"
         raise ShapeError("tn.vmap", rule, [x], remedy=f"give {remedy}") from None
     except TypeError:
-        rule = f"{whose()}: {axis!r} is not an axis"
+        rule = f"{label()}: {axis!r} is not an axis"
         raise TypeError(message("tn.vmap", rule, [x], "give an int or None")) from None
 
 
-def _name(structure: TreeDef, at: int) -> str:
+def _leaf_name(structure: TreeDef, at: int) -> str:
     """Return a leaf of (args, kwargs) as the user would write it."""
     path = structure.paths()[at]
     return f"args{path[3:]}" if path.startswith("[0]") else f"kwargs{path[3:]}"
 
 
-def _length(entries: Sequence[BatchedNode], structure: TreeDef) -> int:
+def _mapped_length(operands: Sequence[BatchedNode], structure: TreeDef) -> int:
     lengths: dict[int, int] = {}
-    for at, entry in enumerate(entries):
-        if entry.batched:
-            lengths.setdefault(entry.value.shape[0], at)
+    for at, operand in enumerate(operands):
+        if operand.batched:
+            lengths.setdefault(operand.value.shape[0], at)
     if not lengths:
         remedy = "give an axis of one argument at least in in_axes"
         raise ShapeError("tn.vmap", "no argument is mapped", remedy=remedy)
     if len(lengths) > 1:
-        found = ", ".join(f"{_name(structure, at)} has {n}" for n, at in lengths.items())
+        details = ", ".join(f"{_leaf_name(structure, at)} has {n}" for n, at in lengths.items())
         remedy = "mapped axes are equally long; share an argument with None in in_axes"
-        raise ShapeError("tn.vmap", f"the numbers of members differ: {found}", remedy=remedy)
+        raise ShapeError("tn.vmap", f"the numbers of members differ: {details}", remedy=remedy)
     return next(iter(lengths))
 
 
-def _placeholders(entries: Sequence[BatchedNode]) -> tuple[list[Any], dict[Any, BatchedNode]]:
+def _placeholders(operands: Sequence[BatchedNode]) -> tuple[list[Any], dict[Any, BatchedNode]]:
     """Return what one member's call is given, and what stands in for its placeholders.
 
     No array is the caller's own: the function may assign to what it is given.
     """
-    members, stand_ins = [], {}
-    for entry in entries:
-        given = entry.value
-        if entry.batched:
-            given = _native.placeholder(Type(given.shape[1:], given.dtype, given.device))
-            stand_ins[_native.node_of(given)] = entry
-        elif isinstance(given, Array):
-            given = captured(given)
-        members.append(given)
-    return members, stand_ins
+    arguments, replacements = [], {}
+    for operand in operands:
+        argument = operand.value
+        if operand.batched:
+            argument = _native.placeholder(
+                Type(argument.shape[1:], argument.dtype, argument.device)
+            )
+            replacements[_native.node_of(argument)] = operand
+        elif isinstance(argument, Array):
+            argument = captured(argument)
+        arguments.append(argument)
+    return arguments, replacements
 
 
-def _results(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
+def _result_arrays(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
     """Return the results as arrays, or raise what is wrong with one."""
     if structure.type is type(None):
         remedy = "return an array, or a tuple, list, dict or dataclass of arrays"
         raise DTypeError("tn.vmap", "the function returned None", remedy=remedy)
-    found = []
+    arrays = []
     for at, output in enumerate(outputs):
         if not isinstance(output, (Array, np.ndarray, np.generic, bool, int, float, complex)):
             rule = f"the function returned a {type(output).__name__}, not an array"
             rule += f", at {structure.paths()[at]}" if structure.children else ""
             raise DTypeError("tn.vmap", rule, remedy="return arrays and numbers")
-        found.append(output if isinstance(output, Array) else asarray(output))
-    return found
+        arrays.append(output if isinstance(output, Array) else asarray(output))
+    return arrays
 
 
-def _placed(entry: BatchedNode, axis: Any, length: int) -> Array:
+def _place_batch_axis(result: BatchedNode, axis: Any, length: int) -> Array:
     """Return a result with its members along an axis of it; with None what all members share."""
-    x: Array = entry.value
+    x: Array = result.value
     if axis is None:
-        if entry.batched:
+        if result.batched:
             rule = "out_axes is None for a result that differs from member to member"
             raise ShapeError("tn.vmap", rule, [x], remedy="give the axis where members are to lie")
         return x
-    ndim = x.ndim + (not entry.batched)
-    where = _normal(axis, ndim, x, lambda: "out_axes")
-    if not entry.batched:
+    ndim = x.ndim + (not result.batched)
+    normal_axis = _normalize_axis(axis, ndim, x, lambda: "out_axes")
+    if not result.batched:
         x = _native.apply(broadcast_to.id, (x,), ((length, *x.shape), 1))
-    return moveaxis(x, 0, where) if where else x
+    return moveaxis(x, 0, normal_axis) if normal_axis else x
 
 
 __all__ = ["vmap"]

@@ -17,20 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.codegen.gemm.emitter import (
-    advanced,
-    given,
-    module,
+    load_arguments,
+    module_text,
+    offset_ptr,
     read_stack,
+    stack_pointers,
     stack_sizes,
-    stacked,
-    times,
+    strided_ptr,
 )
-from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
+from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
 
 ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
-ONES = {
+ONE_LITERALS = {
     FLOAT32: "float 1.0",
     FLOAT64: "double 1.0",
     COMPLEX64: "<2 x float> <float 1.0, float 0.0>",
@@ -81,59 +81,61 @@ class BlasGemm:
 
     def text(self) -> str:
         """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and gemm."""
-        return _written(self)
+        return _kernel_text(self)
 
 
-def _written(kernel: BlasGemm) -> str:
-    text, itemsize = SimdEmitter(), kernel.dtype.itemsize
-    x1, x2, result, gemm = given(text, "%buffers", 0, 4)
-    stack = read_stack(text, kernel.axes)
-    m, n, k, *leading, part = given(text, "%sizes", 3 * kernel.axes, 6)
-    flags = [_kept(text, f"i8 {flag}") for flag in map(_flag, kernel.layouts, kernel.conjugated)]
+def _kernel_text(kernel: BlasGemm) -> str:
+    ir, itemsize = SimdEmitter(), kernel.dtype.itemsize
+    x1, x2, result, gemm = load_arguments(ir, "%buffers", 0, 4)
+    stack = read_stack(ir, kernel.axes)
+    m, n, k, *leading, part = load_arguments(ir, "%sizes", 3 * kernel.axes, 6)
+    flags = [
+        _stack_slot(ir, f"i8 {flag}") for flag in map(_flag, kernel.layouts, kernel.conjugated)
+    ]
     if kernel.scaled:
-        alpha, beta = "%scalars", advanced(text, "%scalars", 16)
+        alpha, beta = "%scalars", offset_ptr(ir, "%scalars", 16)
     else:
-        alpha, beta = (_kept(text, value) for value in _one_and_zero(kernel.dtype))
-    numbers = [_kept(text, f"i32 {_short(text, number)}") for number in (n, k, *leading)]
-    rows = text.stack(4)
-    panels = integer(text, "udiv", integer(text, "sub", integer(text, "add", m, part), 1), part)
+        alpha, beta = (_stack_slot(ir, value) for value in _one_and_zero(kernel.dtype))
+    numbers = [_stack_slot(ir, f"i32 {_to_int32(ir, number)}") for number in (n, k, *leading)]
+    rows = ir.alloca(4)
+    panels = int_op(ir, "udiv", int_op(ir, "sub", int_op(ir, "add", m, part), 1), part)
     step = leading[0] if kernel.layouts[0] == "row" else "1"
 
     def unit(index: str) -> None:
-        outer = integer(text, "udiv", index, panels)
-        first = integer(text, "mul", integer(text, "urem", index, panels), part)
-        height = smaller(text, integer(text, "sub", m, first), part)
-        text.line(f"store i32 {_short(text, height)}, ptr {rows}")
-        left, right = stacked(text, outer, stack, (x1, x2))
-        left = times(text, left, integer(text, "mul", first, step), itemsize)
-        row = integer(text, "add", integer(text, "mul", outer, m), first)
-        target = times(text, result, integer(text, "mul", row, n), itemsize)
+        outer = int_op(ir, "udiv", index, panels)
+        first = int_op(ir, "mul", int_op(ir, "urem", index, panels), part)
+        height = int_min(ir, int_op(ir, "sub", m, first), part)
+        ir.line(f"store i32 {_to_int32(ir, height)}, ptr {rows}")
+        left, right = stack_pointers(ir, outer, stack, (x1, x2))
+        left = strided_ptr(ir, left, int_op(ir, "mul", first, step), itemsize)
+        row = int_op(ir, "add", int_op(ir, "mul", outer, m), first)
+        target = strided_ptr(ir, result, int_op(ir, "mul", row, n), itemsize)
         arguments = (
             *(flags[1], flags[0], numbers[0], rows, numbers[1], alpha),
             *(right, numbers[3], left, numbers[2], beta, target, numbers[0]),
         )
-        text.line(f"call void {gemm}({', '.join(f'ptr {each}' for each in arguments)})")
+        ir.line(f"call void {gemm}({', '.join(f'ptr {each}' for each in arguments)})")
 
-    counted(text, "%begin", "%end", 1, unit)
-    text.line("ret i64 0")
-    return module(text, str(kernel))
+    for_range(ir, "%begin", "%end", 1, unit)
+    ir.line("ret i64 0")
+    return module_text(ir, str(kernel))
 
 
 def _one_and_zero(dtype: np.dtype) -> tuple[str, str]:
-    return ONES[dtype], ONES[dtype].replace("1.0", "0.0")
+    return ONE_LITERALS[dtype], ONE_LITERALS[dtype].replace("1.0", "0.0")
 
 
 def _flag(layout: str, conjugated: bool) -> int:
     return ord("C") if conjugated else FLAGS[layout]
 
 
-def _short(text: SimdEmitter, number: str) -> str:
+def _to_int32(ir: SimdEmitter, number: str) -> str:
     """BLAS counts in 32 bits."""
-    return text.value(f"trunc i64 {number} to i32")
+    return ir.value(f"trunc i64 {number} to i32")
 
 
-def _kept(text: SimdEmitter, value: str) -> str:
+def _stack_slot(ir: SimdEmitter, value: str) -> str:
     """Put a value where BLAS finds it, for it takes pointers only."""
-    place = text.stack(16)
-    text.line(f"store {value}, ptr {place}")
+    place = ir.alloca(16)
+    ir.line(f"store {value}, ptr {place}")
     return place

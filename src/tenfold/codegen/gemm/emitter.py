@@ -25,14 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.codegen.llvm.function_emitter import HEADER
-from tenfold.codegen.llvm.loop_emitter import integer
-from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, suffix, type_text
+from tenfold.codegen.llvm.loop_emitter import int_op
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, intrinsic_suffix, llvm_type
 from tenfold.core.cached_property import cached
 from tenfold.core.scalar_ir import Instruction
-from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALVES, PARTS, kind_of
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
 
-WIDER = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
-WIDER |= dict.fromkeys(HALVES, FLOAT32)
+SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
+SUM_DTYPES |= dict.fromkeys(HALF_DTYPES, FLOAT32)
 
 
 @dataclass(frozen=True)
@@ -46,137 +46,144 @@ class Arithmetic:
     width: int
 
     @cached
-    def memory(self) -> np.dtype:
+    def scalar_dtype(self) -> np.dtype:
         """The dtype of a scalar in memory: a complex element is two."""
-        return DTYPES["uint8"] if self.dtype == BOOL else PARTS.get(self.dtype, self.dtype)
+        return DTYPES["uint8"] if self.dtype == BOOL else REAL_DTYPES.get(self.dtype, self.dtype)
 
     @cached
-    def wide(self) -> np.dtype:
+    def sum_dtype(self) -> np.dtype:
         """The dtype of a scalar that is accumulated."""
-        return self.memory if self.dtype == BOOL else WIDER.get(self.memory, self.memory)
+        return (
+            self.scalar_dtype
+            if self.dtype == BOOL
+            else SUM_DTYPES.get(self.scalar_dtype, self.scalar_dtype)
+        )
 
     @property
-    def parts(self) -> int:
+    def components(self) -> int:
         """The scalars of an element, and the accumulators of a packet of sums."""
-        return self.dtype.itemsize // self.memory.itemsize
+        return self.dtype.itemsize // self.scalar_dtype.itemsize
 
     @property
-    def lanes(self) -> int:
+    def register_lanes(self) -> int:
         """The wide scalars of a full register."""
-        return self.width // self.wide.itemsize
+        return self.width // self.sum_dtype.itemsize
 
-    def text(self) -> SimdEmitter:
+    def new_emitter(self) -> SimdEmitter:
         """Return an empty text for a processor with such registers."""
         return SimdEmitter(baseline=self.width == 16)
 
     @property
-    def registers(self) -> int:
+    def register_count(self) -> int:
         """The vector registers of the processor."""
         return 32 if self.width == 64 else 16
 
     @property
-    def masks(self) -> bool:
+    def has_masks(self) -> bool:
         """Whether the processor loads and stores packets of these scalars with masks."""
-        return self.width == 64 or (self.width == 32 and self.memory.itemsize >= 4)
+        return self.width == 64 or (self.width == 32 and self.scalar_dtype.itemsize >= 4)
 
-    def load(self, text: SimdEmitter, pointer: str, lanes: int, mask: str | None = None) -> str:
+    def load(self, ir: SimdEmitter, pointer: str, lanes: int, mask: str | None = None) -> str:
         """Load scalars that lie beside each other, 0 outside the mask, and widen them."""
-        type_ = type_text(self.memory, lanes)
+        type_ = llvm_type(self.scalar_dtype, lanes)
         if mask is None or lanes == 1:
-            loaded = text.value(f"load {type_}, ptr {pointer}, align 1")
+            loaded = ir.value(f"load {type_}, ptr {pointer}, align 1")
         else:
-            name = f"llvm.masked.load.{suffix(self.memory, lanes)}.p0"
+            name = f"llvm.masked.load.{intrinsic_suffix(self.scalar_dtype, lanes)}.p0"
             masked = [(f"<{lanes} x i1>", mask), (type_, "zeroinitializer")]
-            loaded = text.intrinsic(name, type_, [("ptr", pointer), ("i32", "1"), *masked])
-        return self.widen(text, loaded, lanes)
+            loaded = ir.intrinsic(name, type_, [("ptr", pointer), ("i32", "1"), *masked])
+        return self.widen(ir, loaded, lanes)
 
-    def widen(self, text: SimdEmitter, value: str, lanes: int) -> str:
+    def widen(self, ir: SimdEmitter, value: str, lanes: int) -> str:
         """Convert scalars as they are in memory to those that are accumulated."""
-        return _converted(text, value, self.memory, self.wide, lanes)
+        return _convert(ir, value, self.scalar_dtype, self.sum_dtype, lanes)
 
-    def narrow(self, text: SimdEmitter, value: str, lanes: int) -> str:
+    def narrow(self, ir: SimdEmitter, value: str, lanes: int) -> str:
         """Convert sums to what is stored: halves are rounded here, once."""
-        return _converted(text, value, self.wide, self.memory, lanes)
+        return _convert(ir, value, self.sum_dtype, self.scalar_dtype, lanes)
 
-    def factors(self, text: SimdEmitter, place: str, lanes: int) -> list[str]:
+    def broadcast_factors(self, ir: SimdEmitter, place: str, lanes: int) -> list[str]:
         """Load an element of the first operand; each of its scalars fills a packet."""
-        places = (advanced(text, place, part * self.memory.itemsize) for part in range(self.parts))
-        scalars = [Packet(self.load(text, each, 1), self.wide, 1) for each in places]
-        return [text.spread(scalar, lanes) for scalar in scalars]
+        places = (
+            offset_ptr(ir, place, part * self.scalar_dtype.itemsize)
+            for part in range(self.components)
+        )
+        scalars = [Packet(self.load(ir, each, 1), self.sum_dtype, 1) for each in places]
+        return [ir.broadcast(scalar, lanes) for scalar in scalars]
 
-    def multiply_add(self, text: SimdEmitter, total: str, x: str, y: str, lanes: int) -> str:
+    def multiply_add(self, ir: SimdEmitter, total: str, x: str, y: str, lanes: int) -> str:
         """Add the products of two packets of scalars to a packet of sums."""
-        type_ = type_text(self.wide, lanes)
-        if kind_of(self.wide) == "f" and self.width > 16:
-            name = f"llvm.fma.{suffix(self.wide, lanes)}"
-            return text.intrinsic(name, type_, [(type_, x), (type_, y), (type_, total)])
+        type_ = llvm_type(self.sum_dtype, lanes)
+        if kind_of(self.sum_dtype) == "f" and self.width > 16:
+            name = f"llvm.fma.{intrinsic_suffix(self.sum_dtype, lanes)}"
+            return ir.intrinsic(name, type_, [(type_, x), (type_, y), (type_, total)])
         multiply, _ = self._operations
-        return self.add(text, total, text.value(f"{multiply} {type_} {x}, {y}"), lanes)
+        return self.add(ir, total, ir.value(f"{multiply} {type_} {x}, {y}"), lanes)
 
-    def add(self, text: SimdEmitter, x: str, y: str, lanes: int) -> str:
+    def add(self, ir: SimdEmitter, x: str, y: str, lanes: int) -> str:
         """Add two packets of sums."""
-        return text.value(f"{self._operations[1]} {type_text(self.wide, lanes)} {x}, {y}")
+        return ir.value(f"{self._operations[1]} {llvm_type(self.sum_dtype, lanes)} {x}, {y}")
 
     @property
     def _operations(self) -> tuple[str, str]:
         if self.dtype == BOOL:
             return "and", "or"
-        return ("fmul", "fadd") if kind_of(self.wide) == "f" else ("mul", "add")
+        return ("fmul", "fadd") if kind_of(self.sum_dtype) == "f" else ("mul", "add")
 
-    def join(self, text: SimdEmitter, sums: Sequence[str], lanes: int, conjugated: bool) -> str:
+    def combine_components(
+        self, ir: SimdEmitter, sums: Sequence[str], lanes: int, conjugated: bool
+    ) -> str:
         """Make one packet of sums of the accumulators: real ones have one.
 
         Of a complex packet they are the sums of re(x) * y and of im(x) * y; im(x) * y is turned by
         i, or by -i where x is to be conjugated.
         """
-        if self.parts == 1:
+        if self.components == 1:
             return sums[0]
-        type_ = type_text(self.wide, lanes)
+        type_ = llvm_type(self.sum_dtype, lanes)
         order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
-        swapped = text.value(
+        swapped = ir.value(
             f"shufflevector {type_} {sums[1]}, {type_} poison, <{lanes} x i32> <{order}>"
         )
-        opposite = text.value(f"fneg {type_} {swapped}")
+        opposite = ir.value(f"fneg {type_} {swapped}")
         odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
         real, imaginary = (swapped, opposite) if conjugated else (opposite, swapped)
-        turned = text.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
-        return self.add(text, sums[0], turned, lanes)
+        turned = ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
+        return self.add(ir, sums[0], turned, lanes)
 
-    def conjugate(self, text: SimdEmitter, value: str, lanes: int) -> str:
+    def conjugate(self, ir: SimdEmitter, value: str, lanes: int) -> str:
         """Conjugate the elements of a packet: of two scalars the second changes its sign."""
-        if self.parts == 1:
+        if self.components == 1:
             return value
-        type_ = type_text(self.wide, lanes)
+        type_ = llvm_type(self.sum_dtype, lanes)
         odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
-        opposite = text.value(f"fneg {type_} {value}")
-        return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
+        opposite = ir.value(f"fneg {type_} {value}")
+        return ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
 
-    def scale(self, text: SimdEmitter, value: str, factors: Sequence[str], lanes: int) -> str:
+    def scale(self, ir: SimdEmitter, value: str, factors: Sequence[str], lanes: int) -> str:
         """Multiply a packet by an element whose parts `factors` has spread."""
-        type_ = type_text(self.wide, lanes)
-        products = [text.value(f"fmul {type_} {value}, {each}") for each in factors]
-        return self.join(text, products, lanes, conjugated=False)
+        type_ = llvm_type(self.sum_dtype, lanes)
+        products = [ir.value(f"fmul {type_} {value}, {each}") for each in factors]
+        return self.combine_components(ir, products, lanes, conjugated=False)
 
     def store(
-        self, text: SimdEmitter, value: str, pointer: str, lanes: int, mask: str | None = None
+        self, ir: SimdEmitter, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:
         """Round sums to the dtype and store them beside each other, where the mask holds."""
-        type_, narrow = type_text(self.memory, lanes), self.narrow(text, value, lanes)
+        type_, narrow = llvm_type(self.scalar_dtype, lanes), self.narrow(ir, value, lanes)
         if mask is None or lanes == 1:
-            text.line(f"store {type_} {narrow}, ptr {pointer}, align 1")
+            ir.line(f"store {type_} {narrow}, ptr {pointer}, align 1")
             return
-        name = f"llvm.masked.store.{suffix(self.memory, lanes)}.p0"
+        name = f"llvm.masked.store.{intrinsic_suffix(self.scalar_dtype, lanes)}.p0"
         masked = [("i32", "1"), (f"<{lanes} x i1>", mask)]
-        text.intrinsic(name, "void", [(type_, narrow), ("ptr", pointer), *masked])
+        ir.intrinsic(name, "void", [(type_, narrow), ("ptr", pointer), *masked])
 
 
-def _converted(
-    text: SimdEmitter, value: str, source: np.dtype, target: np.dtype, lanes: int
-) -> str:
+def _convert(ir: SimdEmitter, value: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
     if source == target:
         return value
     packet = Packet(value, source, lanes)
-    return text.primitive(Instruction("convert", target, (0,)), {0: packet}, lanes).text
+    return ir.emit(Instruction("convert", target, (0,)), {0: packet}, lanes).text
 
 
 def zeros(dtype: np.dtype, lanes: int) -> str:
@@ -184,21 +191,21 @@ def zeros(dtype: np.dtype, lanes: int) -> str:
     return "zeroinitializer" if lanes > 1 else ("0.0" if kind_of(dtype) == "f" else "0")
 
 
-def advanced(text: SimdEmitter, pointer: str, *offsets: str | int) -> str:
+def offset_ptr(ir: SimdEmitter, pointer: str, *offsets: str | int) -> str:
     """Return a pointer moved by offsets in bytes."""
     for offset in offsets:
         if offset not in (0, "0"):
-            pointer = text.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+            pointer = ir.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     return pointer
 
 
-def times(text: SimdEmitter, pointer: str, index: str, stride: str | int) -> str:
+def strided_ptr(ir: SimdEmitter, pointer: str, index: str, stride: str | int) -> str:
     """Return a pointer moved by so many strides in bytes."""
-    return advanced(text, pointer, integer(text, "mul", index, stride))
+    return offset_ptr(ir, pointer, int_op(ir, "mul", index, stride))
 
 
-def carrying(
-    text: SimdEmitter,
+def carry_loop(
+    ir: SimdEmitter,
     end: str,
     carried: Sequence[tuple[str, str]],
     inside: Callable[..., Sequence[str]],
@@ -207,46 +214,46 @@ def carrying(
 
     `inside` gets their names and returns what the next round gets. Return what the last one left.
     """
-    loop, before = text.name()[1:], text.block
-    names = [text.name() for _ in carried]
-    text.line(f"br label %{loop}.test")
-    text.label(f"{loop}.test")
-    at = len(text.lines)
-    text.lines += [""] * (1 + len(carried))
-    more = text.value(f"icmp slt i64 %{loop}, {end}")
-    text.line(f"br i1 {more}, label %{loop}.body, label %{loop}.done")
-    text.label(f"{loop}.body")
-    handed = [integer(text, "add", f"%{loop}", 1), *inside(*names)]
+    loop, before = ir.name()[1:], ir.block
+    names = [ir.name() for _ in carried]
+    ir.line(f"br label %{loop}.test")
+    ir.label(f"{loop}.test")
+    at = len(ir.lines)
+    ir.lines += [""] * (1 + len(carried))
+    more = ir.value(f"icmp slt i64 %{loop}, {end}")
+    ir.line(f"br i1 {more}, label %{loop}.body, label %{loop}.done")
+    ir.label(f"{loop}.body")
+    handed = [int_op(ir, "add", f"%{loop}", 1), *inside(*names)]
     begun = [("i64", "0"), *carried]
     for line, name, (type_, first), following in zip(
         range(at, at + len(handed)), [f"%{loop}", *names], begun, handed, strict=True
     ):
-        text.lines[line] = (
-            f"  {name} = phi {type_} [ {first}, %{before} ], [ {following}, %{text.block} ]"
+        ir.lines[line] = (
+            f"  {name} = phi {type_} [ {first}, %{before} ], [ {following}, %{ir.block} ]"
         )
-    text.line(f"br label %{loop}.test")
-    text.label(f"{loop}.done")
+    ir.line(f"br label %{loop}.test")
+    ir.label(f"{loop}.done")
     return names
 
 
-def either(
-    text: SimdEmitter, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
+def if_else(
+    ir: SimdEmitter, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
 ) -> None:
     """Add two ways of doing something."""
-    name = text.name()[1:]
-    text.line(f"br i1 {condition}, label %{name}.then, label %{name}.else")
+    name = ir.name()[1:]
+    ir.line(f"br i1 {condition}, label %{name}.then, label %{name}.else")
     for branch, what in (("then", inside), ("else", otherwise)):
-        text.label(f"{name}.{branch}")
+        ir.label(f"{name}.{branch}")
         what()
-        text.line(f"br label %{name}.after")
-    text.label(f"{name}.after")
+        ir.line(f"br label %{name}.after")
+    ir.label(f"{name}.after")
 
 
-def given(text: SimdEmitter, table: str, first: int, count: int) -> list[str]:
+def load_arguments(ir: SimdEmitter, table: str, first: int, count: int) -> list[str]:
     """Load entries of the table of sizes or of buffers: i64 or pointers."""
     type_ = "i64" if table == "%sizes" else "ptr"
-    places = [text.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
-    return [text.value(f"load {type_}, ptr {place}") for place in places]
+    places = [ir.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
+    return [ir.value(f"load {type_}, ptr {place}") for place in places]
 
 
 def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
@@ -258,8 +265,8 @@ def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
     )
 
 
-def stacked(
-    text: SimdEmitter, index: str, stack: Sequence[Sequence[str]], pointers: Sequence[str]
+def stack_pointers(
+    ir: SimdEmitter, index: str, stack: Sequence[Sequence[str]], pointers: Sequence[str]
 ) -> list[str]:
     """Return pointers to the operands at an index of the stack.
 
@@ -269,16 +276,16 @@ def stacked(
     for axis, (length, *strides) in reversed(list(enumerate(stack))):
         digit = index
         if axis:
-            digit = integer(text, "urem", index, length)
-            index = integer(text, "udiv", index, length)
-        found = [times(text, p, digit, s) for p, s in zip(found, strides, strict=True)]
+            digit = int_op(ir, "urem", index, length)
+            index = int_op(ir, "udiv", index, length)
+        found = [strided_ptr(ir, p, digit, s) for p, s in zip(found, strides, strict=True)]
     return found
 
 
-def read_stack(text: SimdEmitter, axes: int, operands: int = 2) -> list[list[str]]:
+def read_stack(ir: SimdEmitter, axes: int, operands: int = 2) -> list[list[str]]:
     """Load what `stack_sizes` names, for `stacked`."""
     each = 1 + operands
-    found = given(text, "%sizes", 0, each * axes)
+    found = load_arguments(ir, "%sizes", 0, each * axes)
     return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
 
 
@@ -288,31 +295,31 @@ def sum_sizes(axes: int) -> tuple[str, ...]:
     return tuple(f"{name} of sum {axis}" for axis in range(axes) for name in names)
 
 
-def read_sums(text: SimdEmitter, axes: int, first: int) -> list[list[str]]:
+def read_sums(ir: SimdEmitter, axes: int, first: int) -> list[list[str]]:
     """Load what `sum_sizes` names, for `stacked`; `first` is its place among the sizes."""
-    found = given(text, "%sizes", first, 3 * axes)
+    found = load_arguments(ir, "%sizes", first, 3 * axes)
     return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
 
 
-def rounds_of(text: SimdEmitter, axes: Sequence[Sequence[str]]) -> str:
+def contraction_count(ir: SimdEmitter, axes: Sequence[Sequence[str]]) -> str:
     """Return the product of the lengths of axes that `read_sums` has loaded."""
     count = "1"
     for length, *_ in axes:
-        count = integer(text, "mul", count, length)
+        count = int_op(ir, "mul", count, length)
     return count
 
 
-def summed(axes: int) -> str:
+def contraction_note(axes: int) -> str:
     """Say how many axes are contracted besides k, where there are any."""
     return f", summed over {axes} more" if axes else ""
 
 
-def module(text: SimdEmitter, described: str) -> str:
+def module_text(ir: SimdEmitter, described: str) -> str:
     """Return the module of a kernel whose lines are in `text`."""
     comment = [f"; {line}" for line in described.splitlines()]
-    constants = [f"{name} = private constant {value}" for name, value in text.globals.items()]
-    entry = [f"  {line}" for line in text.entry]
-    lines = [f"define i64 @kernel({HEADER}) {{", "entry:", *entry, str(text), "}"]
+    constants = [f"{name} = private constant {value}" for name, value in ir.globals.items()]
+    entry = [f"  {line}" for line in ir.entry]
+    lines = [f"define i64 @kernel({HEADER}) {{", "entry:", *entry, str(ir), "}"]
     return "\n".join(
-        [*comment, *constants, *text.functions.values(), *lines, *text.declared.values(), ""]
+        [*comment, *constants, *ir.functions.values(), *lines, *ir.declarations.values(), ""]
     )

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.codegen.gemm.emitter import advanced, carrying, either, times, zeros
+from tenfold.codegen.gemm.emitter import carry_loop, if_else, offset_ptr, strided_ptr, zeros
 from tenfold.codegen.gemm.register_tile import RegisterTile
-from tenfold.codegen.llvm.loop_emitter import counted
-from tenfold.codegen.llvm.simd_emitter import SimdEmitter, type_text
+from tenfold.codegen.llvm.loop_emitter import for_range
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter, llvm_type
 
 
 class PanelColumns(NamedTuple):
@@ -36,75 +36,80 @@ class PanelColumns(NamedTuple):
 class PackedPanel:
     """Writes the text that fills a panel."""
 
-    def __init__(self, text: SimdEmitter, tile: RegisterTile) -> None:
-        self.text, self.tile, self.arithmetic = text, tile, tile.arithmetic
-        self.packet = type_text(self.arithmetic.wide, tile.lanes)
-        self.packet_bytes = tile.lanes * self.arithmetic.wide.itemsize
+    def __init__(self, ir: SimdEmitter, tile: RegisterTile) -> None:
+        self.ir, self.tile, self.arithmetic = ir, tile, tile.arithmetic
+        self.packet = llvm_type(self.arithmetic.sum_dtype, tile.lanes)
+        self.packet_bytes = tile.lanes * self.arithmetic.sum_dtype.itemsize
         self.alignment = min(64, self.packet_bytes)
 
-    def keep(self, value: str, place: str) -> None:
+    def store_packet(self, value: str, place: str) -> None:
         """Store a packet."""
-        self.text.line(f"store {self.packet} {value}, ptr {place}, align {self.alignment}")
+        self.ir.line(f"store {self.packet} {value}, ptr {place}, align {self.alignment}")
 
     def copy(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
         """Copy so many rows of the second operand."""
-        either(
-            self.text,
+        if_else(
+            self.ir,
             columns.packets,
             lambda: self._copy_packets(columns, source, depth, into),
             lambda: self._copy_scalars(columns, source, depth, into),
         )
 
-    def _rows(self, depth: str, into: str, store: Callable[[str, int, str], None]) -> None:
+    def _for_each_packet(
+        self, depth: str, into: str, store: Callable[[str, int, str], None]
+    ) -> None:
         """For each packet of each row of the panel: `store(row, packet, its place)`."""
-        text, tile = self.text, self.tile
+        ir, tile = self.ir, self.tile
 
         def one(row: str) -> None:
-            line = times(text, into, row, tile.row_bytes)
+            line = strided_ptr(ir, into, row, tile.row_bytes)
             for i in range(tile.packets):
-                store(row, i, advanced(text, line, i * self.packet_bytes))
+                store(row, i, offset_ptr(ir, line, i * self.packet_bytes))
 
-        counted(text, "0", depth, 1, one)
+        for_range(ir, "0", depth, 1, one)
 
     def _copy_packets(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
-        text, tile, arithmetic = self.text, self.tile, self.arithmetic
+        ir, tile, arithmetic = self.ir, self.tile, self.arithmetic
 
         def copy(row: str, i: int, written: str) -> None:
-            read = times(text, source, row, columns.strides[0])
-            place = advanced(text, read, i * tile.lanes * arithmetic.memory.itemsize)
+            read = strided_ptr(ir, source, row, columns.strides[0])
+            place = offset_ptr(ir, read, i * tile.lanes * arithmetic.scalar_dtype.itemsize)
             mask = columns.masks[i] if columns.masks else None
-            self.keep(arithmetic.load(text, place, tile.lanes, mask), written)
+            self.store_packet(arithmetic.load(ir, place, tile.lanes, mask), written)
 
-        self._rows(depth, into, copy)
+        self._for_each_packet(depth, into, copy)
 
     def _copy_scalars(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
-        text, arithmetic = self.text, self.arithmetic
-        nothing = zeros(arithmetic.wide, self.tile.lanes)
-        self._rows(depth, into, lambda _, __, place: self.keep(nothing, place))
+        ir, arithmetic = self.ir, self.arithmetic
+        nothing = zeros(arithmetic.sum_dtype, self.tile.lanes)
+        self._for_each_packet(depth, into, lambda _, __, place: self.store_packet(nothing, place))
         moduli = [
-            text.intrinsic("llvm.abs.i64", "i64", [("i64", stride), ("i1", "false")])
+            ir.intrinsic("llvm.abs.i64", "i64", [("i64", stride), ("i1", "false")])
             for stride in columns.strides
         ]
-        down = text.value(f"icmp slt i64 {moduli[0]}, {moduli[1]}")
+        down = ir.value(f"icmp slt i64 {moduli[0]}, {moduli[1]}")
 
         def chosen(one: str | int, other: str | int) -> list[str]:
             pairs = ((one, other), (other, one))
-            return [text.value(f"select i1 {down}, i64 {x}, i64 {y}") for x, y in pairs]
+            return [ir.value(f"select i1 {down}, i64 {x}, i64 {y}") for x, y in pairs]
 
         row, column = columns.strides
         counts, read = chosen(columns.number, depth), chosen(column, row)
-        written = chosen(arithmetic.parts * arithmetic.wide.itemsize, self.tile.row_bytes)
+        written = chosen(arithmetic.components * arithmetic.sum_dtype.itemsize, self.tile.row_bytes)
 
         def element(place: str, target: str) -> Sequence[str]:
-            for part in range(arithmetic.parts):
-                scalar = advanced(text, place, part * arithmetic.memory.itemsize)
-                value = arithmetic.load(text, scalar, 1)
-                kept = advanced(text, target, part * arithmetic.wide.itemsize)
-                text.line(f"store {type_text(arithmetic.wide, 1)} {value}, ptr {kept}")
-            return advanced(text, place, read[1]), advanced(text, target, written[1])
+            for part in range(arithmetic.components):
+                scalar = offset_ptr(ir, place, part * arithmetic.scalar_dtype.itemsize)
+                value = arithmetic.load(ir, scalar, 1)
+                kept = offset_ptr(ir, target, part * arithmetic.sum_dtype.itemsize)
+                ir.line(f"store {llvm_type(arithmetic.sum_dtype, 1)} {value}, ptr {kept}")
+            return offset_ptr(ir, place, read[1]), offset_ptr(ir, target, written[1])
 
         def line(index: str) -> None:
-            begun = times(text, source, index, read[0]), times(text, into, index, written[0])
-            carrying(text, counts[1], [("ptr", pointer) for pointer in begun], element)
+            begun = (
+                strided_ptr(ir, source, index, read[0]),
+                strided_ptr(ir, into, index, written[0]),
+            )
+            carry_loop(ir, counts[1], [("ptr", pointer) for pointer in begun], element)
 
-        counted(text, "0", counts[0], 1, line)
+        for_range(ir, "0", counts[0], 1, line)

@@ -28,7 +28,7 @@ TALLEST = {
     (16, 1): {1: 8, 2: 6, 3: 4, 4: 2},
     (16, 2): {1: 6, 2: 3},
 }
-LOW = 2
+LOW_ROWS = 2
 """A tile of so few rows is made as wide as it can be."""
 
 
@@ -51,26 +51,28 @@ class RegisterTile:
         shape seldom needs a new program.
         """
         arithmetic = Arithmetic(dtype, width)
-        parts, lanes = arithmetic.parts, arithmetic.lanes
+        parts, lanes = arithmetic.components, arithmetic.register_lanes
         scalars = max(1, columns) * parts
         while lanes >= 2 * scalars:
             lanes //= 2
-        tallest = TALLEST[arithmetic.registers, parts]
-        widest = max(number for number, most in tallest.items() if most > LOW or rows <= LOW)
-        packets = _shared(-(-scalars // lanes), widest)
+        tallest = TALLEST[arithmetic.register_count, parts]
+        widest = max(
+            number for number, most in tallest.items() if most > LOW_ROWS or rows <= LOW_ROWS
+        )
+        packets = _even_split(-(-scalars // lanes), widest)
         most = next(most for number, most in tallest.items() if number >= packets)
-        height = (_shared if exact else _rounded)(max(1, rows), most)
+        height = (_even_split if exact else _round_down)(max(1, rows), most)
         return RegisterTile(arithmetic, height, packets, lanes)
 
     @property
     def columns(self) -> int:
         """The columns of a panel, in elements."""
-        return self.packets * self.lanes // self.arithmetic.parts
+        return self.packets * self.lanes // self.arithmetic.components
 
     @property
     def row_bytes(self) -> int:
         """The bytes of a row of a copied panel."""
-        return self.packets * self.lanes * self.arithmetic.wide.itemsize
+        return self.packets * self.lanes * self.arithmetic.sum_dtype.itemsize
 
     @property
     def slab(self) -> int:
@@ -83,11 +85,11 @@ class RegisterTile:
         return -(-BLOCK_ROWS // self.rows) * self.rows
 
 
-def _shared(count: int, most: int) -> int:
+def _even_split(count: int, most: int) -> int:
     """Cut `count` into the fewest even parts of at most `most`, and return the largest."""
     return -(-count // -(-count // most))
 
 
-def _rounded(count: int, most: int) -> int:
+def _round_down(count: int, most: int) -> int:
     """Return `most`, or the largest of 1, 2, 4 and 8 that is not above `count`."""
     return most if count >= most else 1 << (count.bit_length() - 1)

@@ -20,17 +20,17 @@ from dataclasses import dataclass
 
 from tenfold.codegen.gemm.emitter import (
     Arithmetic,
-    advanced,
-    given,
-    module,
+    load_arguments,
+    module_text,
+    offset_ptr,
     read_stack,
+    stack_pointers,
     stack_sizes,
-    stacked,
-    times,
+    strided_ptr,
     zeros,
 )
-from tenfold.codegen.llvm.loop_emitter import counted
-from tenfold.codegen.llvm.simd_emitter import type_text
+from tenfold.codegen.llvm.loop_emitter import for_range
+from tenfold.codegen.llvm.simd_emitter import llvm_type
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ class SmallGemm:
     @property
     def packets(self) -> tuple[int, ...]:
         """The lanes of the packets of a row of the result; the last may be masked."""
-        scalars = self.lengths[2] * self.arithmetic.parts
-        whole, rest = divmod(scalars, self.arithmetic.lanes)
+        scalars = self.lengths[2] * self.arithmetic.components
+        whole, rest = divmod(scalars, self.arithmetic.register_lanes)
         last = (1 << (rest - 1).bit_length(),) if rest else ()
-        return (self.arithmetic.lanes,) * whole + last
+        return (self.arithmetic.register_lanes,) * whole + last
 
     @property
     def multiply_adds(self) -> int:
         """The multiply-adds of packets that are written out."""
         m, k, _ = self.lengths
-        return m * k * len(self.packets) * self.arithmetic.parts
+        return m * k * len(self.packets) * self.arithmetic.components
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -101,11 +101,11 @@ class SmallGemmEmitter:
 
     def __init__(self, kernel: SmallGemm) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
-        self.text = text = self.arithmetic.text()
-        self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
-        self.stack = read_stack(text, kernel.axes, 2 + kernel.added)
+        self.ir = ir = self.arithmetic.new_emitter()
+        self.pointers = load_arguments(ir, "%buffers", 0, 3 + kernel.added)
+        self.stack = read_stack(ir, kernel.axes, 2 + kernel.added)
         first = (3 + kernel.added) * kernel.axes
-        found: list[str | int] = [*given(text, "%sizes", first, 4 + kernel.added)]
+        found: list[str | int] = [*load_arguments(ir, "%sizes", first, 4 + kernel.added)]
         for number, layout in enumerate(kernel.layouts):
             if layout != "any":
                 found[2 * number + (layout == "row")] = self.arithmetic.dtype.itemsize
@@ -113,105 +113,114 @@ class SmallGemmEmitter:
 
     def module(self) -> str:
         """Write everything."""
-        counted(self.text, "%begin", "%end", 1, self._unit)
-        self.text.line("ret i64 0")
-        return module(self.text, str(self.kernel))
+        for_range(self.ir, "%begin", "%end", 1, self._unit)
+        self.ir.line("ret i64 0")
+        return module_text(self.ir, str(self.kernel))
 
     def _unit(self, index: str) -> None:
-        text, (m, _, n) = self.text, self.kernel.lengths
-        x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
-        result = times(text, self.pointers[2], index, m * n * self.arithmetic.dtype.itemsize)
-        height = max(1, 24 * self.arithmetic.registers // 32 // (len(self.kernel.packets) * 2))
+        ir, (m, _, n) = self.ir, self.kernel.lengths
+        x1, x2, *third = stack_pointers(
+            ir, index, self.stack, [*self.pointers[:2], *self.pointers[3:]]
+        )
+        result = strided_ptr(ir, self.pointers[2], index, m * n * self.arithmetic.dtype.itemsize)
+        height = max(1, 24 * self.arithmetic.register_count // 32 // (len(self.kernel.packets) * 2))
         for first in range(0, m, height):
-            self._tile(range(first, min(m, first + height)), x1, x2, result, *third)
+            self._emit_rows(range(first, min(m, first + height)), x1, x2, result, *third)
 
-    def _tile(self, rows: range, x1: str, x2: str, result: str, x3: str = "") -> None:
+    def _emit_rows(self, rows: range, x1: str, x2: str, result: str, x3: str = "") -> None:
         """Compute and store some rows of the result."""
-        text, arithmetic, (_, k, n) = self.text, self.arithmetic, self.kernel.lengths
-        parts, packets = arithmetic.parts, self.kernel.packets
-        begun = [zeros(arithmetic.wide, lanes) for lanes in packets for _ in range(parts)]
+        ir, arithmetic, (_, k, n) = self.ir, self.arithmetic, self.kernel.lengths
+        parts, packets = arithmetic.components, self.kernel.packets
+        begun = [zeros(arithmetic.sum_dtype, lanes) for lanes in packets for _ in range(parts)]
         sums = {row: list(begun) for row in rows}
-        lines = {row: times(text, x1, str(row), self.strides[0]) for row in rows}
+        lines = {row: strided_ptr(ir, x1, str(row), self.strides[0]) for row in rows}
         for depth in range(k):
-            line = times(text, x2, str(depth), self.strides[2])
-            columns = [self._columns(line, first, lanes) for first, lanes in self._places()]
+            line = strided_ptr(ir, x2, str(depth), self.strides[2])
+            columns = [
+                self._load_columns(line, first, lanes) for first, lanes in self._packet_offsets()
+            ]
             for row in rows:
-                place = times(text, lines[row], str(depth), self.strides[1])
+                place = strided_ptr(ir, lines[row], str(depth), self.strides[1])
                 for i, lanes in enumerate(packets):
-                    for part, factor in enumerate(arithmetic.factors(text, place, lanes)):
+                    for part, factor in enumerate(arithmetic.broadcast_factors(ir, place, lanes)):
                         at = i * parts + part
                         sums[row][at] = arithmetic.multiply_add(
-                            text, sums[row][at], factor, columns[i], lanes
+                            ir, sums[row][at], factor, columns[i], lanes
                         )
         for row in rows:
-            target = advanced(text, result, row * n * arithmetic.dtype.itemsize)
-            third = times(text, x3, str(row), self.strides[-1]) if x3 else ""
-            for i, (first, lanes) in enumerate(self._places()):
+            target = offset_ptr(ir, result, row * n * arithmetic.dtype.itemsize)
+            third = strided_ptr(ir, x3, str(row), self.strides[-1]) if x3 else ""
+            for i, (first, lanes) in enumerate(self._packet_offsets()):
                 pair = sums[row][i * parts : (i + 1) * parts]
-                self._store(self._updated(pair, third, first, lanes), target, first, lanes)
+                self._store_packet(
+                    self._scale_and_add(pair, third, first, lanes), target, first, lanes
+                )
 
-    def _updated(self, sums: Sequence[str], x3: str, first: int, lanes: int) -> str:
+    def _scale_and_add(self, sums: Sequence[str], x3: str, first: int, lanes: int) -> str:
         """Make a packet of a row of the result: scaled, and what is added to it."""
-        text, arithmetic, kernel = self.text, self.arithmetic, self.kernel
+        ir, arithmetic, kernel = self.ir, self.arithmetic, self.kernel
         if kernel.second_conjugated:
-            sums = [arithmetic.conjugate(text, value, lanes) for value in sums]
-        value = arithmetic.join(text, sums, lanes, kernel.conjugated)
+            sums = [arithmetic.conjugate(ir, value, lanes) for value in sums]
+        value = arithmetic.combine_components(ir, sums, lanes, kernel.conjugated)
         if kernel.scaled:
-            value = arithmetic.scale(text, value, self._scalar(0, lanes), lanes)
+            value = arithmetic.scale(ir, value, self._load_scalar(0, lanes), lanes)
         if not x3:
             return value
-        place = advanced(text, x3, first * arithmetic.memory.itemsize)
-        mask = _mask(self._inside(first, lanes), lanes)
-        other = arithmetic.load(text, place, lanes, mask)
-        other = arithmetic.scale(text, other, self._scalar(16, lanes), lanes)
-        return arithmetic.add(text, value, other, lanes)
+        place = offset_ptr(ir, x3, first * arithmetic.scalar_dtype.itemsize)
+        mask = _mask(self._valid_lanes(first, lanes), lanes)
+        other = arithmetic.load(ir, place, lanes, mask)
+        other = arithmetic.scale(ir, other, self._load_scalar(16, lanes), lanes)
+        return arithmetic.add(ir, value, other, lanes)
 
-    def _scalar(self, offset: int, lanes: int) -> list[str]:
+    def _load_scalar(self, offset: int, lanes: int) -> list[str]:
         """Load a scalar of the launch; each of its parts fills a packet."""
-        place = advanced(self.text, "%scalars", offset)
-        return self.arithmetic.factors(self.text, place, lanes)
+        place = offset_ptr(self.ir, "%scalars", offset)
+        return self.arithmetic.broadcast_factors(self.ir, place, lanes)
 
-    def _places(self) -> Iterator[tuple[int, int]]:
+    def _packet_offsets(self) -> Iterator[tuple[int, int]]:
         """The first scalar of each packet of a row, and the packet's lanes."""
         first = 0
         for lanes in self.kernel.packets:
             yield first, lanes
             first += lanes
 
-    def _inside(self, first: int, lanes: int) -> int:
+    def _valid_lanes(self, first: int, lanes: int) -> int:
         """How many scalars of a packet are not beyond the last column."""
-        return min(lanes, self.kernel.lengths[2] * self.arithmetic.parts - first)
+        return min(lanes, self.kernel.lengths[2] * self.arithmetic.components - first)
 
-    def _columns(self, line: str, first: int, lanes: int) -> str:
+    def _load_columns(self, line: str, first: int, lanes: int) -> str:
         """Load a packet of a row of the second operand, and widen it."""
-        text, arithmetic = self.text, self.arithmetic
-        inside = self._inside(first, lanes)
+        ir, arithmetic = self.ir, self.arithmetic
+        inside = self._valid_lanes(first, lanes)
         if self.kernel.layouts[1] == "row":
-            place = advanced(text, line, first * arithmetic.memory.itemsize)
-            return arithmetic.load(text, place, lanes, _mask(inside, lanes))
-        return arithmetic.widen(text, self._gathered(line, first, inside, lanes), lanes)
+            place = offset_ptr(ir, line, first * arithmetic.scalar_dtype.itemsize)
+            return arithmetic.load(ir, place, lanes, _mask(inside, lanes))
+        return arithmetic.widen(ir, self._gather_columns(line, first, inside, lanes), lanes)
 
-    def _gathered(self, line: str, first: int, inside: int, lanes: int) -> str:
+    def _gather_columns(self, line: str, first: int, inside: int, lanes: int) -> str:
         """Put a packet together, element by element."""
-        text, arithmetic = self.text, self.arithmetic
-        type_, scalar = type_text(arithmetic.memory, lanes), type_text(arithmetic.memory, 1)
-        packet = zeros(arithmetic.memory, lanes)
+        ir, arithmetic = self.ir, self.arithmetic
+        type_, scalar = (
+            llvm_type(arithmetic.scalar_dtype, lanes),
+            llvm_type(arithmetic.scalar_dtype, 1),
+        )
+        packet = zeros(arithmetic.scalar_dtype, lanes)
         for lane in range(inside):
-            column, part = divmod(first + lane, arithmetic.parts)
-            place = times(text, line, str(column), self.strides[3])
-            place = advanced(text, place, part * arithmetic.memory.itemsize)
-            value = text.value(f"load {scalar}, ptr {place}, align 1")
+            column, part = divmod(first + lane, arithmetic.components)
+            place = strided_ptr(ir, line, str(column), self.strides[3])
+            place = offset_ptr(ir, place, part * arithmetic.scalar_dtype.itemsize)
+            value = ir.value(f"load {scalar}, ptr {place}, align 1")
             if lanes == 1:
                 return value
-            packet = text.value(f"insertelement {type_} {packet}, {scalar} {value}, i64 {lane}")
+            packet = ir.value(f"insertelement {type_} {packet}, {scalar} {value}, i64 {lane}")
         return packet
 
-    def _store(self, value: str, target: str, first: int, lanes: int) -> None:
+    def _store_packet(self, value: str, target: str, first: int, lanes: int) -> None:
         """Store a packet of a row of the result."""
-        text, arithmetic = self.text, self.arithmetic
-        place = advanced(text, target, first * arithmetic.memory.itemsize)
-        mask = _mask(self._inside(first, lanes), lanes)
-        arithmetic.store(text, value, place, lanes, mask)
+        ir, arithmetic = self.ir, self.arithmetic
+        place = offset_ptr(ir, target, first * arithmetic.scalar_dtype.itemsize)
+        mask = _mask(self._valid_lanes(first, lanes), lanes)
+        arithmetic.store(ir, value, place, lanes, mask)
 
 
 def _mask(inside: int, lanes: int) -> str | None:

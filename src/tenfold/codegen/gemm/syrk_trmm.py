@@ -22,15 +22,15 @@ from itertools import product
 
 from tenfold.codegen.gemm.block import GemmUnit, PackedSlab, TileOperands
 from tenfold.codegen.gemm.blocked import BlockedEmitter, BlockedGemm
-from tenfold.codegen.gemm.emitter import advanced, carrying, times, zeros
+from tenfold.codegen.gemm.emitter import carry_loop, offset_ptr, strided_ptr, zeros
 from tenfold.codegen.gemm.packing import PanelColumns
-from tenfold.codegen.llvm.loop_emitter import counted, integer, larger, smaller, where
-from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
+from tenfold.codegen.llvm.loop_emitter import for_range, if_then, int_max, int_min, int_op
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.dtypes import INT64
 from tenfold.ops.syrk import MIRRORED, place_of
 
 # What a kernel says of its half. Table.
-HALVES = {
+HALF_NOTES = {
     "symmetric": "of a symmetric result the lower half, copied to the upper one",
     "hermitian": "of a Hermitian result the lower half, conjugated to the upper one",
     "first lower": "of x1 the lower triangle",
@@ -55,7 +55,7 @@ class SyrkTrmm(BlockedGemm):
         assert not (self.added and self.half in MIRRORED), "both halves would have to be read"
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n  {HALVES[self.half]}"
+        return f"{super().__str__()}\n  {HALF_NOTES[self.half]}"
 
     def text(self) -> str:
         """Return its LLVM module, with the buffers of a BlockedGemm."""
@@ -74,89 +74,89 @@ class _Mirrored(BlockedEmitter):
         super().__init__(kernel)
         self.half = half
 
-    def unit(self, unit: GemmUnit) -> None:
+    def emit_unit(self, unit: GemmUnit) -> None:
         """Make a block, unless all of it lies above the diagonal, and copy it across."""
-        text = self.text
-        end = integer(text, "add", unit.first_row, unit.rows)
-        below = text.value(f"icmp slt i64 {unit.first_column}, {end}")
+        ir = self.ir
+        end = int_op(ir, "add", unit.first_row, unit.rows)
+        below = ir.value(f"icmp slt i64 {unit.first_column}, {end}")
 
         def made() -> None:
-            super(_Mirrored, self).unit(unit)
-            self._mirror(unit, end)
+            super(_Mirrored, self).emit_unit(unit)
+            self._mirror_block(unit, end)
 
-        where(text, below, made)
+        if_then(ir, below, made)
 
     def first_tile(self, unit: GemmUnit) -> str:
         """The last tile that begins no later than the diagonal does in this panel."""
-        text, rows = self.text, self.tile.rows
-        first = larger(text, integer(text, "sub", unit.first_column, unit.first_row), 0)
-        return integer(text, "sub", first, integer(text, "urem", first, rows))
+        ir, rows = self.ir, self.tile.rows
+        first = int_max(ir, int_op(ir, "sub", unit.first_column, unit.first_row), 0)
+        return int_op(ir, "sub", first, int_op(ir, "urem", first, rows))
 
     def first_stored(self, unit: GemmUnit, begin: str) -> str:
         """Rows above the panel's part of the diagonal belong to the unit that copies there."""
-        return larger(self.text, begin, unit.first_column)
+        return int_max(self.ir, begin, unit.first_column)
 
-    def _mirror(self, unit: GemmUnit, end: str) -> None:
+    def _mirror_block(self, unit: GemmUnit, end: str) -> None:
         """Copy what lies below the diagonal, some rows at a time."""
-        text, itemsize = self.text, self.arithmetic.dtype.itemsize
-        line = integer(text, "mul", unit.n, itemsize)
-        whole = times(text, self.pointers[2], unit.first_column, itemsize)
-        begin = larger(text, unit.first_row, unit.first_column)
-        across = times(text, self.pointers[2], unit.first_column, line)
+        ir, itemsize = self.ir, self.arithmetic.dtype.itemsize
+        line = int_op(ir, "mul", unit.n, itemsize)
+        whole = strided_ptr(ir, self.pointers[2], unit.first_column, itemsize)
+        begin = int_max(ir, unit.first_row, unit.first_column)
+        across = strided_ptr(ir, self.pointers[2], unit.first_column, line)
 
         def some(first: str) -> None:
-            last = smaller(text, integer(text, "add", first, CHUNK), end)
-            limit = integer(text, "sub", last, unit.first_column)
+            last = int_min(ir, int_op(ir, "add", first, CHUNK), end)
+            limit = int_op(ir, "sub", last, unit.first_column)
 
             def column(number: str) -> None:
-                diagonal = integer(text, "add", unit.first_column, number)
-                source = times(text, whole, number, itemsize)
-                target = times(text, across, number, line)
+                diagonal = int_op(ir, "add", unit.first_column, number)
+                source = strided_ptr(ir, whole, number, itemsize)
+                target = strided_ptr(ir, across, number, line)
 
                 def row(at: str) -> None:
                     self._copy_element(
-                        times(text, source, at, line), times(text, target, at, itemsize)
+                        strided_ptr(ir, source, at, line), strided_ptr(ir, target, at, itemsize)
                     )
 
-                counted(text, larger(text, first, integer(text, "add", diagonal, 1)), last, 1, row)
+                for_range(ir, int_max(ir, first, int_op(ir, "add", diagonal, 1)), last, 1, row)
                 if self.half == "hermitian":
-                    self._make_real(target, diagonal, first, last)
+                    self._clear_imaginary(target, diagonal, first, last)
 
-            counted(text, "0", smaller(text, unit.columns, limit), 1, column)
+            for_range(ir, "0", int_min(ir, unit.columns, limit), 1, column)
 
-        counted(text, begin, end, CHUNK, some)
+        for_range(ir, begin, end, CHUNK, some)
 
     def _copy_element(self, source: str, target: str) -> None:
-        text, memory = self.text, self.arithmetic.memory
-        scalar = type_text(memory, 1)
-        for part in range(self.arithmetic.parts):
-            place = advanced(text, source, part * memory.itemsize)
-            value = text.value(f"load {scalar}, ptr {place}, align 1")
+        ir, memory = self.ir, self.arithmetic.scalar_dtype
+        scalar = llvm_type(memory, 1)
+        for part in range(self.arithmetic.components):
+            place = offset_ptr(ir, source, part * memory.itemsize)
+            value = ir.value(f"load {scalar}, ptr {place}, align 1")
             if part and self.half == "hermitian":
-                value = text.value(f"fneg {scalar} {value}")
-            into = advanced(text, target, part * memory.itemsize)
-            text.line(f"store {scalar} {value}, ptr {into}, align 1")
+                value = ir.value(f"fneg {scalar} {value}")
+            into = offset_ptr(ir, target, part * memory.itemsize)
+            ir.line(f"store {scalar} {value}, ptr {into}, align 1")
 
-    def _make_real(self, line: str, diagonal: str, first: str, last: str) -> None:
+    def _clear_imaginary(self, line: str, diagonal: str, first: str, last: str) -> None:
         """Rounding has left something where x times its conjugate has no imaginary part."""
-        text, memory = self.text, self.arithmetic.memory
+        ir, memory = self.ir, self.arithmetic.scalar_dtype
         above, below = (
-            text.value(f"icmp {order} i64 {diagonal}, {row}")
+            ir.value(f"icmp {order} i64 {diagonal}, {row}")
             for order, row in (("sge", first), ("slt", last))
         )
-        place = advanced(
-            text, times(text, line, diagonal, self.arithmetic.dtype.itemsize), memory.itemsize
+        place = offset_ptr(
+            ir, strided_ptr(ir, line, diagonal, self.arithmetic.dtype.itemsize), memory.itemsize
         )
-        where(
-            text,
-            text.value(f"and i1 {above}, {below}"),
-            lambda: text.line(f"store {type_text(memory, 1)} 0.0, ptr {place}, align 1"),
+        if_then(
+            ir,
+            ir.value(f"and i1 {above}, {below}"),
+            lambda: ir.line(f"store {llvm_type(memory, 1)} 0.0, ptr {place}, align 1"),
         )
 
 
-def _within(text: SimdEmitter, value: str, end: str) -> str:
+def _clamp(ir: SimdEmitter, value: str, end: str) -> str:
     """Return a number, or 0 or `end` where it lies beyond."""
-    return smaller(text, larger(text, value, 0), end)
+    return int_min(ir, int_max(ir, value, 0), end)
 
 
 class _Triangle(BlockedEmitter):
@@ -170,65 +170,65 @@ class _Triangle(BlockedEmitter):
 class _FirstTriangle(_Triangle):
     """The rows of a tile have elements up to the diagonal, or from there on."""
 
-    def unit(self, unit: GemmUnit) -> None:
+    def emit_unit(self, unit: GemmUnit) -> None:
         """As for a whole product, as far as the rows of the block go."""
-        text = self.text
+        ir = self.ir
         if self.lower:
-            depths = ("0", integer(text, "add", unit.first_row, unit.rows))
+            depths = ("0", int_op(ir, "add", unit.first_row, unit.rows))
         else:  # the last tile is moved up to end with the last row
-            lowest = integer(text, "sub", unit.m, self.tile.rows)
-            depths = (smaller(text, unit.first_row, lowest), unit.k)
-        super().unit(unit._replace(depths=depths))
+            lowest = int_op(ir, "sub", unit.m, self.tile.rows)
+            depths = (int_min(ir, unit.first_row, lowest), unit.k)
+        super().emit_unit(unit._replace(depths=depths))
 
-    def summed(self, unit: GemmUnit, rounds: TileOperands, sums: list[str]) -> list[str]:
+    def multiply_slab(self, unit: GemmUnit, rounds: TileOperands, sums: list[str]) -> list[str]:
         """Add the products on one side of the diagonal, and row by row those that lie on it."""
-        text = self.text
-        before = integer(text, "sub", rounds.row, rounds.start)
-        begin = _within(text, before, rounds.depth)
-        end = _within(text, integer(text, "add", before, self.tile.rows), rounds.depth)
+        ir = self.ir
+        before = int_op(ir, "sub", rounds.row, rounds.start)
+        begin = _clamp(ir, before, rounds.depth)
+        end = _clamp(ir, int_op(ir, "add", before, self.tile.rows), rounds.depth)
         if self.lower:
-            sums = super().summed(unit, rounds._replace(depth=begin), sums)
-            return self._on_diagonal(unit, rounds, (begin, end), sums)
-        sums = self._on_diagonal(unit, rounds, (begin, end), sums)
+            sums = super().multiply_slab(unit, rounds._replace(depth=begin), sums)
+            return self._multiply_diagonal(unit, rounds, (begin, end), sums)
+        sums = self._multiply_diagonal(unit, rounds, (begin, end), sums)
         rest = rounds._replace(
-            depth=integer(text, "sub", rounds.depth, end),
-            corner=times(text, rounds.corner, end, unit.strides[1]),
-            panel=times(text, rounds.panel, end, rounds.step),
+            depth=int_op(ir, "sub", rounds.depth, end),
+            corner=strided_ptr(ir, rounds.corner, end, unit.strides[1]),
+            panel=strided_ptr(ir, rounds.panel, end, rounds.step),
         )
-        return super().summed(unit, rest, sums)
+        return super().multiply_slab(unit, rest, sums)
 
-    def _on_diagonal(
+    def _multiply_diagonal(
         self, unit: GemmUnit, rounds: TileOperands, depths: tuple[str, str], sums: list[str]
     ) -> list[str]:
         """Add the products of a square of x1 of which one triangle counts."""
-        text, tile, arithmetic = self.text, self.tile, self.arithmetic
+        ir, tile, arithmetic = self.ir, self.tile, self.arithmetic
         begin, end = depths
-        nothing = zeros(arithmetic.wide, tile.lanes)
+        nothing = zeros(arithmetic.sum_dtype, tile.lanes)
 
         def multiply_row(at: str, *totals: str) -> Sequence[str]:
-            line = times(text, rounds.panel, at, rounds.step)
-            places = [advanced(text, line, i * self.packet_bytes) for i in range(tile.packets)]
-            align = arithmetic.wide.itemsize
-            columns = [text.value(f"load {self.packet}, ptr {p}, align {align}") for p in places]
-            corner = times(text, rounds.corner, at, unit.strides[1])
-            k = integer(text, "add", rounds.start, at)
+            line = strided_ptr(ir, rounds.panel, at, rounds.step)
+            places = [offset_ptr(ir, line, i * self.packet_bytes) for i in range(tile.packets)]
+            align = arithmetic.sum_dtype.itemsize
+            columns = [ir.value(f"load {self.packet}, ptr {p}, align {align}") for p in places]
+            corner = strided_ptr(ir, rounds.corner, at, unit.strides[1])
+            k = int_op(ir, "add", rounds.start, at)
             made: list[str] = []
             for row in range(tile.rows):
-                diagonal = integer(text, "add", rounds.row, row)
+                diagonal = int_op(ir, "add", rounds.row, row)
                 order = "sle" if self.lower else "sge"
-                counts = text.value(f"icmp {order} i64 {k}, {diagonal}")
+                counts = ir.value(f"icmp {order} i64 {k}, {diagonal}")
                 factors = [
-                    text.value(f"select i1 {counts}, {self.packet} {each}, {self.packet} {nothing}")
-                    for each in arithmetic.factors(text, corner, tile.lanes)
+                    ir.value(f"select i1 {counts}, {self.packet} {each}, {self.packet} {nothing}")
+                    for each in arithmetic.broadcast_factors(ir, corner, tile.lanes)
                 ]
                 for column, factor in product(columns, factors):
                     total = totals[len(made)]
-                    made.append(arithmetic.multiply_add(text, total, factor, column, tile.lanes))
-                corner = advanced(text, corner, unit.strides[0])
-            return [integer(text, "add", at, 1), *made]
+                    made.append(arithmetic.multiply_add(ir, total, factor, column, tile.lanes))
+                corner = offset_ptr(ir, corner, unit.strides[0])
+            return [int_op(ir, "add", at, 1), *made]
 
         begun = [("i64", begin), *((self.packet, value) for value in sums)]
-        return carrying(text, integer(text, "sub", end, begin), begun, multiply_row)[1:]
+        return carry_loop(ir, int_op(ir, "sub", end, begin), begun, multiply_row)[1:]
 
 
 class _SecondTriangle(_Triangle):
@@ -236,42 +236,42 @@ class _SecondTriangle(_Triangle):
 
     reads_in_place = False
 
-    def unit(self, unit: GemmUnit) -> None:
+    def emit_unit(self, unit: GemmUnit) -> None:
         """As for a whole product, as far as the columns of the panel go."""
-        text = self.text
+        ir = self.ir
         if self.lower:
             depths = (unit.first_column, unit.k)
         else:
-            depths = ("0", integer(text, "add", unit.first_column, unit.columns))
-        super().unit(unit._replace(depths=depths))
+            depths = ("0", int_op(ir, "add", unit.first_column, unit.columns))
+        super().emit_unit(unit._replace(depths=depths))
 
-    def copy(self, unit: GemmUnit, slab: PackedSlab, columns: PanelColumns) -> None:
+    def copy_slab(self, unit: GemmUnit, slab: PackedSlab, columns: PanelColumns) -> None:
         """Copy a slab, and put zeros where the matrix is 0 beside the diagonal."""
-        super().copy(unit, slab, columns)
-        text, tile, parts = self.text, self.tile, self.arithmetic.parts
-        before = integer(text, "sub", unit.first_column, slab.start)
-        begin = _within(text, before, slab.depth)
-        end = _within(text, integer(text, "add", before, unit.columns), slab.depth)
-        lanes, nothing = tile.lanes, zeros(self.arithmetic.wide, tile.lanes)
+        super().copy_slab(unit, slab, columns)
+        ir, tile, parts = self.ir, self.tile, self.arithmetic.components
+        before = int_op(ir, "sub", unit.first_column, slab.start)
+        begin = _clamp(ir, before, slab.depth)
+        end = _clamp(ir, int_op(ir, "add", before, unit.columns), slab.depth)
+        lanes, nothing = tile.lanes, zeros(self.arithmetic.sum_dtype, tile.lanes)
 
         def row(at: str) -> None:
-            line = times(text, self.panel, at, tile.row_bytes)
-            diagonal = integer(text, "mul", integer(text, "sub", at, before), parts)
+            line = strided_ptr(ir, self.panel_scratch, at, tile.row_bytes)
+            diagonal = int_op(ir, "mul", int_op(ir, "sub", at, before), parts)
             for i in range(tile.packets):
-                place = advanced(text, line, i * self.packet_bytes)
-                first = integer(text, "sub", diagonal, i * lanes)
+                place = offset_ptr(ir, line, i * self.packet_bytes)
+                first = int_op(ir, "sub", diagonal, i * lanes)
                 if self.lower:  # the scalars of the element on the diagonal are the last
-                    first = integer(text, "add", first, parts - 1)
+                    first = int_op(ir, "add", first, parts - 1)
                 steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
-                limits = text.spread(Packet(first, INT64, 1), lanes)
+                limits = ir.broadcast(Packet(first, INT64, 1), lanes)
                 order = f"<{steps}>" if lanes > 1 else "0"
-                compared = f"icmp {'sge' if self.lower else 'sle'} {type_text(INT64, lanes)}"
-                counts = text.value(f"{compared} {limits}, {order}")
-                value = text.value(f"load {self.packet}, ptr {place}, align {self.alignment}")
+                compared = f"icmp {'sge' if self.lower else 'sle'} {llvm_type(INT64, lanes)}"
+                counts = ir.value(f"{compared} {limits}, {order}")
+                value = ir.value(f"load {self.packet}, ptr {place}, align {self.alignment}")
                 kind = f"<{lanes} x i1>" if lanes > 1 else "i1"
-                kept = text.value(
+                kept = ir.value(
                     f"select {kind} {counts}, {self.packet} {value}, {self.packet} {nothing}"
                 )
-                text.line(f"store {self.packet} {kept}, ptr {place}, align {self.alignment}")
+                ir.line(f"store {self.packet} {kept}, ptr {place}, align {self.alignment}")
 
-        counted(text, begin, end, 1, row)
+        for_range(ir, begin, end, 1, row)

@@ -15,68 +15,66 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.codegen.gemm.emitter import advanced, carrying, times
-from tenfold.codegen.lapack.matrix_copies import BYTES, PARTS, MatrixUnit
-from tenfold.codegen.llvm.loop_emitter import integer, where
+from tenfold.codegen.gemm.emitter import carry_loop, offset_ptr, strided_ptr
+from tenfold.codegen.lapack.matrix_copies import BYTES, SCALAR_PARTS, MatrixUnit
+from tenfold.codegen.llvm.loop_emitter import if_then, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
-def diagonal(
+def load_diagonal(
     unit: MatrixUnit, place: str, order: str, dtype: np.dtype, i: str, apart: str = ""
 ) -> list[str]:
     """Load an element of the diagonal, part by part, of a matrix whose columns are so many elements
     apart; of a contiguous one without that.
     """
-    text = unit.text
+    ir = unit.ir
     columns = unit.number(apart or order)
-    distance = integer(text, "mul", integer(text, "add", columns, 1), dtype.itemsize)
-    at = times(text, unit.pointer(place), i, distance)
-    parts = [advanced(text, at, 8 * part) for part in range(PARTS[dtype][1])]
-    return [text.value(f"load double, ptr {each}") for each in parts]
+    distance = int_op(ir, "mul", int_op(ir, "add", columns, 1), dtype.itemsize)
+    at = strided_ptr(ir, unit.pointer(place), i, distance)
+    parts = [offset_ptr(ir, at, 8 * part) for part in range(SCALAR_PARTS[dtype][1])]
+    return [ir.value(f"load double, ptr {each}") for each in parts]
 
 
-class Finite(NamedTuple):
+class FiniteDiagonal(NamedTuple):
     """Reports 1 where the real diagonal of a factor has something that is not finite."""
 
-    place: str
+    matrix: str
     order: str
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text: a number less itself is 0 or NaN."""
-        text = unit.text
+        ir = unit.ir
 
         def one(i: str, total: str) -> list[str]:
-            number = diagonal(unit, self.place, self.order, self.dtype, i)[0]
-            nothing = text.value(f"fsub double {number}, {number}")
-            return [text.value(f"fadd double {total}, {nothing}")]
+            number = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
+            nothing = ir.value(f"fsub double {number}, {number}")
+            return [ir.value(f"fadd double {total}, {nothing}")]
 
-        (total,) = folded(text, unit.number(self.order), [("double", "0.0")], one)
-        bad = text.value(f"fcmp uno double {total}, {total}")
+        (total,) = fori_loop(ir, unit.number(self.order), [("double", "0.0")], one)
+        bad = ir.value(f"fcmp uno double {total}, {total}")
         report = unit.pointer("report")
-        where(text, bad, lambda: text.line(f"store i32 1, ptr {report}"))
+        if_then(ir, bad, lambda: ir.line(f"store i32 1, ptr {report}"))
 
 
-class Positive(NamedTuple):
+class PositiveDiagonal(NamedTuple):
     """Reports 0 where the real parts of a diagonal are all above 0, else 1."""
 
-    place: str
+    matrix: str
     order: str
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
-        text = unit.text
+        ir = unit.ir
 
         def one(i: str, found: str) -> list[str]:
-            number = diagonal(unit, self.place, self.order, self.dtype, i)[0]
-            other = text.value(f"fcmp ule double {number}, 0.0")
-            return [text.value(f"or i1 {found}, {other}")]
+            number = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
+            other = ir.value(f"fcmp ule double {number}, 0.0")
+            return [ir.value(f"or i1 {found}, {other}")]
 
-        (found,) = folded(text, unit.number(self.order), [("i1", "false")], one)
-        text.line(
-            f"store i32 {text.value(f'zext i1 {found} to i32')}, ptr {unit.pointer('report')}"
-        )
+        (found,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], one)
+        ir.line(f"store i32 {ir.value(f'zext i1 {found} to i32')}, ptr {unit.pointer('report')}")
 
 
 class AllFinite(NamedTuple):
@@ -84,51 +82,53 @@ class AllFinite(NamedTuple):
     finite.
     """
 
-    place: str
+    vector: str
     length: str
     target: str
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
-        text, place = unit.text, unit.pointer(self.place)
+        ir, place = unit.ir, unit.pointer(self.vector)
 
         def one(i: str, total: str) -> list[str]:
-            number = text.value(f"load double, ptr {times(text, place, i, 8)}")
-            nothing = text.value(f"fsub double {number}, {number}")
-            return [text.value(f"fadd double {total}, {nothing}")]
+            number = ir.value(f"load double, ptr {strided_ptr(ir, place, i, 8)}")
+            nothing = ir.value(f"fsub double {number}, {number}")
+            return [ir.value(f"fadd double {total}, {nothing}")]
 
-        (total,) = folded(text, unit.number(self.length), [("double", "0.0")], one)
-        bad = text.value(f"fcmp uno double {total}, {total}")
-        flag = text.value(f"zext i1 {bad} to i32")
-        text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
+        (total,) = fori_loop(ir, unit.number(self.length), [("double", "0.0")], one)
+        bad = ir.value(f"fcmp uno double {total}, {total}")
+        flag = ir.value(f"zext i1 {bad} to i32")
+        ir.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
 
-class Nonzero(NamedTuple):
+class NonzeroDiagonal(NamedTuple):
     """Fails where a diagonal has a 0."""
 
-    place: str
+    matrix: str
     order: str
     dtype: np.dtype
-    apart: str = ""
+    leading_dimension: str = ""
     """Elements from one column to the next, if not the order."""
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
-        text = unit.text
+        ir = unit.ir
 
         def one(i: str, found: str) -> list[str]:
-            parts = diagonal(unit, self.place, self.order, self.dtype, i, self.apart)
+            parts = load_diagonal(
+                unit, self.matrix, self.order, self.dtype, i, self.leading_dimension
+            )
             zero = "true"
             for part in parts:
-                equal = text.value(f"fcmp oeq double {part}, 0.0")
-                zero = text.value(f"and i1 {zero}, {equal}")
-            return [text.value(f"or i1 {found}, {zero}")]
+                equal = ir.value(f"fcmp oeq double {part}, 0.0")
+                zero = ir.value(f"and i1 {zero}, {equal}")
+            return [ir.value(f"or i1 {found}, {zero}")]
 
-        (found,) = folded(text, unit.number(self.order), [("i1", "false")], one)
+        (found,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], one)
         unit.fail_if(found)
 
 
-class Fails(NamedTuple):
+class Fail(NamedTuple):
     """Says that the matrix has no answer."""
 
     def add(self, unit: MatrixUnit) -> None:
@@ -136,17 +136,17 @@ class Fails(NamedTuple):
         unit.fail_if("true")
 
 
-class Beside(NamedTuple):
+class TriangleSide(NamedTuple):
     """Stores, as an i32, where the first row that has anything but 0 beside the diagonal has it: 1
     behind it, else 0. Of a triangle that tells which one it is, often by the second row. Columns
     take the place of rows where their elements lie closer.
     """
 
-    place: str
+    matrix: str
     order: str
-    far: str
+    row_stride: str
     """Bytes from one row to the next."""
-    near: str
+    element_stride: str
     """Bytes from one element of a row to the next."""
     dtype: np.dtype
     target: str
@@ -155,83 +155,88 @@ class Beside(NamedTuple):
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
-        text, order = unit.text, unit.number(self.order)
+        ir, order = unit.ir, unit.number(self.order)
         place, far, near = (
-            unit.pointer(self.place),
-            unit.number(self.far),
-            unit.number(self.near),
+            unit.pointer(self.matrix),
+            unit.number(self.row_stride),
+            unit.number(self.element_stride),
         )
 
         def one(i: str, found: str, behind: str) -> list[str]:
             """Look at no element more once a row has been found."""
-            after, row = integer(text, "add", i, 1), times(text, place, i, far)
-            parts = (row, i), (times(text, row, after, near), integer(text, "sub", order, after))
+            after, row = int_op(ir, "add", i, 1), strided_ptr(ir, place, i, far)
+            parts = (
+                (row, i),
+                (strided_ptr(ir, row, after, near), int_op(ir, "sub", order, after)),
+            )
             seen = []
             for first, length in parts:
-                count = text.value(f"select i1 {found}, i64 0, i64 {length}")
-                seen.append(self._in_row(text, first, near, count))
-            behind = text.value(f"or i1 {behind}, {seen[1]}")
-            anything = text.value(f"or i1 {seen[0]}, {seen[1]}")
-            return [text.value(f"or i1 {found}, {anything}"), behind]
+                count = ir.value(f"select i1 {found}, i64 0, i64 {length}")
+                seen.append(self._any_nonzero(ir, first, near, count))
+            behind = ir.value(f"or i1 {behind}, {seen[1]}")
+            anything = ir.value(f"or i1 {seen[0]}, {seen[1]}")
+            return [ir.value(f"or i1 {found}, {anything}"), behind]
 
-        (_, behind) = folded(text, order, [("i1", "false"), ("i1", "false")], one)
-        flag = text.value(f"zext i1 {behind} to i32")
-        text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
+        (_, behind) = fori_loop(ir, order, [("i1", "false"), ("i1", "false")], one)
+        flag = ir.value(f"zext i1 {behind} to i32")
+        ir.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
-    def _in_row(self, text: SimdEmitter, first: str, near: str, count: str) -> str:
+    def _any_nonzero(self, ir: SimdEmitter, first: str, near: str, count: str) -> str:
         """Add a loop over elements, and one over packets before it where they are contiguous."""
-        type_, parts = PARTS[self.dtype]
+        type_, parts = SCALAR_PARTS[self.dtype]
         if not self.contiguous:
-            return self._elements(text, first, near, count, parts, "false")
+            return self._any_nonzero_element(ir, first, near, count, parts, "false")
         size, bytes_ = LANES[type_], BYTES[type_]
-        numbers = integer(text, "mul", count, parts)
-        packets = integer(text, "udiv", numbers, size)
+        numbers = int_op(ir, "mul", count, parts)
+        packets = int_op(ir, "udiv", numbers, size)
         integers = f"<{size} x i{8 * bytes_}>"
         ones = f"<{', '.join([f'i{8 * bytes_} 1'] * size)}>"
 
         def packet(j: str, seen: str) -> list[str]:
-            at = times(text, first, j, size * bytes_)
-            value = text.value(f"load {integers}, ptr {at}, align 1")
+            at = strided_ptr(ir, first, j, size * bytes_)
+            value = ir.value(f"load {integers}, ptr {at}, align 1")
             # without its sign a number is 0 where all bits are
-            unsigned = text.value(f"shl {integers} {value}, {ones}")
-            return [text.value(f"or {integers} {seen}, {unsigned}")]
+            unsigned = ir.value(f"shl {integers} {value}, {ones}")
+            return [ir.value(f"or {integers} {seen}, {unsigned}")]
 
-        (seen,) = folded(text, packets, [(integers, "zeroinitializer")], packet)
+        (seen,) = fori_loop(ir, packets, [(integers, "zeroinitializer")], packet)
         number, reduce = f"i{8 * bytes_}", f"llvm.vector.reduce.or.v{size}i{8 * bytes_}"
-        bits = text.intrinsic(reduce, number, [(integers, seen)])
-        found = text.value(f"icmp ne {number} {bits}, 0")
-        done = integer(text, "mul", packets, size)
-        rest = integer(text, "sub", numbers, done)
-        return self._elements(text, times(text, first, done, bytes_), str(bytes_), rest, 1, found)
+        bits = ir.intrinsic(reduce, number, [(integers, seen)])
+        found = ir.value(f"icmp ne {number} {bits}, 0")
+        done = int_op(ir, "mul", packets, size)
+        rest = int_op(ir, "sub", numbers, done)
+        return self._any_nonzero_element(
+            ir, strided_ptr(ir, first, done, bytes_), str(bytes_), rest, 1, found
+        )
 
-    def _elements(
-        self, text: SimdEmitter, first: str, near: str, count: str, parts: int, found: str
+    def _any_nonzero_element(
+        self, ir: SimdEmitter, first: str, near: str, count: str, parts: int, found: str
     ) -> str:
-        type_ = PARTS[self.dtype][0]
+        type_ = SCALAR_PARTS[self.dtype][0]
 
         def other(j: str, seen: str) -> list[str]:
-            at = times(text, first, j, near)
+            at = strided_ptr(ir, first, j, near)
             for part in range(parts):
-                value = text.value(
-                    f"load {type_}, ptr {advanced(text, at, part * BYTES[type_])}, align 1"
+                value = ir.value(
+                    f"load {type_}, ptr {offset_ptr(ir, at, part * BYTES[type_])}, align 1"
                 )
-                differs = text.value(f"fcmp une {type_} {value}, 0.0")
-                seen = text.value(f"or i1 {seen}, {differs}")
+                differs = ir.value(f"fcmp une {type_} {value}, 0.0")
+                seen = ir.value(f"or i1 {seen}, {differs}")
             return [seen]
 
-        return folded(text, count, [("i1", found)], other)[0]
+        return fori_loop(ir, count, [("i1", found)], other)[0]
 
 
 LANES = {"float": 32, "double": 16}
 """The numbers of a packet in which zeros are looked for."""
 
 
-def folded(
-    text: SimdEmitter, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
+def fori_loop(
+    ir: SimdEmitter, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
 ) -> list[str]:
     """Add a loop that hands values on; `inside` gets the counter before them."""
 
     def numbered(i: str, *values: str) -> list[str]:
-        return [integer(text, "add", i, 1), *inside(i, *values)]
+        return [int_op(ir, "add", i, 1), *inside(i, *values)]
 
-    return carrying(text, end, [("i64", "0"), *carried], numbered)[1:]
+    return carry_loop(ir, end, [("i64", "0"), *carried], numbered)[1:]

@@ -16,19 +16,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenfold.codegen.gemm.emitter import either, given, module, times
+from tenfold.codegen.gemm.emitter import if_else, load_arguments, module_text, strided_ptr
 from tenfold.codegen.lapack.determinant import Determinant
 from tenfold.codegen.lapack.diagonal_steps import (
     AllFinite,
-    Beside,
-    Fails,
-    Finite,
-    Nonzero,
-    Positive,
+    Fail,
+    FiniteDiagonal,
+    NonzeroDiagonal,
+    PositiveDiagonal,
+    TriangleSide,
 )
 from tenfold.codegen.lapack.matrix_copies import Conjugate, MatrixUnit, Mirror, Move, Permutation
-from tenfold.codegen.lapack.symmetric_steps import Blocks, Exchange, Interchanges, Negative, Regular
-from tenfold.codegen.llvm.loop_emitter import counted
+from tenfold.codegen.lapack.symmetric_steps import (
+    ExchangeRows,
+    Interchanges,
+    InvertibleBlocks,
+    NegativePivot,
+    SolveBlockDiagonal,
+)
+from tenfold.codegen.llvm.loop_emitter import for_range
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
@@ -50,14 +56,22 @@ class Routine(NamedTuple):
 class Branch(NamedTuple):
     """Steps where an i32 at a place is 0, and others where it is not."""
 
-    at: str
-    zero: tuple[Step, ...]
-    other: tuple[Step, ...]
+    flag: str
+    if_zero: tuple[Step, ...]
+    if_nonzero: tuple[Step, ...]
 
 
-Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero | Positive
-Symmetric = Blocks | Exchange | Interchanges | Negative | Regular
-Step = Routine | Branch | Move | Mirror | Permutation | Conjugate | Look | Symmetric
+Check = (
+    AllFinite
+    | TriangleSide
+    | Determinant
+    | Fail
+    | FiniteDiagonal
+    | NonzeroDiagonal
+    | PositiveDiagonal
+)
+Symmetric = SolveBlockDiagonal | ExchangeRows | Interchanges | NegativePivot | InvertibleBlocks
+Step = Routine | Branch | Move | Mirror | Permutation | Conjugate | Check | Symmetric
 
 
 @dataclass(frozen=True)
@@ -82,73 +96,73 @@ class LapackCall:
         Sizes are the bytes from one matrix to the next in every buffer, then the addresses of the
         routines, then the numbers.
         """
-        text = SimdEmitter()
-        places = given(text, "%buffers", 0, self.buffers)
-        strides = given(text, "%sizes", 0, self.buffers)
-        addresses = given(text, "%sizes", self.buffers, len(self.routines))
+        ir = SimdEmitter()
+        places = load_arguments(ir, "%buffers", 0, self.buffers)
+        strides = load_arguments(ir, "%sizes", 0, self.buffers)
+        addresses = load_arguments(ir, "%sizes", self.buffers, len(self.routines))
         functions = {
-            name: text.value(f"inttoptr i64 {address} to ptr")
+            name: ir.value(f"inttoptr i64 {address} to ptr")
             for name, address in zip(self.routines, addresses, strict=True)
         }
-        failed = text.stack(8)
-        text.line(f"store i64 0, ptr {failed}")
-        unit = MatrixUnit(text, self.buffers + len(self.routines), failed)
+        failed = ir.alloca(8)
+        ir.line(f"store i64 0, ptr {failed}")
+        unit = MatrixUnit(ir, self.buffers + len(self.routines), failed)
         for each in _leaves(self.steps):
-            for word in _words(each):
+            for word in _pointer_words(each):
                 if word[0] not in "mw":
                     unit.pointer(word)  # what is the same for all matrices is stored once
 
         def one(index: str) -> None:
             unit.begin(index)
             for position, (place, stride) in enumerate(zip(places, strides, strict=True)):
-                unit.pointers[f"m{position}"] = times(text, place, index, stride)
-            _take(unit, self.steps, functions)
+                unit.pointers[f"m{position}"] = strided_ptr(ir, place, index, stride)
+            _emit_steps(unit, self.steps, functions)
 
-        counted(text, "%begin", "%end", 1, one)
-        text.line(f"ret i64 {text.value(f'load i64, ptr {failed}')}")
-        return module(text, str(self))
+        for_range(ir, "%begin", "%end", 1, one)
+        ir.line(f"ret i64 {ir.value(f'load i64, ptr {failed}')}")
+        return module_text(ir, str(self))
 
 
 def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
     """Yield what is done, whatever is chosen."""
     for step in steps:
         if isinstance(step, Branch):
-            yield from _leaves(step.zero + step.other)
+            yield from _leaves(step.if_zero + step.if_nonzero)
         else:
             yield step
 
 
-def _words(step: Step) -> list[str]:
+def _pointer_words(step: Step) -> list[str]:
     """Return what pointers a step is given, as far as they may be the same for all matrices."""
     if isinstance(step, Routine):
         return step.arguments.split()
     return [step.source] if isinstance(step, Move) else []
 
 
-def _take(unit: MatrixUnit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
+def _emit_steps(unit: MatrixUnit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
     for step in steps:
         if isinstance(step, Routine):
-            _call(unit, step, functions[step.name])
+            _emit_call(unit, step, functions[step.name])
         elif isinstance(step, Branch):
-            _choose(unit, step, functions)
+            _emit_branch(unit, step, functions)
         else:
             step.add(unit)
 
 
-def _call(unit: MatrixUnit, routine: Routine, function: str) -> None:
+def _emit_call(unit: MatrixUnit, routine: Routine, function: str) -> None:
     listed = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
-    unit.text.line(f"call void {function}({listed})")
+    unit.ir.line(f"call void {function}({listed})")
     if routine.fails:
-        reported = unit.text.value(f"load i32, ptr {unit.pointer('report')}")
-        unit.fail_if(unit.text.value(f"icmp ne i32 {reported}, 0"))
+        reported = unit.ir.value(f"load i32, ptr {unit.pointer('report')}")
+        unit.fail_if(unit.ir.value(f"icmp ne i32 {reported}, 0"))
 
 
-def _choose(unit: MatrixUnit, choice: Branch, functions: dict[str, str]) -> None:
-    number = unit.text.value(f"load i32, ptr {unit.pointer(choice.at)}")
-    zero = unit.text.value(f"icmp eq i32 {number}, 0")
-    either(
-        unit.text,
+def _emit_branch(unit: MatrixUnit, choice: Branch, functions: dict[str, str]) -> None:
+    number = unit.ir.value(f"load i32, ptr {unit.pointer(choice.flag)}")
+    zero = unit.ir.value(f"icmp eq i32 {number}, 0")
+    if_else(
+        unit.ir,
         zero,
-        lambda: _take(unit, choice.zero, functions),
-        lambda: _take(unit, choice.other, functions),
+        lambda: _emit_steps(unit, choice.if_zero, functions),
+        lambda: _emit_steps(unit, choice.if_nonzero, functions),
     )

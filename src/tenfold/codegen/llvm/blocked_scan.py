@@ -31,157 +31,165 @@ from collections.abc import Callable
 
 from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import (
-    Parts,
-    counted,
-    integer,
+    Accumulator,
+    for_range,
+    if_then,
+    int_min,
+    int_op,
     read_packet,
-    smaller,
-    where,
     write_packet,
 )
 from tenfold.codegen.llvm.scan import ScanLanes
 from tenfold.core.loop_ir import BLOCK, PITCH, operand_of
 
 
-def blocks(frame: FunctionEmitter, number: str) -> None:
+def blocks(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: some of its blocks, then those after."""
-    frame.stand_at(number, frame.kernel.axes - 1)
-    row = _BlockRow(frame)
+    emitter.set_indices(number, emitter.kernel.axes - 1)
+    row = _BlockRow(emitter)
 
     def some(group: str) -> None:
         row.scan_group(group)
-        row.each(group, lambda lane, start, size: row.finish(lane, "0", start, size))
+        row.for_each_block(
+            group, lambda lane, start, size: row.finish_block(lane, "0", start, size)
+        )
 
-    counted(frame.text, "0", row.blocks, row.count, some)
+    for_range(emitter.ir, "0", row.blocks, row.count, some)
 
 
-def totals(frame: FunctionEmitter, number: str) -> None:
+def totals(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row: what its blocks come to is stored."""
-    row, first, after = _part(frame, number)
+    row, first, after = _part_range(emitter, number)
 
     def some(group: str) -> None:
         row.scan_group(group, stored=False)
-        for part, place in enumerate(row.table(group)):
-            total = read_packet(frame.text, row.running_of(part), row.dtypes[part], row.count)
-            write_packet(frame.text, place, total, row.count)
+        for part, place in enumerate(row.table_pointers(group)):
+            total = read_packet(emitter.ir, row.running_pointer(part), row.dtypes[part], row.count)
+            write_packet(emitter.ir, place, total, row.count)
 
-    counted(frame.text, first, after, row.count, some)
+    for_range(emitter.ir, first, after, row.count, some)
 
 
-def carries(frame: FunctionEmitter, number: str) -> None:
+def carries(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: in the place of a total, what all the blocks before come to."""
-    text = frame.text
-    frame.stand_at(number, frame.kernel.axes - 1)
-    row = _BlockRow(frame, number)
-    before = [text.stack(dtype.itemsize) for dtype in row.dtypes]
+    ir = emitter.ir
+    emitter.set_indices(number, emitter.kernel.axes - 1)
+    row = _BlockRow(emitter, number)
+    before = [ir.alloca(dtype.itemsize) for dtype in row.dtypes]
 
-    def read(places: list[str]) -> Parts:
+    def read(places: list[str]) -> Accumulator:
         each = zip(places, row.dtypes, strict=True)
-        return tuple(read_packet(text, place, dtype, 1) for place, dtype in each)
+        return tuple(read_packet(ir, place, dtype, 1) for place, dtype in each)
 
-    def write(places: list[str], found: Parts) -> None:
+    def write(places: list[str], found: Accumulator) -> None:
         for place, packet in zip(places, found, strict=True):
-            write_packet(text, place, packet, 1)
+            write_packet(ir, place, packet, 1)
 
     def inside(block: str) -> None:
-        places = row.table(block)
+        places = row.table_pointers(block)
         total, carry = read(places), read(before)
         write(places, carry)
-        write(before, row.following(carry, total, text.value(f"icmp eq i64 {block}, 0")))
+        write(before, row.combine(carry, total, ir.value(f"icmp eq i64 {block}, 0")))
 
     write(before, row.neutral)
-    counted(text, "0", row.blocks, 1, inside)
+    for_range(ir, "0", row.blocks, 1, inside)
 
 
-def parts(frame: FunctionEmitter, number: str) -> None:
+def parts(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row, of which it is known what comes before each block."""
-    row, first, after = _part(frame, number)
+    row, first, after = _part_range(emitter, number)
 
     def some(group: str) -> None:
         row.scan_group(group)
-        row.each(group, lambda lane, start, size: row.finish(lane, row.block, start, size))
+        row.for_each_block(
+            group, lambda lane, start, size: row.finish_block(lane, row.block, start, size)
+        )
 
-    counted(frame.text, first, after, row.count, some)
+    for_range(emitter.ir, first, after, row.count, some)
 
 
-def _part(frame: FunctionEmitter, number: str) -> tuple[_BlockRow, str, str]:
+def _part_range(emitter: FunctionEmitter, number: str) -> tuple[_BlockRow, str, str]:
     """Stand at the row of a part; return it, and the first block of the part and that after it."""
-    text, last = frame.text, frame.kernel.axes - 1
-    each = integer(text, "mul", frame.part, BLOCK)
-    more = integer(text, "add", frame.length(last), integer(text, "sub", each, 1))
-    count = integer(text, "udiv", more, each)
-    place = integer(text, "udiv", number, count)
-    frame.stand_at(place, last)
-    row = _BlockRow(frame, place)
-    first = integer(text, "mul", integer(text, "urem", number, count), frame.part)
-    return row, first, smaller(text, integer(text, "add", first, frame.part), row.blocks)
+    ir, last = emitter.ir, emitter.kernel.axes - 1
+    each = int_op(ir, "mul", emitter.unit_length, BLOCK)
+    more = int_op(ir, "add", emitter.length(last), int_op(ir, "sub", each, 1))
+    count = int_op(ir, "udiv", more, each)
+    place = int_op(ir, "udiv", number, count)
+    emitter.set_indices(place, last)
+    row = _BlockRow(emitter, place)
+    first = int_op(ir, "mul", int_op(ir, "urem", number, count), emitter.unit_length)
+    return row, first, int_min(ir, int_op(ir, "add", first, emitter.unit_length), row.blocks)
 
 
 class _BlockRow(ScanLanes):
     """The blocks of the row at which the frame stands."""
 
-    def __init__(self, frame: FunctionEmitter, number: str | None = None) -> None:
+    def __init__(self, emitter: FunctionEmitter, number: str | None = None) -> None:
         """`number`: what comes before its blocks stands in the tables of the row of this number."""
-        super().__init__(frame)
-        text = self.text
-        self.number, self.pointers = number, list(frame.pointers)
-        self.blocks = integer(text, "lshr", integer(text, "add", self.length, BLOCK - 1), 10)
-        self.full = integer(text, "lshr", self.length, 10)
+        super().__init__(emitter)
+        ir = self.ir
+        self.number, self.pointers = number, list(emitter.pointers)
+        self.blocks = int_op(ir, "lshr", int_op(ir, "add", self.length, BLOCK - 1), 10)
+        self.full_blocks = int_op(ir, "lshr", self.length, 10)
 
-    def table(self, block: str) -> list[str]:
+    def table_pointers(self, block: str) -> list[str]:
         """Return pointers to what the tables have of a block; a row has room for whole packets."""
-        text = self.text
-        more = integer(text, "add", self.blocks, self.count - 1)
-        pitch = integer(text, "and", more, -self.count)
+        ir = self.ir
+        more = int_op(ir, "add", self.blocks, self.count - 1)
+        pitch = int_op(ir, "and", more, -self.count)
         assert self.number is not None, "tables are of rows that have a number"
-        entry = integer(text, "add", integer(text, "mul", self.number, pitch), block)
-        return self.frame.total_places(self.dtypes, entry)
+        entry = int_op(ir, "add", int_op(ir, "mul", self.number, pitch), block)
+        return self.emitter.total_pointers(self.dtypes, entry)
 
-    def each(self, group: str, inside: Callable[[str, str, str], None]) -> None:
+    def for_each_block(self, group: str, inside: Callable[[str, str, str], None]) -> None:
         """Add a loop over blocks side by side; `inside` gets lane, beginning and length."""
-        text = self.text
-        valid = smaller(text, integer(text, "sub", self.blocks, group), self.count)
+        ir = self.ir
+        valid = int_min(ir, int_op(ir, "sub", self.blocks, group), self.count)
 
         def lane(i: str) -> None:
-            self.frame.pointers = list(self.pointers)
-            self.block = integer(text, "add", group, i)
-            start = integer(text, "shl", self.block, 10)
-            inside(i, start, smaller(text, integer(text, "sub", self.length, start), BLOCK))
+            self.emitter.pointers = list(self.pointers)
+            self.block = int_op(ir, "add", group, i)
+            start = int_op(ir, "shl", self.block, 10)
+            inside(i, start, int_min(ir, int_op(ir, "sub", self.length, start), BLOCK))
 
-        counted(text, "0", valid, 1, lane)
+        for_range(ir, "0", valid, 1, lane)
 
     def scan_group(self, group: str, *, stored: bool = True) -> None:
         """Scan blocks in scratch memory, each as if nothing came before."""
-        text = self.text
-        self.frame.pointers = list(self.pointers)
-        left = integer(text, "sub", self.length, integer(text, "shl", group, 10))
-        size, lying = smaller(text, left, BLOCK), self._lying()
+        ir = self.ir
+        self.emitter.pointers = list(self.pointers)
+        left = int_op(ir, "sub", self.length, int_op(ir, "shl", group, 10))
+        size, lying = int_min(ir, left, BLOCK), self._contiguous_input()
         if lying is None:
-            self.each(group, self.fill)
+            self.for_each_block(group, self.fill_block)
             self.scan_blocks(size, stored=stored)
             return
-        after = integer(text, "add", group, self.count)
-        lacks = text.value(f"icmp sgt i64 {after}, {self.full}")
-        where(text, lacks, lambda: self.each(group, self.fill))
-        first = integer(text, "mul", group, BLOCK * self.size)
-        begin = text.value(f"getelementptr i8, ptr {lying}, i64 {first}")
-        begin = text.value(f"select i1 {lacks}, ptr %scratch, ptr {begin}")
-        pitch, step = PITCH * self.size, BLOCK * self.size
-        step_ = text.value(f"select i1 {lacks}, i64 {pitch}, i64 {step}")
+        after = int_op(ir, "add", group, self.count)
+        lacks = ir.value(f"icmp sgt i64 {after}, {self.full_blocks}")
+        if_then(ir, lacks, lambda: self.for_each_block(group, self.fill_block))
+        first = int_op(ir, "mul", group, BLOCK * self.itemsize)
+        begin = ir.value(f"getelementptr i8, ptr {lying}, i64 {first}")
+        begin = ir.value(f"select i1 {lacks}, ptr %scratch, ptr {begin}")
+        pitch, step = PITCH * self.itemsize, BLOCK * self.itemsize
+        step_ = ir.value(f"select i1 {lacks}, i64 {pitch}, i64 {step}")
         self.scan_blocks(size, (begin, step_), stored=stored)
 
-    def _lying(self) -> str | None:
+    def _contiguous_input(self) -> str | None:
         """Return the pointer to what is scanned, if that is in memory, element by element."""
         made = self.kernel.body[self.scan.inputs[0]]
-        if made.name != "load" or len(self.wanted) > 1:
+        if made.name != "load" or len(self.targets) > 1:
             return None
         operand = self.kernel.operands[operand_of(made)]
         in_order = operand.steps[-1] == "1" and operand.dtype == made.dtype
-        return self.frame.pointer(operand_of(made)) if in_order else None
+        return self.emitter.pointer(operand_of(made)) if in_order else None
 
-    def _begin(self, slot: str) -> None:
+    def _reset_carry(self, slot: str) -> None:
         if self.number is None:
-            super()._begin(slot)
+            super()._reset_carry(slot)
 
-    def _carry(self, part: int, slot: str) -> str:
-        return super()._carry(part, slot) if self.number is None else self.table(slot)[part]
+    def _carry_pointer(self, part: int, slot: str) -> str:
+        return (
+            super()._carry_pointer(part, slot)
+            if self.number is None
+            else self.table_pointers(slot)[part]
+        )

@@ -14,8 +14,8 @@ import numpy as np
 
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.load_store import PacketAddress, iota
-from tenfold.codegen.llvm.loop_emitter import integer, smaller, where
-from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
+from tenfold.codegen.llvm.loop_emitter import if_then, int_min, int_op
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.core.loop_ir import Kernel, KernelStore, operand_of, part_of
 from tenfold.dtypes import BOOL, INT64
 
@@ -25,56 +25,56 @@ HEADER = "ptr %buffers, ptr %sizes, ptr %scalars, ptr %scratch, i64 %begin, i64 
 class FunctionEmitter:
     """The function that is being written, and where in its loops it stands."""
 
-    def __init__(self, kernel: Kernel, text: SimdEmitter) -> None:
-        self.kernel, self.text = kernel, text
+    def __init__(self, kernel: Kernel, ir: SimdEmitter) -> None:
+        self.kernel, self.ir = kernel, ir
         self.size: dict[tuple[str, int, int], str] = {}
         self.buffers: list[str] = []
         self.pointers: list[str] = []
         """To the first element of each operand at the index of the outer axes."""
         self.indices: dict[int, str] = {}
         """Of each axis but the packet axis, the index that has been reached."""
-        self.known: dict[int, Packet] = {}
+        self.uniform_values: dict[int, Packet] = {}
         """What has been computed and holds for all of the unit of work."""
         for number, name in enumerate(kernel.sizes):
-            self.size[name] = self._given("%sizes", number, "i64")
+            self.size[name] = self._load_argument("%sizes", number, "i64")
         for number in range(len(kernel.operands)):
-            self.buffers.append(self._given("%buffers", number, "ptr"))
+            self.buffers.append(self._load_argument("%buffers", number, "ptr"))
 
-    def _given(self, table: str, number: int, type_: str) -> str:
-        place = self.text.value(f"getelementptr i64, ptr {table}, i64 {number}")
-        return self.text.value(f"load {type_}, ptr {place}")
+    def _load_argument(self, table: str, number: int, type_: str) -> str:
+        place = self.ir.value(f"getelementptr i64, ptr {table}, i64 {number}")
+        return self.ir.value(f"load {type_}, ptr {place}")
 
     def length(self, axis: int) -> str:
         """Return the length of an axis."""
         return self.size["length", axis, 0]
 
     @property
-    def part(self) -> str:
+    def unit_length(self) -> str:
         """How much is one unit of work."""
         return self.size["part", 0, 0]
 
-    def stand_at(self, row: str, axes: int) -> None:
+    def set_indices(self, row: str, axes: int) -> None:
         """Stand at an index of the first `axes` axes, given as a row-major number."""
-        text, rest = self.text, row
+        ir, rest = self.ir, row
         for axis in reversed(range(axes)):
             if axis:
-                self.indices[axis] = integer(text, "urem", rest, self.length(axis))
-                rest = integer(text, "udiv", rest, self.length(axis))
+                self.indices[axis] = int_op(ir, "urem", rest, self.length(axis))
+                rest = int_op(ir, "udiv", rest, self.length(axis))
             else:
                 self.indices[axis] = rest
-        self.pointers = [self._stepped(number, axes) for number in range(len(self.buffers))]
+        self.pointers = [self._strided_pointer(number, axes) for number in range(len(self.buffers))]
 
-    def _stepped(self, number: int, axes: int) -> str:
+    def _strided_pointer(self, number: int, axes: int) -> str:
         offset = None
         for axis in range(axes):
             if self.kernel.operands[number].steps[axis] == "s":
                 stride = self.size["stride", number, axis]
-                jump = integer(self.text, "mul", self.indices[axis], stride)
-                offset = jump if offset is None else integer(self.text, "add", offset, jump)
+                jump = int_op(self.ir, "mul", self.indices[axis], stride)
+                offset = jump if offset is None else int_op(self.ir, "add", offset, jump)
         buffer = self.buffers[number]
         if offset is None:
             return buffer
-        return self.text.value(f"getelementptr i8, ptr {buffer}, i64 {offset}")
+        return self.ir.value(f"getelementptr i8, ptr {buffer}, i64 {offset}")
 
     def pointer(self, number: int) -> str:
         """Return the pointer to an operand's element at position 0 of the packet axis."""
@@ -82,15 +82,15 @@ class FunctionEmitter:
         if kernel.form != "column" or kernel.operands[number].steps[kernel.folded] != "s":
             return self.pointers[number]
         key = ("row", self.pointers[number], self.indices[kernel.folded])
-        found = self.text.seen.get(key)
+        found = self.ir.value_cache.get(key)
         if found is None:
             stride = self.size["stride", number, kernel.folded]
-            offset = integer(self.text, "mul", self.indices[kernel.folded], stride)
-            found = self.text.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {offset}")
-            self.text.seen[key] = found
+            offset = int_op(self.ir, "mul", self.indices[kernel.folded], stride)
+            found = self.ir.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {offset}")
+            self.ir.value_cache[key] = found
         return found
 
-    def place(self, number: int, position: str, mask: str | None) -> PacketAddress:
+    def address(self, number: int, position: str, mask: str | None) -> PacketAddress:
         """Return where the packet of an operand at a position lies."""
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
         return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
@@ -100,36 +100,36 @@ class FunctionEmitter:
         """The elements of a packet."""
         return self.kernel.lanes
 
-    def total_places(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
+    def total_pointers(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
         """Return pointers to an entry of the tables of totals, one for each dtype: they follow the
         operands in the table of buffers.
         """
         places = []
         for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
-            slot = self.text.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
-            start = self.text.value(f"load ptr, ptr {slot}")
-            type_ = load_store.in_memory(dtype)
-            places.append(self.text.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
+            slot = self.ir.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
+            start = self.ir.value(f"load ptr, ptr {slot}")
+            type_ = load_store.memory_type(dtype)
+            places.append(self.ir.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
         return places
 
     def mask(self, position: str, end: str) -> str:
         """Add the mask of the lanes from `position` that are below `end`."""
-        text, lanes = self.text, self.lanes
-        left = smaller(text, integer(text, "sub", end, position), lanes)
-        short = text.value(f"trunc i64 {left} to i32")
-        first = text.value(f"insertelement <{lanes} x i32> poison, i32 {short}, i64 0")
+        ir, lanes = self.ir, self.lanes
+        left = int_min(ir, int_op(ir, "sub", end, position), lanes)
+        short = ir.value(f"trunc i64 {left} to i32")
+        first = ir.value(f"insertelement <{lanes} x i32> poison, i32 {short}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
-        each = text.value(f"shufflevector <{lanes} x i32> {first}, <{lanes} x i32> poison, {zeros}")
-        return text.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {each}")
+        each = ir.value(f"shufflevector <{lanes} x i32> {first}, <{lanes} x i32> poison, {zeros}")
+        return ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {each}")
 
     def compute(
         self, wanted: Iterable[int], known: dict[int, Packet], position: str, mask: str | None
     ) -> None:
         """Add what `wanted` needs at a position, and enter it into `known`."""
-        for number in sorted(self._needed(wanted, known)):
-            known[number] = self._instruction(number, known, position, mask)
+        for number in sorted(self._missing_inputs(wanted, known)):
+            known[number] = self._emit_instruction(number, known, position, mask)
 
-    def _needed(self, wanted: Iterable[int], known: dict[int, Packet]) -> set[int]:
+    def _missing_inputs(self, wanted: Iterable[int], known: dict[int, Packet]) -> set[int]:
         found: set[int] = set()
         stack = [number for number in wanted if number not in known]
         while stack:
@@ -139,63 +139,63 @@ class FunctionEmitter:
                 stack.extend(i for i in self.kernel.body[number].inputs if i not in known)
         return found
 
-    def _instruction(
+    def _emit_instruction(
         self, number: int, known: dict[int, Packet], position: str, mask: str | None
     ) -> Packet:
-        instruction, text = self.kernel.body[number], self.text
+        instruction, ir = self.kernel.body[number], self.ir
         if instruction.name == "load":
             operand = operand_of(instruction)
-            place = self.place(operand, position, mask)
-            return load_store.load(text, self.kernel.operands[operand], part_of(instruction), place)
+            place = self.address(operand, position, mask)
+            return load_store.load(ir, self.kernel.operands[operand], part_of(instruction), place)
         if instruction.name == "gather":
-            return self._gathered(number, known, mask, position)
+            return self._emit_gather(number, known, mask, position)
         if instruction.name == "index":
-            return self._index(int(str(instruction.data)), position)
+            return self._emit_index(int(str(instruction.data)), position)
         if instruction.name == "parameter":
             number = int(str(instruction.data))
-            pointer = text.value(f"getelementptr i64, ptr %scalars, i64 {number}")
+            pointer = ir.value(f"getelementptr i64, ptr %scalars, i64 {number}")
             from tenfold.codegen.llvm.loop_emitter import read_packet
 
-            return read_packet(text, pointer, instruction.dtype, 1)
+            return read_packet(ir, pointer, instruction.dtype, 1)
         if instruction.name == "fail":
-            self._fail(known[instruction.inputs[0]], position, mask)
+            self._exit_if_failed(known[instruction.inputs[0]], position, mask)
             return Packet("false", BOOL, 1)
         assert instruction.name != "fold", "a fold is known once its pass has ended"
-        return text.primitive(instruction, known, self.lanes)
+        return ir.emit(instruction, known, self.lanes)
 
-    def _index(self, axis: int, position: str) -> Packet:
+    def _emit_index(self, axis: int, position: str) -> Packet:
         if axis < self.kernel.axes - 1:
             return Packet(self.indices[axis], INT64, 1)
-        first = self.text.spread(Packet(position, INT64, 1), self.lanes)
-        type_ = type_text(INT64, self.lanes)
-        return Packet(
-            self.text.value(f"add {type_} {first}, {iota(self.lanes)}"), INT64, self.lanes
-        )
+        first = self.ir.broadcast(Packet(position, INT64, 1), self.lanes)
+        type_ = llvm_type(INT64, self.lanes)
+        return Packet(self.ir.value(f"add {type_} {first}, {iota(self.lanes)}"), INT64, self.lanes)
 
-    def _gathered(self, number: int, known: dict[int, Packet], mask: str | None, at: str) -> Packet:
-        text, lanes, instruction = self.text, self.lanes, self.kernel.body[number]
+    def _emit_gather(
+        self, number: int, known: dict[int, Packet], mask: str | None, at: str
+    ) -> Packet:
+        ir, lanes, instruction = self.ir, self.lanes, self.kernel.body[number]
         operand = self.kernel.operands[operand_of(instruction)]
         part, begin = part_of(instruction), self.pointer(operand_of(instruction))
         offset, valid = (known[i] for i in instruction.inputs)
         if valid.text != "true":
-            lets = text.spread(valid, lanes)
-            mask = lets if mask is None else text.value(f"and <{lanes} x i1> {lets}, {mask}")
+            lets = ir.broadcast(valid, lanes)
+            mask = lets if mask is None else ir.value(f"and <{lanes} x i1> {lets}, {mask}")
         if offset.lanes == 1 and valid.text == "true":
-            jump = integer(text, "mul", offset.text, operand.dtype.itemsize)
-            pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
+            jump = int_op(ir, "mul", offset.text, operand.dtype.itemsize)
+            pointer = ir.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
             place = PacketAddress(pointer, at, "0", None, 1)
-            return load_store.load(text, replace(operand, steps="0"), part, place)
-        start = self._start(instruction.inputs[0], known)
+            return load_store.load(ir, replace(operand, steps="0"), part, place)
+        start = self._contiguous_start(instruction.inputs[0], known)
         if start is not None:
-            jump = integer(text, "mul", start, operand.dtype.itemsize)
-            pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
+            jump = int_op(ir, "mul", start, operand.dtype.itemsize)
+            pointer = ir.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
             place = PacketAddress(pointer, at, "0", mask, lanes)
-            return load_store.load(text, replace(operand, steps="1"), part, place)
-        return load_store.load_at(
-            text, operand, part, begin, text.spread(offset, lanes), mask, lanes
+            return load_store.load(ir, replace(operand, steps="1"), part, place)
+        return load_store.load_offsets(
+            ir, operand, part, begin, ir.broadcast(offset, lanes), mask, lanes
         )
 
-    def _start(self, number: int, known: dict[int, Packet]) -> str | None:
+    def _contiguous_start(self, number: int, known: dict[int, Packet]) -> str | None:
         """Return how far an offset is from the position on the packet axis, if that is the same
         for the whole packet: what is read then is contiguous.
         """
@@ -211,40 +211,38 @@ class FunctionEmitter:
             first, second = second, first
         if known[second].lanes > 1:
             return None
-        start = self._start(first, known)
+        start = self._contiguous_start(first, known)
         operation = "sub" if made.name == "subtract" else "add"
-        return start and integer(self.text, operation, start, known[second].text)
+        return start and int_op(self.ir, operation, start, known[second].text)
 
-    def _fail(self, condition: Packet, position: str, mask: str | None) -> None:
+    def _exit_if_failed(self, condition: Packet, position: str, mask: str | None) -> None:
         """Leave the function with 1 + the row-major number of the first element that fails."""
-        text, lanes = self.text, self.lanes
-        bits = text.spread(condition, lanes)
+        ir, lanes = self.ir, self.lanes
+        bits = ir.broadcast(condition, lanes)
         if mask is not None:
-            bits = text.value(f"and <{lanes} x i1> {bits}, {mask}")
-        some = text.intrinsic(
-            f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)]
-        )
+            bits = ir.value(f"and <{lanes} x i1> {bits}, {mask}")
+        some = ir.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)])
 
         def leave() -> None:
-            whole = text.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
-            first = text.intrinsic(
+            whole = ir.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
+            first = ir.intrinsic(
                 f"llvm.cttz.i{lanes}", f"i{lanes}", [(f"i{lanes}", whole), ("i1", "true")]
             )
             wide = first
             if lanes != 64:
-                wide = text.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {first} to i64")
+                wide = ir.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {first} to i64")
             number = "0"
             for axis in range(self.kernel.axes - 1):
-                number = integer(text, "mul", number, self.length(axis))
+                number = int_op(ir, "mul", number, self.length(axis))
                 # what is the same all along the folded axis of a column stands at its beginning
-                number = integer(text, "add", number, self.indices.get(axis, "0"))
-            number = integer(text, "mul", number, self.length(self.kernel.axes - 1))
-            number = integer(text, "add", number, position)
-            status = integer(text, "add", integer(text, "add", number, wide), 1)
-            text.line(f"ret i64 {status}")
-            text.label(f"{text.name()[1:]}.unreached")
+                number = int_op(ir, "add", number, self.indices.get(axis, "0"))
+            number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
+            number = int_op(ir, "add", number, position)
+            status = int_op(ir, "add", int_op(ir, "add", number, wide), 1)
+            ir.line(f"ret i64 {status}")
+            ir.label(f"{ir.name()[1:]}.unreached")
 
-        where(text, some, leave)
+        if_then(ir, some, leave)
 
     def store(
         self,
@@ -256,12 +254,12 @@ class FunctionEmitter:
         """Add stores of packets at a position."""
         for store in stores:
             packets = [known[i] for i in store.elements]
-            place = self.place(store.operand, position, mask)
+            place = self.address(store.operand, position, mask)
             operand = self.kernel.operands[store.operand]
-            load_store.store(self.text, operand, packets, place, streamed=self.kernel.streamed)
+            load_store.store(self.ir, operand, packets, place, streamed=self.kernel.streamed)
 
     @contextmanager
-    def at(self, axis: int, index: str) -> Iterator[None]:
+    def index_at(self, axis: int, index: str) -> Iterator[None]:
         """Stand at an index of the folded axis of a column."""
         self.indices[axis] = index
         yield

@@ -19,7 +19,7 @@ import numpy as np
 from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element, Instruction
 from tenfold.dtypes import FLOAT16, FLOAT32
 
-_WORD, _SHORT = UNSIGNED[4], UNSIGNED[2]
+_UINT32, _UINT16 = UNSIGNED[4], UNSIGNED[2]
 _INFINITY, _QUIET = 0x7F800000, 0x00400000
 """Of float32: the bits of infinity, and the bit that makes a NaN quiet."""
 
@@ -47,9 +47,9 @@ def _trunc(k: Body, x: Element) -> Element:
 
 def _from_half(k: Body, x: Element) -> Element:
     """The significand goes where float32 has it; a product moves the exponent, exactly."""
-    bits = k.convert(k.bits(x, _SHORT), _WORD)
+    bits = k.convert(k.bits(x, _UINT16), _UINT32)
     sign, rest = (bits & 0x8000) << 16, (bits & 0x7FFF) << 13
-    finite = k.bits(k.bits(rest, FLOAT32) * 2.0**112, _WORD)
+    finite = k.bits(k.bits(rest, FLOAT32) * 2.0**112, _UINT32)
     largest = 0x7C00 << 13
     quiet = k.select(rest > largest, rest | _QUIET, rest)
     return k.bits(k.select(rest < largest, finite, quiet | _INFINITY) | sign, FLOAT32)
@@ -59,16 +59,16 @@ def _to_half(k: Body, x: Element) -> Element:
     """To nearest, ties to even: by a carry into the bits that stay, or below 2**-14 by a sum
     whose last bit is worth 2**-24.
     """
-    bits = k.bits(x, _WORD)
+    bits = k.bits(x, _UINT32)
     sign, size = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
     moved = size - (112 << 23)
     normal = (moved + ((moved >> 13) & 1) + 0xFFF) >> 13
     magic = k.constant(0.5, FLOAT32)
-    small = k.bits(k.bits(size, FLOAT32) + magic, _WORD) - k.bits(magic, _WORD)
+    small = k.bits(k.bits(size, FLOAT32) + magic, _UINT32) - k.bits(magic, _UINT32)
     finite = k.select(size < 113 << 23, small, normal)
     nan = ((size >> 13) & 0x3FF) | 0x7E00
     large = k.select(size > _INFINITY, nan, 0x7C00)
-    return k.bits(k.convert(k.select(size < 143 << 23, finite, large) | sign, _SHORT), FLOAT16)
+    return k.bits(k.convert(k.select(size < 143 << 23, finite, large) | sign, _UINT16), FLOAT16)
 
 
 LOWERED: dict[str, Callable[[Body, Element], Element]] = {
@@ -81,7 +81,7 @@ LOWERED: dict[str, Callable[[Body, Element], Element]] = {
 }
 
 
-def lowered(
+def legacy_formula(
     instruction: Instruction, source: np.dtype
 ) -> Callable[[Body, Element], Element] | None:
     """Return what stands for an instruction whose first input has a dtype; None: it stays."""

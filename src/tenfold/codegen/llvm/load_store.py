@@ -21,15 +21,21 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.codegen.llvm import masked_access, strided_load
-from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, SimdEmitter, suffix, type_text
+from tenfold.codegen.llvm.simd_emitter import (
+    SCALARS,
+    Packet,
+    SimdEmitter,
+    intrinsic_suffix,
+    llvm_type,
+)
 from tenfold.core.loop_ir import STEPS, KernelOperand
-from tenfold.dtypes import BOOL, PARTS
+from tenfold.dtypes import BOOL, REAL_DTYPES
 
 
 class PacketAddress(NamedTuple):
     """Where a packet lies: all are names of LLVM values."""
 
-    pointer: str
+    base: str
     """To the element at position 0."""
     position: str
     """Of the packet's first lane, i64."""
@@ -40,7 +46,7 @@ class PacketAddress(NamedTuple):
     lanes: int
 
 
-def in_memory(dtype: np.dtype) -> str:
+def memory_type(dtype: np.dtype) -> str:
     """Return the LLVM type of one real element in memory."""
     return "i8" if dtype == BOOL else SCALARS[dtype]
 
@@ -50,41 +56,39 @@ def iota(lanes: int, scalar: str = "i64") -> str:
     return "<" + ", ".join(f"{scalar} {i}" for i in range(lanes)) + ">"
 
 
-def load(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> Packet:
+def load(ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> Packet:
     """Load a packet of a real operand, or of a part of a complex one: 0 the real, 1 the other."""
-    dtype = PARTS.get(operand.dtype, operand.dtype)
+    dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     step = operand.steps[-1]
     if step == "0":
-        pointer = _part(text, operand, part, place.pointer)
-        found = text.value(f"load {in_memory(dtype)}, ptr {pointer}, align {dtype.itemsize}")
-        return Packet(_from_memory(text, found, dtype, 1), dtype, 1)
+        pointer = _part_pointer(ir, operand, part, place.base)
+        found = ir.value(f"load {memory_type(dtype)}, ptr {pointer}, align {dtype.itemsize}")
+        return Packet(_decode(ir, found, dtype, 1), dtype, 1)
     if step == "1" and dtype == operand.dtype:
-        found = _contiguous(text, dtype, place)
+        found = _load_contiguous(ir, dtype, place)
     elif step == "1" and place.mask is None:
-        found = _deinterleaved(text, dtype, part, place)
+        found = _load_deinterleaved(ir, dtype, part, place)
     elif step == "-" and dtype == operand.dtype and place.mask is None:
-        found = _backwards(text, dtype, place)
-    elif step in STEPS and (place.mask is None or not _unmasked(text, dtype, place.lanes)):
-        pointer = _stepped(text, dtype, place, int(step))
+        found = _load_reversed(ir, dtype, place)
+    elif step in STEPS and (place.mask is None or not _lacks_masks(ir, dtype, place.lanes)):
+        pointer = _strided_pointer(ir, dtype, place, int(step))
         found = strided_load.load(
-            text, in_memory(dtype), place.lanes, pointer, int(step), place.mask
+            ir, memory_type(dtype), place.lanes, pointer, int(step), place.mask
         )
     else:
-        found = _gathered(text, operand, part, place)
-    return Packet(_from_memory(text, found, dtype, place.lanes), dtype, place.lanes)
+        found = _gather_operand(ir, operand, part, place)
+    return Packet(_decode(ir, found, dtype, place.lanes), dtype, place.lanes)
 
 
-def _from_memory(text: SimdEmitter, found: str, dtype: np.dtype, lanes: int) -> str:
+def _decode(ir: SimdEmitter, found: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
         return found
-    return text.value(
-        f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}"
-    )
+    return ir.value(f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}")
 
 
-def _unmasked(text: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
+def _lacks_masks(ir: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
     """Whether the processor cannot load or store elements of a dtype by a mask."""
-    return dtype.itemsize < text.masks and 1 < lanes <= masked_access.LANES
+    return dtype.itemsize < ir.masks and 1 < lanes <= masked_access.LANES
 
 
 def _zero(lanes: int) -> str:
@@ -92,26 +96,26 @@ def _zero(lanes: int) -> str:
 
 
 def _vector(dtype: np.dtype, lanes: int) -> str:
-    return f"<{lanes} x {in_memory(dtype)}>"
+    return f"<{lanes} x {memory_type(dtype)}>"
 
 
-def _part(text: SimdEmitter, operand: KernelOperand, part: int, pointer: str) -> str:
+def _part_pointer(ir: SimdEmitter, operand: KernelOperand, part: int, pointer: str) -> str:
     if not part:
         return pointer
-    return text.value(f"getelementptr i8, ptr {pointer}, i64 {operand.dtype.itemsize // 2}")
+    return ir.value(f"getelementptr i8, ptr {pointer}, i64 {operand.dtype.itemsize // 2}")
 
 
-def _contiguous(text: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
+def _load_contiguous(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
     type_ = _vector(dtype, place.lanes)
-    pointer = text.value(
-        f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
+    pointer = ir.value(
+        f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {place.position}"
     )
     if place.mask is None:
-        return text.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
-    if _unmasked(text, dtype, place.lanes):
-        return masked_access.load(text, in_memory(dtype), place.lanes, pointer, place.mask)
-    return text.intrinsic(
-        f"llvm.masked.load.{suffix(dtype, place.lanes, memory=True)}.p0",
+        return ir.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
+    if _lacks_masks(ir, dtype, place.lanes):
+        return masked_access.load(ir, memory_type(dtype), place.lanes, pointer, place.mask)
+    return ir.intrinsic(
+        f"llvm.masked.load.{intrinsic_suffix(dtype, place.lanes, memory=True)}.p0",
         type_,
         [
             ("ptr", pointer),
@@ -122,61 +126,63 @@ def _contiguous(text: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str
     )
 
 
-def _deinterleaved(text: SimdEmitter, dtype: np.dtype, part: int, place: PacketAddress) -> str:
+def _load_deinterleaved(ir: SimdEmitter, dtype: np.dtype, part: int, place: PacketAddress) -> str:
     """Both parts lie side by side: they are loaded once and picked apart."""
-    lanes, scalar = place.lanes, in_memory(dtype)
-    key = ("complex", place.pointer, place.position)
-    both = text.seen.get(key)
+    lanes, scalar = place.lanes, memory_type(dtype)
+    key = ("complex", place.base, place.position)
+    both = ir.value_cache.get(key)
     if both is None:
         pair = f"{{ {scalar}, {scalar} }}"
-        pointer = text.value(f"getelementptr {pair}, ptr {place.pointer}, i64 {place.position}")
-        both = text.value(f"load <{2 * lanes} x {scalar}>, ptr {pointer}, align {dtype.itemsize}")
-        text.seen[key] = both
+        pointer = ir.value(f"getelementptr {pair}, ptr {place.base}, i64 {place.position}")
+        both = ir.value(f"load <{2 * lanes} x {scalar}>, ptr {pointer}, align {dtype.itemsize}")
+        ir.value_cache[key] = both
     picked = ", ".join(f"i32 {2 * i + part}" for i in range(lanes))
     wide = f"<{2 * lanes} x {scalar}>"
-    return text.value(f"shufflevector {wide} {both}, {wide} poison, <{lanes} x i32> <{picked}>")
+    return ir.value(f"shufflevector {wide} {both}, {wide} poison, <{lanes} x i32> <{picked}>")
 
 
-def _stepped(text: SimdEmitter, dtype: np.dtype, place: PacketAddress, step: int) -> str:
+def _strided_pointer(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress, step: int) -> str:
     """The pointer to the first lane of a packet of every `step`-th element."""
-    first = text.value(f"mul i64 {place.position}, {step}")
-    return text.value(f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {first}")
+    first = ir.value(f"mul i64 {place.position}, {step}")
+    return ir.value(f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {first}")
 
 
-def _backwards(text: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
-    lanes, scalar = place.lanes, in_memory(dtype)
-    last = text.value(f"add i64 {place.position}, {lanes - 1}")
-    offset = text.value(f"sub i64 0, {last}")
-    pointer = text.value(f"getelementptr {scalar}, ptr {place.pointer}, i64 {offset}")
-    found = text.value(f"load {_vector(dtype, lanes)}, ptr {pointer}, align {dtype.itemsize}")
+def _load_reversed(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
+    lanes, scalar = place.lanes, memory_type(dtype)
+    last = ir.value(f"add i64 {place.position}, {lanes - 1}")
+    offset = ir.value(f"sub i64 0, {last}")
+    pointer = ir.value(f"getelementptr {scalar}, ptr {place.base}, i64 {offset}")
+    found = ir.value(f"load {_vector(dtype, lanes)}, ptr {pointer}, align {dtype.itemsize}")
     turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))
     type_ = _vector(dtype, lanes)
-    return text.value(f"shufflevector {type_} {found}, {type_} poison, <{lanes} x i32> <{turned}>")
+    return ir.value(f"shufflevector {type_} {found}, {type_} poison, <{lanes} x i32> <{turned}>")
 
 
-def _pointers(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
+def _lane_pointers(ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
     """The address of each lane."""
     lanes = place.lanes
     stride = place.stride
     step = operand.steps[-1]
     if step != "s":
         stride = str(operand.dtype.itemsize * (-1 if step == "-" else int(step)))
-    begin = text.value(f"mul i64 {place.position}, {stride}")
-    pointer = _part(text, operand, part, place.pointer)
-    first = text.value(f"getelementptr i8, ptr {pointer}, i64 {begin}")
-    each = text.spread(Packet(stride, np.dtype(np.int64), 1), lanes)
-    offsets = text.value(f"mul <{lanes} x i64> {each}, {iota(lanes)}")
-    return text.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {offsets}")
+    begin = ir.value(f"mul i64 {place.position}, {stride}")
+    pointer = _part_pointer(ir, operand, part, place.base)
+    first = ir.value(f"getelementptr i8, ptr {pointer}, i64 {begin}")
+    each = ir.broadcast(Packet(stride, np.dtype(np.int64), 1), lanes)
+    offsets = ir.value(f"mul <{lanes} x i64> {each}, {iota(lanes)}")
+    return ir.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {offsets}")
 
 
-def _gathered(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
-    dtype = PARTS.get(operand.dtype, operand.dtype)
-    pointers = _pointers(text, operand, part, place)
-    return gather(text, dtype, pointers, place.mask or "splat (i1 true)", place.lanes)
+def _gather_operand(
+    ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress
+) -> str:
+    dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
+    pointers = _lane_pointers(ir, operand, part, place)
+    return gather(ir, dtype, pointers, place.mask or "splat (i1 true)", place.lanes)
 
 
-def load_at(
-    text: SimdEmitter,
+def load_offsets(
+    ir: SimdEmitter,
     operand: KernelOperand,
     part: int,
     begin: str,
@@ -185,22 +191,22 @@ def load_at(
     lanes: int,
 ) -> Packet:
     """Load the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
-    dtype = PARTS.get(operand.dtype, operand.dtype)
+    dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     size = f"splat (i64 {operand.dtype.itemsize})"
-    jumps = text.value(f"mul <{lanes} x i64> {offset}, {size}")
-    first = _part(text, operand, part, begin)
-    pointers = text.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {jumps}")
-    found = gather(text, dtype, pointers, mask or "splat (i1 true)", lanes)
-    return Packet(_from_memory(text, found, dtype, lanes), dtype, lanes)
+    jumps = ir.value(f"mul <{lanes} x i64> {offset}, {size}")
+    first = _part_pointer(ir, operand, part, begin)
+    pointers = ir.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {jumps}")
+    found = gather(ir, dtype, pointers, mask or "splat (i1 true)", lanes)
+    return Packet(_decode(ir, found, dtype, lanes), dtype, lanes)
 
 
-def gather(text: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
+def gather(ir: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
     """Load one element from each of the addresses that the mask lets, else 0."""
-    if text.masks > 1 and 1 < lanes <= masked_access.LANES:  # AVX2 has it, but LLVM thinks it slow
-        return masked_access.gather(text, in_memory(dtype), lanes, pointers, mask)
+    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:  # AVX2 has it, but LLVM thinks it slow
+        return masked_access.gather(ir, memory_type(dtype), lanes, pointers, mask)
     type_ = _vector(dtype, lanes)
-    return text.intrinsic(
-        f"llvm.masked.gather.{suffix(dtype, lanes, memory=True)}.v{lanes}p0",
+    return ir.intrinsic(
+        f"llvm.masked.gather.{intrinsic_suffix(dtype, lanes, memory=True)}.v{lanes}p0",
         type_,
         [
             (f"<{lanes} x ptr>", pointers),
@@ -212,7 +218,7 @@ def gather(text: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: 
 
 
 def store(
-    text: SimdEmitter,
+    ir: SimdEmitter,
     operand: KernelOperand,
     packets: list[Packet],
     place: PacketAddress,
@@ -221,97 +227,97 @@ def store(
 ) -> None:
     """Store a packet, or both parts of a complex one; `streamed`: whole ones past the cache."""
     dtype, lanes = packets[0].dtype, place.lanes
-    values = [_to_memory(text, text.spread(packet, lanes), dtype, lanes) for packet in packets]
+    values = [_encode(ir, ir.broadcast(packet, lanes), dtype, lanes) for packet in packets]
     step, whole = operand.steps[-1], place.mask is None
     if step == "1" and len(values) == 1:
-        _store_contiguous(text, dtype, values[0], place, streamed)
+        _store_contiguous(ir, dtype, values[0], place, streamed)
     elif step == "1" and whole:
         order = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in range(lanes))
         type_ = _vector(dtype, lanes)
-        both = text.value(
+        both = ir.value(
             f"shufflevector {type_} {values[0]}, {type_} {values[1]}, <{2 * lanes} x i32> <{order}>"
         )
-        twice = text.value(f"shl i64 {place.position}, 1")
+        twice = ir.value(f"shl i64 {place.position}, 1")
         wide = place._replace(position=twice, lanes=2 * lanes)
-        _store_contiguous(text, dtype, both, wide, streamed)
-    elif step in STEPS and len(values) == 1 and whole and not _unmasked(text, dtype, lanes):
-        pointer = _stepped(text, dtype, place, int(step))
-        strided_load.store(text, in_memory(dtype), lanes, values[0], pointer, int(step))
+        _store_contiguous(ir, dtype, both, wide, streamed)
+    elif step in STEPS and len(values) == 1 and whole and not _lacks_masks(ir, dtype, lanes):
+        pointer = _strided_pointer(ir, dtype, place, int(step))
+        strided_load.store(ir, memory_type(dtype), lanes, values[0], pointer, int(step))
     else:
         for part, value in enumerate(values):
-            pointers = _pointers(text, operand, part, place)
-            _scatter(text, dtype, value, pointers, place)
+            pointers = _lane_pointers(ir, operand, part, place)
+            _scatter(ir, dtype, value, pointers, place)
 
 
 def store_single(
-    text: SimdEmitter, operand: KernelOperand, packets: list[Packet], pointer: str
+    ir: SimdEmitter, operand: KernelOperand, packets: list[Packet], pointer: str
 ) -> None:
     """Store one element, both parts of a complex one, at a pointer."""
     for part, packet in enumerate(packets):
-        value, type_ = packet.text, in_memory(packet.dtype)
+        value, type_ = packet.text, memory_type(packet.dtype)
         if packet.lanes > 1:  # a gather makes a packet also where it reads one element
-            type_of_all = type_text(packet.dtype, packet.lanes)
-            value = text.value(f"extractelement {type_of_all} {value}, i64 0")
+            type_of_all = llvm_type(packet.dtype, packet.lanes)
+            value = ir.value(f"extractelement {type_of_all} {value}, i64 0")
         if packet.dtype == BOOL:
-            value = text.value(f"zext i1 {value} to i8")
-        target = _part(text, operand, part, pointer)
-        text.line(f"store {type_} {value}, ptr {target}, align {packet.dtype.itemsize}")
+            value = ir.value(f"zext i1 {value} to i8")
+        target = _part_pointer(ir, operand, part, pointer)
+        ir.line(f"store {type_} {value}, ptr {target}, align {packet.dtype.itemsize}")
 
 
-def _to_memory(text: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
+def _encode(ir: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
         return value
-    return text.value(f"zext {type_text(dtype, lanes)} {value} to <{lanes} x i8>")
+    return ir.value(f"zext {llvm_type(dtype, lanes)} {value} to <{lanes} x i8>")
 
 
 def _store_contiguous(
-    text: SimdEmitter, dtype: np.dtype, value: str, place: PacketAddress, streamed: bool
+    ir: SimdEmitter, dtype: np.dtype, value: str, place: PacketAddress, streamed: bool
 ) -> None:
     type_ = _vector(dtype, place.lanes)
-    pointer = text.value(
-        f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
+    pointer = ir.value(
+        f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {place.position}"
     )
-    if place.mask is not None and _unmasked(text, dtype, place.lanes):
-        masked_access.store(text, in_memory(dtype), place.lanes, value, pointer, place.mask)
+    if place.mask is not None and _lacks_masks(ir, dtype, place.lanes):
+        masked_access.store(ir, memory_type(dtype), place.lanes, value, pointer, place.mask)
     elif place.mask is not None:
-        name = f"llvm.masked.store.{suffix(dtype, place.lanes, memory=True)}.p0"
+        name = f"llvm.masked.store.{intrinsic_suffix(dtype, place.lanes, memory=True)}.p0"
         mask = (f"<{place.lanes} x i1>", place.mask)
         arguments = [(type_, value), ("ptr", pointer), ("i32", str(dtype.itemsize)), mask]
-        text.intrinsic(name, "void", arguments)
+        ir.intrinsic(name, "void", arguments)
     elif streamed:
-        _store_non_temporal(text, type_, value, pointer, dtype.itemsize, place.lanes)
+        _store_non_temporal(ir, type_, value, pointer, dtype.itemsize, place.lanes)
     else:
-        text.line(f"store {type_} {value}, ptr {pointer}, align {dtype.itemsize}")
+        ir.line(f"store {type_} {value}, ptr {pointer}, align {dtype.itemsize}")
 
 
 def _store_non_temporal(
-    text: SimdEmitter, type_: str, value: str, pointer: str, itemsize: int, lanes: int
+    ir: SimdEmitter, type_: str, value: str, pointer: str, itemsize: int, lanes: int
 ) -> None:
     """Store past the cache where the address is aligned, which is tested; else as any other."""
     align = min(64, itemsize * lanes)
-    address = text.value(f"ptrtoint ptr {pointer} to i64")
-    rest = text.value(f"and i64 {address}, {align - 1}")
-    aligned = text.value(f"icmp eq i64 {rest}, 0")
-    name = text.name()[1:]
-    text.line(f"br i1 {aligned}, label %{name}.aligned, label %{name}.unaligned")
-    text.label(f"{name}.aligned")
-    text.line(f"store {type_} {value}, ptr {pointer}, align {align}, !nontemporal !0")
-    text.line(f"br label %{name}.stored")
-    text.label(f"{name}.unaligned")
-    text.line(f"store {type_} {value}, ptr {pointer}, align {itemsize}")
-    text.line(f"br label %{name}.stored")
-    text.label(f"{name}.stored")
+    address = ir.value(f"ptrtoint ptr {pointer} to i64")
+    rest = ir.value(f"and i64 {address}, {align - 1}")
+    aligned = ir.value(f"icmp eq i64 {rest}, 0")
+    name = ir.name()[1:]
+    ir.line(f"br i1 {aligned}, label %{name}.aligned, label %{name}.unaligned")
+    ir.label(f"{name}.aligned")
+    ir.line(f"store {type_} {value}, ptr {pointer}, align {align}, !nontemporal !0")
+    ir.line(f"br label %{name}.stored")
+    ir.label(f"{name}.unaligned")
+    ir.line(f"store {type_} {value}, ptr {pointer}, align {itemsize}")
+    ir.line(f"br label %{name}.stored")
+    ir.label(f"{name}.stored")
 
 
 def _scatter(
-    text: SimdEmitter, dtype: np.dtype, value: str, pointers: str, place: PacketAddress
+    ir: SimdEmitter, dtype: np.dtype, value: str, pointers: str, place: PacketAddress
 ) -> None:
     lanes, mask = place.lanes, place.mask or "splat (i1 true)"
-    if text.masks > 1 and 1 < lanes <= masked_access.LANES:
-        masked_access.scatter(text, in_memory(dtype), lanes, value, pointers, mask)
+    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:
+        masked_access.scatter(ir, memory_type(dtype), lanes, value, pointers, mask)
         return
-    text.intrinsic(
-        f"llvm.masked.scatter.{suffix(dtype, lanes, memory=True)}.v{lanes}p0",
+    ir.intrinsic(
+        f"llvm.masked.scatter.{intrinsic_suffix(dtype, lanes, memory=True)}.v{lanes}p0",
         "void",
         [
             (_vector(dtype, lanes), value),

@@ -24,53 +24,49 @@ LANES = 64
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
 
-def load(text: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> str:
+def load(ir: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> str:
     """Load neighbouring elements from a pointer on, 0 where the mask says no."""
-    return text.value(_call(text, "load", scalar, lanes, [f"ptr {pointer}"], mask))
+    return ir.value(_call(ir, "load", scalar, lanes, [f"ptr {pointer}"], mask))
 
 
-def store(text: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
+def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
     """Store neighbouring elements from a pointer on, where the mask says so."""
     given = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
-    text.line(_call(text, "store", scalar, lanes, given, mask))
+    ir.line(_call(ir, "store", scalar, lanes, given, mask))
 
 
-def gather(text: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -> str:
+def gather(ir: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -> str:
     """Load an element from each address, 0 where the mask says no."""
-    return text.value(_call(text, "gather", scalar, lanes, [f"<{lanes} x ptr> {pointers}"], mask))
+    return ir.value(_call(ir, "gather", scalar, lanes, [f"<{lanes} x ptr> {pointers}"], mask))
 
 
-def scatter(
-    text: SimdEmitter, scalar: str, lanes: int, value: str, pointers: str, mask: str
-) -> None:
+def scatter(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointers: str, mask: str) -> None:
     """Store an element at each address where the mask says so, the first lane first."""
     given = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
-    text.line(_call(text, "scatter", scalar, lanes, given, mask))
+    ir.line(_call(ir, "scatter", scalar, lanes, given, mask))
 
 
-def _call(
-    text: SimdEmitter, what: str, scalar: str, lanes: int, given: list[str], mask: str
-) -> str:
+def _call(ir: SimdEmitter, what: str, scalar: str, lanes: int, given: list[str], mask: str) -> str:
     name = f"masked.{what}.{scalar}.x{lanes}"
-    if name not in text.functions:
-        text.declared["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1)"
-        text.functions[name] = _function(name, what, scalar, lanes)
+    if name not in ir.functions:
+        ir.declarations["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1)"
+        ir.functions[name] = _function(name, what, scalar, lanes)
     result = f"<{lanes} x {scalar}>" if what in ("load", "gather") else "void"
-    return f"call {result} @{name}({', '.join([*given, f'i64 {_bits(text, mask, lanes)}'])})"
+    return f"call {result} @{name}({', '.join([*given, f'i64 {_mask_bits(ir, mask, lanes)}'])})"
 
 
-def _bits(text: SimdEmitter, mask: str, lanes: int) -> str:
+def _mask_bits(ir: SimdEmitter, mask: str, lanes: int) -> str:
     """A mask as a number: each lane is the bit of its place."""
     if not mask.startswith("%"):
-        return _all(lanes)
+        return _full_mask(lanes)
     key = ("mask", mask, str(lanes))
-    if key not in text.seen:
-        bits = text.value(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
-        text.seen[key] = bits if lanes == LANES else text.value(f"zext i{lanes} {bits} to i64")
-    return text.seen[key]
+    if key not in ir.value_cache:
+        bits = ir.value(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
+        ir.value_cache[key] = bits if lanes == LANES else ir.value(f"zext i{lanes} {bits} to i64")
+    return ir.value_cache[key]
 
 
-def _all(lanes: int) -> str:
+def _full_mask(lanes: int) -> str:
     return "-1" if lanes == LANES else str((1 << lanes) - 1)
 
 
@@ -104,7 +100,7 @@ def _function(name: str, what: str, scalar: str, lanes: int) -> str:
     ]
     if near:
         lines += [
-            f"  %all = icmp eq i64 %mask, {_all(lanes)}",
+            f"  %all = icmp eq i64 %mask, {_full_mask(lanes)}",
             "  br i1 %all, label %whole, label %some",
             "whole:",
             f"  %there = load {packet}, ptr {'%place' if loads else '%space'}, {align}",

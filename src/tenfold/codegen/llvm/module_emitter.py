@@ -23,9 +23,9 @@ from dataclasses import replace
 
 from tenfold.codegen.llvm import blocked_scan, reduce_inner, reduce_outer, scan, search, transpose
 from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
-from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
+from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
-from tenfold.codegen.vecmath import expanded
+from tenfold.codegen.vecmath import expand_formulas
 from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.core.scalar_ir import Body
 
@@ -36,14 +36,14 @@ UNITS = {
     "split": reduce_inner.split_unit,
     "column": reduce_outer.unit,
     "search": search.unit,
-    "search parts": search.part,
+    "search parts": search.split_unit,
     "scan": scan.rows,
     "scan blocks": blocked_scan.blocks,
     "scan parts": blocked_scan.blocks,
     "scan columns": scan.columns,
 }
 """What writes one unit of work, by the form of a kernel; those of maps are in here."""
-OTHERS = {
+AUXILIARY_UNITS = {
     ("split", "finish"): reduce_inner.finish,
     ("search parts", "finish"): search.finish,
     ("scan parts", "totals"): blocked_scan.totals,
@@ -58,70 +58,73 @@ def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
     `masks`: the bytes of the smallest elements that the processor loads and stores by a mask.
     """
     described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
-    kernel = _with_formulas(kernel)
-    text = SimdEmitter(baseline=baseline, masks=masks)
-    functions = [_function(name, kernel, text) for name in kernel.functions]
+    kernel = _expand_formulas(kernel)
+    ir = SimdEmitter(baseline=baseline, masks=masks)
+    functions = [_function(name, kernel, ir) for name in kernel.functions]
     constants = [
-        f"{name} = private unnamed_addr constant {content}"
-        for name, content in text.globals.items()
+        f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()
     ]
-    parts = [*constants, *text.functions.values(), *functions, *text.declared.values()]
+    parts = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
     return described + "\n".join([*parts, "!0 = !{i32 1}", ""])
 
 
-def _with_formulas(kernel: Kernel) -> Kernel:
+def _expand_formulas(kernel: Kernel) -> Kernel:
     body = Body()
     body.instructions = list(kernel.body)
-    made, places = expanded(body, range(len(kernel.body)))
+    made, places = expand_formulas(body, range(len(kernel.body)))
     stores = tuple(
         KernelStore(store.operand, tuple(places[i] for i in store.elements))
         for store in kernel.stores
     )
-    kept = tuple(places[i] for i in kernel.kept)
-    remembered = tuple(places[i] for i in kernel.remembered)
+    kept = tuple(places[i] for i in kernel.cached_elements)
+    remembered = tuple(places[i] for i in kernel.pass_results)
     return replace(
-        kernel, body=tuple(made.instructions), stores=stores, kept=kept, remembered=remembered
+        kernel,
+        body=tuple(made.instructions),
+        stores=stores,
+        cached_elements=kept,
+        pass_results=remembered,
     )
 
 
-def _function(name: str, kernel: Kernel, text: SimdEmitter) -> str:
-    text.lines = []
-    text.block = "entry"
-    text.seen.clear()
-    frame = FunctionEmitter(kernel, text)
+def _function(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
+    ir.lines = []
+    ir.block = "entry"
+    ir.value_cache.clear()
+    emitter = FunctionEmitter(kernel, ir)
     if name != "kernel":
-        other = OTHERS[kernel.form, name]
-        counted(text, "%begin", "%end", 1, lambda unit: other(frame, unit))
-    elif kernel.across:
-        counted(text, "%begin", "%end", 1, lambda unit: transpose.unit(frame, unit))
+        other = AUXILIARY_UNITS[kernel.form, name]
+        for_range(ir, "%begin", "%end", 1, lambda unit: other(emitter, unit))
+    elif kernel.transposed_operands:
+        for_range(ir, "%begin", "%end", 1, lambda unit: transpose.unit(emitter, unit))
     elif kernel.form == "map":
-        _map(frame)
+        _map_units(emitter)
     else:
         unit_of = UNITS[kernel.form]
-        counted(text, "%begin", "%end", 1, lambda unit: unit_of(frame, unit))
-    text.line("ret i64 0")
-    entry = [f"  {line}" for line in text.entry]
-    text.entry = []
-    return "\n".join([f"define i64 @{name}({HEADER}) {{", "entry:", *entry, *text.lines, "}"])
+        for_range(ir, "%begin", "%end", 1, lambda unit: unit_of(emitter, unit))
+    ir.line("ret i64 0")
+    entry = [f"  {line}" for line in ir.entry]
+    ir.entry = []
+    return "\n".join([f"define i64 @{name}({HEADER}) {{", "entry:", *entry, *ir.lines, "}"])
 
 
-def _map(frame: FunctionEmitter) -> None:
+def _map_units(emitter: FunctionEmitter) -> None:
     """A unit of work is a part of the packet axis at one index of the others."""
-    text, kernel = frame.text, frame.kernel
+    ir, kernel = emitter.ir, emitter.kernel
     last = kernel.axes - 1
-    length, part = frame.length(last), frame.part
-    more = integer(text, "add", length, integer(text, "sub", part, 1))
-    parts = integer(text, "udiv", more, part)
+    length, part = emitter.length(last), emitter.unit_length
+    more = int_op(ir, "add", length, int_op(ir, "sub", part, 1))
+    parts = int_op(ir, "udiv", more, part)
 
     def unit(number: str) -> None:
         column_part, outer = number, "0"
         if last:
-            outer = integer(text, "udiv", number, parts)
-            column_part = integer(text, "urem", number, parts)
-        frame.stand_at(outer, last)
-        begin = integer(text, "mul", column_part, part)
-        end = smaller(text, integer(text, "add", begin, part), length)
-        reduce_inner.begin(frame)
-        reduce_inner.plain(frame, 0, begin, end)
+            outer = int_op(ir, "udiv", number, parts)
+            column_part = int_op(ir, "urem", number, parts)
+        emitter.set_indices(outer, last)
+        begin = int_op(ir, "mul", column_part, part)
+        end = int_min(ir, int_op(ir, "add", begin, part), length)
+        reduce_inner.begin_row(emitter)
+        reduce_inner.map_elements(emitter, 0, begin, end)
 
-    counted(text, "%begin", "%end", 1, unit)
+    for_range(ir, "%begin", "%end", 1, unit)

@@ -14,19 +14,19 @@ import numpy as np
 
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.function_emitter import FunctionEmitter
-from tenfold.codegen.llvm.horizontal_reduce import lanes_folded
+from tenfold.codegen.llvm.horizontal_reduce import reduce_lanes
 from tenfold.codegen.llvm.loop_emitter import (
+    Accumulator,
     FoldCounter,
-    Parts,
-    combined,
-    counted,
-    integer,
+    combine_partials,
+    for_range,
+    if_then,
+    int_min,
+    int_op,
     read_packet,
-    smaller,
-    where,
     write_packet,
 )
-from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.core.loop_ir import BLOCK, LANES, Fold, Kernel, KernelStore
 
 LANE_SLOTS = 8
@@ -36,131 +36,133 @@ BLOCK_LEVELS = 54
 """2**53 blocks of 1,024 are more than memory can hold."""
 
 
-def unit(frame: FunctionEmitter, number: str) -> None:
+def unit(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: all its passes."""
-    kernel = frame.kernel
-    frame.stand_at(number, kernel.axes - 1)
-    begin(frame)
-    length = frame.length(kernel.axes - 1)
+    kernel = emitter.kernel
+    emitter.set_indices(number, kernel.axes - 1)
+    begin_row(emitter)
+    length = emitter.length(kernel.axes - 1)
     for pass_ in range(kernel.passes):
-        folds = folds_of(kernel, pass_)
+        folds = folds_of_pass(kernel, pass_)
         if not folds:
-            plain(frame, pass_, "0", length)
+            map_elements(emitter, pass_, "0", length)
             continue
-        counters = _block_counters(frame, folds)
-        blocks = integer(frame.text, "lshr", length, 10)
-        rest = integer(frame.text, "and", length, BLOCK - 1)
+        counters = _block_counters(emitter, folds)
+        blocks = int_op(emitter.ir, "lshr", length, 10)
+        rest = int_op(emitter.ir, "and", length, BLOCK - 1)
 
         def total(
-            block: str, totals: list[Parts], counters: Sequence[FoldCounter] = counters
+            block: str, totals: list[Accumulator], counters: Sequence[FoldCounter] = counters
         ) -> None:
             for counter, parts in zip(counters, totals, strict=True):
                 counter.insert(parts, block)
 
-        _blocks(frame, pass_, folds, ("0", blocks), rest, total)
-        count = with_rest(frame.text, blocks, rest)
+        _reduce_blocks(emitter, pass_, folds, ("0", blocks), rest, total)
+        count = count_blocks(emitter.ir, blocks, rest)
         for fold, counter in zip(folds, counters, strict=True):
-            _name(frame, fold, counter.flush(count))
-        ended(frame, pass_)
+            _bind_results(emitter, fold, counter.flush(count))
+        finish_pass(emitter, pass_)
 
 
-def split_unit(frame: FunctionEmitter, number: str) -> None:
+def split_unit(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is some blocks of a row, whose totals are stored for `finish`."""
-    kernel, text = frame.kernel, frame.text
-    length = frame.length(kernel.axes - 1)
-    blocks = integer(text, "lshr", length, 10)
-    rest = integer(text, "and", length, BLOCK - 1)
-    count = with_rest(text, blocks, rest)
-    more = integer(text, "add", count, integer(text, "sub", frame.part, 1))
-    parts = integer(text, "udiv", more, frame.part)
-    row = integer(text, "udiv", number, parts)
-    first = integer(text, "mul", integer(text, "urem", number, parts), frame.part)
-    after = smaller(text, integer(text, "add", first, frame.part), count)
-    frame.stand_at(row, kernel.axes - 1)
-    begin(frame)
-    folds = folds_of(kernel, 0)
+    kernel, ir = emitter.kernel, emitter.ir
+    length = emitter.length(kernel.axes - 1)
+    blocks = int_op(ir, "lshr", length, 10)
+    rest = int_op(ir, "and", length, BLOCK - 1)
+    count = count_blocks(ir, blocks, rest)
+    more = int_op(ir, "add", count, int_op(ir, "sub", emitter.unit_length, 1))
+    parts = int_op(ir, "udiv", more, emitter.unit_length)
+    row = int_op(ir, "udiv", number, parts)
+    first = int_op(ir, "mul", int_op(ir, "urem", number, parts), emitter.unit_length)
+    after = int_min(ir, int_op(ir, "add", first, emitter.unit_length), count)
+    emitter.set_indices(row, kernel.axes - 1)
+    begin_row(emitter)
+    folds = folds_of_pass(kernel, 0)
 
-    def total(block: str, totals: list[Parts]) -> None:
-        place = integer(text, "add", integer(text, "mul", row, count), block)
+    def total(block: str, totals: list[Accumulator]) -> None:
+        place = int_op(ir, "add", int_op(ir, "mul", row, count), block)
         for pointer, packet in zip(
-            _total_places(frame, folds, place), [p for parts in totals for p in parts], strict=True
+            _total_pointers(emitter, folds, place),
+            [p for parts in totals for p in parts],
+            strict=True,
         ):
-            write_packet(text, pointer, packet, 1)
+            write_packet(ir, pointer, packet, 1)
 
-    whole = smaller(text, after, blocks)
-    has_rest = integer(text, "sub", after, whole)  # 1 where the part ends with the block not full
-    _blocks(frame, 0, folds, (first, whole), integer(text, "mul", rest, has_rest), total)
+    whole = int_min(ir, after, blocks)
+    has_rest = int_op(ir, "sub", after, whole)  # 1 where the part ends with the block not full
+    _reduce_blocks(emitter, 0, folds, (first, whole), int_op(ir, "mul", rest, has_rest), total)
 
 
-def finish(frame: FunctionEmitter, number: str) -> None:
+def finish(emitter: FunctionEmitter, number: str) -> None:
     """Fold the totals of a split row's blocks, and store what follows from it."""
-    kernel, text = frame.kernel, frame.text
-    length = frame.length(kernel.axes - 1)
-    count = integer(text, "lshr", integer(text, "add", length, BLOCK - 1), 10)
-    frame.stand_at(number, kernel.axes - 1)
-    begin(frame)
-    folds = folds_of(kernel, 0)
-    counters = _block_counters(frame, folds)
-    first = integer(text, "mul", number, count)
+    kernel, ir = emitter.kernel, emitter.ir
+    length = emitter.length(kernel.axes - 1)
+    count = int_op(ir, "lshr", int_op(ir, "add", length, BLOCK - 1), 10)
+    emitter.set_indices(number, kernel.axes - 1)
+    begin_row(emitter)
+    folds = folds_of_pass(kernel, 0)
+    counters = _block_counters(emitter, folds)
+    first = int_op(ir, "mul", number, count)
 
     def inside(block: str) -> None:
-        places = iter(_total_places(frame, folds, integer(text, "add", first, block)))
+        places = iter(_total_pointers(emitter, folds, int_op(ir, "add", first, block)))
         for fold, counter in zip(folds, counters, strict=True):
             parts = tuple(
-                read_packet(text, next(places), dtype, 1) for dtype in _dtypes(kernel, fold)
+                read_packet(ir, next(places), dtype, 1) for dtype in _dtypes(kernel, fold)
             )
             counter.insert(parts, block)
 
-    counted(text, "0", count, 1, inside)
+    for_range(ir, "0", count, 1, inside)
     for fold, counter in zip(folds, counters, strict=True):
-        _name(frame, fold, counter.flush(count))
-    ended(frame, 0)
+        _bind_results(emitter, fold, counter.flush(count))
+    finish_pass(emitter, 0)
 
 
-def _total_places(frame: FunctionEmitter, folds: Sequence[Fold], number: str) -> list[str]:
+def _total_pointers(emitter: FunctionEmitter, folds: Sequence[Fold], number: str) -> list[str]:
     """Pointers to the totals of a block."""
-    dtypes = [dtype for fold in folds for dtype in _dtypes(frame.kernel, fold)]
-    return frame.total_places(dtypes, number)
+    dtypes = [dtype for fold in folds for dtype in _dtypes(emitter.kernel, fold)]
+    return emitter.total_pointers(dtypes, number)
 
 
-def begin(frame: FunctionEmitter) -> None:
+def begin_row(emitter: FunctionEmitter) -> None:
     """Compute what is the same for the whole row."""
-    frame.known = {}
-    uniform = [i for i, level in enumerate(frame.kernel.levels) if level < 0]
-    frame.compute(uniform, frame.known, "0", None)
+    emitter.uniform_values = {}
+    uniform = [i for i, level in enumerate(emitter.kernel.levels) if level < 0]
+    emitter.compute(uniform, emitter.uniform_values, "0", None)
 
 
-def plain(frame: FunctionEmitter, pass_: int, begin_: str, end: str) -> None:
+def map_elements(emitter: FunctionEmitter, pass_: int, begin_: str, end: str) -> None:
     """Go through the elements from begin to end without a fold."""
-    text, kernel = frame.text, frame.kernel
-    stores, wanted = of_pass(kernel, pass_)
+    ir, kernel = emitter.ir, emitter.kernel
+    stores, wanted = pass_elements(kernel, pass_)
 
     def packet(position: str, mask: str | None) -> None:
-        elements(frame, pass_, wanted, stores, position, mask)
+        compute_elements(emitter, pass_, wanted, stores, position, mask)
 
     if kernel.masked:
-        counted(text, begin_, end, frame.lanes, lambda i: packet(i, frame.mask(i, end)))
+        for_range(ir, begin_, end, emitter.lanes, lambda i: packet(i, emitter.mask(i, end)))
         return
-    count = integer(text, "sub", end, begin_)
-    rest = integer(text, "urem", count, frame.lanes)
-    whole = integer(text, "sub", end, rest)
-    counted(text, begin_, whole, frame.lanes, lambda i: packet(i, None))
-    some = text.value(f"icmp ne i64 {rest}, 0")
-    where(text, some, lambda: packet(whole, frame.mask(whole, end)))
+    count = int_op(ir, "sub", end, begin_)
+    rest = int_op(ir, "urem", count, emitter.lanes)
+    whole = int_op(ir, "sub", end, rest)
+    for_range(ir, begin_, whole, emitter.lanes, lambda i: packet(i, None))
+    some = ir.value(f"icmp ne i64 {rest}, 0")
+    if_then(ir, some, lambda: packet(whole, emitter.mask(whole, end)))
 
 
-def of_pass(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:
+def pass_elements(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:
     """The stores among a pass's elements, and all the elements it must compute."""
     stores = [store for store in kernel.stores if max(kernel.pass_of(store), 0) == 2 * pass_]
     wanted = [i for store in stores for i in store.elements]
-    wanted += [i for fold in folds_of(kernel, pass_) for i in fold.inputs]
+    wanted += [i for fold in folds_of_pass(kernel, pass_) for i in fold.inputs]
     named = enumerate(zip(kernel.body, kernel.levels, strict=True))
     wanted += [i for i, (made, level) in named if made.name == "fail" and level == 2 * pass_]
-    wanted += [i for i in kernel.kept if kernel.levels[i] == 2 * pass_]
+    wanted += [i for i in kernel.cached_elements if kernel.levels[i] == 2 * pass_]
     return stores, wanted
 
 
-def folds_of(kernel: Kernel, pass_: int) -> list[Fold]:
+def folds_of_pass(kernel: Kernel, pass_: int) -> list[Fold]:
     """The folds of a pass."""
     return [
         fold
@@ -169,8 +171,8 @@ def folds_of(kernel: Kernel, pass_: int) -> list[Fold]:
     ]
 
 
-def elements(
-    frame: FunctionEmitter,
+def compute_elements(
+    emitter: FunctionEmitter,
     pass_: int,
     wanted: Iterable[int],
     stores: Iterable[KernelStore],
@@ -178,98 +180,102 @@ def elements(
     mask: str | None,
 ) -> dict[int, Packet]:
     """Compute, store and keep the packet of a pass at a position."""
-    known, kernel = dict(frame.known), frame.kernel
-    for number, element in enumerate(kernel.kept):
+    known, kernel = dict(emitter.uniform_values), emitter.kernel
+    for number, element in enumerate(kernel.cached_elements):
         if kernel.levels[element] < 2 * pass_:
-            place = _kept_place(frame, number, position)
-            known[element] = read_packet(frame.text, place, kernel.body[element].dtype, frame.lanes)
-    frame.compute(wanted, known, position, mask)
-    frame.store(stores, known, position, mask)
-    for number, element in enumerate(kernel.kept):
+            place = _scratch_pointer(emitter, number, position)
+            known[element] = read_packet(
+                emitter.ir, place, kernel.body[element].dtype, emitter.lanes
+            )
+    emitter.compute(wanted, known, position, mask)
+    emitter.store(stores, known, position, mask)
+    for number, element in enumerate(kernel.cached_elements):
         if kernel.levels[element] == 2 * pass_:
-            place = _kept_place(frame, number, position)
-            write_packet(frame.text, place, known[element], frame.lanes)
+            place = _scratch_pointer(emitter, number, position)
+            write_packet(emitter.ir, place, known[element], emitter.lanes)
     return known
 
 
-def _kept_place(frame: FunctionEmitter, number: int, position: str) -> str:
+def _scratch_pointer(emitter: FunctionEmitter, number: int, position: str) -> str:
     """Kept rows follow one another in scratch memory, each with room for a whole last packet."""
-    text, kernel = frame.text, frame.kernel
-    length = integer(text, "add", frame.length(kernel.axes - 1), frame.lanes)
-    start = integer(text, "mul", length, 8 * number)
-    size = kernel.body[kernel.kept[number]].dtype.itemsize
-    offset = integer(text, "add", start, integer(text, "mul", position, size))
-    return text.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+    ir, kernel = emitter.ir, emitter.kernel
+    length = int_op(ir, "add", emitter.length(kernel.axes - 1), emitter.lanes)
+    start = int_op(ir, "mul", length, 8 * number)
+    size = kernel.body[kernel.cached_elements[number]].dtype.itemsize
+    offset = int_op(ir, "add", start, int_op(ir, "mul", position, size))
+    return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
 
 def _dtypes(kernel: Kernel, fold: Fold) -> list[np.dtype]:
     return [kernel.body[i].dtype for i in fold.inputs]
 
 
-def _block_counters(frame: FunctionEmitter, folds: Sequence[Fold]) -> list[FoldCounter]:
+def _block_counters(emitter: FunctionEmitter, folds: Sequence[Fold]) -> list[FoldCounter]:
     made = []
     for fold in folds:
-        dtypes = _dtypes(frame.kernel, fold)
-        slots = frame.text.stack(8 * BLOCK_LEVELS * len(dtypes))
-        made.append(FoldCounter(frame.text, fold.kind, dtypes, 1, slots, 8))
+        dtypes = _dtypes(emitter.kernel, fold)
+        slots = emitter.ir.alloca(8 * BLOCK_LEVELS * len(dtypes))
+        made.append(FoldCounter(emitter.ir, fold.kind, dtypes, 1, slots, 8))
     return made
 
 
-def with_rest(text: SimdEmitter, blocks: str, rest: str) -> str:
+def count_blocks(ir: SimdEmitter, blocks: str, rest: str) -> str:
     """Add the number of blocks, counting one that is not full."""
-    some = text.value(f"icmp ne i64 {rest}, 0")
-    return integer(text, "add", blocks, text.value(f"zext i1 {some} to i64"))
+    some = ir.value(f"icmp ne i64 {rest}, 0")
+    return int_op(ir, "add", blocks, ir.value(f"zext i1 {some} to i64"))
 
 
-def _name(frame: FunctionEmitter, fold: Fold, parts: Parts) -> None:
+def _bind_results(emitter: FunctionEmitter, fold: Fold, parts: Accumulator) -> None:
     for result, packet in zip(fold.results, parts, strict=True):
         if result >= 0:
-            frame.known[result] = packet
+            emitter.uniform_values[result] = packet
 
 
-def ended(frame: FunctionEmitter, pass_: int) -> None:
+def finish_pass(emitter: FunctionEmitter, pass_: int) -> None:
     """Compute what follows from the folds of a pass, and store what has one element a row."""
-    kernel = frame.kernel
+    kernel = emitter.kernel
     wanted = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
-    frame.compute(wanted, frame.known, "0", None)
+    emitter.compute(wanted, emitter.uniform_values, "0", None)
     for store in kernel.stores:
         if kernel.pass_of(store) == 2 * pass_ + 1:
-            packets = [frame.known[i] for i in store.elements]
-            pointer = frame.pointer(store.operand)
-            load_store.store_single(frame.text, kernel.operands[store.operand], packets, pointer)
+            packets = [emitter.uniform_values[i] for i in store.elements]
+            pointer = emitter.pointer(store.operand)
+            load_store.store_single(emitter.ir, kernel.operands[store.operand], packets, pointer)
 
 
-def _blocks(
-    frame: FunctionEmitter,
+def _reduce_blocks(
+    emitter: FunctionEmitter,
     pass_: int,
     folds: Sequence[Fold],
     whole: tuple[str, str],
     rest: str,
-    total: Callable[[str, list[Parts]], None],
+    total: Callable[[str, list[Accumulator]], None],
 ) -> None:
     """Fold the blocks from one to another, and a last one of `rest` elements if there are any."""
-    text = frame.text
-    count = with_rest(text, whole[1], rest)
-    end = integer(text, "add", integer(text, "shl", whole[1], 10), rest)
+    ir = emitter.ir
+    count = count_blocks(ir, whole[1], rest)
+    end = int_op(ir, "add", int_op(ir, "shl", whole[1], 10), rest)
 
     def block(number: str) -> None:
-        start = integer(text, "shl", number, 10)
-        size = smaller(text, integer(text, "sub", end, start), BLOCK)
-        total(number, _Block(frame, pass_, folds, start, size).folded())
+        start = int_op(ir, "shl", number, 10)
+        size = int_min(ir, int_op(ir, "sub", end, start), BLOCK)
+        total(number, _Block(emitter, pass_, folds, start, size).reduce())
 
-    counted(text, whole[0], count, 1, block)
+    for_range(ir, whole[0], count, 1, block)
 
 
-def together(kernel: Kernel) -> int:
+def unroll_factor(kernel: Kernel) -> int:
     """How many rows of 32 are computed side by side, by how much is computed in each."""
     length = sum(level < 0 or level % 2 == 0 for level in kernel.levels)  # not what follows a pass
     return next((rows for limit, rows in ((10, 8), (24, 4), (60, 2)) if length <= limit), 1)
 
 
-def push(text: SimdEmitter, kind: str, waiting: list[Parts], number: int, parts: Parts) -> None:
+def push_leaf(
+    ir: SimdEmitter, kind: str, waiting: list[Accumulator], number: int, parts: Accumulator
+) -> None:
     """The counter once more, in registers: the leaf `number` meets its neighbours."""
     while number & 1:
-        parts = combined(text, kind, waiting.pop(), parts, in_order=True)
+        parts = combine_partials(ir, kind, waiting.pop(), parts, in_order=True)
         number >>= 1
     waiting.append(parts)
 
@@ -278,128 +284,136 @@ class _Block:
     """The fold of up to 1,024 elements from `start`: rows of 32 lanes, the last one ragged."""
 
     def __init__(
-        self, frame: FunctionEmitter, pass_: int, folds: Sequence[Fold], start: str, size: str
+        self, emitter: FunctionEmitter, pass_: int, folds: Sequence[Fold], start: str, size: str
     ) -> None:
-        self.frame, self.text, self.pass_, self.folds = frame, frame.text, pass_, folds
-        self.stores, self.wanted = of_pass(frame.kernel, pass_)
+        self.emitter, self.ir, self.pass_, self.folds = emitter, emitter.ir, pass_, folds
+        self.stores, self.targets = pass_elements(emitter.kernel, pass_)
         self.start, self.size = start, size
-        self.full = integer(self.text, "lshr", size, 5)
-        self.longer = integer(self.text, "and", size, LANES - 1)
+        self.full_rows = int_op(self.ir, "lshr", size, 5)
+        self.tail_length = int_op(self.ir, "and", size, LANES - 1)
         self.counters = []
         for fold in folds:
-            dtypes = _dtypes(frame.kernel, fold)
-            slots = self.text.stack(8 * LANES * LANE_SLOTS * len(dtypes))
-            self.counters.append(FoldCounter(self.text, fold.kind, dtypes, LANES, slots, 8 * LANES))
+            dtypes = _dtypes(emitter.kernel, fold)
+            slots = self.ir.alloca(8 * LANES * LANE_SLOTS * len(dtypes))
+            self.counters.append(FoldCounter(self.ir, fold.kind, dtypes, LANES, slots, 8 * LANES))
 
-    def folded(self) -> list[Parts]:
+    def reduce(self) -> list[Accumulator]:
         """Add it all; return the totals of the block."""
-        text = self.text
-        has_ragged = text.value(f"icmp ne i64 {self.longer}, 0")
-        if self.frame.kernel.masked:
+        ir = self.ir
+        has_ragged = ir.value(f"icmp ne i64 {self.tail_length}, 0")
+        if self.emitter.kernel.masked:
             self._masked_rows()
         else:
             self._full_rows()
-            where(text, has_ragged, lambda: self._write(RAGGED, self._leaf(self.full, True)))
-        has_full = text.value(f"icmp ne i64 {self.full}, 0")
-        where(text, has_full, self._flush_full)
-        where(text, has_ragged, self._flush_ragged)
-        valid = text.value(f"select i1 {has_full}, i64 {LANES}, i64 {self.longer}")
+            if_then(
+                ir,
+                has_ragged,
+                lambda: self._write_slot(RAGGED, self._load_row(self.full_rows, True)),
+            )
+        has_full = ir.value(f"icmp ne i64 {self.full_rows}, 0")
+        if_then(ir, has_full, self._flush_full)
+        if_then(ir, has_ragged, self._flush_ragged)
+        valid = ir.value(f"select i1 {has_full}, i64 {LANES}, i64 {self.tail_length}")
         return [
-            lanes_folded(text, fold, counter.read(TOTAL), valid)
+            reduce_lanes(ir, fold, counter.read(TOTAL), valid)
             for fold, counter in zip(self.folds, self.counters, strict=True)
         ]
 
-    def _leaf(self, row: str, masked: bool) -> list[Parts]:
-        text, frame = self.text, self.frame
-        position = integer(text, "add", self.start, integer(text, "shl", row, 5))
-        end = integer(text, "add", self.start, self.size)
-        mask = frame.mask(position, end) if masked else None
+    def _load_row(self, row: str, masked: bool) -> list[Accumulator]:
+        ir, emitter = self.ir, self.emitter
+        position = int_op(ir, "add", self.start, int_op(ir, "shl", row, 5))
+        end = int_op(ir, "add", self.start, self.size)
+        mask = emitter.mask(position, end) if masked else None
         self._prefetch(position)
-        known = elements(frame, self.pass_, self.wanted, self.stores, position, mask)
+        known = compute_elements(emitter, self.pass_, self.targets, self.stores, position, mask)
         return [tuple(known[i] for i in fold.inputs) for fold in self.folds]
 
     def _prefetch(self, position: str) -> None:
         """Ask for what comes some rows later: the fold of a row's lanes would keep loads back."""
-        for number, operand in enumerate(self.frame.kernel.operands):
+        for number, operand in enumerate(self.emitter.kernel.operands):
             if operand.written or operand.steps[-1] != "1":
                 continue
             size = operand.dtype.itemsize
-            at = integer(self.text, "mul", position, size)
+            at = int_op(self.ir, "mul", position, size)
             for line in range(0, LANES * size, 64):
-                ahead = integer(self.text, "add", at, self.frame.kernel.ahead + line)
-                base = self.frame.pointer(number)
-                place = self.text.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
+                ahead = int_op(self.ir, "add", at, self.emitter.kernel.prefetch_distance + line)
+                base = self.emitter.pointer(number)
+                place = self.ir.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
                 arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]
-                self.text.intrinsic("llvm.prefetch.p0", "void", arguments)
+                self.ir.intrinsic("llvm.prefetch.p0", "void", arguments)
 
-    def _write(self, slot: str, leaves: Sequence[Parts]) -> None:
+    def _write_slot(self, slot: str, leaves: Sequence[Accumulator]) -> None:
         for counter, parts in zip(self.counters, leaves, strict=True):
             counter.write(slot, parts)
 
-    def _insert(self, row: str, leaves: Sequence[Parts]) -> None:
+    def _insert_row(self, row: str, leaves: Sequence[Accumulator]) -> None:
         for counter, parts in zip(self.counters, leaves, strict=True):
             counter.insert(parts, row)
 
     def _full_rows(self) -> None:
         """Some rows side by side, folded in registers, then those that are left one by one."""
-        text = self.text
-        side_by_side = together(self.frame.kernel)
+        ir = self.ir
+        side_by_side = unroll_factor(self.emitter.kernel)
         level = side_by_side.bit_length() - 1
-        groups = integer(text, "lshr", self.full, level)
+        groups = int_op(ir, "lshr", self.full_rows, level)
 
         def group(number: str) -> None:
-            gathered: list[list[Parts]] = [[] for _ in self.folds]
-            first = integer(text, "shl", number, level)
+            gathered: list[list[Accumulator]] = [[] for _ in self.folds]
+            first = int_op(ir, "shl", number, level)
             for i in range(side_by_side):
-                leaves = self._leaf(integer(text, "add", first, i), False)
+                leaves = self._load_row(int_op(ir, "add", first, i), False)
                 for fold, waiting, parts in zip(self.folds, gathered, leaves, strict=True):
-                    push(text, fold.kind, waiting, i, parts)
+                    push_leaf(ir, fold.kind, waiting, i, parts)
             for counter, (parts,) in zip(self.counters, gathered, strict=True):
                 counter.insert(parts, number, level)
 
-        counted(text, "0", groups, 1, group)
+        for_range(ir, "0", groups, 1, group)
         if side_by_side > 1:
-            first = integer(text, "shl", groups, level)
-            counted(
-                text, first, self.full, 1, lambda row: self._insert(row, self._leaf(row, False))
+            first = int_op(ir, "shl", groups, level)
+            for_range(
+                ir,
+                first,
+                self.full_rows,
+                1,
+                lambda row: self._insert_row(row, self._load_row(row, False)),
             )
 
     def _masked_rows(self) -> None:
         """One copy of a long body: every row is masked, and the ragged one waits by itself."""
-        text = self.text
-        rows = integer(text, "lshr", integer(text, "add", self.size, LANES - 1), 5)
+        ir = self.ir
+        rows = int_op(ir, "lshr", int_op(ir, "add", self.size, LANES - 1), 5)
 
         def row(number: str) -> None:
-            leaves = self._leaf(number, True)
-            is_full = text.value(f"icmp slt i64 {number}, {self.full}")
-            name = text.name()[1:]
-            text.line(f"br i1 {is_full}, label %{name}.full, label %{name}.ragged")
-            text.label(f"{name}.ragged")
-            self._write(RAGGED, leaves)
-            text.line(f"br label %{name}.after")
-            text.label(f"{name}.full")
-            self._insert(number, leaves)
-            text.line(f"br label %{name}.after")
-            text.label(f"{name}.after")
+            leaves = self._load_row(number, True)
+            is_full = ir.value(f"icmp slt i64 {number}, {self.full_rows}")
+            name = ir.name()[1:]
+            ir.line(f"br i1 {is_full}, label %{name}.full, label %{name}.ragged")
+            ir.label(f"{name}.ragged")
+            self._write_slot(RAGGED, leaves)
+            ir.line(f"br label %{name}.after")
+            ir.label(f"{name}.full")
+            self._insert_row(number, leaves)
+            ir.line(f"br label %{name}.after")
+            ir.label(f"{name}.after")
 
-        counted(text, "0", rows, 1, row)
+        for_range(ir, "0", rows, 1, row)
 
     def _flush_full(self) -> None:
         for counter in self.counters:
-            counter.write(TOTAL, counter.flush(self.full))
+            counter.write(TOTAL, counter.flush(self.full_rows))
 
     def _flush_ragged(self) -> None:
         """The first lanes have one row more; where no row is full, the other lanes hold nothing."""
-        text = self.text
-        mask = self.frame.mask("0", self.longer)
+        ir = self.ir
+        mask = self.emitter.mask("0", self.tail_length)
         for counter in self.counters:
-            longer = counter.flush(self.full, counter.read(RAGGED))
+            longer = counter.flush(self.full_rows, counter.read(RAGGED))
             shorter = counter.read(TOTAL)
-            chosen = [_chosen(text, mask, x, y) for x, y in zip(longer, shorter, strict=True)]
+            chosen = [_select_packet(ir, mask, x, y) for x, y in zip(longer, shorter, strict=True)]
             counter.write(TOTAL, tuple(chosen))
 
 
-def _chosen(text: SimdEmitter, mask: str, x: Packet, y: Packet) -> Packet:
-    type_ = type_text(x.dtype, LANES)
-    chosen = text.value(f"select <{LANES} x i1> {mask}, {type_} {x.text}, {type_} {y.text}")
+def _select_packet(ir: SimdEmitter, mask: str, x: Packet, y: Packet) -> Packet:
+    type_ = llvm_type(x.dtype, LANES)
+    chosen = ir.value(f"select <{LANES} x i1> {mask}, {type_} {x.text}, {type_} {y.text}")
     return Packet(chosen, x.dtype, LANES)

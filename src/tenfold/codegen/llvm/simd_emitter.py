@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.core.scalar_ir import Body, Element, Instruction
-from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, HALVES, kind_of
+from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, HALF_DTYPES, kind_of
 
 # Table.
 SCALARS = {BOOL: "i1", FLOAT16: "i16", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"} | {
@@ -63,7 +63,7 @@ class Packet(NamedTuple):
     lanes: int
 
 
-def type_text(dtype: np.dtype, lanes: int) -> str:
+def llvm_type(dtype: np.dtype, lanes: int) -> str:
     """Return the LLVM type of a packet in a register."""
     scalar = SCALARS[dtype]
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
@@ -96,11 +96,11 @@ class SimdEmitter:
         self.lines: list[str] = []
         self.entry: list[str] = []
         """Lines that stand at the beginning: memory on the stack."""
-        self.declared: dict[str, str] = {}
+        self.declarations: dict[str, str] = {}
         self.globals: dict[str, str] = {}
         self.functions: dict[str, str] = {}
         self.block = "entry"
-        self.seen: dict[tuple[str, str, str], str] = {}
+        self.value_cache: dict[tuple[str, str, str], str] = {}
         self._count = 0
 
     def __str__(self) -> str:
@@ -111,11 +111,11 @@ class SimdEmitter:
         self._count += 1
         return f"%v{self._count - 1}"
 
-    def line(self, text: str) -> None:
+    def line(self, instruction: str) -> None:
         """Add an instruction that makes no value."""
-        self.lines.append(f"  {text}")
+        self.lines.append(f"  {instruction}")
 
-    def stack(self, bytes_: int) -> str:
+    def alloca(self, bytes_: int) -> str:
         """Return a pointer to memory of the function's own, 64-byte aligned."""
         name = self.name()
         self.entry.append(f"{name} = alloca i8, i64 {bytes_}, align 64")
@@ -125,18 +125,18 @@ class SimdEmitter:
         """Begin a block. What was spread in another need not be known here."""
         self.lines.append(f"{name}:")
         self.block = name
-        self.seen.clear()
+        self.value_cache.clear()
 
-    def value(self, text: str) -> str:
+    def value(self, instruction: str) -> str:
         """Add an instruction and return the name of what it makes."""
         name = self.name()
-        self.lines.append(f"  {name} = {text}")
+        self.lines.append(f"  {name} = {instruction}")
         return name
 
     def intrinsic(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
         """Add a call of an LLVM intrinsic, given (type, value) of each argument."""
         types = ", ".join(type_ for type_, _ in arguments)
-        self.declared[name] = f"declare {result} @{name}({types})"
+        self.declarations[name] = f"declare {result} @{name}({types})"
         values = ", ".join(f"{type_} {value}" for type_, value in arguments)
         call = f"call {result} @{name}({values})"
         if result == "void":
@@ -144,101 +144,97 @@ class SimdEmitter:
             return ""
         return self.value(call)
 
-    def spread(self, packet: Packet, lanes: int) -> str:
+    def broadcast(self, packet: Packet, lanes: int) -> str:
         """Return the text of a packet with `lanes` lanes: one of a single lane is repeated."""
         if packet.lanes == lanes:
             return packet.text
         assert packet.lanes == 1, "only one lane can be spread"
-        scalar, wide = type_text(packet.dtype, 1), type_text(packet.dtype, lanes)
+        scalar, wide = llvm_type(packet.dtype, 1), llvm_type(packet.dtype, lanes)
         if not packet.text.startswith("%"):
             return f"splat ({scalar} {packet.text})"
-        known = self.seen.get(("spread", packet.text, wide))
+        known = self.value_cache.get(("spread", packet.text, wide))
         if known is None:
             first = self.value(f"insertelement {wide} poison, {scalar} {packet.text}, i64 0")
             zeros = f"<{lanes} x i32> zeroinitializer"
             known = self.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
-            self.seen["spread", packet.text, wide] = known
+            self.value_cache["spread", packet.text, wide] = known
         return known
 
-    def primitive(
-        self, instruction: Instruction, values: Mapping[int, Packet], lanes: int
-    ) -> Packet:
+    def emit(self, instruction: Instruction, values: Mapping[int, Packet], lanes: int) -> Packet:
         """Add a primitive on packets; it has one lane where all its inputs have."""
         dtype = instruction.dtype
         if instruction.name == "constant":
             return Packet(literal(dtype, instruction.data), dtype, 1)
         inputs = [values[i] for i in instruction.inputs]
         if instruction.name == "rare":
-            return self._rare(instruction, inputs)
+            return self._emit_rare(instruction, inputs)
         if instruction.name == "table":
-            return self._table(instruction, inputs[0])
+            return self._emit_table(instruction, inputs[0])
         if self.baseline:
-            from tenfold.codegen.llvm.legacy_isa import (
-                lowered,  # made of primitives, as formulas are
-            )
+            from tenfold.codegen.llvm.legacy_isa import legacy_formula
 
-            formula = lowered(instruction, inputs[0].dtype)
+            formula = legacy_formula(instruction, inputs[0].dtype)
             if formula is not None and FLOAT16 in (dtype, inputs[0].dtype):
-                return self._called(formula, inputs[0], dtype)
+                return self._call_formula(formula, inputs[0], dtype)
             if formula is not None:
-                return self.inlined(formula, inputs[0])
+                return self.inline(formula, inputs[0])
         width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
-        texts = [self.spread(packet, width) for packet in inputs]
+        texts = [self.broadcast(packet, width) for packet in inputs]
         made = _PRIMITIVES.get(instruction.name, _arithmetic)(
             self, instruction.name, [packet.dtype for packet in inputs], texts, dtype, width
         )
         return Packet(made, dtype, width)
 
-    def inlined(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
+    def inline(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
         """Add a formula of one packet."""
         body = Body()
         root = formula(body, body.load(0, x.dtype))
         values: dict[int, Packet] = {}
         for position, each in enumerate(body.instructions):
-            values[position] = x if each.name == "load" else self.primitive(each, values, x.lanes)
+            values[position] = x if each.name == "load" else self.emit(each, values, x.lanes)
         return values[root.position]
 
-    def _called(
+    def _call_formula(
         self, formula: Callable[[Body, Element], Element], x: Packet, dtype: np.dtype
     ) -> Packet:
         """A formula of one packet in a function: a body of halves has it at every operation."""
         name = f"convert.{x.dtype}.{dtype}.x{x.lanes}"
-        from_, to = type_text(x.dtype, x.lanes), type_text(dtype, x.lanes)
+        from_, to = llvm_type(x.dtype, x.lanes), llvm_type(dtype, x.lanes)
         if name not in self.functions:
             inner = SimdEmitter(baseline=True)
-            inner.declared = self.declared
-            made = inner.inlined(formula, x._replace(text="%x"))
+            inner.declarations = self.declarations
+            made = inner.inline(formula, x._replace(text="%x"))
             inner.line(f"ret {to} {made.text}")
             head = f"define internal {to} @{name}({from_} %x) noinline"
             self.functions[name] = f"{head} {{\nentry:\n{inner}\n}}"
         return x._replace(text=self.value(f"call {to} @{name}({from_} {x.text})"), dtype=dtype)
 
-    def _rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
+    def _emit_rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
         """A formula that is called only where a lane of the packet needs it."""
         lanes = max(packet.lanes for packet in inputs)
-        condition, usual, *rest = (self.spread(packet, lanes) for packet in inputs)
-        dtype, type_ = instruction.dtype, type_text(instruction.dtype, lanes)
-        name = _function(self, instruction, [packet.dtype for packet in inputs[2:]], lanes)
+        condition, usual, *rest = (self.broadcast(packet, lanes) for packet in inputs)
+        dtype, type_ = instruction.dtype, llvm_type(instruction.dtype, lanes)
+        name = _rare_function(self, instruction, [packet.dtype for packet in inputs[2:]], lanes)
         slow, after = self.name()[1:], self.name()[1:]
         some = condition
         if lanes > 1:
-            mask = type_text(BOOL, lanes)
+            mask = llvm_type(BOOL, lanes)
             some = self.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(mask, condition)])
         self.line(f"br label %{slow}.test")
         self.label(f"{slow}.test")
         self.line(f"br i1 {some}, label %{slow}, label %{after}")
         self.label(slow)
-        types = [type_text(packet.dtype, lanes) for packet in inputs[2:]]
+        types = [llvm_type(packet.dtype, lanes) for packet in inputs[2:]]
         arguments = ", ".join(f"{t} {v}" for t, v in zip(types, rest, strict=True))
         called = self.value(f"call {type_} @{name}({arguments})")
-        mask = type_text(BOOL, lanes)
+        mask = llvm_type(BOOL, lanes)
         chosen = self.value(f"select {mask} {condition}, {type_} {called}, {type_} {usual}")
         self.line(f"br label %{after}")
         self.label(after)
         merged = self.value(f"phi {type_} [ {usual}, %{slow}.test ], [ {chosen}, %{slow} ]")
         return Packet(merged, dtype, lanes)
 
-    def _table(self, instruction: Instruction, position: Packet) -> Packet:
+    def _emit_table(self, instruction: Instruction, position: Packet) -> Packet:
         dtype, lanes = instruction.dtype, position.lanes
         assert isinstance(instruction.data, tuple), "a table carries its values"
         scalar = SCALARS[dtype]
@@ -251,10 +247,10 @@ class SimdEmitter:
             place = self.value(f"getelementptr {scalar}, ptr {name}, i64 {position.text}")
             return Packet(self.value(f"load {scalar}, ptr {place}"), dtype, 1)
         places = self.value(f"getelementptr {scalar}, ptr {name}, <{lanes} x i64> {position.text}")
-        type_ = type_text(dtype, lanes)
-        mask = type_text(BOOL, lanes)
+        type_ = llvm_type(dtype, lanes)
+        mask = llvm_type(BOOL, lanes)
         found = self.intrinsic(
-            f"llvm.masked.gather.{suffix(dtype, lanes)}.v{lanes}p0",
+            f"llvm.masked.gather.{intrinsic_suffix(dtype, lanes)}.v{lanes}p0",
             type_,
             [
                 (f"<{lanes} x ptr>", places),
@@ -266,54 +262,57 @@ class SimdEmitter:
         return Packet(found, dtype, lanes)
 
 
-def _function(
-    text: SimdEmitter, instruction: Instruction, dtypes: list[np.dtype], lanes: int
+def _rare_function(
+    ir: SimdEmitter, instruction: Instruction, dtypes: list[np.dtype], lanes: int
 ) -> str:
     """Return the name of the function of a formula, written once for its dtypes and lanes."""
-    from tenfold.codegen.vecmath import FORMULAS, expanded  # the formulas are made of primitives
+    from tenfold.codegen.vecmath import (
+        FORMULAS,
+        expand_formulas,
+    )  # the formulas are made of primitives
 
     assert isinstance(instruction.data, str), "a rare formula has a name"
     name = f"{instruction.data}.{'.'.join(map(str, dtypes))}.x{lanes}"
-    if name in text.functions:
+    if name in ir.functions:
         return name
-    text.functions[name] = ""
+    ir.functions[name] = ""
     body = Body()
     loads = [body.load(i, dtype) for i, dtype in enumerate(dtypes)]
     made = FORMULAS[instruction.data](body, *loads)
-    body, (root,) = expanded(body, [made.position])
-    inner = SimdEmitter(baseline=text.baseline)
-    inner.globals, inner.functions, inner.declared = text.globals, text.functions, text.declared
+    body, (root,) = expand_formulas(body, [made.position])
+    inner = SimdEmitter(baseline=ir.baseline)
+    inner.globals, inner.functions, inner.declarations = ir.globals, ir.functions, ir.declarations
     values: dict[int, Packet] = {}
     for position, each in enumerate(body.instructions):
         if each.name == "load":
             values[position] = Packet(f"%a{each.data}", each.dtype, lanes)
         else:
-            values[position] = inner.primitive(each, values, lanes)
-    type_ = type_text(instruction.dtype, lanes)
-    inner.line(f"ret {type_} {inner.spread(values[root], lanes)}")
-    arguments = ", ".join(f"{type_text(dtype, lanes)} %a{i}" for i, dtype in enumerate(dtypes))
-    text.functions[name] = (
+            values[position] = inner.emit(each, values, lanes)
+    type_ = llvm_type(instruction.dtype, lanes)
+    inner.line(f"ret {type_} {inner.broadcast(values[root], lanes)}")
+    arguments = ", ".join(f"{llvm_type(dtype, lanes)} %a{i}" for i, dtype in enumerate(dtypes))
+    ir.functions[name] = (
         f"define internal {type_} @{name}({arguments}) noinline cold {{\nentry:\n{inner}\n}}"
     )
     return name
 
 
 def _arithmetic(
-    text: SimdEmitter, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
-    type_ = type_text(dtype, lanes)
+    type_ = llvm_type(dtype, lanes)
     if kind_of(dtype) == "f" and name in FLOATS:
-        return text.value(f"{FLOATS[name]} {type_} {inputs[0]}, {inputs[1]}")
+        return ir.value(f"{FLOATS[name]} {type_} {inputs[0]}, {inputs[1]}")
     if name == "negative":
-        return text.value(f"fneg {type_} {inputs[0]}")
+        return ir.value(f"fneg {type_} {inputs[0]}")
     if name in INTRINSICS:
-        full = f"llvm.{INTRINSICS[name]}.{suffix(dtype, lanes)}"
-        return text.intrinsic(full, type_, [(type_, value) for value in inputs])
+        full = f"llvm.{INTRINSICS[name]}.{intrinsic_suffix(dtype, lanes)}"
+        return ir.intrinsic(full, type_, [(type_, value) for value in inputs])
     assert kind_of(dtype) in "biu", f"{name} of {dtype} is not a primitive"
-    return text.value(f"{INTEGERS[name]} {type_} {inputs[0]}, {inputs[1]}")
+    return ir.value(f"{INTEGERS[name]} {type_} {inputs[0]}, {inputs[1]}")
 
 
-def suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
+def intrinsic_suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
     """Return how LLVM names a type in the name of an intrinsic."""
     held = "i8" if memory and dtype == BOOL else SCALARS[dtype]
     scalar = {"float": "f32", "double": "f64"}.get(held, held)
@@ -321,35 +320,35 @@ def suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
 
 
 def _shift_right(
-    text: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    ir: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
     operation = "ashr" if kind_of(dtype) == "i" else "lshr"
-    return text.value(f"{operation} {type_text(dtype, lanes)} {inputs[0]}, {inputs[1]}")
+    return ir.value(f"{operation} {llvm_type(dtype, lanes)} {inputs[0]}, {inputs[1]}")
 
 
 def _compare(
-    text: SimdEmitter, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
 ) -> str:
-    kind, type_ = kind_of(dtypes[0]), type_text(dtypes[0], lanes)
+    kind, type_ = kind_of(dtypes[0]), llvm_type(dtypes[0], lanes)
     condition = COMPARISONS[name]
     if kind == "f":
-        return text.value(
+        return ir.value(
             f"fcmp {'u' if name == 'not_equal' else 'o'}{condition} {type_} {inputs[0]}, "
             f"{inputs[1]}"
         )
     ordered = "" if condition in ("eq", "ne") else ("s" if kind == "i" else "u")
-    return text.value(f"icmp {ordered}{condition} {type_} {inputs[0]}, {inputs[1]}")
+    return ir.value(f"icmp {ordered}{condition} {type_} {inputs[0]}, {inputs[1]}")
 
 
 def _select(
-    text: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    ir: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
-    condition, type_ = type_text(BOOL, lanes), type_text(dtype, lanes)
-    return text.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
+    condition, type_ = llvm_type(BOOL, lanes), llvm_type(dtype, lanes)
+    return ir.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
 
 
 def _bits(
-    text: SimdEmitter,
+    ir: SimdEmitter,
     _: str,
     dtypes: list[np.dtype],
     inputs: list[str],
@@ -358,13 +357,13 @@ def _bits(
 ) -> str:
     if SCALARS[dtypes[0]] == SCALARS[dtype]:
         return inputs[0]
-    return text.value(
-        f"bitcast {type_text(dtypes[0], lanes)} {inputs[0]} to {type_text(dtype, lanes)}"
+    return ir.value(
+        f"bitcast {llvm_type(dtypes[0], lanes)} {inputs[0]} to {llvm_type(dtype, lanes)}"
     )
 
 
 def _convert(
-    text: SimdEmitter,
+    ir: SimdEmitter,
     _: str,
     dtypes: list[np.dtype],
     inputs: list[str],
@@ -372,18 +371,18 @@ def _convert(
     lanes: int,
 ) -> str:
     source, (value,) = dtypes[0], inputs
-    from_, to = type_text(source, lanes), type_text(dtype, lanes)
-    if source in HALVES:
-        return _widened_half(text, source, value, lanes)
-    if dtype in HALVES:
-        return _narrowed_half(text, dtype, value, lanes)
+    from_, to = llvm_type(source, lanes), llvm_type(dtype, lanes)
+    if source in HALF_DTYPES:
+        return _widened_half(ir, source, value, lanes)
+    if dtype in HALF_DTYPES:
+        return _narrowed_half(ir, dtype, value, lanes)
     kinds = kind_of(source), kind_of(dtype)
     if kinds == ("f", "f"):
         operation = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
     elif kinds[0] == "f":
         # frozen: what does not fit is poison, and poison must not spread
         operation = "fptosi" if kinds[1] == "i" else "fptoui"
-        return text.value(f"freeze {to} {text.value(f'{operation} {from_} {value} to {to}')}")
+        return ir.value(f"freeze {to} {ir.value(f'{operation} {from_} {value} to {to}')}")
     elif kinds[1] == "f":
         operation = "sitofp" if kinds[0] == "i" else "uitofp"
     elif from_ == to:
@@ -392,7 +391,7 @@ def _convert(
         operation = "trunc"
     else:
         operation = "sext" if kinds[0] == "i" else "zext"
-    return text.value(f"{operation} {from_} {value} to {to}")
+    return ir.value(f"{operation} {from_} {value} to {to}")
 
 
 def _vector(scalar: str, lanes: int) -> str:
@@ -403,36 +402,36 @@ def _constant(scalar: str, value: int, lanes: int) -> str:
     return str(value) if lanes == 1 else f"splat ({scalar} {value})"
 
 
-def _widened_half(text: SimdEmitter, source: np.dtype, value: str, lanes: int) -> str:
+def _widened_half(ir: SimdEmitter, source: np.dtype, value: str, lanes: int) -> str:
     bits, wide, to = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if source == FLOAT16:
-        half = text.value(f"bitcast {bits} {value} to {_vector('half', lanes)}")
-        return text.value(f"fpext {_vector('half', lanes)} {half} to {to}")
-    extended = text.value(f"zext {bits} {value} to {wide}")
-    shifted = text.value(f"shl {wide} {extended}, {_constant('i32', 16, lanes)}")
-    return text.value(f"bitcast {wide} {shifted} to {to}")
+        half = ir.value(f"bitcast {bits} {value} to {_vector('half', lanes)}")
+        return ir.value(f"fpext {_vector('half', lanes)} {half} to {to}")
+    extended = ir.value(f"zext {bits} {value} to {wide}")
+    shifted = ir.value(f"shl {wide} {extended}, {_constant('i32', 16, lanes)}")
+    return ir.value(f"bitcast {wide} {shifted} to {to}")
 
 
-def _narrowed_half(text: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> str:
+def _narrowed_half(ir: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> str:
     bits, wide, from_ = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if dtype == FLOAT16:
-        half = text.value(f"fptrunc {from_} {value} to {_vector('half', lanes)}")
-        return text.value(f"bitcast {_vector('half', lanes)} {half} to {bits}")
+        half = ir.value(f"fptrunc {from_} {value} to {_vector('half', lanes)}")
+        return ir.value(f"bitcast {_vector('half', lanes)} {half} to {bits}")
 
     # In integers: the processor's own conversion flushes subnormals.
     def constant(number: int) -> str:
         return _constant("i32", number, lanes)
 
-    whole = text.value(f"bitcast {from_} {value} to {wide}")
-    shifted = text.value(f"lshr {wide} {whole}, {constant(16)}")
-    odd = text.value(f"and {wide} {shifted}, {constant(1)}")
-    half_up = text.value(f"add {wide} {odd}, {constant(0x7FFF)}")
-    rounded = text.value(f"add {wide} {whole}, {half_up}")
-    top = text.value(f"lshr {wide} {rounded}, {constant(16)}")
-    quiet = text.value(f"or {wide} {shifted}, {constant(0x40)}")
-    nan = text.value(f"fcmp uno {from_} {value}, {value}")
-    chosen = text.value(f"select {_vector('i1', lanes)} {nan}, {wide} {quiet}, {wide} {top}")
-    return text.value(f"trunc {wide} {chosen} to {bits}")
+    whole = ir.value(f"bitcast {from_} {value} to {wide}")
+    shifted = ir.value(f"lshr {wide} {whole}, {constant(16)}")
+    odd = ir.value(f"and {wide} {shifted}, {constant(1)}")
+    half_up = ir.value(f"add {wide} {odd}, {constant(0x7FFF)}")
+    rounded = ir.value(f"add {wide} {whole}, {half_up}")
+    top = ir.value(f"lshr {wide} {rounded}, {constant(16)}")
+    quiet = ir.value(f"or {wide} {shifted}, {constant(0x40)}")
+    nan = ir.value(f"fcmp uno {from_} {value}, {value}")
+    chosen = ir.value(f"select {_vector('i1', lanes)} {nan}, {wide} {quiet}, {wide} {top}")
+    return ir.value(f"trunc {wide} {chosen} to {bits}")
 
 
 _PRIMITIVES = {

@@ -30,17 +30,17 @@ REGISTERS = {1: 64, 4: 32, 16: 16}
 
 
 def load(
-    text: SimdEmitter, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
+    ir: SimdEmitter, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
 ) -> str:
     """Load every `step`-th element from a pointer on, where a mask lets."""
-    width = min(lanes, REGISTERS[text.masks] // BYTES[scalar])
-    packet = _Strided(text, scalar, lanes, pointer, step, mask)
+    width = min(lanes, REGISTERS[ir.masks] // BYTES[scalar])
+    packet = _Strided(ir, scalar, lanes, pointer, step, mask)
     found = [packet.register(lane, width) for lane in range(0, lanes, width)]
     while len(found) > 1:
         wide = f"<{width} x {scalar}>"
         whole = ", ".join(f"i32 {i}" for i in range(2 * width))
         found = [
-            text.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>")
+            ir.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>")
             for low, high in zip(found[::2], found[1::2], strict=True)
         ]
         width *= 2
@@ -50,7 +50,7 @@ def load(
 class _Strided(NamedTuple):
     """A packet of every `step`-th element that is loaded by registers."""
 
-    text: SimdEmitter
+    ir: SimdEmitter
     scalar: str
     lanes: int
     pointer: str
@@ -59,7 +59,7 @@ class _Strided(NamedTuple):
 
     def register(self, lane: int, width: int) -> str:
         """Load so many lanes from one on: each load brings some, the last one at its end."""
-        text, step = self.text, self.step
+        ir, step = self.ir, self.step
         found, picked = self._loaded(lane * step, width), list(range(0, width, step))
         for number in range(1, step):
             last = number == step - 1
@@ -70,28 +70,31 @@ class _Strided(NamedTuple):
             loaded = self._loaded(lane * step + first, width)
             order = [*picked, *(width + lane * step - first for lane in range(have, until))]
             type_ = f"<{width} x {self.scalar}>"
-            found = text.value(
+            found = ir.value(
                 f"shufflevector {type_} {found}, {type_} {loaded}, "
-                f"<{width} x i32> <{_indices(order, width)}>"
+                f"<{width} x i32> <{_shuffle_indices(order, width)}>"
             )
             picked = list(range(until))
         return found
 
     def _loaded(self, first: int, width: int) -> str:
         """Load neighbours; with a mask those alone that are asked for, and are there."""
-        text, type_ = self.text, f"<{width} x {self.scalar}>"
-        pointer, align = _at(text, self.scalar, self.pointer, first), BYTES[self.scalar]
+        ir, type_ = self.ir, f"<{width} x {self.scalar}>"
+        pointer, align = (
+            _element_pointer(ir, self.scalar, self.pointer, first),
+            BYTES[self.scalar],
+        )
         if self.mask is None:
-            return text.value(f"load {type_}, ptr {pointer}, align {align}")
+            return ir.value(f"load {type_}, ptr {pointer}, align {align}")
         elements = range(first, first + width)
         order = ", ".join(
             f"i32 {self.lanes if e % self.step else e // self.step}" for e in elements
         )
         bits = f"<{self.lanes} x i1>"
-        there = text.value(
+        there = ir.value(
             f"shufflevector {bits} {self.mask}, {bits} zeroinitializer, <{width} x i32> <{order}>"
         )
-        return text.intrinsic(
+        return ir.intrinsic(
             f"llvm.masked.load.v{width}{_suffix(self.scalar)}.p0",
             type_,
             [
@@ -103,15 +106,15 @@ class _Strided(NamedTuple):
         )
 
 
-def _indices(order: Sequence[int], width: int) -> str:
+def _shuffle_indices(order: Sequence[int], width: int) -> str:
     """What a shuffle picks; lanes that come with a later load may hold anything."""
     named = [f"i32 {i}" for i in order]
     return ", ".join([*named, *["i32 poison"] * (width - len(named))])
 
 
-def store(text: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
+def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
     """Store to every `step`-th element from a pointer on, and to nothing between."""
-    width = min(lanes * step, REGISTERS[text.masks] // BYTES[scalar])
+    width = min(lanes * step, REGISTERS[ir.masks] // BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
     for first in range(0, lanes * step, width):
         there = [(first + i) % step == 0 and first + i < lanes * step for i in range(width)]
@@ -120,24 +123,24 @@ def store(text: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, 
         order = ", ".join(
             f"i32 {(first + i) // step}" if here else "i32 poison" for i, here in enumerate(there)
         )
-        spread = text.value(
+        spread = ir.value(
             f"shufflevector {type_} {value}, {type_} poison, <{width} x i32> <{order}>"
         )
         mask = ", ".join(f"i1 {'true' if here else 'false'}" for here in there)
         arguments = [
             (f"<{width} x {scalar}>", spread),
-            ("ptr", _at(text, scalar, pointer, first)),
+            ("ptr", _element_pointer(ir, scalar, pointer, first)),
             ("i32", str(BYTES[scalar])),
             (f"<{width} x i1>", f"<{mask}>"),
         ]
-        text.intrinsic(name, "void", arguments)
+        ir.intrinsic(name, "void", arguments)
 
 
 def _suffix(scalar: str) -> str:
     return {"float": "f32", "double": "f64"}.get(scalar, scalar)
 
 
-def _at(text: SimdEmitter, scalar: str, pointer: str, element: int) -> str:
+def _element_pointer(ir: SimdEmitter, scalar: str, pointer: str, element: int) -> str:
     if not element:
         return pointer
-    return text.value(f"getelementptr {scalar}, ptr {pointer}, i64 {element}")
+    return ir.value(f"getelementptr {scalar}, ptr {pointer}, i64 {element}")

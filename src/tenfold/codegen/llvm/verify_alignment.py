@@ -29,14 +29,14 @@ from math import gcd
 
 from tenfold.errors import VerifyError
 
-MOST = 64
+MAX_ALIGNMENT = 64
 """The largest multiple that is followed."""
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}
 """Of scalars of less than 8 bytes."""
 ACCESS = re.compile(
     r"(?:load|store) (?:<\d+ x (\w+)>|(\w+))[^\n]*?, ptr (%[\w.]+), align (\d+)(, !nontemporal)?"
 )
-DEFINED = re.compile(r"^ +(%[\w.]+) = (\w+) ([^\n]*)$", re.MULTILINE)
+DEFINITION = re.compile(r"^ +(%[\w.]+) = (\w+) ([^\n]*)$", re.MULTILINE)
 
 
 def verify_alignment(text: str) -> int:
@@ -50,7 +50,7 @@ def verify_alignment(text: str) -> int:
             if align <= BYTES.get(vector or scalar, 8):
                 continue
             claims += 1
-            if past and _tested(function[: found.start()], pointer, align):
+            if past and _is_guarded(function[: found.start()], pointer, align):
                 continue
             if multiples is None:
                 multiples = _multiples(function)
@@ -62,7 +62,7 @@ def verify_alignment(text: str) -> int:
     return claims
 
 
-def _tested(before: str, pointer: str, align: int) -> bool:
+def _is_guarded(before: str, pointer: str, align: int) -> bool:
     """Whether the last branch was taken as the low bits of an address are 0."""
     lines = [line.strip() for line in before.splitlines() if line.strip()][-6:]
     wanted = (
@@ -77,40 +77,40 @@ def _tested(before: str, pointer: str, align: int) -> bool:
 
 def _multiples(function: str) -> dict[str, int]:
     """For each value a power of two that divides it: the largest that fits all definitions."""
-    defined = [(name, word, rest) for name, word, rest in DEFINED.findall(function)]
-    known = {name: MOST for name, _, _ in defined} | {"%scratch": MOST}
+    defined = [(name, word, rest) for name, word, rest in DEFINITION.findall(function)]
+    known = {name: MAX_ALIGNMENT for name, _, _ in defined} | {"%scratch": MAX_ALIGNMENT}
     changed = True
     while changed:
         changed = False
         for name, word, rest in defined:
-            made = _made(word, rest, known)
+            made = _multiple_of(word, rest, known)
             if made < known[name]:
                 known[name], changed = made, True
     return known
 
 
-def _made(word: str, rest: str, known: dict[str, int]) -> int:
+def _multiple_of(word: str, rest: str, known: dict[str, int]) -> int:
     if word == "alloca":
         return int(rest.rpartition("align ")[2])
     if word not in ("getelementptr", "mul", "shl", "add", "sub", "and", "phi", "select", "call"):
         return 1
     if word == "call" and "@llvm.smin.i64" not in rest and "@llvm.smax.i64" not in rest:
         return 1
-    factors = list(_factors(word, rest, known))
+    factors = list(_operand_multiples(word, rest, known))
     if word == "mul":
-        return min(MOST, factors[0] * factors[1])
+        return min(MAX_ALIGNMENT, factors[0] * factors[1])
     if word == "and":
         return max(factors)
     if word == "getelementptr":
         size = BYTES.get(rest.partition(",")[0], 0 if rest.startswith(("<", "{")) else 8)
-        return gcd(factors[0], min(MOST, size * factors[1])) if size else 1
+        return gcd(factors[0], min(MAX_ALIGNMENT, size * factors[1])) if size else 1
     if word == "shl":
         distance = rest.rpartition(", ")[2]
-        return min(MOST, factors[0] << int(distance)) if distance.isdigit() else factors[0]
+        return min(MAX_ALIGNMENT, factors[0] << int(distance)) if distance.isdigit() else factors[0]
     return gcd(*factors)
 
 
-def _factors(word: str, rest: str, known: dict[str, int]) -> Iterator[int]:
+def _operand_multiples(word: str, rest: str, known: dict[str, int]) -> Iterator[int]:
     """What divides each operand."""
     if word == "phi":
         operands = re.findall(r"\[ ([^,]+),", rest)
@@ -126,7 +126,7 @@ def _factors(word: str, rest: str, known: dict[str, int]) -> Iterator[int]:
         number = re.fullmatch(r"-?\d+", operand)
         if number:
             value = int(operand)
-            yield min(MOST, value & -value) if value else MOST
+            yield min(MAX_ALIGNMENT, value & -value) if value else MAX_ALIGNMENT
         else:
             yield known.get(operand, 1)
 

@@ -33,7 +33,7 @@ FORMULAS: dict[str, Callable[..., Element]] = {
 }
 
 
-def expanded(body: Body, roots: Sequence[int]) -> tuple[Body, list[int]]:
+def expand_formulas(body: Body, roots: Sequence[int]) -> tuple[Body, list[int]]:
     """Return a body in which formulas stand for the functions called, and where its roots are."""
     made: dict[int, Element] = {}
     result = Body()

@@ -32,7 +32,7 @@ what is beyond the three parts is below 2^-28 of the least remainder."""
 
 # Cut off, not rounded: as all parts are positive, -0 stays -0. From
 # tools/coefficients/trigonometric.py.
-PARTS = {
+HALF_PI_PARTS = {
     FLOAT32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
     FLOAT64: (1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32),
 }
@@ -47,48 +47,52 @@ TWO_OVER_PI = int(
 )
 TWO_OVER_PI_BITS = 1152
 """What stands behind the binary point of 2 / pi (tools/coefficients/trigonometric.py prints it)."""
-WORD, STRIDE, ABOVE = 48, 16, 54
+WORD_BITS, WORD_STRIDE, FIRST_WORD_EXPONENT = 48, 16, 54
 """A word has 48 of the bits, the next one begins 16 later, and a word's first bit counts 2^53."""
-LEAST = ABOVE - WORD
+LAST_BIT_EXPONENT = FIRST_WORD_EXPONENT - WORD_BITS
 """A word of zeros is put first, so that word 0 belongs to angles from 2^6 on."""
 WORDS = tuple(
-    int(np.float64((TWO_OVER_PI >> shift) % 2**WORD * 2.0 ** (ABOVE - WORD)).view(np.int64))
-    for shift in range(TWO_OVER_PI_BITS, -1, -STRIDE)
+    int(
+        np.float64(
+            (TWO_OVER_PI >> shift) % 2**WORD_BITS * 2.0 ** (FIRST_WORD_EXPONENT - WORD_BITS)
+        ).view(np.int64)
+    )
+    for shift in range(TWO_OVER_PI_BITS, -1, -WORD_STRIDE)
 )
 
 
-def nearest(k: Body, x: Element) -> tuple[Element, Element]:
+def round_nearest(k: Body, x: Element) -> tuple[Element, Element]:
     """Return the nearest whole float, and an integer with its lowest bits (|x| < 2^21, 2^50).
 
     By the addition of 1.5 * 2^23 (2^52), whose last place counts 1: one instruction on every CPU.
     """
-    return _whole(k, x + _shifter(x))
+    return _unshift(k, x + _shifter(x))
 
 
 def _shifter(x: Element) -> float:
     return 1.5 * 2.0 ** SIGNIFICAND[x.dtype]
 
 
-def _whole(k: Body, shifted: Element) -> tuple[Element, Element]:
+def _unshift(k: Body, shifted: Element) -> tuple[Element, Element]:
     return shifted - _shifter(shifted), k.bits(shifted, SIGNED[shifted.dtype.itemsize])
 
 
-def reduced(k: Body, x: Element) -> tuple[Element, Element]:
+def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
     """Return remainder and quadrant of an angle of at most `LIMITS`; of a larger one, anything."""
     turns = k.constant(2 / math.pi, x.dtype)
-    whole, quadrant = _whole(k, k.fma(x, turns, _shifter(x)))
+    whole, quadrant = _unshift(k, k.fma(x, turns, _shifter(x)))
     remainder = x
-    for part in PARTS[x.dtype]:
+    for part in HALF_PI_PARTS[x.dtype]:
         remainder = k.fma(whole, -part, remainder)
     return remainder, quadrant
 
 
-def large(k: Body, x: Element) -> Element:
+def is_large(k: Body, x: Element) -> Element:
     """Return whether an angle, or infinity, is past the usual way."""
     return k.abs(x) > LIMITS[x.dtype]
 
 
-def reduced_large(k: Body, x: Element) -> tuple[Element, Element]:
+def reduce_large_argument(k: Body, x: Element) -> tuple[Element, Element]:
     """Return remainder and quadrant of a float64 of at least 2^6; of infinity, NaN.
 
     The bits of 2 / pi that are taken begin where they and the last bit of x make multiples of 4 no
@@ -98,31 +102,31 @@ def reduced_large(k: Body, x: Element) -> tuple[Element, Element]:
     chapter 11).
     """
     exponent = (k.bits(x, INT64) >> SIGNIFICAND[FLOAT64]) & 0x7FF
-    above = exponent - (1023 + LEAST)
+    above = exponent - (1023 + LAST_BIT_EXPONENT)
     word = k.select(above > 0, above >> 4, 0)
-    scale = k.bits(((1023 - LEAST) - (word << 4)) << SIGNIFICAND[FLOAT64], FLOAT64)
+    scale = k.bits(((1023 - LAST_BIT_EXPONENT) - (word << 4)) << SIGNIFICAND[FLOAT64], FLOAT64)
     scaled = x * scale
     products = []
     for number in range(4):
-        factor = k.table(word + number * (WORD // STRIDE), WORDS, FLOAT64)
-        part = scaled * 2.0 ** (-WORD * number)
+        factor = k.table(word + number * (WORD_BITS // WORD_STRIDE), WORDS, FLOAT64)
+        part = scaled * 2.0 ** (-WORD_BITS * number)
         product = part * factor
         products.append((product, k.fma(part, factor, -product)))
-    return _assembled(k, products)
+    return _sum_products(k, products)
 
 
-def _assembled(k: Body, products: list[tuple[Element, Element]]) -> tuple[Element, Element]:
+def _sum_products(k: Body, products: list[tuple[Element, Element]]) -> tuple[Element, Element]:
     (first, first_rest), (second, second_rest), (third, third_rest), (fourth, _) = products
     high = _modulo_four(k, first) + _modulo_four(k, first_rest)  # exact: multiples of 2^-46
     low = _modulo_four(k, second)
-    whole, quadrant = nearest(k, high + low)
-    head, head_rest = exact_sum(high - whole, low)
-    tail, tail_rest = exact_sum(second_rest, third)
-    head, rest = exact_sum(head, tail)
+    whole, quadrant = round_nearest(k, high + low)
+    head, head_rest = two_sum(high - whole, low)
+    tail, tail_rest = two_sum(second_rest, third)
+    head, rest = two_sum(head, tail)
     rest = ((tail_rest + rest) + head_rest) + (third_rest + fourth)
     fraction = head + rest
     fraction_rest = (head - fraction) + rest
-    half_pi, beyond, _ = PARTS[FLOAT64]
+    half_pi, beyond, _ = HALF_PI_PARTS[FLOAT64]
     remainder = fraction * half_pi
     missing = k.fma(fraction, half_pi, -remainder)
     return remainder + k.fma(fraction, beyond, k.fma(fraction_rest, half_pi, missing)), quadrant
@@ -132,7 +136,7 @@ def _modulo_four(k: Body, x: Element) -> Element:
     return k.fma(k.rint(x * 0.25), -4.0, x)
 
 
-def exact_sum(x: Element, y: Element) -> tuple[Element, Element]:
+def two_sum(x: Element, y: Element) -> tuple[Element, Element]:
     """Return the rounded sum and what rounding lost.
 
     D. E. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.

@@ -93,13 +93,13 @@ CONSTANTS = {
 }
 
 
-def clamped(k: Body, x: Element, limit: float) -> Element:
+def clamp(k: Body, x: Element, limit: float) -> Element:
     """Return `x` within [-limit, limit]; NaN stays NaN."""
     x = k.select(k.constant(limit, x.dtype) < x, limit, x)
     return k.select(k.constant(-limit, x.dtype) > x, -limit, x)
 
 
-def scaled(k: Body, x: Element, shifted: Element) -> Element:
+def scale_by_exp2(k: Body, x: Element, shifted: Element) -> Element:
     """Return `x * 2**n`, rounded once, where `shifted` is n + `shift`: |n| below 1.5 * bias."""
     width = SIGNIFICAND[x.dtype]
     whole = k.bits(shifted, SIGNED[x.dtype.itemsize])
@@ -108,7 +108,7 @@ def scaled(k: Body, x: Element, shifted: Element) -> Element:
     return x * k.bits(half, x.dtype) * k.bits(rest, x.dtype)
 
 
-def reduced(k: Body, x: Element) -> tuple[Element, Element]:
+def reduce_exponent(k: Body, x: Element) -> tuple[Element, Element]:
     """Return n + `shift` and r for x = n * log(2) + r."""
     c = CONSTANTS[x.dtype]
     shifted = k.fma(x, c.inverse, c.shift)
@@ -119,19 +119,19 @@ def reduced(k: Body, x: Element) -> tuple[Element, Element]:
 def exp(k: Body, x: Element) -> Element:
     """Return e to the power of `x`: 0 at -inf, inf at inf."""
     c = CONSTANTS[x.dtype]
-    shifted, r = reduced(k, clamped(k, x, c.limit))
+    shifted, r = reduce_exponent(k, clamp(k, x, c.limit))
     power = k.polynomial(r, (1.0, 1.0, *c.expm1))
-    return scaled(k, power, shifted)
+    return scale_by_exp2(k, power, shifted)
 
 
 def exp2(k: Body, x: Element) -> Element:
     """Return 2 to the power of `x`: exact where `x` is whole, 0 at -inf, inf at inf."""
     c = CONSTANTS[x.dtype]
-    x = clamped(k, x, c.limit2)
+    x = clamp(k, x, c.limit2)
     shifted = x + c.shift
     r = x - (shifted - c.shift)
     power = k.polynomial(r, (1.0, *c.exp2))
-    return scaled(k, power, shifted)
+    return scale_by_exp2(k, power, shifted)
 
 
 def expm1(k: Body, x: Element) -> Element:
@@ -140,7 +140,7 @@ def expm1(k: Body, x: Element) -> Element:
     width = SIGNIFICAND[x.dtype]
     inside = k.select(k.constant(c.overflow, x.dtype) < x, c.overflow, x)
     inside = k.select(k.constant(-60.0, x.dtype) > inside, -60.0, inside)
-    shifted, r = reduced(k, inside)
+    shifted, r = reduce_exponent(k, inside)
     # 2**n for the largest n is infinite: the result is doubled instead.
     last = k.constant(c.shift + c.bias, x.dtype)
     top = shifted > last

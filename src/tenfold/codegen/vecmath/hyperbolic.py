@@ -23,7 +23,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tenfold.codegen.vecmath.exponential import CONSTANTS
-from tenfold.codegen.vecmath.logarithm import LAYOUTS, factors, normal_offset, parted
+from tenfold.codegen.vecmath.logarithm import (
+    FLOAT_FORMATS,
+    log1p_factors,
+    normal_offset,
+    split_exponent,
+)
 from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
@@ -89,18 +94,20 @@ LOG2 = {
 """log(2) as a sum: the first has so many zeros at its end that whole multiples of it are exact."""
 BIAS = {FLOAT32: 127, FLOAT64: 1023}
 """What the exponent field of a float holds above its exponent."""
-SCALED = {FLOAT32: (60.0, 64, 133.1), FLOAT64: (350.0, 512, 1065.0)}
+SCALED_RANGES = {FLOAT32: (60.0, 64, 133.1), FLOAT64: (350.0, 512, 1065.0)}
 """From the first on exponentials are made with exponents that much lower, up to the last, from
 which on they overflow all the same."""
 
 
-def field(k: Body, exponent: int, dtype: np.dtype) -> Element:
+def exponent_bits(k: Body, exponent: int, dtype: np.dtype) -> Element:
     """Return the bits of 2**exponent, as an unsigned integer."""
     value = (BIAS[dtype] + exponent) << SIGNIFICAND[dtype]
     return k.constant(value, UNSIGNED[dtype.itemsize])
 
 
-def whole(k: Body, x: Element, factor: float, shift: int = 0) -> tuple[Element, Element]:
+def round_to_exponent(
+    k: Body, x: Element, factor: float, shift: int = 0
+) -> tuple[Element, Element]:
     """Return x * factor + shift rounded to whole (ties to even): as a float, and as an unsigned
     integer that added to the bits of a float multiplies it by that power of 2.
 
@@ -112,19 +119,19 @@ def whole(k: Body, x: Element, factor: float, shift: int = 0) -> tuple[Element, 
     return total - magic, k.bits(total, UNSIGNED[x.dtype.itemsize]) << stored
 
 
-def clamped(k: Body, x: Element, largest: float) -> Element:
+def clamp_above(k: Body, x: Element, largest: float) -> Element:
     """Return `x`, or `largest` where it is above; NaN stays."""
     return k.select(x > largest, largest, x)
 
 
-def reduced(k: Body, x: Element, tail: Element | None = None) -> tuple[Element, ...]:
+def reduce_sum(k: Body, x: Element, tail: Element | None = None) -> tuple[Element, ...]:
     """Return r, its tail, n as an integer for exponents: x + tail = r + its tail + n * log(2).
 
     n is whole and |r| at most log(2) / 2 (and what rounding adds). W. J. Cody and W. Waite,
     Software Manual for the Elementary Functions, 1980, chapter 6.
     """
     high, low = LOG2[x.dtype]
-    n, exponent = whole(k, x, 1 / math.log(2))
+    n, exponent = round_to_exponent(k, x, 1 / math.log(2))
     first = k.fma(n, -high, x)  # exact
     rest = n * -low if tail is None else k.fma(n, -low, tail)
     r = first + rest
@@ -138,9 +145,9 @@ def tanh(k: Body, x: Element) -> Element:
     What the sums and the division lose is made up for.
     """
     dtype = x.dtype
-    double = clamped(k, k.abs(x), 9.5 if dtype == FLOAT32 else 20.0) * 2.0
-    r, tail, exponent = reduced(k, double)
-    inverse = k.bits(field(k, 0, dtype) - exponent, dtype)
+    double = clamp_above(k, k.abs(x), 9.5 if dtype == FLOAT32 else 20.0) * 2.0
+    r, tail, exponent = reduce_sum(k, double)
+    inverse = k.bits(exponent_bits(k, 0, dtype) - exponent, dtype)
     rest = k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
     above, lost_above = _sum(1.0 - inverse, r, rest)
     one = 1.0 + inverse
@@ -163,13 +170,13 @@ def _sum(x: Element, y: Element, z: Element) -> tuple[Element, Element]:
     return second, (z - (second - first)) + (y - (first - x))
 
 
-def _halves(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
+def _exp_sums(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
     """Return (up + down), (up - down), sinh(r), cosh(r) - 1 for a = r + n * log(2), not below 0.
 
     up is 2**n times the power of 2 whose bits are `base`, down is 2**-n times the same.
     """
     dtype = a.dtype
-    r, tail, exponent = reduced(k, a)
+    r, tail, exponent = reduce_sum(k, a)
     up = k.bits(base + exponent, dtype)
     # Beyond some 40 the inverse plays no part, and its exponent would not fit.
     down = k.select(a > 40.0, 0.0, k.bits(base - exponent, dtype))
@@ -179,7 +186,7 @@ def _halves(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
 
 
 def _sinh(k: Body, x: Element, a: Element, base: Element) -> Element:
-    plus, minus, odd, even = _halves(k, a, base)
+    plus, minus, odd, even = _exp_sums(k, a, base)
     made = (minus + k.fma(minus, even, plus * odd)) * 2.0
     # Below, x is its own sine; a quarter of a subnormal one would lose bits.
     tiny = 2.0**-13 if x.dtype == FLOAT32 else 2.0**-28
@@ -187,13 +194,15 @@ def _sinh(k: Body, x: Element, a: Element, base: Element) -> Element:
 
 
 def _cosh(k: Body, a: Element, base: Element) -> Element:
-    plus, minus, odd, even = _halves(k, a, base)
+    plus, minus, odd, even = _exp_sums(k, a, base)
     return (plus + k.fma(plus, even, minus * odd)) * 2.0
 
 
-def _not_infinite(k: Body, x: Element) -> tuple[Element, Element]:
+def _clamp_magnitude(k: Body, x: Element) -> tuple[Element, Element]:
     """Return |x|, at most what has an infinite sine, and the bits of 1/4: no half overflows."""
-    return clamped(k, k.abs(x), 89.5 if x.dtype == FLOAT32 else 710.5), field(k, -2, x.dtype)
+    return clamp_above(k, k.abs(x), 89.5 if x.dtype == FLOAT32 else 710.5), exponent_bits(
+        k, -2, x.dtype
+    )
 
 
 def sinh(k: Body, x: Element) -> Element:
@@ -201,17 +210,17 @@ def sinh(k: Body, x: Element) -> Element:
 
     With |x| = r + n * log(2), by sinh(r) and cosh(r): nothing is divided.
     """
-    return _sinh(k, x, *_not_infinite(k, x))
+    return _sinh(k, x, *_clamp_magnitude(k, x))
 
 
 def cosh(k: Body, x: Element) -> Element:
     """Return the hyperbolic cosine, as `sinh`; errors up to 2.00 (float32) and 1.68 (float64)."""
-    return _cosh(k, *_not_infinite(k, x))
+    return _cosh(k, *_clamp_magnitude(k, x))
 
 
 def exp_scale(k: Body, x: Element) -> Element:
     """Return the power of 2 that `exp_scaled` leaves out: 1 for all but large arguments."""
-    limit, lift, _ = SCALED[x.dtype]
+    limit, lift, _ = SCALED_RANGES[x.dtype]
     down = k.select(x < -limit, k.constant(2.0**-lift, x.dtype), 1.0)
     return k.select(x > limit, 2.0**lift, down)
 
@@ -219,32 +228,32 @@ def exp_scale(k: Body, x: Element) -> Element:
 def exp_scaled(k: Body, x: Element) -> Element:
     """Return exp(x) / exp_scale(x), which is in range far beyond exp(x): for complex functions."""
     dtype = x.dtype
-    limit, lift, last = SCALED[dtype]
-    inside = clamped(k, k.select(x < 5.0 - last, 5.0 - last, x), last)
-    r, tail, exponent = reduced(k, inside)
-    base = k.select(inside < -limit, field(k, lift, dtype), field(k, 0, dtype))
-    base = k.select(inside > limit, field(k, -lift, dtype), base)
+    limit, lift, last = SCALED_RANGES[dtype]
+    inside = clamp_above(k, k.select(x < 5.0 - last, 5.0 - last, x), last)
+    r, tail, exponent = reduce_sum(k, inside)
+    base = k.select(inside < -limit, exponent_bits(k, lift, dtype), exponent_bits(k, 0, dtype))
+    base = k.select(inside > limit, exponent_bits(k, -lift, dtype), base)
     q = r + k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
     return (q + 1.0) * k.bits(base + exponent, dtype)
 
 
-def _scaled(k: Body, x: Element) -> tuple[Element, Element, Element]:
+def _scaled_magnitude(k: Body, x: Element) -> tuple[Element, Element, Element]:
     """Return whether |x| is past `exp_scaled`, |x| up to there, and the bits of 1/4 or far less."""
-    limit, lift, last = SCALED[x.dtype]
+    limit, lift, last = SCALED_RANGES[x.dtype]
     a = k.abs(x)
-    base = k.select(a > limit, field(k, -2 - lift, x.dtype), field(k, -2, x.dtype))
-    return a > last - 2.0, clamped(k, a, last - 2.0), base
+    base = k.select(a > limit, exponent_bits(k, -2 - lift, x.dtype), exponent_bits(k, -2, x.dtype))
+    return a > last - 2.0, clamp_above(k, a, last - 2.0), base
 
 
 def sinh_scaled(k: Body, x: Element) -> Element:
     """Return sinh(x) / exp_scale(|x|)."""
-    past, a, base = _scaled(k, x)
+    past, a, base = _scaled_magnitude(k, x)
     return k.select(past, k.copysign(k.constant(math.inf, x.dtype), x), _sinh(k, x, a, base))
 
 
 def cosh_scaled(k: Body, x: Element) -> Element:
     """Return cosh(x) / exp_scale(|x|)."""
-    past, a, base = _scaled(k, x)
+    past, a, base = _scaled_magnitude(k, x)
     return k.select(past, math.inf, _cosh(k, a, base))
 
 
@@ -253,13 +262,13 @@ def _log(k: Body, x: Element, tail: Element, more: Element | None = None) -> Ele
 
     What it makes of numbers that are not finite means nothing.
     """
-    constants, layout, stored = CONSTANTS[x.dtype], LAYOUTS[x.dtype], SIGNIFICAND[x.dtype]
-    n, first = parted(k, x, normal_offset(x))
+    constants, layout, stored = CONSTANTS[x.dtype], FLOAT_FORMATS[x.dtype], SIGNIFICAND[x.dtype]
+    n, first = split_exponent(k, x, normal_offset(x))
     n = n if more is None else n + more
-    bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (layout.one - layout.low)
-    tail = tail * k.bits(2 * layout.one - (bits & (-1 << stored)), x.dtype)
+    bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (layout.one_bits - layout.low_bits)
+    tail = tail * k.bits(2 * layout.one_bits - (bits & (-1 << stored)), x.dtype)
     f = first + tail
-    rest = k.fma(*factors(k, f), tail - (f - first))
+    rest = k.fma(*log1p_factors(k, f), tail - (f - first))
     return k.fma(n, constants.head, k.fma(n, constants.tail, f + rest))
 
 

@@ -83,7 +83,7 @@ def asin(k: Body, x: Element) -> Element:
     Above 1/2 by asin(x) = pi / 2 - 2 * asin(sqrt((1 - x) / 2)).
     """
     high, low = (k.constant(part, x.dtype) for part in HALF_PI[x.dtype])
-    magnitude, small, square, root = _halved(k, x)
+    magnitude, small, square, root = _half_angle(k, x)
     base = k.select(small, magnitude, -2.0 * root)
     rest = k.fma(base * square, _arcsine(k, square), k.select(small, 0.0, low))
     return k.copysign(k.select(small, 0.0, high) + (base + rest), x)
@@ -96,7 +96,7 @@ def acos(k: Body, x: Element) -> Element:
     of -x lacks of pi.
     """
     high, low = (k.constant(part, x.dtype) for part in HALF_PI[x.dtype])
-    _, small, square, root = _halved(k, x)
+    _, small, square, root = _half_angle(k, x)
     base = k.select(small, -x, k.copysign(2.0 * root, x))
     positive = x > 0.0
 
@@ -107,7 +107,7 @@ def acos(k: Body, x: Element) -> Element:
     return share(high) + (base + rest)
 
 
-def _halved(k: Body, x: Element) -> tuple[Element, Element, Element, Element]:
+def _half_angle(k: Body, x: Element) -> tuple[Element, Element, Element, Element]:
     """Return |x|, whether it is at most 1/2, the square of the sine to invert, and its root if not.
 
     The square is x * x, or (1 - |x|) / 2 (exact).
@@ -133,7 +133,7 @@ def atan(k: Body, x: Element) -> Element:
     top = k.select(above, -one, k.select(middle, magnitude - one, magnitude))
     bottom = k.select(above, magnitude, k.select(middle, magnitude + one, one))
     eighths = k.select(above, 2.0 * one, k.select(middle, one, 0.0))
-    return k.copysign(_turned(k, top / bottom, eighths), x)
+    return k.copysign(_add_eighths(k, top / bottom, eighths), x)
 
 
 def atan2(k: Body, y: Element, x: Element) -> Element:
@@ -161,10 +161,10 @@ def atan2(k: Body, y: Element, x: Element) -> Element:
     angle = k.select(backward, -tangent, tangent)
     turn = k.select(middle, k.select(backward, -one, one), 0.0)
     axis = k.select(steep, 2.0 * one, k.select(left, 4.0 * one, 0.0))
-    return k.copysign(_turned(k, angle, axis + turn), y)
+    return k.copysign(_add_eighths(k, angle, axis + turn), y)
 
 
-def _turned(k: Body, tangent: Element, eighths: Element) -> Element:
+def _add_eighths(k: Body, tangent: Element, eighths: Element) -> Element:
     """Return atan(tangent), of at most 1/2, plus so many eighths of a turn: with one rounding."""
     high, low = (part / 2 for part in HALF_PI[tangent.dtype])
     square = tangent * tangent

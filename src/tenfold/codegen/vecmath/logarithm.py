@@ -39,10 +39,10 @@ from tenfold.dtypes import FLOAT32, FLOAT64
 class FloatFormat(NamedTuple):
     """The bits of 1.0 and of the smallest 1 + f, the bias of exponents, the smallest normal."""
 
-    one: int
-    low: int
+    one_bits: int
+    low_bits: int
     bias: int
-    normal: float
+    smallest_normal: float
 
 
 class Base(NamedTuple):
@@ -54,10 +54,10 @@ class Base(NamedTuple):
     head: float
     tail: float
     factor: float
-    rest: float
+    factor_low: float
 
 
-LAYOUTS = {
+FLOAT_FORMATS = {
     FLOAT32: FloatFormat(0x3F800000, 0x3F2AAAAB, 127, 2.0**-126),
     FLOAT64: FloatFormat(0x3FF0000000000000, 0x3FE6A09E667F3BCD, 1023, 2.0**-1022),
 }
@@ -84,9 +84,9 @@ ATANH = (
 )
 
 
-def parted(k: Body, x: Element, offset: Element | float) -> tuple[Element, Element]:
+def split_exponent(k: Body, x: Element, offset: Element | float) -> tuple[Element, Element]:
     """Return e and f of a positive normal `x`; `offset` is 2**(bits of the significand) + bias."""
-    one, low, _, _ = LAYOUTS[x.dtype]
+    one, low, _, _ = FLOAT_FORMATS[x.dtype]
     width = SIGNIFICAND[x.dtype]
     whole = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (one - low)
     m = k.bits((whole & ((1 << width) - 1)) + low, x.dtype)
@@ -97,19 +97,19 @@ def parted(k: Body, x: Element, offset: Element | float) -> tuple[Element, Eleme
 
 def normal_offset(x: Element) -> float:
     """Return the offset of `parted` for normal numbers."""
-    return 2.0 ** SIGNIFICAND[x.dtype] + LAYOUTS[x.dtype].bias
+    return 2.0 ** SIGNIFICAND[x.dtype] + FLOAT_FORMATS[x.dtype].bias
 
 
-def parted_positive(k: Body, x: Element) -> tuple[Element, Element]:
+def split_positive(k: Body, x: Element) -> tuple[Element, Element]:
     """Return e and f of a positive finite `x`, which may be below the normal numbers."""
     lift = SIGNIFICAND[x.dtype] + 2
-    small = x < LAYOUTS[x.dtype].normal
+    small = x < FLOAT_FORMATS[x.dtype].smallest_normal
     offset = k.constant(normal_offset(x), x.dtype)
     lifted = k.select(small, x * 2.0**lift, x)
-    return parted(k, lifted, k.select(small, offset + float(lift), offset))
+    return split_exponent(k, lifted, k.select(small, offset + float(lift), offset))
 
 
-def factors(k: Body, f: Element) -> tuple[Element, Element]:
+def log1p_factors(k: Body, f: Element) -> tuple[Element, Element]:
     """Return two factors whose product is log(1 + f) - f."""
     if f.dtype == FLOAT32:
         return f, f * k.fma(f, k.polynomial(f, LOG1P), -0.5)
@@ -118,13 +118,13 @@ def factors(k: Body, f: Element) -> tuple[Element, Element]:
     return s, k.fma(z, k.polynomial(z, ATANH), -f)
 
 
-def summed(k: Body, e: Element, f: Element) -> Element:
+def join_exponent(k: Body, e: Element, f: Element) -> Element:
     """Return e * log(2) + log(1 + f)."""
     c = CONSTANTS[f.dtype]
-    return k.fma(e, c.head, k.fma(e, c.tail, k.fma(*factors(k, f), f)))
+    return k.fma(e, c.head, k.fma(e, c.tail, k.fma(*log1p_factors(k, f), f)))
 
 
-def with_ends(k: Body, x: Element, zero: float, y: Element) -> Element:
+def with_special_values(k: Body, x: Element, zero: float, y: Element) -> Element:
     """Return `y`, but -inf where `x` is `zero`, NaN below and for NaN, inf at inf."""
     nan = k.constant(np.nan, x.dtype)
     y = k.select(x > zero, y, k.select(x == zero, -np.inf, nan))
@@ -133,54 +133,54 @@ def with_ends(k: Body, x: Element, zero: float, y: Element) -> Element:
 
 def log(k: Body, x: Element) -> Element:
     """Return the natural logarithm: -inf at 0, NaN below, inf at inf."""
-    return with_ends(k, x, 0.0, summed(k, *parted_positive(k, x)))
+    return with_special_values(k, x, 0.0, join_exponent(k, *split_positive(k, x)))
 
 
 def _product(k: Body, f: Element, base: Base) -> tuple[Element, Element]:
     """Return log(1 + f) to a base as the unevaluated sum of f * factor and the rest."""
     head = f * base.factor
-    low = k.fma(f, base.rest, k.fma(f, base.factor, -head))
-    first, second = factors(k, f)
+    low = k.fma(f, base.factor_low, k.fma(f, base.factor, -head))
+    first, second = log1p_factors(k, f)
     return head, k.fma(first * second, base.factor, low)
 
 
 def log2(k: Body, x: Element) -> Element:
     """Return the logarithm to the base 2: exact at powers of 2; the ends as of log."""
-    e, f = parted_positive(k, x)
+    e, f = split_positive(k, x)
     head, low = _product(k, f, BINARY[x.dtype])
     y = e + head
-    return with_ends(k, x, 0.0, y + ((e - y) + head + low))
+    return with_special_values(k, x, 0.0, y + ((e - y) + head + low))
 
 
 def log10(k: Body, x: Element) -> Element:
     """Return the logarithm to the base 10; the ends as of log."""
     base = DECIMAL[x.dtype]
-    e, f = parted_positive(k, x)
+    e, f = split_positive(k, x)
     head, low = _product(k, f, base)
     whole = e * base.head
     y = whole + head
-    return with_ends(k, x, 0.0, y + ((whole - y) + head + k.fma(e, base.tail, low)))
+    return with_special_values(k, x, 0.0, y + ((whole - y) + head + k.fma(e, base.tail, low)))
 
 
 def log1p_inside(k: Body, x: Element) -> Element:
     """Return log(1 + x) for finite x above -1."""
-    one, low, _, _ = LAYOUTS[x.dtype]
+    one, low, _, _ = FLOAT_FORMATS[x.dtype]
     width = SIGNIFICAND[x.dtype]
     u = x + 1.0
     # u + rest is 1 + x exactly (Knuth, The Art of Computer Programming 2, section 4.2.2).
     part = u - 1.0
     rest = (1.0 - (u - part)) + (x - part)
-    e, f = parted(k, u, normal_offset(x))
+    e, f = split_exponent(k, u, normal_offset(x))
     exponent = (k.bits(u, UNSIGNED[x.dtype.itemsize]) + (one - low)) & (-1 << width)
     power = k.bits(2 * one - exponent, x.dtype)
     # Far above 1 the rest is 0, and 2**-e does not exist for the last e; NaN stays NaN.
     f = f + k.select(x > 2.0 ** (width + 2), 0.0, rest * power)
-    return summed(k, e, f)
+    return join_exponent(k, e, f)
 
 
 def log1p(k: Body, x: Element) -> Element:
     """Return log(1 + x), accurate near 0: -inf at -1, NaN below, inf at inf, -0 at -0."""
-    return with_ends(k, x, -1.0, k.copysign(log1p_inside(k, x), x))
+    return with_special_values(k, x, -1.0, k.copysign(log1p_inside(k, x), x))
 
 
 def logaddexp(k: Body, x: Element, y: Element) -> Element:

@@ -27,14 +27,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tenfold.codegen.vecmath.exponential import CONSTANTS, clamped, scaled
-from tenfold.codegen.vecmath.logarithm import normal_offset, parted, parted_positive
+from tenfold.codegen.vecmath.exponential import CONSTANTS, clamp, scale_by_exp2
+from tenfold.codegen.vecmath.logarithm import normal_offset, split_exponent, split_positive
 from tenfold.core.scalar_ir import SIGNED, SIGNIFICAND, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
-FIRST, FIRST_REST = 2.8853900817779268, 4.0710547481862066e-17
+FIRST_TERM, FIRST_TERM_LOW = 2.8853900817779268, 4.0710547481862066e-17
 """2 / log(2)."""
-SECOND, SECOND_REST = 0.9617966939259756, 5.0577616648125907e-17
+SECOND_TERM, SECOND_TERM_LOW = 0.9617966939259756, 5.0577616648125907e-17
 """2 / (3 * log(2))."""
 # POW: (2 * atanh(s) / log(2) - 2 * s / log(2) * (1 + s**2 / 3)) / s**5 in s**2 float64 2^-65.9
 POW = (
@@ -59,13 +59,13 @@ def power(k: Body, x: Element, y: Element) -> Element:
         return k.rare(~(positive & finite), "pow.ends", usual, usual, x, y)
     exponent, rest = _exponent(k, k.abs(x), y)
     fraction, shifted = _exp2(k, exponent, rest)
-    usual = _multiplied(k, fraction, shifted, 2 * CONSTANTS[FLOAT64].bias)
+    usual = _scale_by_exp2(k, fraction, shifted, 2 * CONSTANTS[FLOAT64].bias)
     # Beyond it 2**n is not a normal number; NaN compares false.
     near = k.abs(exponent) < 1020.0
     return k.rare(~(positive & near), "pow.far", usual, exponent, rest, x, y)
 
 
-def _multiplied(k: Body, power: Element, shifted: Element, offset: int) -> Element:
+def _scale_by_exp2(k: Body, power: Element, shifted: Element, offset: int) -> Element:
     """Return `power * 2**n` for a normal result; `shifted` ends in the bits of n + offset."""
     integer = SIGNED[8]
     n = k.bits(shifted, integer) - offset
@@ -74,31 +74,31 @@ def _multiplied(k: Body, power: Element, shifted: Element, offset: int) -> Eleme
 
 def _float32_power(k: Body, x: Element, y: Element) -> Element:
     """Return `x ** y` in float32, computed in float64, for positive finite `x` and finite `y`."""
-    e, f = parted(k, x, normal_offset(x))
+    e, f = split_exponent(k, x, normal_offset(x))
     s = f / (f + 2.0)
     z = s * s
-    logarithm = k.fma(s, k.fma(z, k.polynomial(z, SHORT_POW), FIRST), e)
-    exponent = clamped(k, y * logarithm, 200.0)
+    logarithm = k.fma(s, k.fma(z, k.polynomial(z, SHORT_POW), FIRST_TERM), e)
+    exponent = clamp(k, y * logarithm, 200.0)
     shift = 1.5 * 2**52
     shifted = exponent + shift
     r = exponent - (shifted - shift)
     power = k.fma(r, k.polynomial(r, SHORT_EXP2), 1.0)
-    return k.convert(_multiplied(k, power, shifted, 0), FLOAT32)
+    return k.convert(_scale_by_exp2(k, power, shifted, 0), FLOAT32)
 
 
 def _logarithm(k: Body, x: Element) -> tuple[Element, Element]:
     """Return the logarithm of a positive finite `x` to the base 2 as an unevaluated sum."""
-    e, f = parted_positive(k, x)
+    e, f = split_positive(k, x)
     s, s_rest = _quotient(k, f)
     z = s * s
     z_rest = k.fma(s, s_rest + s_rest, k.fma(s, s, -z))
-    second = z * SECOND
-    low = k.fma(z, SECOND_REST, k.fma(z_rest, SECOND, k.fma(z, SECOND, -second)))
+    second = z * SECOND_TERM
+    low = k.fma(z, SECOND_TERM_LOW, k.fma(z_rest, SECOND_TERM, k.fma(z, SECOND_TERM, -second)))
     further = z * z * k.polynomial(z, POW)
     bend = second + further
     bend_rest = (second - bend) + further + low
-    slope = bend + FIRST
-    slope_rest = (FIRST - slope) + bend + (bend_rest + FIRST_REST)
+    slope = bend + FIRST_TERM
+    slope_rest = (FIRST_TERM - slope) + bend + (bend_rest + FIRST_TERM_LOW)
     head = s * slope
     head_rest = k.fma(s, slope_rest, k.fma(s_rest, slope, k.fma(s, slope, -head)))
     logarithm = e + head
@@ -131,14 +131,18 @@ def _exp2(k: Body, exponent: Element, rest: Element) -> tuple[Element, Element]:
     return k.fma(r, k.polynomial(r, c.exp2), 1.0), shifted
 
 
-def far(k: Body, exponent: Element, rest: Element, x: Element, y: Element) -> Element:
+def power_out_of_range(
+    k: Body, exponent: Element, rest: Element, x: Element, y: Element
+) -> Element:
     """Return 2 ** (exponent + rest), however large or small, with the ends of `x ** y`."""
     limit = CONSTANTS[FLOAT64].limit2
     rest = k.select(k.abs(exponent) < limit, rest, 0.0)
-    return ends(k, scaled(k, *_exp2(k, clamped(k, exponent, limit), rest)), x, y)
+    return power_special_values(
+        k, scale_by_exp2(k, *_exp2(k, clamp(k, exponent, limit), rest)), x, y
+    )
 
 
-def ends(k: Body, power: Element, x: Element, y: Element) -> Element:
+def power_special_values(k: Body, power: Element, x: Element, y: Element) -> Element:
     """Return `power`, which is |x| ** y, with its sign and what infinities, zeros and NaN give."""
     size, infinite = k.abs(x), k.constant(np.inf, x.dtype)
     end = k.select((size == 0) ^ (y < 0), 0.0, infinite)
@@ -153,5 +157,9 @@ def ends(k: Body, power: Element, x: Element, y: Element) -> Element:
     return k.select((x == 1) | (y == 0), 1.0, power)
 
 
-FORMULAS: dict[str, Callable[..., Element]] = {"pow": power, "pow.ends": ends, "pow.far": far}
+FORMULAS: dict[str, Callable[..., Element]] = {
+    "pow": power,
+    "pow.ends": power_special_values,
+    "pow.far": power_out_of_range,
+}
 """With the parts of pow that are rare, by the names under which it asks for them."""

@@ -19,7 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tenfold.codegen.vecmath.hyperbolic import BIAS, EXP, clamped, field, reduced, whole
+from tenfold.codegen.vecmath.hyperbolic import (
+    BIAS,
+    EXP,
+    clamp_above,
+    exponent_bits,
+    reduce_sum,
+    round_to_exponent,
+)
 from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
@@ -167,10 +174,10 @@ def erf(k: Body, x: Element) -> Element:
     a = k.abs(x)
     near = k.fma(a, k.polynomial(a * a, NEAR[dtype]), a)
     limit, last = (0.875, 4.0) if dtype == FLOAT32 else (1.0, 6.0)
-    logarithm = k.polynomial(clamped(k, a, last), FAR[dtype])
-    n, exponent = whole(k, logarithm, 1.0)
+    logarithm = k.polynomial(clamp_above(k, a, last), FAR[dtype])
+    n, exponent = round_to_exponent(k, logarithm, 1.0)
     r = (logarithm - n) * math.log(2)
-    power = k.bits(field(k, 0, dtype) + exponent, dtype)
+    power = k.bits(exponent_bits(k, 0, dtype) + exponent, dtype)
     q = k.fma(r * r, k.polynomial(r, EXP[dtype]), r)
     far = k.fma(-q, power, 1.0 - power)
     return k.copysign(k.select(a < limit, near, far), x)
@@ -186,9 +193,9 @@ def erfc(k: Body, x: Element) -> Element:
     with the inverse is added again before the last sum.
     """
     dtype = x.dtype
-    a = clamped(k, k.abs(x), 10.5 if dtype == FLOAT32 else 28.0)
+    a = clamp_above(k, k.abs(x), 10.5 if dtype == FLOAT32 else 28.0)
     square = a * a
-    r, tail, exponent = reduced(k, -square, k.fma(-a, a, square))
+    r, tail, exponent = reduce_sum(k, -square, k.fma(-a, a, square))
     q = r + k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
     middle = 2.0 if dtype == FLOAT32 else 4.0
     total = a + middle
@@ -205,7 +212,7 @@ def erfc(k: Body, x: Element) -> Element:
     rest = k.fma(scaled, inverse, -product) + k.fma(low, inverse, scaled * inverse_low)
     # Exponents are kept high up to the end, where a subnormal result is rounded once.
     lift = 64 if dtype == FLOAT32 else 256
-    power = k.bits(field(k, lift, dtype) + exponent, dtype)
+    power = k.bits(exponent_bits(k, lift, dtype) + exponent, dtype)
     made = (product + k.fma(product, q, k.fma(rest, q, rest))) * power * 2.0**-lift
     return k.select(x < 0.0, 2.0 - made, made)
 
@@ -225,8 +232,8 @@ def cbrt(k: Body, x: Element) -> Element:
     bits = k.bits(a, unsigned)
     # The exponent field less its bias and 1, a third of it rounded to nearest.
     rest = (BIAS[dtype] + 1) % 3
-    count = k.bits(bits >> stored | field(k, stored, dtype), dtype) - (2.0**stored + rest)
-    _, exponent = whole(k, count, 1 / 3, -((BIAS[dtype] + 1) // 3))
+    count = k.bits(bits >> stored | exponent_bits(k, stored, dtype), dtype) - (2.0**stored + rest)
+    _, exponent = round_to_exponent(k, count, 1 / 3, -((BIAS[dtype] + 1) // 3))
     m = k.bits(bits - exponent - (exponent << 1), dtype)
     z = k.polynomial(m, ROOT[dtype])
     e = k.fma(m * z, -(z * z), 1.0)

@@ -24,7 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.codegen.vecmath.argument_reduction import large, reduced, reduced_large
+from tenfold.codegen.vecmath.argument_reduction import (
+    is_large,
+    reduce_argument,
+    reduce_large_argument,
+)
 from tenfold.core.scalar_ir import SIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
@@ -69,20 +73,20 @@ def sin(k: Body, x: Element) -> Element:
 
     -0 has the sine -0, and a subnormal number has itself.
     """
-    return k.rare(large(k, x), "sin_of_large", _sine(k, reduced(k, x)), x)
+    return k.rare(is_large(k, x), "sin_of_large", _sine(k, reduce_argument(k, x)), x)
 
 
 def cos(k: Body, x: Element) -> Element:
     """Return the cosine of `x` radians, within 2 ULP for every float; NaN of infinities."""
-    return k.rare(large(k, x), "cos_of_large", _cosine(k, reduced(k, x)), x)
+    return k.rare(is_large(k, x), "cos_of_large", _cosine(k, reduce_argument(k, x)), x)
 
 
 def tan(k: Body, x: Element) -> Element:
     """Return the tangent of `x` radians, within 4 ULP for every float; NaN of infinities."""
-    return k.rare(large(k, x), "tan_of_large", _tangent(k, reduced(k, x)), x)
+    return k.rare(is_large(k, x), "tan_of_large", _tangent(k, reduce_argument(k, x)), x)
 
 
-def _both(k: Body, remainder: Element) -> tuple[Element, Element]:
+def _sin_cos(k: Body, remainder: Element) -> tuple[Element, Element]:
     """Return sine and cosine of a remainder."""
     square, dtype = remainder * remainder, remainder.dtype
     sine = k.fma(remainder * square, k.polynomial(square, SINE[dtype]), remainder)
@@ -92,38 +96,38 @@ def _both(k: Body, remainder: Element) -> tuple[Element, Element]:
 
 def _sine(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
-    sine, cosine = _both(k, remainder)
+    sine, cosine = _sin_cos(k, remainder)
     chosen = k.select((quadrant & 1) == 0, sine, cosine)
-    return _negated(k, chosen, quadrant, 2)
+    return _negate_in_quadrant(k, chosen, quadrant, 2)
 
 
 def _cosine(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
-    sine, cosine = _both(k, remainder)
+    sine, cosine = _sin_cos(k, remainder)
     chosen = k.select((quadrant & 1) == 0, cosine, sine)
-    return _negated(k, chosen, quadrant + 1, 2)
+    return _negate_in_quadrant(k, chosen, quadrant + 1, 2)
 
 
 def _tangent(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
-    sine, cosine = _both(k, remainder)
+    sine, cosine = _sin_cos(k, remainder)
     even = (quadrant & 1) == 0
     quotient = k.select(even, sine, cosine) / k.select(even, cosine, sine)
-    return _negated(k, quotient, quadrant, 1)
+    return _negate_in_quadrant(k, quotient, quadrant, 1)
 
 
-def _negated(k: Body, x: Element, quadrant: Element, bit: int) -> Element:
+def _negate_in_quadrant(k: Body, x: Element, quadrant: Element, bit: int) -> Element:
     """Return `x`, negated where a bit of the quadrant is set."""
     width = 8 * x.dtype.itemsize
     sign = (quadrant << (width - bit.bit_length())) & (-1 << (width - 1))
     return k.bits(k.bits(x, SIGNED[x.dtype.itemsize]) ^ sign, x.dtype)
 
 
-def _of_large(choose: Callable[[Body, Angle], Element]) -> Callable[[Body, Element], Element]:
+def _large_formula(choose: Callable[[Body, Angle], Element]) -> Callable[[Body, Element], Element]:
     """Return the formula for angles past the usual way, in float64 whatever their dtype."""
 
     def formula(k: Body, x: Element) -> Element:
-        return k.convert(choose(k, reduced_large(k, k.convert(x, FLOAT64))), x.dtype)
+        return k.convert(choose(k, reduce_large_argument(k, k.convert(x, FLOAT64))), x.dtype)
 
     return formula
 
@@ -132,7 +136,7 @@ FORMULAS: dict[str, Callable[..., Element]] = {
     "sin": sin,
     "cos": cos,
     "tan": tan,
-    "sin_of_large": _of_large(_sine),
-    "cos_of_large": _of_large(_cosine),
-    "tan_of_large": _of_large(_tangent),
+    "sin_of_large": _large_formula(_sine),
+    "cos_of_large": _large_formula(_cosine),
+    "tan_of_large": _large_formula(_tangent),
 }

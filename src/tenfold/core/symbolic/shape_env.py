@@ -4,11 +4,11 @@ Takes lengths of 2 or more, hands on a SymInt for each, and the guards: the cond
 other lengths lead to the same decisions. A condition that holds for all lengths is not a guard; of
 similar ones the strongest remains.
 
->>> measure = ShapeEnv((6, 100))
->>> rows, columns = measure.lengths
+>>> shape_env = ShapeEnv((6, 100))
+>>> rows, columns = shape_env.lengths
 >>> columns > 16, columns > 32, rows * columns > rows, rows != columns
 (True, True, True, True)
->>> measure.guards()
+>>> shape_env.guards()
 [('positive', columns - 32)]
 """
 
@@ -24,7 +24,7 @@ LOWEST = 2
 """The smallest length that is a SymInt."""
 MOST_GUARDS = 128
 MOST_TERMS = 64
-"""Of a formula; a planner's have a few."""
+"""The most terms of a formula; a planner's formulas have a few."""
 
 
 class SymbolicAtom(NamedTuple):
@@ -39,10 +39,10 @@ class SymbolicAtom(NamedTuple):
 
 
 class ShapeEnv:
-    """The lengths of an example as SymInts, and what has been decided with them."""
+    """The lengths of an example as SymInts, and the guards of decisions made with them."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        assert all(length >= LOWEST for length in lengths), "0 and 1 are no Sizes"
+        assert all(length >= LOWEST for length in lengths), "0 and 1 are not symbolic"
         self.atoms: list[SymbolicAtom] = []
         self._numbers: dict[tuple[str, tuple[Any, ...]], int] = {}
         self._positive: dict[Terms, int] = {}
@@ -56,30 +56,28 @@ class ShapeEnv:
         self, kind: str, operands: tuple[Any, ...], value: int, low: float, high: float
     ) -> Any:
         """Return the SymInt that is one atom."""
-        key = kind, tuple([key_of(each) for each in operands])
+        key = kind, tuple([key_of(operand) for operand in operands])
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.atoms)
             self.atoms.append(SymbolicAtom(kind, operands, value, low, high))
         return SymInt(self, (((number,), 1),), value)
 
-    def made(self, terms: dict[Monomial, int], value: int | None = None) -> Any:
-        """Return the sum of terms, of that value where it is known: an int where no length is left
-        in it.
-        """
-        kept = sorted([each for each in terms.items() if each[1]])
-        if not kept or kept[-1][0] == ():  # the constant comes first
-            return kept[0][1] if kept else 0
-        if len(kept) > MOST_TERMS:
+    def polynomial(self, terms: dict[Monomial, int], value: int | None = None) -> Any:
+        """Return the sum of terms, an int if it is constant; `value` is its value, if known."""
+        nonzero = sorted([term for term in terms.items() if term[1]])
+        if not nonzero or nonzero[-1][0] == ():  # the constant comes first
+            return nonzero[0][1] if nonzero else 0
+        if len(nonzero) > MOST_TERMS:
             raise NotSymbolic
         if value is None:
-            value = sum([factor * self._value(monomial) for monomial, factor in kept])
-        return SymInt(self, tuple(kept), value)
+            value = sum([factor * self._value(monomial) for monomial, factor in nonzero])
+        return SymInt(self, tuple(nonzero), value)
 
     def _value(self, monomial: Monomial) -> int:
         return math.prod([self.atoms[i].value for i in monomial])
 
-    def positive(self, number: Any) -> bool:
+    def is_positive(self, number: Any) -> bool:
         """Whether a number is above 0; an answer that its bounds do not prove becomes a guard."""
         if not isinstance(number, SymInt):
             return bool(number > 0)
@@ -90,64 +88,66 @@ class ShapeEnv:
         number = number.primitive()
         if number.low > 0 or number.high <= 0:
             return bool(number.low > 0)
-        found = number.value > 0
-        self._note(number if found else 1 - number)
-        return bool(found)
+        decision = number.value > 0
+        self._add_guard(number if decision else 1 - number)
+        return bool(decision)
 
-    def _note(self, number: SymInt) -> None:
+    def _add_guard(self, number: SymInt) -> None:
         """Add the guard that a number is above 0; of guards on equal terms the strongest stays."""
         terms = dict(number.terms)
         constant = terms.pop((), 0)
-        left = tuple(sorted(terms.items()))
-        self._positive[left] = min(constant, self._positive.get(left, constant))
-        self._check()
+        variable_terms = tuple(sorted(terms.items()))
+        self._positive[variable_terms] = min(constant, self._positive.get(variable_terms, constant))
+        self._check_guard_count()
 
-    def zero(self, number: Any) -> bool:
+    def is_zero(self, number: Any) -> bool:
         """Whether a number is 0; an answer that its bounds do not prove becomes a guard."""
         if not isinstance(number, SymInt):
             return bool(number == 0)
         if number.low > 0 or number.high < 0:
             return False
         number = number.primitive()
-        if number.low > 0 or number.high < 0 or self._differ(number):
+        if number.low > 0 or number.high < 0 or self._is_length_difference(number):
             return False
-        found = bool(number.value == 0)
-        self._zero["zero" if found else "other", number.terms] = None
-        self._check()
-        return found
+        decision = bool(number.value == 0)
+        self._zero["zero" if decision else "other", number.terms] = None
+        self._check_guard_count()
+        return decision
 
-    def _check(self) -> None:
+    def _check_guard_count(self) -> None:
         if len(self._positive) + len(self._zero) > MOST_GUARDS:
             raise NotSymbolic
 
-    def _differ(self, number: SymInt) -> bool:
+    def _is_length_difference(self, number: SymInt) -> bool:
         """Whether a formula is the difference of two lengths, which are not equal."""
         if len(number.terms) != 2:
             return False
-        (one, factor), (other, by) = number.terms
-        single = len(one) == len(other) == 1 and factor == -by
-        return single and all(self.atoms[each[0]].kind == "length" for each in (one, other))
+        (left_monomial, factor), (right_monomial, other_factor) = number.terms
+        single = len(left_monomial) == len(right_monomial) == 1 and factor == -other_factor
+        return single and all(
+            self.atoms[monomial[0]].kind == "length" for monomial in (left_monomial, right_monomial)
+        )
 
     def guards(self) -> list[tuple[str, SymInt]]:
-        """Return what must hold: a number is above 0 ("positive"), 0 ("zero"), or not ("other")."""
-        found: list[tuple[str, Any]] = [
-            ("positive", self.made({**dict(terms), (): constant}))
+        """Return the guards: a number is above 0 ("positive"), 0 ("zero"), or not 0 ("other")."""
+        guards: list[tuple[str, Any]] = [
+            ("positive", self.polynomial({**dict(terms), (): constant}))
             for terms, constant in self._positive.items()
         ]
         return [
-            *found,
+            *guards,
             *(
-                (kind, self.made(dict(terms)))
+                (kind, self.polynomial(dict(terms)))
                 for kind, terms in self._zero
                 if not self._excluded(terms)
             ),
         ]
 
     def _excluded(self, terms: Terms) -> bool:
-        """Whether a formula cannot be 0 since something else must be above 0."""
-        left = dict(terms)
-        constant = left.pop((), 0)
-        bound = self._positive.get(tuple(sorted(left.items())))
+        """Whether a positive guard already implies that a formula is not 0."""
+        variable_terms = dict(terms)
+        constant = variable_terms.pop((), 0)
+        bound = self._positive.get(tuple(sorted(variable_terms.items())))
         return bound is not None and bound <= constant
 
 

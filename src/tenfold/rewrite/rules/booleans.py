@@ -16,12 +16,12 @@ from tenfold.core.pattern import Constant, Number, pattern, variables
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.constant_folding import idle, idly, keeps, keeps_bool
+from tenfold.rewrite.rules.constant_folding import is_removable, x_is_removable, same_type, same_bool_type
 
 c, x, y, z = variables("c x y z")
 
 
-def on_bools(match: Match) -> bool:
+def condition_is_bool(match: Match) -> bool:
     """Whether the condition is made of bools: then its inverse is its negation."""
     return match["c"].dtype == BOOL
 
@@ -31,34 +31,34 @@ def keeps_condition(match: Match) -> bool:
     return match.root.dtype == BOOL and match["c"].same_type(match.root)
 
 
-def without_y(match: Match) -> bool:
+def y_is_removable(match: Match) -> bool:
     """Whether `x` may take the place of the root, and dropping `y` has no visible effect."""
-    return keeps(match) and idle(match["y"])
+    return same_type(match) and is_removable(match["y"])
 
 
-def bool_without_y(match: Match) -> bool:
+def bool_y_is_removable(match: Match) -> bool:
     """As without_y, of bools: other truth values are converted."""
-    return keeps_bool(match) and idle(match["y"])
+    return same_bool_type(match) and is_removable(match["y"])
 
 
-def whole(match: Match) -> bool:
+def x_is_removable_integer(match: Match) -> bool:
     """Whether `x` is of integers or bools (no NaN), and dropping it has no visible effect."""
-    return kind_of(match["x"].dtype) in "biu" and idly(match)
+    return kind_of(match["x"].dtype) in "biu" and x_is_removable(match)
 
 
-def whole_both(match: Match) -> bool:
+def both_integer(match: Match) -> bool:
     """Whether both operands are integers or bools: one of two is less, or not."""
     return all(kind_of(match[name].dtype) in "biu" for name in ("x", "y"))
 
 
-def alike(match: Match) -> bool:
+def same_dtypes(match: Match) -> bool:
     """Whether both operands have the dtype of the root."""
     return match["x"].dtype == match["y"].dtype == match.root.dtype
 
 
-def _chosen(match: Match, first: NodeView, second: NodeView) -> NodeView | None:
+def _where_of(match: Match, first: NodeView, second: NodeView) -> NodeView | None:
     """The root's `where` of other operands, if dropping `y` is not visible and the Type stays."""
-    if not idle(match["y"]):
+    if not is_removable(match["y"]):
         return None
     made = match.again(match.root, match["c"], first, second)
     return made if made.same_type(match.root) else None
@@ -68,18 +68,18 @@ ZERO, TRUE, FALSE = Constant(0), Constant(True), Constant(False)
 _and, _or = pattern.logical_and, pattern.logical_or
 _not, _where = pattern.logical_not, pattern.where
 
-CHOSEN = (
+WHERE_RULES = (
     Rule("where-not", _where(_not(c), x, y), _where(c, y, x)),
-    Rule("where-invert", _where(~c, x, y), _where(c, y, x), when=on_bools),
+    Rule("where-invert", _where(~c, x, y), _where(c, y, x), when=condition_is_bool),
     Rule(
         "where-where",
         _where(c, _where(c, x, y), z),
-        lambda match: _chosen(match, match["x"], match["z"]),
+        lambda match: _where_of(match, match["x"], match["z"]),
     ),
     Rule(
         "where-else-where",
         _where(c, z, _where(c, y, x)),
-        lambda match: _chosen(match, match["z"], match["x"]),
+        lambda match: _where_of(match, match["z"], match["x"]),
     ),
     Rule("where-true-false", _where(c, True, False), c, when=keeps_condition),
     Rule("where-false-true", _where(c, False, True), _not(c), when=keeps_condition),
@@ -93,44 +93,44 @@ def _all_bits(match: Match) -> Number:
     return True if dtype == BOOL else int(np.invert(dtype.type(0)))
 
 
-COMBINED = (
-    Rule("and-or", x & (x | y), x, when=without_y),
-    Rule("or-and", x | (x & y), x, when=without_y),
-    Rule("logical-and-or", _and(x, _or(x, y)), x, when=bool_without_y),
-    Rule("logical-or-and", _or(x, _and(x, y)), x, when=bool_without_y),
-    Rule("logical-and-itself", _and(x, x), x, when=keeps_bool),
-    Rule("logical-or-itself", _or(x, x), x, when=keeps_bool),
-    Rule("and-inverse", x & ~x, ZERO, when=idly),
-    Rule("or-inverse", x | ~x, _all_bits, when=idly),
-    Rule("xor-itself", x ^ x, ZERO, when=idly),
-    Rule("and-true", x & True, x, when=keeps_bool),
-    Rule("and-of-inverses", ~x & ~y, ~(x | y), when=alike),
-    Rule("or-of-inverses", ~x | ~y, ~(x & y), when=alike),
+LOGIC_RULES = (
+    Rule("and-or", x & (x | y), x, when=y_is_removable),
+    Rule("or-and", x | (x & y), x, when=y_is_removable),
+    Rule("logical-and-or", _and(x, _or(x, y)), x, when=bool_y_is_removable),
+    Rule("logical-or-and", _or(x, _and(x, y)), x, when=bool_y_is_removable),
+    Rule("logical-and-itself", _and(x, x), x, when=same_bool_type),
+    Rule("logical-or-itself", _or(x, x), x, when=same_bool_type),
+    Rule("and-inverse", x & ~x, ZERO, when=x_is_removable),
+    Rule("or-inverse", x | ~x, _all_bits, when=x_is_removable),
+    Rule("xor-itself", x ^ x, ZERO, when=x_is_removable),
+    Rule("and-true", x & True, x, when=same_bool_type),
+    Rule("and-of-inverses", ~x & ~y, ~(x | y), when=same_dtypes),
+    Rule("or-of-inverses", ~x | ~y, ~(x & y), when=same_dtypes),
 )
 """Absorption, inverses, and De Morgan's laws."""
 
-_equal, _other = pattern.equal(x, y), pattern.not_equal(x, y)
+_equal, _not_equal = pattern.equal(x, y), pattern.not_equal(x, y)
 
-COMPARED = (
-    Rule("equal-itself", pattern.equal(x, x), TRUE, when=whole),
-    Rule("other-than-itself", pattern.not_equal(x, x), FALSE, when=whole),
-    Rule("most-itself", pattern.less_equal(x, x), TRUE, when=whole),
-    Rule("least-itself", pattern.greater_equal(x, x), TRUE, when=whole),
-    Rule("less-than-itself", pattern.less(x, x), FALSE, when=idly),
-    Rule("greater-than-itself", pattern.greater(x, x), FALSE, when=idly),
+COMPARISON_RULES = (
+    Rule("equal-itself", pattern.equal(x, x), TRUE, when=x_is_removable_integer),
+    Rule("other-than-itself", pattern.not_equal(x, x), FALSE, when=x_is_removable_integer),
+    Rule("most-itself", pattern.less_equal(x, x), TRUE, when=x_is_removable_integer),
+    Rule("least-itself", pattern.greater_equal(x, x), TRUE, when=x_is_removable_integer),
+    Rule("less-than-itself", pattern.less(x, x), FALSE, when=x_is_removable),
+    Rule("greater-than-itself", pattern.greater(x, x), FALSE, when=x_is_removable),
     *(
         rule
         for name, inverse in (("not", _not), ("invert", pattern.bitwise_invert))
         for rule in (
-            Rule(f"{name}-equal", inverse(_equal), _other),
-            Rule(f"{name}-not-equal", inverse(_other), _equal),
-            Rule(f"{name}-less", inverse(x < y), x >= y, when=whole_both),
-            Rule(f"{name}-less-equal", inverse(x <= y), x > y, when=whole_both),
-            Rule(f"{name}-greater", inverse(x > y), x <= y, when=whole_both),
-            Rule(f"{name}-greater-equal", inverse(x >= y), x < y, when=whole_both),
+            Rule(f"{name}-equal", inverse(_equal), _not_equal),
+            Rule(f"{name}-not-equal", inverse(_not_equal), _equal),
+            Rule(f"{name}-less", inverse(x < y), x >= y, when=both_integer),
+            Rule(f"{name}-less-equal", inverse(x <= y), x > y, when=both_integer),
+            Rule(f"{name}-greater", inverse(x > y), x <= y, when=both_integer),
+            Rule(f"{name}-greater-equal", inverse(x >= y), x < y, when=both_integer),
         )
     ),
 )
 """Comparisons with oneself, and inverses of comparisons: NaN is neither less nor greater."""
 
-BOOLEANS = (*CHOSEN, *COMBINED, *COMPARED)
+BOOLEAN_RULES = (*WHERE_RULES, *LOGIC_RULES, *COMPARISON_RULES)

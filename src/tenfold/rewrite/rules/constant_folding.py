@@ -28,111 +28,111 @@ from tenfold.ops import (  # noqa: F401  # declare what patterns name
 )
 from tenfold.ops.cast import astype, cast_values
 from tenfold.ops.create import full
-from tenfold.rewrite.node_view import NodeView, below
+from tenfold.rewrite.node_view import NodeView, walk_inputs
 from tenfold.rewrite.rule import Match, Rule
 
 c, x, y = variables("c x y")
 
 
-def keeps(match: Match) -> bool:
+def same_type(match: Match) -> bool:
     """Whether `x` has the Type of what it is to replace."""
     return match["x"].same_type(match.root)
 
 
-def keeps_real(match: Match) -> bool:
+def same_real_type(match: Match) -> bool:
     """As keeps, without complex numbers."""
-    return keeps(match) and kind_of(match.root.dtype) != "c"
+    return same_type(match) and kind_of(match.root.dtype) != "c"
 
 
-def keeps_whole(match: Match) -> bool:
+def same_integer_or_bool_type(match: Match) -> bool:
     """As keeps, integers and bools only."""
-    return keeps(match) and kind_of(match.root.dtype) in "biu"
+    return same_type(match) and kind_of(match.root.dtype) in "biu"
 
 
-def keeps_integer(match: Match) -> bool:
+def same_integer_type(match: Match) -> bool:
     """As keeps, integers only."""
-    return keeps(match) and kind_of(match.root.dtype) in "iu"
+    return same_type(match) and kind_of(match.root.dtype) in "iu"
 
 
-def keeps_bool(match: Match) -> bool:
+def same_bool_type(match: Match) -> bool:
     """As keeps, bools only."""
-    return keeps(match) and match.root.dtype == BOOL
+    return same_type(match) and match.root.dtype == BOOL
 
 
-def keeps_floating(match: Match) -> bool:
+def same_float_type(match: Match) -> bool:
     """As keeps, real floating numbers only."""
-    return keeps(match) and kind_of(match.root.dtype) == "f"
+    return same_type(match) and kind_of(match.root.dtype) == "f"
 
 
-def signed(match: Match) -> bool:
+def may_be_negative(match: Match) -> bool:
     """Whether `x` may be negative: unsigned integers wrap."""
     return kind_of(match["x"].dtype) != "u"
 
 
-def _without(name: str, other: str) -> Any:
+def _same_type_and_removable(name: str, other: str) -> Any:
     """A guard: `name` may take the root's place, and dropping `other` has no visible effect."""
 
     def guard(match: Match) -> bool:
-        return match[name].same_type(match.root) and idle(match[other])
+        return match[name].same_type(match.root) and is_removable(match[other])
 
     guard.__name__ = f"dead_{other}"
     return guard
 
 
-def idle(term: NodeView) -> bool:
+def is_removable(term: NodeView) -> bool:
     """Whether a term is pure and cannot fail, with all that it is computed from.
 
     A term with more than `MOST` nodes counts as not idle, so that the check takes bounded time.
     """
-    terms = list(islice(below(term), MOST + 1))
+    terms = list(islice(walk_inputs(term), MAX_CHECKED_NODES + 1))
     ops = (each.op for each in terms)
-    return len(terms) <= MOST and all(op is None or (op.pure and not op.can_fail) for op in ops)
+    return len(terms) <= MAX_CHECKED_NODES and all(op is None or (op.pure and not op.can_fail) for op in ops)
 
 
-MOST = 1000
+MAX_CHECKED_NODES = 1000
 
 
-def idly(match: Match) -> bool:
+def x_is_removable(match: Match) -> bool:
     """Whether dropping `x` has no visible effect."""
-    return idle(match["x"])
+    return is_removable(match["x"])
 
 
-_ROOT = pattern.where(pattern.equal(x, -np.inf), np.inf, abs(pattern.sqrt(x)))
+_POWER_HALF = pattern.where(pattern.equal(x, -np.inf), np.inf, abs(pattern.sqrt(x)))
 """The power of 0.5: of -inf it is inf, of -0 it is 0."""
 
 
-SAME = (
-    Rule("multiply-one", x * 1, x, when=keeps_real),
-    Rule("divide-one", x / 1, x, when=keeps_real),
-    Rule("floor-divide-one", x // 1, x, when=keeps_integer),
-    Rule("subtract-zero", x - 0, x, when=keeps),
-    Rule("add-zero", x + 0, x, when=keeps_whole),
-    Rule("add-minus-zero", x + -0.0, x, when=keeps_real),
-    Rule("power-zero", x**0, Constant(1), when=idly),
-    Rule("power-one", x**1, x, when=keeps),
-    Rule("power-two", x**2, pattern.square(x), when=keeps),
-    Rule("power-minus-one", x**-1, pattern.reciprocal(x), when=keeps),
-    Rule("power-half", x**0.5, _ROOT, when=keeps_floating),
-    Rule("or-zero", x | 0, x, when=keeps),
-    Rule("xor-zero", x ^ 0, x, when=keeps),
-    Rule("shift-left-zero", x << 0, x, when=keeps),
-    Rule("shift-right-zero", x >> 0, x, when=keeps),
-    Rule("and-itself", x & x, x, when=keeps),
-    Rule("or-itself", x | x, x, when=keeps),
-    Rule("positive", +x, x, when=keeps),
-    Rule("negative-twice", pattern.negative(-x), x, when=keeps),
-    Rule("invert-twice", ~~x, x, when=keeps),
-    Rule("not-twice", pattern.logical_not(pattern.logical_not(x)), x, when=keeps_bool),
+IDENTITY_RULES = (
+    Rule("multiply-one", x * 1, x, when=same_real_type),
+    Rule("divide-one", x / 1, x, when=same_real_type),
+    Rule("floor-divide-one", x // 1, x, when=same_integer_type),
+    Rule("subtract-zero", x - 0, x, when=same_type),
+    Rule("add-zero", x + 0, x, when=same_integer_or_bool_type),
+    Rule("add-minus-zero", x + -0.0, x, when=same_real_type),
+    Rule("power-zero", x**0, Constant(1), when=x_is_removable),
+    Rule("power-one", x**1, x, when=same_type),
+    Rule("power-two", x**2, pattern.square(x), when=same_type),
+    Rule("power-minus-one", x**-1, pattern.reciprocal(x), when=same_type),
+    Rule("power-half", x**0.5, _POWER_HALF, when=same_float_type),
+    Rule("or-zero", x | 0, x, when=same_type),
+    Rule("xor-zero", x ^ 0, x, when=same_type),
+    Rule("shift-left-zero", x << 0, x, when=same_type),
+    Rule("shift-right-zero", x >> 0, x, when=same_type),
+    Rule("and-itself", x & x, x, when=same_type),
+    Rule("or-itself", x | x, x, when=same_type),
+    Rule("positive", +x, x, when=same_type),
+    Rule("negative-twice", pattern.negative(-x), x, when=same_type),
+    Rule("invert-twice", ~~x, x, when=same_type),
+    Rule("not-twice", pattern.logical_not(pattern.logical_not(x)), x, when=same_bool_type),
     Rule("abs-twice", abs(abs(x)), abs(x)),
-    Rule("abs-negative", abs(-x), abs(x), when=signed),
-    Rule("abs-square", pattern.square(abs(x)), pattern.square(x), when=keeps),
-    Rule("maximum-itself", pattern.maximum(x, x), x, when=keeps),
-    Rule("minimum-itself", pattern.minimum(x, x), x, when=keeps),
+    Rule("abs-negative", abs(-x), abs(x), when=may_be_negative),
+    Rule("abs-square", pattern.square(abs(x)), pattern.square(x), when=same_type),
+    Rule("maximum-itself", pattern.maximum(x, x), x, when=same_type),
+    Rule("minimum-itself", pattern.minimum(x, x), x, when=same_type),
 )
 """Operations that give back what they are given, or what a cheaper one gives."""
 
 
-def _holds(wide: np.dtype, narrow: np.dtype) -> bool:
+def _can_represent(wide: np.dtype, narrow: np.dtype) -> bool:
     """Whether every value of `narrow` is one of `wide`."""
     if wide == narrow or narrow == BOOL:
         return True
@@ -142,11 +142,11 @@ def _holds(wide: np.dtype, narrow: np.dtype) -> bool:
     if kinds in ("ff", "cc"):
         return wide.itemsize > narrow.itemsize
     if kinds in ("if", "uf"):
-        return 8 * narrow.itemsize <= _DIGITS[wide.itemsize]
+        return 8 * narrow.itemsize <= _SIGNIFICAND_BITS[wide.itemsize]
     return False
 
 
-_DIGITS = {2: 8, 4: 24, 8: 53}
+_SIGNIFICAND_BITS = {2: 8, 4: 24, 8: 53}
 """Binary digits of every floating dtype of so many bytes: bfloat16 has the fewest of its size."""
 
 
@@ -154,7 +154,7 @@ def _cast_directly(match: Match) -> NodeView | None:
     """One cast for two, where the first loses nothing and the second asks nothing of its kind."""
     term, target = match["x"], match.root.dtype
     source, middle = term.dtype, match.root.inputs[0].dtype
-    if not _holds(middle, source):
+    if not _can_represent(middle, source):
         return None
     if source == target:
         return term
@@ -164,21 +164,21 @@ def _cast_directly(match: Match) -> NodeView | None:
     return None
 
 
-CASTS = (
-    Rule("cast-to-itself", pattern.astype(x), x, when=keeps),
+CAST_RULES = (
+    Rule("cast-to-itself", pattern.astype(x), x, when=same_type),
     Rule("cast-of-cast", pattern.astype(pattern.astype(x)), _cast_directly),
 )
 """Casts that change nothing."""
 
-CHOICES = (
-    Rule("where-true", pattern.where(True, x, y), x, when=_without("x", "y")),
-    Rule("where-false", pattern.where(False, y, x), x, when=_without("x", "y")),
-    Rule("where-same", pattern.where(c, x, x), x, when=_without("x", "c")),
+WHERE_RULES = (
+    Rule("where-true", pattern.where(True, x, y), x, when=_same_type_and_removable("x", "y")),
+    Rule("where-false", pattern.where(False, y, x), x, when=_same_type_and_removable("x", "y")),
+    Rule("where-same", pattern.where(c, x, x), x, when=_same_type_and_removable("x", "c")),
 )
 """Choices that are made already."""
 
 
-def _value(term: NodeView) -> Number:
+def _constant_value(term: NodeView) -> Number:
     """The number that a scalar is, or that an array made of one holds: as its dtype has it."""
     if term.is_scalar:
         return term.scalar
@@ -187,27 +187,27 @@ def _value(term: NodeView) -> Number:
     return number
 
 
-def exact(op: Op[...] | None) -> bool:
+def is_bitwise_exact(op: Op[...] | None) -> bool:
     """Whether every device computes an operation to the same bits, whatever its loops."""
     if op is None or op.kind is not Kind.MAP or op.reference is None:
         return False
     return not (op.accuracy or op.opaque or op.can_fail)
 
 
-def _folded(match: Match) -> NodeView | None:
+def _fold_constants(match: Match) -> NodeView | None:
     """The value of an exact operation on numbers alone, everywhere; of those that vary from one
     use of a plan to the next the plan is to compute it.
     """
     root = match.root
     op = root.op
-    if op is None or not exact(op):
+    if op is None or not is_bitwise_exact(op):
         return None
     inputs = root.inputs
     if any(each.is_varied or not (each.is_scalar or each.op is full) for each in inputs):
         return None
     assert op.reference is not None, "an exact operation has a reference"
     entered = [
-        cast_values(np.asarray(_value(term)), dtype)
+        cast_values(np.asarray(_constant_value(term)), dtype)
         for term, dtype in zip(inputs, root.operands, strict=True)
     ]
     if any(each.dtype == object for each in entered):
@@ -218,10 +218,10 @@ def _folded(match: Match) -> NodeView | None:
     return match.make(full, params=(type_.shape, result.item(), type_.dtype, type_.device))
 
 
-def _as_scalar(match: Match) -> NodeView | None:
+def _full_to_scalar(match: Match) -> NodeView | None:
     """An exact operation reads a number in place of an array that holds it everywhere."""
     root = match.root
-    if root.op is None or not exact(root.op):
+    if root.op is None or not is_bitwise_exact(root.op):
         return None
     entered = root.operands
     fits = [term.dtype == dtype for term, dtype in zip(root.inputs, entered, strict=True)]
@@ -229,7 +229,7 @@ def _as_scalar(match: Match) -> NodeView | None:
     if not any(fit and other for fit, other in zip(fits, others, strict=True)):
         return None
     inputs = [
-        _value(term) if term.op is full and fit else term
+        _constant_value(term) if term.op is full and fit else term
         for term, fit in zip(root.inputs, fits, strict=True)
     ]
     if all(isinstance(each, NodeView) for each in inputs):
@@ -239,10 +239,10 @@ def _as_scalar(match: Match) -> NodeView | None:
     return made if same else None
 
 
-FILLED = (
-    Rule("fold", pattern.reading(pattern.full()), _folded),
-    Rule("number-for-full", pattern.reading(pattern.full()), _as_scalar),
+FULL_RULES = (
+    Rule("fold", pattern.reading(pattern.full()), _fold_constants),
+    Rule("number-for-full", pattern.reading(pattern.full()), _full_to_scalar),
 )
 """Arrays that hold one value everywhere."""
 
-CONSTANTS = (*SAME, *CASTS, *CHOICES, *FILLED)
+CONSTANT_RULES = (*IDENTITY_RULES, *CAST_RULES, *WHERE_RULES, *FULL_RULES)

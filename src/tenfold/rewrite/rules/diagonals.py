@@ -16,14 +16,14 @@ from tenfold.core.shape_rules import Shape, whole_axes
 from tenfold.ops.diagonal_tril_triu import diagonal, tril
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.slice_composition import normal
-from tenfold.rewrite.rules.slice_pushdown import of_a_map
-from tenfold.rewrite.rules.views import fewer, taken
+from tenfold.rewrite.rules.slice_composition import canonical_pick
+from tenfold.rewrite.rules.slice_pushdown import reads_map
+from tenfold.rewrite.rules.views import selects_fewer, make_index
 
 (x,) = variables("x")
 
 
-class Diagonal(NamedTuple):
+class DiagonalLocation(NamedTuple):
     """How a diagonal lies in matrices, the last two axes: its offset, where it begins, its length,
     and the lengths of the matrices.
     """
@@ -35,7 +35,7 @@ class Diagonal(NamedTuple):
     size: Shape
 
 
-def lies(match: Match) -> Diagonal | None:
+def diagonal_location(match: Match) -> DiagonalLocation | None:
     """Return how the diagonal that the root reads lies; None where it is one of other axes."""
     offset, *axes = match.root.params
     shape = match.root.inputs[0].shape
@@ -44,34 +44,34 @@ def lies(match: Match) -> Diagonal | None:
         return None
     offset = offset if axes[0] == last else -offset
     row, column = max(-offset, 0), max(offset, 0)
-    return Diagonal(offset, row, column, match.root.shape[-1], shape[-2:])
+    return DiagonalLocation(offset, row, column, match.root.shape[-1], shape[-2:])
 
 
-def on_diagonal(match: Match, term: NodeView, found: Diagonal) -> NodeView:
+def operand_diagonal(match: Match, term: NodeView, found: DiagonalLocation) -> NodeView:
     """Return what an operand has on a diagonal of what it is broadcast to."""
     if not term.shape:
         return term
     *stack, _ = whole_axes(term.shape)
     own = (1, *term.shape)[-2:]
-    rows, columns = (normal(begin, found.length, 1) for begin in (found.row, found.column))
+    rows, columns = (canonical_pick(begin, found.length, 1) for begin in (found.row, found.column))
     if own[1] != found.size[1]:
         columns = (0, 1, 1)
     if len(term.shape) == 1:
-        return taken(match, term, (columns,))
+        return make_index(match, term, (columns,))
     if own == found.size:
         last = len(term.shape) - 2
         return match.make(diagonal, term, params=(found.offset, last, last + 1))
     if own[0] == found.size[0]:
-        return taken(match, term, (*stack[:-1], rows, 0))
-    return taken(match, term, (*stack[:-1], 0, columns))
+        return make_index(match, term, (*stack[:-1], rows, 0))
+    return make_index(match, term, (*stack[:-1], 0, columns))
 
 
 def _diagonal_of_map(match: Match) -> NodeView | None:
     """The map of the diagonals; of an operand that repeats a row or a column, a part of it."""
-    whole, found = match.root.inputs[0], lies(match)
+    whole, found = match.root.inputs[0], diagonal_location(match)
     if found is None or found.length == 0:
         return None
-    return match.again(whole, *(on_diagonal(match, each, found) for each in whole.inputs))
+    return match.again(whole, *(operand_diagonal(match, each, found) for each in whole.inputs))
 
 
 def _diagonal_of_permutation(match: Match) -> NodeView | None:
@@ -85,13 +85,13 @@ def _diagonal_of_permutation(match: Match) -> NodeView | None:
 
 
 def _diagonal_of_diagonal(match: Match) -> NodeView | None:
-    found = lies(match)
+    found = diagonal_location(match)
     return match["x"] if found and match.root.inputs[0].params == (found.offset,) else None
 
 
 def _diagonal_of_triangle(match: Match) -> NodeView | None:
     """A diagonal on the side of a triangle that is kept."""
-    found, triangle = lies(match), match.root.inputs[0]
+    found, triangle = diagonal_location(match), match.root.inputs[0]
     if found is None:
         return None
     (bound,) = triangle.params
@@ -99,12 +99,12 @@ def _diagonal_of_triangle(match: Match) -> NodeView | None:
     return match.make(diagonal, match["x"], params=match.root.params) if inside else None
 
 
-def keeps_lower(match: Match) -> bool:
+def lower_is_whole(match: Match) -> bool:
     """Whether a lower triangle is all of the matrix."""
     return bool(match.root.params[0] >= match.root.shape[-1] - 1)
 
 
-def keeps_upper(match: Match) -> bool:
+def upper_is_whole(match: Match) -> bool:
     """Whether an upper triangle is all of the matrix."""
     return bool(match.root.params[0] <= 1 - match.root.shape[-2])
 
@@ -117,13 +117,13 @@ def _triangle_of_triangle(match: Match) -> NodeView:
     return match.again(root, match["x"], params=params)
 
 
-DIAGONALS = (
-    Rule("diagonal-map", pattern.diagonal(x), _diagonal_of_map, when=of_a_map),
+DIAGONAL_RULES = (
+    Rule("diagonal-map", pattern.diagonal(x), _diagonal_of_map, when=reads_map),
     Rule(
         "diagonal-permute",
         pattern.diagonal(pattern.permute_dims(x)),
         _diagonal_of_permutation,
-        when=fewer,
+        when=selects_fewer,
     ),
     Rule(
         "diagonal-of-diagonal", pattern.diagonal(pattern.diagonal_matrix(x)), _diagonal_of_diagonal
@@ -132,6 +132,6 @@ DIAGONALS = (
     Rule("diagonal-of-upper", pattern.diagonal(pattern.triu(x)), _diagonal_of_triangle),
     Rule("lower-of-lower", pattern.tril(pattern.tril(x)), _triangle_of_triangle),
     Rule("upper-of-upper", pattern.triu(pattern.triu(x)), _triangle_of_triangle),
-    Rule("lower-of-all", pattern.tril(x), x, when=keeps_lower),
-    Rule("upper-of-all", pattern.triu(x), x, when=keeps_upper),
+    Rule("lower-of-all", pattern.tril(x), x, when=lower_is_whole),
+    Rule("upper-of-all", pattern.triu(x), x, when=upper_is_whole),
 )

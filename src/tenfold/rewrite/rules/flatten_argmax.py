@@ -19,11 +19,11 @@ from tenfold.rewrite.rule import Match, Rule
 (x,) = variables("x")
 
 
-def _over_several(match: Match) -> bool:
+def over_several_axes(match: Match) -> bool:
     return len(match.root.params[0]) > 1
 
 
-def _flat(match: Match) -> NodeView:
+def _flattened(match: Match) -> NodeView:
     """The position in the flattened array, with axes of length 1 where they are kept."""
     term, root = match["x"], match.root
     flat = match.make(reshape, term, params=((term.size,),))
@@ -33,8 +33,8 @@ def _flat(match: Match) -> NodeView:
     return match.make(reshape, found, params=(root.shape,))
 
 
-POSITIONS = tuple(
-    Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flat, when=_over_several)
+ARGMAX_RULES = tuple(
+    Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flattened, when=over_several_axes)
     for op in vars(reduce).values()
     if isinstance(op, Op) and op.folding is not None and op.folding.one_axis
 )

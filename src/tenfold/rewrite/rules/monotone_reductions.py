@@ -26,23 +26,23 @@ from tenfold.ops import (  # noqa: F401  # declare what patterns name
 from tenfold.ops.predicates import logical_not
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.reductions import each, folds_fewer
+from tenfold.rewrite.rules.reductions import named_pattern, reduces_unshared
 
 x, y = variables("x y")
 
 
-def _after(match: Match, *, turned: bool = False) -> NodeView | None:
+def _reduce_first(match: Match, *, turned: bool = False) -> NodeView | None:
     """Fold first, then do to what is left what was done to each element; by the opposite fold,
     where that turns the order, or the truth, of all elements over.
     """
     root, inner = match.root, match.root.inputs[0]
-    folded = _opposite(match) if turned else match.again(root, match["x"])
+    folded = _opposite_reduction(match) if turned else match.again(root, match["x"])
     others = [folded if each == match["x"] else each for each in inner.inputs]
     made = match.again(inner, *others)
     return made if made.same_type(root) else None
 
 
-OPPOSITE: dict[Op[...], Op[...]] = {
+OPPOSITE_REDUCTIONS: dict[Op[...], Op[...]] = {
     reduce.max: reduce.min,
     reduce.min: reduce.max,
     reduce.any: reduce.all,
@@ -53,28 +53,28 @@ OPPOSITE: dict[Op[...], Op[...]] = {
 """What a reduction becomes where the order, or the truth, is turned over."""
 
 
-def _opposite(match: Match) -> NodeView:
+def _opposite_reduction(match: Match) -> NodeView:
     op = match.root.op
     assert op is not None, "a reduction"
-    return match.make(OPPOSITE[op], match["x"], params=match.root.params)
+    return match.make(OPPOSITE_REDUCTIONS[op], match["x"], params=match.root.params)
 
 
-_turned = partial(_after, turned=True)
+_reduce_first_reversed = partial(_reduce_first, turned=True)
 
 
 def of_floats(match: Match) -> bool:
     """As folds_fewer, of floats: the smallest integer is its own negative."""
-    return folds_fewer(match) and kind_of(match["x"].dtype) == "f"
+    return reduces_unshared(match) and kind_of(match["x"].dtype) == "f"
 
 
 def of_bools(match: Match) -> bool:
     """As folds_fewer, of bools."""
-    return folds_fewer(match) and match["x"].dtype == BOOL
+    return reduces_unshared(match) and match["x"].dtype == BOOL
 
 
 def to_bool(match: Match) -> bool:
     """As folds_fewer, of a cast to bool."""
-    return folds_fewer(match) and match.root.inputs[0].dtype == BOOL
+    return reduces_unshared(match) and match.root.inputs[0].dtype == BOOL
 
 
 def keeps_order(match: Match) -> bool:
@@ -82,66 +82,66 @@ def keeps_order(match: Match) -> bool:
     source, target = match["x"].dtype, match.root.inputs[0].dtype
     whole = kind_of(source) in "biu" and kind_of(target) in "iu"
     real = kind_of(source) in "biuf" and kind_of(target) == "f"
-    return folds_fewer(match) and (real or (whole and np.can_cast(source, target)))
+    return reduces_unshared(match) and (real or (whole and np.can_cast(source, target)))
 
 
-def by_a_number(match: Match) -> bool:
+def by_scalar(match: Match) -> bool:
     """As folds_fewer, of the larger or smaller of elements and a number."""
-    return folds_fewer(match) and match["y"].is_scalar
+    return reduces_unshared(match) and match["y"].is_scalar
 
 
-MONOTONE = (
+MAX_MIN_RULES = (
     *(
-        Rule(f"{name}-{map_}", each(name, each(map_, x)), _after, when=folds_fewer)
+        Rule(f"{name}-{map_}", named_pattern(name, named_pattern(map_, x)), _reduce_first, when=reduces_unshared)
         for name in ("max", "min")
         for map_ in ("floor", "ceil", "trunc", "round")
     ),
-    Rule("min-sqrt", pattern.min(pattern.sqrt(x)), _after, when=folds_fewer),
+    Rule("min-sqrt", pattern.min(pattern.sqrt(x)), _reduce_first, when=reduces_unshared),
     *(
-        Rule(f"{name}-cast", each(name, pattern.astype(x)), _after, when=keeps_order)
+        Rule(f"{name}-cast", named_pattern(name, pattern.astype(x)), _reduce_first, when=keeps_order)
         for name in ("max", "min")
     ),
     *(
-        Rule(f"{name}-{map_}-number", each(name, each(map_, x, y)), _after, when=by_a_number)
+        Rule(f"{name}-{map_}-number", named_pattern(name, named_pattern(map_, x, y)), _reduce_first, when=by_scalar)
         for name in ("max", "min")
         for map_ in ("maximum", "minimum")
     ),
-    *(Rule(f"{name}-negative", each(name, -x), _turned, when=of_floats) for name in ("max", "min")),
+    *(Rule(f"{name}-negative", named_pattern(name, -x), _reduce_first_reversed, when=of_floats) for name in ("max", "min")),
 )
 """The largest or smallest under maps that keep the order of all numbers, zeros and NaN included, or
 turn it over. A square root of the largest is none where another is negative."""
 
 
-def _same_truth(match: Match) -> NodeView:
+def _reduce_operand(match: Match) -> NodeView:
     return match.again(match.root, match["x"])
 
 
-def _other_truth(match: Match) -> NodeView:
-    return match.make(logical_not, _opposite(match))
+def _negated_opposite(match: Match) -> NodeView:
+    return match.make(logical_not, _opposite_reduction(match))
 
 
-TRUTH = (
+ARGMAX_ANY_ALL_RULES = (
     *(
-        Rule(f"{op.name}-negative", pattern(op, -x), _opposite, when=of_floats)
+        Rule(f"{op.name}-negative", pattern(op, -x), _opposite_reduction, when=of_floats)
         for op in (reduce.argmax, reduce.argmin)
     ),
     *(
         rule
         for name in ("any", "all")
         for rule in (
-            Rule(f"{name}-not", each(name, pattern.logical_not(x)), _turned, when=folds_fewer),
-            Rule(f"{name}-invert", each(name, ~x), _turned, when=of_bools),
+            Rule(f"{name}-not", named_pattern(name, pattern.logical_not(x)), _reduce_first_reversed, when=reduces_unshared),
+            Rule(f"{name}-invert", named_pattern(name, ~x), _reduce_first_reversed, when=of_bools),
             Rule(
                 f"{name}-nonzero",
-                each(name, pattern.not_equal(x, 0)),
-                _same_truth,
-                when=folds_fewer,
+                named_pattern(name, pattern.not_equal(x, 0)),
+                _reduce_operand,
+                when=reduces_unshared,
             ),
-            Rule(f"{name}-zero", each(name, pattern.equal(x, 0)), _other_truth, when=folds_fewer),
-            Rule(f"{name}-cast", each(name, pattern.astype(x)), _same_truth, when=to_bool),
+            Rule(f"{name}-zero", named_pattern(name, pattern.equal(x, 0)), _negated_opposite, when=reduces_unshared),
+            Rule(f"{name}-cast", named_pattern(name, pattern.astype(x)), _reduce_operand, when=to_bool),
         )
     ),
 )
 """Positions and truth of what is turned over."""
 
-ORDERS = (*MONOTONE, *TRUTH)
+MONOTONE_REDUCTION_RULES = (*MAX_MIN_RULES, *ARGMAX_ANY_ALL_RULES)

@@ -29,7 +29,7 @@ from tenfold.rewrite.rule import Match, Rule
 (x,) = variables("x")
 
 
-def _reduction(match: Match) -> NodeView | None:
+def _norm_as_reduction(match: Match) -> NodeView | None:
     """The root of the sum of squares, the sum of moduli or the largest of them."""
     elements, (order, axes, keepdims, _) = match["x"], match.root.params
     if elements.dtype not in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128) or not elements.size:
@@ -45,4 +45,4 @@ def _reduction(match: Match) -> NodeView | None:
     return match.make(largest_of, moduli, params=(axes, keepdims))
 
 
-NORMS = (Rule("norm", pattern(norm, x), _reduction, exactness="linear-algebra"),)
+NORM_RULES = (Rule("norm", pattern(norm, x), _norm_as_reduction, exactness="linear-algebra"),)

@@ -21,26 +21,26 @@ from tenfold.core.op import Kind, Op
 from tenfold.core.shape_rules import whole_axes
 from tenfold.ops.indexing import index, viewed
 from tenfold.rewrite.rewrite_graph import ORIGIN
-from tenfold.rewrite.rules.slice_composition import Picks, aligned, composed
-from tenfold.settings import within
+from tenfold.rewrite.rules.slice_composition import Picks, operand_picks, compose_slices
+from tenfold.settings import override
 
 
-def part_of(node: Node) -> Node | None:
+def partial_expression(node: Node) -> Node | None:
     """Return a node that computes only the part of its base that `node` reads."""
     if node.op is not index:
         return None
-    found = _through_views(node)
+    found = _composed_views(node)
     if found is None:
         return None
     base, picks, new = found
-    if not _opens(base) or base.read_in_part():
+    if not _is_splittable(base) or base.read_in_part():
         return None
-    with within(strict_dtypes=False):  # what was written under other options stays as it was
-        part = _narrowed(base, picks)
+    with override(strict_dtypes=False):  # what was written under other options stays as it was
+        part = _build_part(base, picks)
         return _native.node_of(viewed(part, whole_axes(part.shape), new) if new else part)
 
 
-def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
+def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     """Return what a part of a part of a part ... takes, in one step, of which node.
 
     None when another thread has computed the node meanwhile: a computed node drops its inputs.
@@ -51,7 +51,7 @@ def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     (base,) = inputs
     picks, new = node.params
     while base.op is index and (inputs := base.inputs):
-        both = composed(base.params[0], base.params[1], picks, new)
+        both = compose_slices(base.params[0], base.params[1], picks, new)
         if both is None:
             break
         picks, new = both
@@ -59,13 +59,13 @@ def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     return base, picks, new
 
 
-def _opens(node: Node) -> bool:
+def _is_splittable(node: Node) -> bool:
     """Whether a part of the node is made of the parts of its inputs."""
     op = node.op
     return node.pending and isinstance(op, Op) and op.kind is Kind.MAP and op.pure
 
 
-def _narrowed(base: Node, base_picks: Picks) -> Array:
+def _build_part(base: Node, base_picks: Picks) -> Array:
     """Build the expression of the part, inputs before users; what is shared is built once."""
     made: dict[tuple[Node, Picks], Array] = {}
     stack = [(base, base_picks)]
@@ -74,24 +74,24 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
         if (node, picks) in made:
             stack.pop()
             continue
-        if not _opens(node):
-            made[node, picks] = _leaf(node, picks)
+        if not _is_splittable(node):
+            made[node, picks] = _slice_leaf(node, picks)
             continue
         shape, operands = node.type.shape, node.inputs
         if not operands:  # another thread has computed it since
-            made[node, picks] = _leaf(node, picks)
+            made[node, picks] = _slice_leaf(node, picks)
             continue
-        parts = [(each, aligned(each.type.shape, shape, picks)) for each in operands]
+        parts = [(each, operand_picks(each.type.shape, shape, picks)) for each in operands]
         missing = [part for part in parts if part not in made]
         if missing:
             stack.extend(missing)
             continue
         inputs = tuple(part[0].scalar if part[0].is_scalar else made[part] for part in parts)
-        made[node, picks] = _again(node, inputs)
+        made[node, picks] = _reapply(node, inputs)
     return made[base, base_picks]
 
 
-def _again(node: Node, inputs: tuple[Any, ...]) -> Array:
+def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
     """Write a node's operation for parts of its inputs; a failure still names the user's line."""
     token = ORIGIN.set(node.origin)
     try:
@@ -101,6 +101,6 @@ def _again(node: Node, inputs: tuple[Any, ...]) -> Array:
     return part
 
 
-def _leaf(node: Node, picks: Picks) -> Array:
+def _slice_leaf(node: Node, picks: Picks) -> Array:
     whole = _native.array_of(node)
     return whole if picks == whole_axes(node.type.shape) else viewed(whole, picks)

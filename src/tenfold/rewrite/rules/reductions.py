@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold.core.pattern import Pattern, pattern, variables
 from tenfold.core.shape_rules import whole_axes
-from tenfold.dtypes import HALVES, kind_of
+from tenfold.dtypes import HALF_DTYPES, kind_of
 from tenfold.ops import reduce  # noqa: F401  # declares what patterns name
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.cast import astype
@@ -27,36 +27,36 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.views import permuted, taken, with_new
+from tenfold.rewrite.rules.views import permute, make_index, insert_axes
 
 x, y = variables("x y")
 Axes = tuple[int, ...]
 
 
-def folds_fewer(match: Match) -> bool:
+def reduces_unshared(match: Match) -> bool:
     """Whether the root reduces an operand that only the root needs."""
     return match.root.folds_some() and match.root.inputs[0].alone
 
 
-def _folded(match: Match, term: NodeView, own: Axes, gone: Axes) -> NodeView:
+def _reduce_axes(match: Match, term: NodeView, own: Axes, gone: Axes) -> NodeView:
     """The root's fold of a term over some axes; and without others, which are of length 1."""
     _, _, *rest = match.root.params
     left = [axis for axis in range(len(term.shape)) if axis not in own]
     made = match.again(match.root, term, params=(own, False, *rest)) if own else term
     picks = zip(left, whole_axes(made.shape), strict=True)
-    return taken(match, made, tuple(0 if axis in gone else pick for axis, pick in picks))
+    return make_index(match, made, tuple(0 if axis in gone else pick for axis, pick in picks))
 
 
-def _in_order(match: Match, first: Axes, second: Axes) -> bool:
+def _same_rounding(match: Match, first: Axes, second: Axes) -> bool:
     """Whether a fold of a fold, of floats, has the bits of one fold: the last axes come first, and
     nothing is rounded in between.
     """
     dtypes = {match["x"].dtype, match.root.inputs[0].dtype, match.root.dtype}
-    exact = len(dtypes) == 1 and match.root.dtype not in HALVES
+    exact = len(dtypes) == 1 and match.root.dtype not in HALF_DTYPES
     return exact and max(second, default=-1) < min(first, default=len(match["x"].shape))
 
 
-def _fold_of_fold(match: Match, *, ordered: bool) -> NodeView | None:
+def _reduction_of_reduction(match: Match, *, ordered: bool) -> NodeView | None:
     """Fold all the axes at once."""
     root, inner, term = match.root, match.root.inputs[0], match["x"]
     (first, inner_keeps, *_), (outer, keepdims, *rest) = inner.params, root.params
@@ -64,17 +64,17 @@ def _fold_of_fold(match: Match, *, ordered: bool) -> NodeView | None:
     second = tuple(left[axis] for axis in outer)
     whole = kind_of(root.dtype) in "biu" and kind_of(inner.dtype) in "biu"
     whole = whole and inner.dtype == root.dtype
-    if ordered and not whole and not _in_order(match, first, second):
+    if ordered and not whole and not _same_rounding(match, first, second):
         return None
     axes = tuple(sorted({*first, *second}))
     made = match.again(root, term, params=(axes, False, *rest))
     if made.dtype != root.dtype:
         made = match.again(root, term, params=(axes, False, root.dtype))
     shown = [a for a in left if keepdims or a not in second]
-    return with_new(match, made, tuple(place for place, a in enumerate(shown) if a in axes))
+    return insert_axes(match, made, tuple(place for place, a in enumerate(shown) if a in axes))
 
 
-def _repeated(term: NodeView) -> tuple[Axes, int]:
+def _repeated_axes(term: NodeView) -> tuple[Axes, int]:
     """The axes along which a broadcast repeats its input, and where its own axes begin."""
     (target, begin), (inner,) = term.params, term.inputs
     own = {
@@ -83,53 +83,53 @@ def _repeated(term: NodeView) -> tuple[Axes, int]:
     return tuple(axis for axis in range(len(target)) if axis not in own), begin
 
 
-def _of_broadcast(
+def _reduction_of_broadcast(
     match: Match, finish: Callable[[Match, NodeView, int], NodeView | None]
 ) -> NodeView | None:
     """Fold the input of a broadcast, then let `finish` do so for what is repeated."""
     root, whole, term = match.root, match.root.inputs[0], match["x"]
     axes, keepdims, *_ = root.params
-    repeated, begin = _repeated(whole)
+    repeated, begin = _repeated_axes(whole)
     times = prod(whole.shape[axis] for axis in axes if axis in repeated)
     if not times or not whole.alone or not set(axes) & set(repeated):
         return None
     inner = [axis - begin for axis in axes if begin <= axis < begin + len(term.shape)]
     own = tuple(axis for axis in inner if axis + begin not in repeated)
-    made = finish(match, _folded(match, term, own, tuple(inner)), times)
+    made = finish(match, _reduce_axes(match, term, own, tuple(inner)), times)
     if made is None:
         return None
     lengths = tuple(n for axis, n in enumerate(whole.shape) if axis not in axes)
     if made.shape != lengths:
         ahead = begin - sum(axis < begin for axis in axes)
         made = match.make(broadcast_to, made, params=(lengths, ahead))
-    return with_new(match, made, axes if keepdims else ())
+    return insert_axes(match, made, axes if keepdims else ())
 
 
-def _once(match: Match, term: NodeView, _: int = 1) -> NodeView:
+def _cast_to_root(match: Match, term: NodeView, _: int = 1) -> NodeView:
     """What is repeated is the largest, or true, where it is so once."""
     dtype = match.root.dtype
     return term if term.dtype == dtype else match.make(astype, term, params=(dtype,))
 
 
-def _times(match: Match, term: NodeView, times: int) -> NodeView | None:
+def _multiply_integer(match: Match, term: NodeView, times: int) -> NodeView | None:
     """A sum of equal integers; a number of times that the dtype cannot hold is not multiplied."""
     dtype = match.root.dtype
     if kind_of(dtype) not in "iu" or times > np.iinfo(dtype).max:
         return None
-    return match.make(multiply, _once(match, term), times)
+    return match.make(multiply, _cast_to_root(match, term), times)
 
 
-def _times_rounded(match: Match, term: NodeView, times: int) -> NodeView | None:
+def _multiply_float(match: Match, term: NodeView, times: int) -> NodeView | None:
     """A sum of equal floats, with one rounding in place of many."""
     dtype = match.root.dtype
-    if kind_of(dtype) != "f" or dtype in HALVES or kind_of(term.dtype) == "c":
+    if kind_of(dtype) != "f" or dtype in HALF_DTYPES or kind_of(term.dtype) == "c":
         return None
-    return match.make(multiply, _once(match, term), float(times))
+    return match.make(multiply, _cast_to_root(match, term), float(times))
 
 
-def _aligned(match: Match, term: NodeView, ndim: int) -> NodeView:
+def _with_axes(match: Match, term: NodeView, ndim: int) -> NodeView:
     """An operand with as many axes as the result."""
-    return with_new(match, term, tuple(range(ndim - len(term.shape))))
+    return insert_axes(match, term, tuple(range(ndim - len(term.shape))))
 
 
 def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
@@ -140,13 +140,13 @@ def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
     root, whole = match.root, match.root.inputs[0]
     first, second = match["x"], match["y"]
     dtypes = {root.dtype, whole.dtype, first.dtype, second.dtype}
-    plain = len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALVES
+    plain = len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALF_DTYPES
     if not plain or first.is_scalar or second.is_scalar or not whole.alone:
         return None
     if first.size + second.size >= whole.size:
         return None
     ndim = len(whole.shape)
-    return _aligned(match, first, ndim), _aligned(match, second, ndim)
+    return _with_axes(match, first, ndim), _with_axes(match, second, ndim)
 
 
 def _varies(term: NodeView, axis: int) -> bool:
@@ -160,9 +160,9 @@ def _sum_of_factors(match: Match) -> NodeView | None:
     if factors is None or any(all(_varies(f, axis) for f in factors) for axis in axes):
         return None
     sums = [
-        _folded(match, f, tuple(axis for axis in axes if _varies(f, axis)), axes) for f in factors
+        _reduce_axes(match, f, tuple(axis for axis in axes if _varies(f, axis)), axes) for f in factors
     ]
-    return with_new(match, match.make(multiply, *sums), axes if keepdims else ())
+    return insert_axes(match, match.make(multiply, *sums), axes if keepdims else ())
 
 
 def _sum_of_outer(match: Match) -> NodeView | None:
@@ -178,63 +178,63 @@ def _sum_of_outer(match: Match) -> NodeView | None:
     if not all(_varies(f, axes[0]) for f in factors) or (len(rows), len(columns)) != (1, 1):
         return None
     stack = [axis for axis in others if axis not in rows + columns]
-    left = _ordered(match, first, columns[0], (*stack, *rows, *axes))
-    right = _ordered(match, second, rows[0], (*stack, *axes, *columns))
+    left = _drop_and_permute(match, first, columns[0], (*stack, *rows, *axes))
+    right = _drop_and_permute(match, second, rows[0], (*stack, *axes, *columns))
     made = match.make(matmul, left, right)
     order = (*stack, *rows, *columns)
-    made = permuted(match, made, tuple(order.index(axis) for axis in others))
-    return with_new(match, made, axes if keepdims else ())
+    made = permute(match, made, tuple(order.index(axis) for axis in others))
+    return insert_axes(match, made, axes if keepdims else ())
 
 
-def _ordered(match: Match, term: NodeView, gone: int, order: Axes) -> NodeView:
+def _drop_and_permute(match: Match, term: NodeView, gone: int, order: Axes) -> NodeView:
     """A term without an axis of length 1, the others in an order."""
-    return permuted(match, _folded(match, term, (), (gone,)), tuple(a - (a > gone) for a in order))
+    return permute(match, _reduce_axes(match, term, (), (gone,)), tuple(a - (a > gone) for a in order))
 
 
-def each(name: str, *operands: Pattern) -> Any:
+def named_pattern(name: str, *operands: Pattern) -> Any:
     """Return the pattern of the operation of that name."""
     return getattr(pattern, name)(*operands)
 
 
-NESTED = tuple(
+NESTED_RULES = tuple(
     Rule(
         f"{name}-{name}",
-        each(name, each(name, x)),
-        partial(_fold_of_fold, ordered=name in ("sum", "prod")),
-        when=folds_fewer,
+        named_pattern(name, named_pattern(name, x)),
+        partial(_reduction_of_reduction, ordered=name in ("sum", "prod")),
+        when=reduces_unshared,
     )
     for name in ("sum", "prod", "max", "min", "any", "all")
 )
 """Folds of folds."""
 
-REPEATED = (
+BROADCAST_RULES = (
     *(
         Rule(
             f"{name}-broadcast",
-            each(name, pattern.broadcast_to(x)),
-            partial(_of_broadcast, finish=finish),
+            named_pattern(name, pattern.broadcast_to(x)),
+            partial(_reduction_of_broadcast, finish=finish),
         )
         for name, finish in (
-            ("max", _once),
-            ("min", _once),
-            ("any", _once),
-            ("all", _once),
-            ("sum", _times),
+            ("max", _cast_to_root),
+            ("min", _cast_to_root),
+            ("any", _cast_to_root),
+            ("all", _cast_to_root),
+            ("sum", _multiply_integer),
         )
     ),
     Rule(
         "sum-broadcast-floats",
         pattern.sum(pattern.broadcast_to(x)),
-        partial(_of_broadcast, finish=_times_rounded),
+        partial(_reduction_of_broadcast, finish=_multiply_float),
         exactness="fast",
     ),
 )
 """Folds of what is repeated."""
 
-FACTORS = (
+FACTOR_RULES = (
     Rule("sum-factors", pattern.sum(x * y), _sum_of_factors, exactness="fast"),
     Rule("sum-outer", pattern.sum(x * y), _sum_of_outer, exactness="fast"),
 )
 """Sums of products of elements, of which each operand is repeated along an axis."""
 
-REDUCTIONS = (*NESTED, *REPEATED, *FACTORS)
+REDUCTION_RULES = (*NESTED_RULES, *BROADCAST_RULES, *FACTOR_RULES)

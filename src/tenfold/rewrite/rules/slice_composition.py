@@ -16,7 +16,7 @@ from tenfold.core.shape_rules import Pick, Shape
 Picks = tuple[Pick, ...]
 
 
-def composed(
+def compose_slices(
     first: Picks, first_new: tuple[int, ...], second: Picks, second_new: tuple[int, ...]
 ) -> tuple[Picks, tuple[int, ...]] | None:
     """Compose two indexings; None when the second empties an axis that the first put in."""
@@ -31,7 +31,7 @@ def composed(
         if not isinstance(pick, int):
             ours.append(axis is None)
         if axis is not None:
-            taken.append(picked(axis, pick))
+            taken.append(compose_pick(axis, pick))
     for position in second_new:
         ours.insert(position, True)
     picks = iter(taken)
@@ -39,16 +39,16 @@ def composed(
     return merged, tuple(i for i, inserted in enumerate(ours) if inserted)
 
 
-def picked(first: Pick, second: Pick) -> Pick:
+def compose_pick(first: Pick, second: Pick) -> Pick:
     """Return what `second` takes of the positions that `first` took of an axis."""
     assert not isinstance(first, int), "an axis that an int took is not there any more"
     start, _, step = first
     if isinstance(second, int):
         return start + second * step
-    return normal(start + second[0] * step, second[1], step * second[2])
+    return canonical_pick(start + second[0] * step, second[1], step * second[2])
 
 
-def normal(start: int, length: int, step: int) -> Pick:
+def canonical_pick(start: int, length: int, step: int) -> Pick:
     """Return the pick of these positions in the one form that equal picks have.
 
     >>> normal(4, 1, -3), normal(7, 0, 2)
@@ -59,26 +59,26 @@ def normal(start: int, length: int, step: int) -> Pick:
     return start, length, step
 
 
-def aligned(shape: Shape, result: Shape, picks: Picks) -> Picks:
+def operand_picks(shape: Shape, result: Shape, picks: Picks) -> Picks:
     """Return the picks for an input of `shape` that was broadcast to the last axes of `result`."""
     missing = len(result) - len(shape)
     return tuple(
-        pick if length == result[missing + axis] else of_one(pick)
+        pick if length == result[missing + axis] else broadcast_pick(pick)
         for axis, (length, pick) in enumerate(zip(shape, picks[missing:], strict=True))
     )
 
 
-def of_one(pick: Pick) -> Pick:
+def broadcast_pick(pick: Pick) -> Pick:
     """Return the pick of a broadcast axis: its one element, kept if the result's axis is kept."""
     return 0 if isinstance(pick, int) else (0, 1, 1)
 
 
-def kept(picks: Sequence[Pick]) -> list[int]:
+def remaining_axes(picks: Sequence[Pick]) -> list[int]:
     """Return the axes that picks leave, in order."""
     return [axis for axis, pick in enumerate(picks) if not isinstance(pick, int)]
 
 
-def within(pick: Pick, start: int, length: int) -> tuple[int, int]:
+def overlap(pick: Pick, start: int, length: int) -> tuple[int, int]:
     """Return which places of a pick, [first, last), lie at positions from `start` on, `length` of
     them.
 
@@ -94,8 +94,8 @@ def within(pick: Pick, start: int, length: int) -> tuple[int, int]:
     return first, max(first, last)
 
 
-def moved(pick: Pick, first: int, last: int, start: int) -> Pick:
+def shift_pick(pick: Pick, first: int, last: int, start: int) -> Pick:
     """Return the places [first, last) of a pick, in positions counted from `start`."""
     if isinstance(pick, int):
         return pick - start
-    return normal(pick[0] + first * pick[2] - start, last - first, pick[2])
+    return canonical_pick(pick[0] + first * pick[2] - start, last - first, pick[2])

@@ -22,18 +22,18 @@ from tenfold.ops.indexing import index
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.slice_composition import aligned, kept, normal
-from tenfold.rewrite.rules.views import taken, with_new
+from tenfold.rewrite.rules.slice_composition import operand_picks, remaining_axes, canonical_pick
+from tenfold.rewrite.rules.views import make_index, insert_axes
 
 x, y, z = variables("x y z")
 
 
-def apart(read: Access, shape: Shape, part: Access, part_shape: Shape) -> bool:
+def are_disjoint(read: Access, shape: Shape, part: Access, part_shape: Shape) -> bool:
     """Whether what one access reads has no element of what another does, for certain; each has for
     every axis of the array the axis of its own shape, a coefficient and a start.
     """
     return any(
-        _never_meet(_positions(step, shape), _positions(other, part_shape))
+        _ranges_disjoint(_positions(step, shape), _positions(other, part_shape))
         for step, other in zip(read, part, strict=True)
     ) or 0 in (product(shape), product(part_shape))
 
@@ -47,7 +47,7 @@ def _positions(step: Step, shape: Shape) -> tuple[int, int, int]:
     return (start, length, by) if by >= 0 else (start + by * (length - 1), length, -by)
 
 
-def _never_meet(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+def _ranges_disjoint(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     (start, length, by), (begin, count, step) = one, other
     if start + by * (length - 1) < begin or begin + step * (count - 1) < start:
         return True
@@ -55,7 +55,7 @@ def _never_meet(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     return divisor > 1 and (start - begin) % divisor != 0
 
 
-def inside(read: Access, shape: Shape, part: Access, part_shape: Shape) -> Access | None:
+def relative_access(read: Access, shape: Shape, part: Access, part_shape: Shape) -> Access | None:
     """Return how a part is read where an access reads nothing else of the array; None where it
     does, or where that is not known.
     """
@@ -80,7 +80,7 @@ def inside(read: Access, shape: Shape, part: Access, part_shape: Shape) -> Acces
     return tuple(found)
 
 
-def reads_of(term: NodeView) -> Access:
+def index_access(term: NodeView) -> Access:
     """Return the access by which an index reads its input."""
     assert index.reads is not None, "an index reads by steps"
     return index.reads(term.inputs[0].shape, *term.params)
@@ -94,10 +94,10 @@ def sole_reader(match: Match) -> bool:
 def _index_of_update(match: Match) -> NodeView | None:
     root, whole = match.root, match.root.inputs[0]
     below, value = whole.inputs
-    read = reads_of(root)
-    if apart(read, root.shape, *whole.params):
+    read = index_access(root)
+    if are_disjoint(read, root.shape, *whole.params):
         return match.again(root, below)
-    found = inside(read, root.shape, *whole.params)
+    found = relative_access(read, root.shape, *whole.params)
     if found is None or value.is_scalar:
         return None
     return _part_of_value(match, value, found, whole.params[1])
@@ -107,32 +107,32 @@ def _part_of_value(match: Match, value: NodeView, found: Access, part: Shape) ->
     """What an index reads of a value that was broadcast to a part and converted."""
     root = match.root
     picks: list[Pick] = [
-        start if axis is None else normal(start, root.shape[axis], by) for axis, by, start in found
+        start if axis is None else canonical_pick(start, root.shape[axis], by) for axis, by, start in found
     ]
     order = [axis for axis, *_ in found if axis is not None]
     if order != sorted(order):
         return None
     missing = len(part) - len(value.shape)
-    result = taken(match, value, aligned(value.shape, part, tuple(picks)))
+    result = make_index(match, value, operand_picks(value.shape, part, tuple(picks)))
     if value.dtype != root.dtype:
         result = match.make(astype, result, params=(root.dtype,))
     lengths = tuple(root.shape[axis] for axis in order)
     if result.shape != lengths:
-        begin = len(kept(picks[:missing]))
+        begin = len(remaining_axes(picks[:missing]))
         result = match.make(broadcast_to, result, params=(lengths, begin))
-    return with_new(match, result, tuple(a for a in range(len(root.shape)) if a not in order))
+    return insert_axes(match, result, tuple(a for a in range(len(root.shape)) if a not in order))
 
 
 def _update_of_update(match: Match) -> NodeView | None:
     """The value that is replaced again, as a whole, is not needed."""
     root, whole = match.root, match.root.inputs[0]
-    covered = inside(*whole.params, *root.params)
+    covered = relative_access(*whole.params, *root.params)
     if covered is None or match["z"] == whole:
         return None
     return match.again(root, match["x"], match["z"])
 
 
-REPLACED = (
+UPDATE_SLICE_RULES = (
     Rule("index-update", pattern.index(pattern.set_at(x, y)), _index_of_update, when=sole_reader),
     Rule(
         "update-update",

@@ -18,56 +18,56 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.constant_folding import exact
-from tenfold.rewrite.rules.slice_composition import Picks, composed, kept, of_one
+from tenfold.rewrite.rules.constant_folding import is_bitwise_exact
+from tenfold.rewrite.rules.slice_composition import Picks, compose_slices, remaining_axes, broadcast_pick
 
 (x,) = variables("x")
 
 
-def taken(match: Match, term: NodeView, picks: Picks, new: tuple[int, ...] = ()) -> NodeView:
+def make_index(match: Match, term: NodeView, picks: Picks, new: tuple[int, ...] = ()) -> NodeView:
     """Return an index of `term`: itself where that takes it as it is."""
     if not new and picks == whole_axes(term.shape):
         return term
     return match.make(index, term, params=(picks, new))
 
 
-def permuted(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
+def permute(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
     """Return `term` with its axes in this order: itself where that is theirs."""
     if axes == tuple(range(len(axes))):
         return term
     return match.make(permute_dims, term, params=(axes,))
 
 
-def with_new(match: Match, term: NodeView, new: tuple[int, ...]) -> NodeView:
+def insert_axes(match: Match, term: NodeView, new: tuple[int, ...]) -> NodeView:
     """Return `term` with axes of length 1 put in."""
-    return taken(match, term, whole_axes(term.shape), new)
+    return make_index(match, term, whole_axes(term.shape), new)
 
 
-def takes_all(match: Match) -> bool:
+def selects_all(match: Match) -> bool:
     """Whether an index takes every element where it is."""
     _, new = match.root.work.nodes[match.root.at].params
-    return not new and _is_whole(match.root)
+    return not new and _selects_all_of(match.root)
 
 
-def stays(match: Match) -> bool:
+def same_shape(match: Match) -> bool:
     """Whether the shape stays, and with it the place of every element."""
     return match["x"].shape == match.root.shape
 
 
-def in_order(match: Match) -> bool:
+def is_identity_permutation(match: Match) -> bool:
     """Whether a permutation leaves every axis where it is."""
     (axes,) = match.root.params
     return bool(axes == tuple(range(len(axes))))
 
 
-def fewer(match: Match) -> bool:
+def selects_fewer(match: Match) -> bool:
     """Whether fewer elements are taken than there are."""
-    if match.root.op is index and _is_whole(match.root):
+    if match.root.op is index and _selects_all_of(match.root):
         return False
     return match.root.size < match.root.inputs[0].size
 
 
-def _is_whole(root: NodeView) -> bool:
+def _selects_all_of(root: NodeView) -> bool:
     """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
     nodes = root.work.nodes
     picks, _ = nodes[root.at].params
@@ -75,13 +75,13 @@ def _is_whole(root: NodeView) -> bool:
 
 
 def _index_of_index(match: Match) -> NodeView | None:
-    both = composed(*match.root.inputs[0].params, *match.root.params)
-    return None if both is None else taken(match, match["x"], *both)
+    both = compose_slices(*match.root.inputs[0].params, *match.root.params)
+    return None if both is None else make_index(match, match["x"], *both)
 
 
 def _permutation_of_permutation(match: Match) -> NodeView:
     (inner,), (outer,) = match.root.inputs[0].params, match.root.params
-    return permuted(match, match["x"], tuple(inner[axis] for axis in outer))
+    return permute(match, match["x"], tuple(inner[axis] for axis in outer))
 
 
 def _broadcast_of_broadcast(match: Match) -> NodeView:
@@ -97,10 +97,10 @@ def _index_of_permutation(match: Match) -> NodeView | None:
     ours: list[Pick] = [0] * len(axes)
     for axis, pick in zip(axes, picks, strict=True):
         ours[axis] = pick
-    places = {axis: place for place, axis in enumerate(kept(ours))}
+    places = {axis: place for place, axis in enumerate(remaining_axes(ours))}
     order = tuple(places[axis] for axis in axes if axis in places)
-    part = permuted(match, taken(match, term, tuple(ours)), order)
-    return with_new(match, part, new)
+    part = permute(match, make_index(match, term, tuple(ours)), order)
+    return insert_axes(match, part, new)
 
 
 def _index_of_broadcast(match: Match) -> NodeView:
@@ -112,22 +112,22 @@ def _index_of_broadcast(match: Match) -> NodeView:
     )
     there = range(first, first + len(term.shape))
     ours = tuple(
-        picks[axis] if length == target[axis] else of_one(picks[axis])
+        picks[axis] if length == target[axis] else broadcast_pick(picks[axis])
         for axis, length in zip(there, term.shape, strict=True)
     )
-    left = kept(picks)
+    left = remaining_axes(picks)
     lengths = tuple(pick[1] for pick in picks if not isinstance(pick, int))
     begin = sum(axis < first for axis in left)
-    part = taken(match, term, ours)
+    part = make_index(match, term, ours)
     if part.shape != lengths:
         part = match.make(broadcast_to, part, params=(lengths, begin))
-    return with_new(match, part, new)
+    return insert_axes(match, part, new)
 
 
 def _element_of_reshape(match: Match) -> NodeView | None:
     """One element, found by its number in row-major order."""
     term, (picks, new) = match["x"], match.root.params
-    if kept(picks) or term.op is None:
+    if remaining_axes(picks) or term.op is None:
         return None
     steps = row_major(match.root.inputs[0].shape)
     number = sum(pick * step for pick, step in zip(picks, steps, strict=True))
@@ -135,10 +135,10 @@ def _element_of_reshape(match: Match) -> NodeView | None:
     for step in row_major(term.shape):
         place, number = divmod(number, step)
         places.append(place)
-    return taken(match, term, tuple(places), new)
+    return make_index(match, term, tuple(places), new)
 
 
-def _units_alone(match: Match) -> NodeView | None:
+def _reshape_to_index(match: Match) -> NodeView | None:
     """A reshape that puts in or takes out axes of length 1 is an index."""
     term, (target,) = match["x"], match.root.params
     if [n for n in term.shape if n != 1] != [n for n in target if n != 1] or term.size == 0:
@@ -146,7 +146,7 @@ def _units_alone(match: Match) -> NodeView | None:
     whole = zip(term.shape, whole_axes(term.shape), strict=True)
     picks = tuple(0 if length == 1 else pick for length, pick in whole)
     new = tuple(axis for axis, length in enumerate(target) if length == 1)
-    return taken(match, term, picks, new)
+    return make_index(match, term, picks, new)
 
 
 def _reshape_of_units(match: Match) -> NodeView | None:
@@ -160,11 +160,11 @@ def _reshape_of_units(match: Match) -> NodeView | None:
     return match.make(reshape, term, params=match.root.params)
 
 
-VIEWS = (
-    Rule("index-whole", pattern.index(x), x, when=takes_all),
-    Rule("permute-in-order", pattern.permute_dims(x), x, when=in_order),
-    Rule("reshape-to-itself", pattern.reshape(x), x, when=stays),
-    Rule("broadcast-to-itself", pattern.broadcast_to(x), x, when=stays),
+VIEW_OF_VIEW_RULES = (
+    Rule("index-whole", pattern.index(x), x, when=selects_all),
+    Rule("permute-in-order", pattern.permute_dims(x), x, when=is_identity_permutation),
+    Rule("reshape-to-itself", pattern.reshape(x), x, when=same_shape),
+    Rule("broadcast-to-itself", pattern.broadcast_to(x), x, when=same_shape),
     Rule("index-index", pattern.index(pattern.index(x)), _index_of_index),
     Rule(
         "permute-permute",
@@ -182,32 +182,32 @@ VIEWS = (
         _broadcast_of_broadcast,
     ),
     Rule("reshape-index", pattern.reshape(pattern.index(x)), _reshape_of_units),
-    Rule("reshape-units", pattern.reshape(x), _units_alone),
+    Rule("reshape-units", pattern.reshape(x), _reshape_to_index),
     Rule(
         "index-permute",
         pattern.index(pattern.permute_dims(x)),
         _index_of_permutation,
-        when=fewer,
+        when=selects_fewer,
     ),
     Rule(
         "index-broadcast",
         pattern.index(pattern.broadcast_to(x)),
         _index_of_broadcast,
-        when=fewer,
+        when=selects_fewer,
     ),
     Rule("element-reshape", pattern.index(pattern.reshape(x)), _element_of_reshape),
 )
 """Views of views."""
 
 
-def _full(match: Match) -> NodeView:
+def _view_of_full(match: Match) -> NodeView:
     """An array that holds one value everywhere, in the shape of the view of it."""
     _, value, dtype, device = match.root.inputs[0].params
     return match.make(full, params=(match.root.shape, value, dtype, device))
 
 
-FULL = tuple(
-    Rule(f"{name}-full", view(pattern.full()), _full)
+VIEW_OF_FULL_RULES = tuple(
+    Rule(f"{name}-full", view(pattern.full()), _view_of_full)
     for name, view in (
         ("index", pattern.index),
         ("permute", pattern.permute_dims),
@@ -217,11 +217,11 @@ FULL = tuple(
 """Views of what is everywhere the same; not a broadcast, which would make more elements of it."""
 
 
-def _spread(match: Match) -> NodeView | None:
+def _skip_broadcast(match: Match) -> NodeView | None:
     """An elementwise operation repeats its operands itself, where others have the whole shape."""
     root = match.root
     op, inputs = root.op, list(root.inputs)
-    if op is None or op.dtypes is None or not exact(op):
+    if op is None or op.dtypes is None or not is_bitwise_exact(op):
         return None
     for position, term in enumerate(inputs):
         if term.op is not broadcast_to:
@@ -235,6 +235,6 @@ def _spread(match: Match) -> NodeView | None:
     return match.make(op, *inputs, params=root.params)
 
 
-SPREAD = (Rule("broadcast-operand", pattern.reading(pattern.broadcast_to(x)), _spread),)
+BROADCAST_OPERAND_RULES = (Rule("broadcast-operand", pattern.reading(pattern.broadcast_to(x)), _skip_broadcast),)
 
-MOVEMENT = (*VIEWS, *FULL, *SPREAD)
+VIEW_RULES = (*VIEW_OF_VIEW_RULES, *VIEW_OF_FULL_RULES, *BROADCAST_OPERAND_RULES)

@@ -23,7 +23,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import EntryPoint, Node, Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op import Params
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import kind_of
@@ -36,7 +36,7 @@ from tenfold.runtime.blas.product_dispatch import ProductStep, ProductUpdate, up
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.schedule.verify import verifies
+from tenfold.schedule.verify_kernel import verifies
 from tenfold.storage import dense
 
 
@@ -81,7 +81,7 @@ def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> Pro
     return ProductUpdate(conjugated, x3, *half)
 
 
-@remembered("signs of products", 128)
+@memoized("signs of products", 128)
 def _signs(dtype: np.dtype, sign: int, added: int) -> bytes:
     """Alpha and beta of a product that nothing is multiplied with."""
     return _numbers(np.asarray(sign, dtype), np.asarray(added, dtype))
@@ -95,7 +95,7 @@ def _begun(type_: Type, x3: np.ndarray | None) -> Value:
     """Return memory for the result: what is added stands there already, where it is given."""
     if x3 is None:
         return Value.allocate(type_, type_.size * type_.dtype.itemsize)
-    return dense.copied(x3, type_.device)
+    return dense.copy_to_pool(x3, type_.device)
 
 
 def _launch(
@@ -105,14 +105,14 @@ def _launch(
     if threads > _native.threads():
         _native.set_threads(threads)
     sizes = struct.pack(f"{len(step.sizes)}q", *step.sizes)
-    with routines.held() if step.addresses else nullcontext():
+    with routines.limited_threads() if step.addresses else nullcontext():
         status = _native.launch(
             kernel, buffers, sizes, numbers, step.scratch, step.units, step.grain, threads
         )
     assert status == 0, "a product does not fail for its values"
 
 
-@remembered("products that add", STEPS)
+@memoized("products that add", STEPS)
 def decided(
     x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
 ) -> ProductStep:

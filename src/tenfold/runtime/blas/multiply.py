@@ -22,7 +22,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op import Op
 from tenfold.jit.program import program_of
 from tenfold.ops.cast import cast_values
@@ -30,7 +30,7 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
 from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
 from tenfold.runtime.blas.verify_products import verify_product
-from tenfold.schedule.verify import verifies
+from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import CPU_LEVELS, get
 
 STEPS = 1024
@@ -57,7 +57,7 @@ def step_of(
     return step, (x1, x2)
 
 
-@remembered("products", STEPS)
+@memoized("products", STEPS)
 def decided(
     op: Op[...],
     params: tuple[Any, ...],
@@ -94,7 +94,7 @@ def multiply(
     threads = threads_of(step)
     if threads > _native.threads():
         _native.set_threads(threads)
-    with routines.held() if step.addresses else nullcontext():
+    with routines.limited_threads() if step.addresses else nullcontext():
         status = _native.launch(
             program.kernel,
             [*buffers, result, *step.addresses],

@@ -28,7 +28,7 @@ from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.emitter import Arithmetic
 from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
-from tenfold.codegen.gemm.syrk_trmm import HALVES, SyrkTrmm
+from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES, SyrkTrmm
 from tenfold.core.op import Contraction
 from tenfold.ops.syrk import MIRRORED, SYMMETRIC, TRIANGULAR
 from tenfold.runtime.blas import routines
@@ -147,7 +147,7 @@ def update_step(
     first, second = len(x1.shape), len(x2.shape)
     matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
     form = form_of(matrices, x1, x2, update.third)
-    if update.half in HALVES:
+    if update.half in HALF_NOTES:
         return _half(form, width, update)
     return (
         _small(form, width, update)
@@ -167,7 +167,7 @@ def _half(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
     units = kernel.units(1, form.m, form.n)
     sizes = (form.m, form.n, form.k, *strides)
     first, second = SYMMETRIC if update.half in MIRRORED else TRIANGULAR
-    reason = f"{HALVES[update.half]}, worth it from {first} x {second} on"
+    reason = f"{HALF_NOTES[update.half]}, worth it from {first} x {second} on"
     whole = _step(form, kernel, sizes, units, kernel.scratch, reason)
     order = form.k if update.half.startswith("first") else form.n
     multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)

@@ -22,7 +22,7 @@ import numpy as np
 
 from tenfold.core.op import Contraction
 from tenfold.core.shape_rules import Shape, broadcast, product
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import REAL_DTYPES
 
 
 class ProductOperand(NamedTuple):
@@ -150,9 +150,9 @@ def form_of(
     """
     assert x1.dtype == x2.dtype, "the operands are in the common dtype"
     sums, (k, *along) = _summed(contraction, x1, x2)
-    columns = _walked(x2, contraction.kept[1])
+    columns = _walked(x2, contraction.free[1])
     assert columns is not None, "the caller has copied x2"
-    rows = [(x1.shape[axis], x1.strides[axis], 0) for axis in contraction.kept[0]]
+    rows = [(x1.shape[axis], x1.strides[axis], 0) for axis in contraction.free[0]]
     stacks = (
         _stacked(x, axes) for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
     )
@@ -161,7 +161,7 @@ def form_of(
         axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
     stack = _merged(axes)
     strides = (0, along[0]), (along[1], columns[1])
-    conjugated = contraction.conjugated and x1.dtype in PARTS
+    conjugated = contraction.conjugated and x1.dtype in REAL_DTYPES
     found = ProductForm(
         x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums
     )
@@ -172,7 +172,7 @@ def stack_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of each operand that are neither contracted nor kept."""
-    taken = zip(contraction.contracted, contraction.kept, strict=True)
+    taken = zip(contraction.contracted, contraction.free, strict=True)
     first, second = (
         tuple(axis for axis in range(len(x.shape)) if axis not in contracted + kept)
         for x, (contracted, kept) in zip((x1, x2), taken, strict=True)
@@ -224,7 +224,7 @@ def copy_order(
     >>> copy_order(Contraction(((1,), (1,)), ((0, 2), (0, 2))), x, x)
     (1, 0, 2)
     """
-    columns = contraction.kept[1]
+    columns = contraction.free[1]
     if _walked(x2, columns) is not None:
         return None
     return (*stack_axes(contraction, x1, x2)[1], *contraction.contracted[1], *columns)

@@ -86,7 +86,7 @@ os.register_at_fork(after_in_child=ThreadedLibrary.forget_holders)
 
 
 @contextmanager
-def held(threads: int = 1, package: str = "scipy") -> Iterator[None]:
+def limited_threads(threads: int = 1, package: str = "scipy") -> Iterator[None]:
     """Limit the BLAS of "scipy" or "numpy" to so many threads, while a caller is inside.
 
     The last caller to leave restores the number of threads.

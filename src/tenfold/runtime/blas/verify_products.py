@@ -129,8 +129,8 @@ def _read(step: ProductStep) -> ProductRead:
 def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
     """Refuse too little room for a slab, the sums of a block, and the end of a row."""
     tile = kernel.tile
-    row = tile.packets * tile.lanes * tile.arithmetic.wide.itemsize
-    used = row * (tile.slab + tile.block * tile.arithmetic.parts + 1)
+    row = tile.packets * tile.lanes * tile.arithmetic.sum_dtype.itemsize
+    used = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
     if step.scratch < used:
         raise _broken(step, f"{step.scratch} bytes of scratch memory, {used} are used")
 

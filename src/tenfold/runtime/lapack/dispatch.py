@@ -20,7 +20,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import FLOAT64
@@ -41,7 +41,7 @@ THREADED = 1 << 16
 """The multiply-adds of a call from which NumPy's BLAS may start threads."""
 
 
-@remembered("calls of LAPACK", STEPS)
+@memoized("calls of LAPACK", STEPS)
 def step_of(
     op: Op[...],
     params: Params,
@@ -72,7 +72,7 @@ def factorise(node: Node | ReferenceCall, inputs: Sequence[np.ndarray]) -> tuple
                 _native.count("multiply_adds", factors.gone_back(dense.export(found[0])))
             return found
     large = reference.multiply_adds(node, inputs) >= THREADED
-    with routines.held(int(get("threads")), "numpy") if large else nullcontext():
+    with routines.limited_threads(int(get("threads")), "numpy") if large else nullcontext():
         made = reference.run_op(node, list(inputs))
     ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in made]
     return tuple(dense.adopt(x, "cpu") for x in ordered)

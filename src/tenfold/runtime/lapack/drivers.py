@@ -23,7 +23,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import memoized
 from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.jit.program import program_of
 from tenfold.runtime import interruptible
@@ -110,7 +110,7 @@ def launched(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, .
     def run(interrupted: threading.Event | None) -> int:
         held = held_to(step)
         several = step.units if interrupted is None else max(1, threads)
-        with routines.held(held) if held else nullcontext():
+        with routines.limited_threads(held) if held else nullcontext():
             for first in range(0, step.units, several):
                 if interrupted is not None and interrupted.is_set():
                     break
@@ -149,7 +149,7 @@ def _status(
     )
 
 
-@remembered("work lengths of LAPACK", QUERIES)
+@memoized("work lengths of LAPACK", QUERIES)
 def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     """Ask a routine of float64 or complex128 how many elements of memory it works in best.
 

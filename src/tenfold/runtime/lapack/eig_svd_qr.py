@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.codegen.lapack.diagonal_steps import AllFinite, Fails
+from tenfold.codegen.lapack.diagonal_steps import AllFinite, Fail
 from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.matrix_copies import INT32, Permutation
 from tenfold.core.op import Op
@@ -161,7 +161,7 @@ def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
     recipe.steps += [
         recipe.square(operand.side, matrix),
         AllFinite(matrix, recipe.number(n * n * recipe.item // 8), flag),
-        Branch(flag, (recipe.call("geev", words),), (Fails(),)),
+        Branch(flag, (recipe.call("geev", words),), (Fail(),)),
     ]
     part = result if is_complex else FLOAT64 if result == COMPLEX128 else real_part(result)
     for number, place in enumerate(values):

@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.codegen.lapack.determinant import Determinant
-from tenfold.codegen.lapack.diagonal_steps import Finite, Nonzero, Positive
+from tenfold.codegen.lapack.diagonal_steps import FiniteDiagonal, NonzeroDiagonal, PositiveDiagonal
 from tenfold.codegen.lapack.driver_call import Branch, Routine
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32, Conjugate, Mirror, Move
@@ -152,9 +152,9 @@ def _factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], way: s
         potrf = recipe.call("potrf", "'L n m1 n report", fails=False)
         recipe.steps = [
             copied,
-            Positive("m1", recipe.n, recipe.dtype),
+            PositiveDiagonal("m1", recipe.n, recipe.dtype),
             # NaN passes through a comparison with 0, so LAPACK need not see it
-            Branch("report", (potrf, Finite("m1", recipe.n, recipe.dtype)), ()),
+            Branch("report", (potrf, FiniteDiagonal("m1", recipe.n, recipe.dtype)), ()),
             nothing,
             Branch("report", (), (copied, *gauss)),
         ]
@@ -175,7 +175,7 @@ def _inverse_factored(
     gauss = recipe.call("getri", f"n {matrix} n {pivots} {work} report")
     as_it_is = packed.side._replace(rows=recipe.item, columns=n * recipe.item)
     recipe.steps += [
-        Nonzero("m0", recipe.n, recipe.dtype),
+        NonzeroDiagonal("m0", recipe.n, recipe.dtype),
         recipe.square(as_it_is, matrix),
         Branch(pivots, cholesky, (gauss,)),
         recipe.by_rows(matrix, "m1", types[0].dtype, n),
@@ -207,7 +207,7 @@ def _solve_factored(
     pivots, columns = with_pivots(recipe, packed), recipe.number(count)
     symmetric = layouts[0].shape[-2] > n + 1
     if not symmetric:
-        recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
+        recipe.steps.append(NonzeroDiagonal("m0", recipe.n, recipe.dtype))
 
     def solving(place: RightHandSides) -> Sequence[KernelStep]:
         x = place.at

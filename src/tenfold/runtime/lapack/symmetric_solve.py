@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold._native import Type
-from tenfold.codegen.lapack.diagonal_steps import Finite, Nonzero, Positive
+from tenfold.codegen.lapack.diagonal_steps import FiniteDiagonal, NonzeroDiagonal, PositiveDiagonal
 from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32, Conjugate, Move
 from tenfold.codegen.lapack.symmetric_steps import (
-    Blocks,
-    Exchange,
+    ExchangeRows,
     Interchanges,
-    Negative,
-    Regular,
-    Rows,
+    InvertibleBlocks,
+    NegativePivot,
+    RightSides,
+    SolveBlockDiagonal,
 )
 from tenfold.dtypes import kind_of
 from tenfold.runtime.lapack.drivers import DriverLaunch
@@ -50,13 +50,13 @@ def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...
     # NaN passes through a comparison with 0, so LAPACK need not see it
     trial = (
         recipe.call("potrf", "'L n m1 n report", fails=False),
-        Finite("m1", recipe.n, recipe.dtype),
+        FiniteDiagonal("m1", recipe.n, recipe.dtype),
         Branch("report", (), (_number(recipe, "one", tried), copied)),
     )
     way = _by_bunch_and_kaufman(recipe, copied, pivots, tried)
     if kind_of(recipe.dtype) != "c":  # what is complex would have to be Hermitian
         way = (
-            Positive("m1", recipe.n, recipe.dtype),
+            PositiveDiagonal("m1", recipe.n, recipe.dtype),
             Branch("report", trial, ()),
             _number(recipe, "zero", pivots, n),
             Branch("report", (), way),
@@ -102,7 +102,7 @@ def _by_bunch_and_kaufman(
     return (
         recipe.call("sytrf", f"'L n m1 n {found} {work} report", fails=False),
         recipe.call("syconv", f"'L 'C n m1 n {found} {beside} report", fails=False),
-        Regular("m1", beside, recipe.n, recipe.dtype),
+        InvertibleBlocks("m1", beside, recipe.n, recipe.dtype),
         Branch("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
     )
 
@@ -113,7 +113,7 @@ def solving_symmetric(recipe: LapackProgram, pivots: str, conjugated: bool) -> S
     """
     beside = f"m0+{recipe.number((recipe.order + 1) * recipe.order * recipe.item)}"
     negative = recipe.area(INT32, 1)
-    nonzero = Nonzero("m0", recipe.n, recipe.dtype)
+    nonzero = NonzeroDiagonal("m0", recipe.n, recipe.dtype)
 
     def solving(x: RightHandSides) -> Sequence[KernelStep]:
         rows = _rows(recipe, x)
@@ -127,14 +127,14 @@ def solving_symmetric(recipe: LapackProgram, pivots: str, conjugated: bool) -> S
         )
         gauss = (nonzero, substitution(recipe, x, "m0", "U"))
         symmetric = (
-            Blocks("m0", beside, recipe.n, rows),
+            SolveBlockDiagonal("m0", beside, recipe.n, rows),
             other,
-            Exchange(pivots, recipe.n, rows, back=True),
+            ExchangeRows(pivots, recipe.n, rows, reverse=True),
         )
         exchanged = (
-            Exchange(pivots, recipe.n, rows),
+            ExchangeRows(pivots, recipe.n, rows),
             lower,
-            Negative(pivots, negative),
+            NegativePivot(pivots, negative),
             Branch(negative, gauss, symmetric),
         )
         steps: list[KernelStep] = [Branch(pivots, cholesky, exchanged)]
@@ -146,8 +146,8 @@ def solving_symmetric(recipe: LapackProgram, pivots: str, conjugated: bool) -> S
     return solving
 
 
-def _rows(recipe: LapackProgram, x: RightHandSides) -> Rows:
+def _rows(recipe: LapackProgram, x: RightHandSides) -> RightSides:
     """Right sides as they lie."""
     apart = (x.width, 1) if x.by_rows else (1, recipe.order)
     far, near = (recipe.number(each * recipe.item) for each in apart)
-    return Rows(x.at, far, near, x.columns, x.by_rows, recipe.dtype)
+    return RightSides(x.at, far, near, x.columns, x.by_rows, recipe.dtype)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.codegen.lapack.diagonal_steps import Beside, Nonzero
+from tenfold.codegen.lapack.diagonal_steps import NonzeroDiagonal, TriangleSide
 from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32
@@ -68,7 +68,7 @@ def triangular(
             )
             if step.fails or unit_diagonal:
                 return (step,)
-            return (Nonzero(matrix, recipe.n, recipe.dtype, apart), step)
+            return (NonzeroDiagonal(matrix, recipe.n, recipe.dtype, apart), step)
 
         def solving(x: RightHandSides) -> Sequence[KernelStep]:
             if side != "either":
@@ -84,11 +84,11 @@ def triangular(
     )
 
 
-def _beside(recipe: LapackProgram, side: Side) -> tuple[bool, Beside]:
+def _beside(recipe: LapackProgram, side: Side) -> tuple[bool, TriangleSide]:
     """Look beside the diagonal, along rows or, where those lie closer, along columns."""
     by_rows = abs(side.columns) <= abs(side.rows)
     far, near = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
-    look = Beside(
+    look = TriangleSide(
         side.place,
         recipe.n,
         recipe.number(far),

@@ -1,0 +1,129 @@
+"""What a plan writes over, and what it must leave alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.array import view_writethrough
+from tenfold.core.graph import Graph
+from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.testing import assert_equal_bits
+
+
+@pytest.fixture(autouse=True)
+def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several assignments are planned together; plans that are kept do not fall out meanwhile."""
+    monkeypatch.setattr(view_writethrough, "MOST_PENDING", 99)
+    tn.trim()
+
+
+def planned(x: tn.Array) -> Schedule:
+    return plan_of(Graph.of([_native.node_of(x)], (1,)))
+
+
+def test_memory_is_written_over_once() -> None:
+    x0 = tn.asarray(np.float32([[0.3]]))
+    x1 = tn.asarray(x0, copy=True)
+    tn.assign(x0, 0.5)
+    x1[...] = x0[0:1, 0:1]
+    x1 *= x1[0:1, 0::-1]
+    x1[-1, 0:1:2] = 1.0
+    x1[0::-1, -1] = x1[0, 0:1] - x0[0, 0::-1]
+    taken = [source for _, source in planned(x1).reused_buffers]
+    assert len(taken) == len(set(taken))
+    assert_equal_bits(x1, np.float32([[0.5]]))
+
+
+def test_number_everywhere_that_is_seen_is_there_before_it_is_looked_at() -> None:
+    with tn.options(optimise=False):
+        x = tn.full((), False)
+        y = tn.reshape(x, (1,))
+        y[()] = x[...]
+        assert tn.reshape(x, (1,)).tolist() == [False]
+
+
+def test_values_of_no_axes_are_replaced_through_views_with_axes() -> None:
+    x = tn.asarray(2.0).wait()
+    x[None] += 1
+    x[None, None][0] *= 2
+    assert x.tolist() == 6.0
+
+
+def test_what_is_read_before_it_is_written_is_replaced_in_place_in_either_direction() -> None:
+    for key, read in (((slice(1, None)), slice(None, -1)), (slice(None, -1), slice(1, None))):
+        values = np.arange(40.0).reshape(8, 5)
+        x = tn.asarray(values)
+        x[key] = x[read] * 2
+        assert not any(step.copies for step in planned(x).steps)
+        values[key] = values[read] * 2
+        assert_equal_bits(x, values)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (64, 65), (300, 200)])
+@pytest.mark.parametrize("by", [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1), (1, -1)])
+def test_shifts_of_two_axes_are_as_in_numpy(shape: tuple[int, int], by: tuple[int, int]) -> None:
+    values = np.random.default_rng(0).random(shape)
+
+    def parts(n: int, shift: int) -> tuple[slice, slice]:
+        return slice(max(shift, 0), n + min(shift, 0)), slice(max(-shift, 0), n + min(-shift, 0))
+
+    (to0, from0), (to1, from1) = parts(shape[0], by[0]), parts(shape[1], by[1])
+    x = tn.asarray(values)
+    x[to0, to1] = x[from0, from1] + 1
+    with tn.profile() as p:
+        x.wait()
+    values[to0, to1] = values[from0, from1].copy() + 1
+    assert_equal_bits(x, values)
+    assert p.copies == 0
+
+
+def test_what_can_fail_leaves_the_old_value_whole() -> None:
+    x = tn.asarray(np.arange(6)).wait()
+    x[1:] = x[:-1] ** (x[1:] - 3)
+    with pytest.raises(ValueError, match="negative"):
+        x.wait()
+    y = tn.asarray(np.arange(6))
+    y[1:] = tn.take(y, y[1:] + 1)
+    with pytest.raises(IndexError):
+        y.wait()
+
+
+def test_value_that_stands_in_memory_once_for_several_is_copied_and_says_so() -> None:
+    x = tn.asarray(np.arange(1.0, 7.0).reshape(3, 2))
+    x[...] = x[:1, :1]
+    x.wait()
+    x[1:, 0] = 9
+    assert (
+        "a copy: the old value is broadcast: one element in memory stands for several"
+        in x.explain()
+    )
+    assert x.tolist() == [[1, 1], [9, 1], [9, 1]]
+
+
+def test_what_rules_have_made_is_replayed_too() -> None:
+    x = tn.asarray(np.arange(6.0)).wait()
+    for _ in range(3):
+        before = _native.kept_plans()
+        x[1:] = (x[:-1] * 1 + 0.0) ** 2 - x[1:]
+        x.wait()
+    assert _native.kept_plans() == before
+
+
+def test_opaque_work_is_neither_replayed_nor_written_over() -> None:
+    calls: list[int] = []
+
+    @tn.operator
+    def counted(x: tn.Array, /) -> tn.Array:
+        calls.append(1)
+        return x + 1
+
+    counted(tn.zeros(2)).wait()  # what it computes by itself may be replayed
+    calls.clear()
+    for _ in range(3):
+        before = _native.kept_plans()
+        assert counted(tn.asarray([1.0, 2.0]) * 2.5).tolist() == [3.5, 6.0]
+        assert _native.kept_plans() == before
+    assert len(calls) == 3

@@ -1,0 +1,243 @@
+"""Groups that are like earlier ones: computed without Python, with the bits of their nodes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from call_programs import program, several
+from tenfold import _native
+from tenfold.testing import assert_close, assert_equal_bits
+from tenfold.transforms.batch_compiler import compute_batch
+
+MEMBERS = 600
+OFTEN = 6
+"""Evaluations after which a form of groups is known."""
+Make = Callable[[], list[tn.Array]]
+
+
+@pytest.fixture
+def by_python() -> Iterator[list[int]]:
+    """Note the members of each group that Python computes."""
+    noted: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        noted.append(given[3])
+        return compute_batch(*given)
+
+    _native.set_groups(counted)
+    yield noted
+    _native.set_groups(compute_batch)
+
+
+def computed(arrays: list[tn.Array]) -> list[np.ndarray]:
+    tn.eval(*arrays)
+    return [np.asarray(x) for x in arrays]
+
+
+def settled(make: Make) -> None:
+    """Have the groups known."""
+    for _ in range(OFTEN):
+        computed(make())
+
+
+def known() -> int:
+    return next(entries for name, entries, _ in _native.caches() if name == "groups")
+
+
+def test_python_computes_a_group_until_it_is_known(by_python: list[int]) -> None:
+    rounds = iter(range(100))
+
+    def make() -> list[tn.Array]:
+        return [tn.tanh(x + 1) for x in several(MEMBERS, 4, seed=next(rounds))]
+
+    settled(make)
+    assert by_python
+    by_python.clear()
+    given = several(MEMBERS, 4, seed=77)
+    found = computed([tn.tanh(x + 1) for x in given])
+    assert by_python == []
+    for one, x in zip(found, given, strict=True):
+        assert_equal_bits(one, np.asarray(tn.tanh(x + 1)))
+
+
+def test_other_numbers_of_members_are_other_groups(by_python: list[int]) -> None:
+    given = several(MEMBERS, 4)
+    settled(lambda: [x * x - 1 for x in given])
+    by_python.clear()
+    found = computed([x * x - 1 for x in given[: MEMBERS // 2 + 1]])
+    assert by_python
+    assert set(by_python) == {MEMBERS // 2 + 1}
+    for one, x in zip(found, given, strict=False):
+        assert_equal_bits(one, np.asarray(x) * np.asarray(x) - 1)
+
+
+def test_a_few_members_more_or_less_need_no_python(by_python: list[int]) -> None:
+    given = several(1024, 4)
+    for most in (1024, 960, 896, 832, 768, 704, 640, 576):
+        settled(lambda most=most: [x * x - 1 for x in given[:most]])
+    by_python.clear()
+    for members in range(1024, 512, -7):
+        found = computed([x * x - 1 for x in given[:members]])
+        assert len(found) == members
+        for one, x in zip(found, given, strict=False):
+            assert_equal_bits(one, np.asarray(x) * np.asarray(x) - 1)
+    assert by_python == []
+
+
+@pytest.mark.parametrize("limit", [17, 33, 100])
+def test_rows_that_nobody_reads_keep_the_limit(limit: int) -> None:
+    given = several(MEMBERS, 4)
+    with tn.options(batch_limit=limit):
+        for _ in range(OFTEN + 2):
+            found = computed([tn.sum(x * x) / (n + 1) for n, x in enumerate(given)])
+    for n, (one, x) in enumerate(zip(found, given, strict=True)):
+        assert_equal_bits(one, np.asarray(tn.sum(x * x) / (n + 1)))
+
+
+@pytest.mark.parametrize(
+    ("number", "other"), [(0.0, -0.0), (1, 1.0), (True, 1), (float("nan"), 2.5), (2**70, 2**70 + 1)]
+)
+def test_numbers_that_differ_are_other_groups(number: Any, other: Any) -> None:
+    given = several(MEMBERS, 4)
+    settled(lambda: [x * number for x in given])
+    found = computed([x * other for x in given])
+    for one, x in zip(found, given, strict=True):
+        assert_equal_bits(one, np.asarray(x) * float(other))
+
+
+def test_numbers_that_differ_among_members_are_columns() -> None:
+    given = several(MEMBERS, 4)
+    for begin in range(OFTEN + 1):
+        found = computed([x * (begin + n) for n, x in enumerate(given)])
+    for n, (one, x) in enumerate(zip(found, given, strict=True)):
+        assert_equal_bits(one, np.asarray(x) * (OFTEN + n))
+
+
+def test_what_is_shared_is_read_anew() -> None:
+    weights = tn.asarray(np.arange(4.0))
+    cell = tn.function(lambda x: (x * weights + tn.sum(x), x))
+    given = several(MEMBERS, 4)
+
+    def make() -> list[tn.Array]:
+        return [part for x in given for part in cell(x * 2)]
+
+    settled(make)
+    weights += 10.0
+    found = computed(make())
+    for one, x in zip(found[::2], given, strict=True):
+        double = x * 2
+        assert_equal_bits(one, np.asarray(double * weights + tn.sum(double)))
+
+
+def test_results_that_no_member_changes_have_a_row_for_each() -> None:
+    weights = tn.asarray(np.arange(4.0))
+    cell = tn.function(lambda x: (x + 1, weights * 2, x))
+    given = several(MEMBERS, 4)
+    for _ in range(OFTEN + 1):
+        found = computed([part for x in given for part in cell(x * 2)])
+    for row, x in enumerate(given):
+        assert_equal_bits(found[3 * row], np.asarray(x) * 2 + 1)
+        assert_equal_bits(found[3 * row + 1], np.arange(4.0) * 2)
+        assert_equal_bits(found[3 * row + 2], np.asarray(x) * 2)
+
+
+def test_results_of_one_evaluation_are_not_written_over_by_the_next() -> None:
+    given = [several(MEMBERS, 4, seed=seed) for seed in range(2 * OFTEN)]
+    made = [[tn.tanh(x * 3) for x in each] for each in given]
+    kept = [computed(each) for each in made]
+    for found, arrays in zip(kept, given, strict=True):
+        for one, x in zip(found, arrays, strict=True):
+            assert_equal_bits(one, np.asarray(tn.tanh(x * 3)))
+
+
+def test_products_of_known_groups_are_those_of_new_ones() -> None:
+    w = tn.asarray(np.random.default_rng(1).normal(size=(8, 8)))
+    for seed in range(OFTEN + 2):
+        given = several(MEMBERS, 8, seed=seed)
+        for one, x in zip(computed([tn.tanh(w @ x) for x in given]), given, strict=True):
+            assert_close(one, np.tanh(np.asarray(w) @ np.asarray(x)), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_programs_that_come_again_have_the_same_bits(seed: int) -> None:
+    def found() -> list[bytes]:
+        made = program(seed, 600, tn.function, lambda x: x)
+        return [x.tobytes() for x in computed(made)]
+
+    wanted = [np.asarray(x).tobytes() for x in program(seed, 600, lambda f: f, lambda x: x.wait())]
+    for _ in range(OFTEN):
+        assert found() == wanted
+    tn.trim()
+    assert found() == wanted
+
+
+def test_trim_forgets_known_groups() -> None:
+    given = several(MEMBERS, 4)
+    settled(lambda: [x * 5 + 2 for x in given])
+    assert known() > 0
+    tn.trim()
+    assert known() == 0
+    found = computed([x * 5 + 2 for x in given])
+    for one, x in zip(found, given, strict=True):
+        assert_equal_bits(one, np.asarray(x) * 5 + 2)
+
+
+def test_threads_compute_known_groups_at_once() -> None:
+    w = tn.asarray(np.random.default_rng(1).integers(-3, 4, (64, 64)).astype(float))
+    cell = tn.function(lambda x, y: (w @ x + y) * 0.5)
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        given = [tn.round(x) for x in several(MEMBERS, 64, seed=seed)]
+        wanted = [np.asarray(w) @ np.asarray(x) + np.asarray(x) for x in given]
+        for _ in range(2 * OFTEN):
+            for one, row in zip(computed([cell(x, x) for x in given]), wanted, strict=True):
+                if one.tobytes() != (row * 0.5).tobytes():
+                    wrong.append(f"{seed}: {one} is not {row * 0.5}")
+                    return
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+
+
+def test_options_are_those_of_the_evaluation(by_python: list[int]) -> None:
+    given = several(MEMBERS, 4)
+
+    def make() -> list[tn.Array]:
+        return [tn.tanh(x) * 7 for x in given]
+
+    settled(make)
+    by_python.clear()
+    with tn.options(verify=True):
+        computed(make())
+    assert by_python, "who compares needs all members"
+    with tn.options(threads=1):
+        found = computed(make())
+    for one, x in zip(found, given, strict=True):
+        assert_equal_bits(one, np.asarray(tn.tanh(x) * 7))
+
+
+def test_a_call_that_fails_fails_alone_where_its_group_is_known() -> None:
+    table = tn.asarray(np.arange(10.0))
+    pick = tn.function(lambda at, x: tn.take(table, at) + x)
+    given = several(MEMBERS, 3)
+    good = [tn.asarray(np.array([1, 2, n % 10])) for n in range(MEMBERS)]
+    settled(lambda: [pick(at, x) for at, x in zip(good, given, strict=True)])
+    bad = list(good)
+    bad[17] = tn.asarray(np.array([1, 2, 10]))
+    made = [pick(at, x) for at, x in zip(bad, given, strict=True)]
+    tn.eval(*made)
+    with pytest.raises(IndexError):
+        made[17].wait()
+    for n in (16, 18):
+        assert_equal_bits(np.asarray(made[n]), np.array([1.0, 2.0, n % 10]) + np.asarray(given[n]))
