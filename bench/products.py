@@ -91,9 +91,9 @@ def launcher(
 
 def forced(limit: int | None, width: int) -> None:
     """Let every matrix be a library call, or none."""
-    product_dispatch.LIBRARY.clear()
+    product_dispatch.BLAS_THRESHOLD.clear()
     if limit is not None:
-        product_dispatch.LIBRARY[width] = limit
+        product_dispatch.BLAS_THRESHOLD[width] = limit
 
 
 def squares(width: int, threads: int) -> None:

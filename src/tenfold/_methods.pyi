@@ -27,13 +27,13 @@ class Methods:
         """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`."""
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Answer for a function of NumPy, or leave it to a library whose arrays it mixes with ours."""
+        """Dispatch a NumPy function; NotImplemented if `types` has arrays of another library."""
 
     def __array_namespace__(self, *, api_version: str | None = ...) -> Any:
         """Return the tenfold module: the functions of the array API standard for this array."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Answer for a ufunc, or leave it to the other library whose arrays it mixes with ours."""
+        """Dispatch a ufunc; NotImplemented if an operand is an array of another library."""
 
     def __complex__(self) -> complex:
         """Return the only element as a Python complex number."""
@@ -60,7 +60,7 @@ class Methods:
         """Iterate over the first axis. Raises TypeError for an array without axes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickle writes of an Array."""
+        """Return the pickled form of an Array."""
 
     def __round__(self, ndigits: int | None = ...) -> Array:
         """Return `round(x)`: the elements rounded to whole numbers, in the dtype of `x`."""
@@ -88,7 +88,7 @@ class Methods:
 
     @property
     def kind(self) -> Kind:
-        """What computing the array takes: VALUE, MAP, VIEW or COMPLEX, composed by bitwise or."""
+        """The kinds of its operation: VALUE, MAP, VIEW or CONTRACTION, combined by bitwise or."""
 
     @property
     def mT(self) -> Array:

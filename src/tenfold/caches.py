@@ -1,11 +1,11 @@
 """Cache registry: lists every cache of the library, with one LRU cache class for Python modules.
 
-Takes entries, hands them back as long as there is room; the least recently used go first. Naming a
-cache puts it in the list; native code has a list of its own (`native/memory/cache_registry.h`).
-`tn.trim` empties all of them, `tenfold doctor` shows them.
+A cache stores entries and evicts the least recently used ones. A cache with a name is registered;
+native code has its own registry (`native/memory/cache_registry.h`). `tn.trim` empties all caches,
+`tenfold doctor` lists them.
 
-A table of bounded size, with an entry for each operation, dtype or routine of a library, is not a
-cache. Facts stored on an object, as long as it lives, are not one either.
+Not caches: tables with an entry for each operation, dtype or library routine, and facts stored on
+an object.
 
 >>> halves: LruCache[int, float] = LruCache(capacity=2)
 >>> for number in range(5):
@@ -29,21 +29,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Evictable(Protocol):
-    """What can be in the list."""
+    """A cache that can be registered."""
 
     @property
     def capacity(self) -> int:
-        """How many entries it has at most."""
+        """The maximal number of entries."""
 
     def __len__(self) -> int: ...
 
     def clear(self) -> None:
-        """Forget all entries."""
+        """Drop all entries."""
 
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """How full a cache is."""
+    """The fill level of a cache."""
 
     name: str
     entries: int
@@ -54,13 +54,13 @@ _caches: dict[str, Evictable] = {}
 
 
 def register(name: str, cache: Evictable) -> None:
-    """Put a cache in the list."""
+    """Register a cache."""
     assert name not in _caches, f"two caches are called {name!r}"
     _caches[name] = cache
 
 
 def facts() -> Iterator[CacheFacts]:
-    """Say of each cache how full it is."""
+    """Yield the fill level of each cache."""
     for name, cache in _caches.items():
         yield CacheFacts(name, len(cache), cache.capacity)
     for name, entries, capacity in _native.caches():
@@ -68,18 +68,18 @@ def facts() -> Iterator[CacheFacts]:
 
 
 def clear_all() -> int:
-    """Empty all caches; return the bytes that were given back to the system."""
+    """Empty all caches; return the bytes released to the system."""
     for cache in _caches.values():
         cache.clear()
     return _native.trim()
 
 
 class LruCache(Generic[Key, Item]):
-    """Entries by key, so many at most.
+    """A mapping of bounded size that evicts least recently used entries.
 
-    Two generations stand for "least recently used": what is asked for is young, and when half of
-    the room is taken by young ones the others go. No lock: each step is one call, whole under the
-    GIL, and of two threads that keep one key at once either may be first.
+    Two generations approximate LRU order: a used entry moves to the young generation. When that
+    fills half of the capacity, the old one is dropped. There is no lock: each step is one call,
+    atomic under the GIL, and of two threads that store one key at once either may win.
     """
 
     def __init__(self, capacity: int, name: str = "") -> None:
@@ -89,33 +89,33 @@ class LruCache(Generic[Key, Item]):
             register(name, self)
 
     def get(self, key: Key) -> Item | None:
-        """Return what is kept under a key, or None, which no item is."""
-        place = key if _bits is None else _TruncatedHash(key)
-        young, old = self._generations
-        found = young.get(place)
-        if found is None and old and (found := old.pop(place, None)) is not None:
-            self._young()[place] = found
-        return found
+        """Return the item of a key, or None; items are never None."""
+        stored_key = key if _bits is None else _TruncatedHash(key)
+        recent, old = self._generations
+        item = recent.get(stored_key)
+        if item is None and old and (item := old.pop(stored_key, None)) is not None:
+            self._young()[stored_key] = item
+        return item
 
     def __setitem__(self, key: Key, item: Item) -> None:
-        place = key if _bits is None else _TruncatedHash(key)
+        stored_key = key if _bits is None else _TruncatedHash(key)
         if self._generations[1]:
-            self._generations[1].pop(place, None)
-        self._young()[place] = item
+            self._generations[1].pop(stored_key, None)
+        self._young()[stored_key] = item
 
     def setdefault(self, key: Key, item: Item) -> Item:
-        """Return what is kept under a key; if there is nothing, keep an item."""
-        found = self.get(key)
-        if found is not None:
-            return found
-        place = key if _bits is None else _TruncatedHash(key)
-        return self._young().setdefault(place, item)
+        """Return the item of a key; store `item` if there is none."""
+        cached = self.get(key)
+        if cached is not None:
+            return cached
+        stored_key = key if _bits is None else _TruncatedHash(key)
+        return self._young().setdefault(stored_key, item)
 
     def _young(self) -> dict[Any, Item]:
-        """The young generation, in which there is room."""
-        young, _ = self._generations
-        if len(young) >= max(self.capacity // 2, 1):
-            self._generations = ({}, young)
+        """Return the young generation, after eviction if it is full."""
+        recent, _ = self._generations
+        if len(recent) >= max(self.capacity // 2, 1):
+            self._generations = ({}, recent)
         return self._generations[0]
 
     def __contains__(self, key: Key) -> bool:
@@ -125,19 +125,21 @@ class LruCache(Generic[Key, Item]):
         return sum(map(len, self._generations))
 
     def drop(self, unwanted: Callable[[Any], bool]) -> None:
-        """Forget entries by their keys."""
+        """Drop the entries whose keys satisfy `unwanted`."""
         for generation in self._generations:
-            for place in list(generation):
-                if unwanted(place.key if isinstance(place, _TruncatedHash) else place):
-                    generation.pop(place, None)
+            for stored_key in list(generation):
+                if unwanted(
+                    stored_key.key if isinstance(stored_key, _TruncatedHash) else stored_key
+                ):
+                    generation.pop(stored_key, None)
 
     def clear(self) -> None:
-        """Forget all entries."""
+        """Drop all entries."""
         self._generations = ({}, {})
 
 
 class _Memoised:
-    """The answers of a function."""
+    """The cached results of a function."""
 
     def __init__(self, function: Any, capacity: int) -> None:
         self.function, self.capacity = function, capacity
@@ -150,18 +152,18 @@ class _Memoised:
 
 
 def memoized(name: str, capacity: int) -> Callable[[Function], Function]:
-    """Let the answers of a function be kept, by all its arguments: `functools.lru_cache`."""
+    """Decorate a function with a registered `functools.lru_cache`."""
 
     def decorate(function: Function) -> Function:
-        made: Any = lru_cache(capacity)(function)
-        register(name, _Memoised(made, capacity))
-        return cast(Function, made)  # lru_cache's own type forgets the parameters
+        wrapped: Any = lru_cache(capacity)(function)
+        register(name, _Memoised(wrapped, capacity))
+        return cast(Function, wrapped)  # lru_cache's own type forgets the parameters
 
     return decorate
 
 
 class _TruncatedHash:
-    """A key whose hash has been cut, so that different keys meet."""
+    """A key with a truncated hash, so that different keys collide."""
 
     __slots__ = ("key",)
 
@@ -179,8 +181,9 @@ _bits: int | None = None
 
 
 def truncate_hashes(bits: int | None) -> None:
-    """Have hashes cut to so many bits, None: to none, and forget everything. For tests: whatever is
-    found by a hash must be compared in full. No other thread may run meanwhile.
+    """Truncate hashes to `bits` bits (None: not at all) and empty all caches.
+
+    For tests: each lookup by hash must compare the whole key. No other thread may run at the time.
     """
     global _bits
     _bits = bits
@@ -192,9 +195,9 @@ __all__ = [
     "CacheFacts",
     "Evictable",
     "LruCache",
-    "cut_hashes",
+    "clear_all",
     "facts",
-    "forget",
-    "join",
-    "remembered",
+    "memoized",
+    "register",
+    "truncate_hashes",
 ]

@@ -1,6 +1,6 @@
 """Deprecated names: maps each renamed public name to its new one, and warns on use.
 
-Takes an old name, hands on the new one. An old name works for one version.
+Takes an old name, returns the new one. An old name works for one version.
 
 >>> RENAMED["update"]
 'set_at'

@@ -1,6 +1,6 @@
 """Dtypes: the table of element types, and type promotion as in NumPy 2.
 
-Takes dtypes and Types (a Type with `weak` set is a Python scalar's), hands on NumPy dtype objects.
+Takes dtypes and Types (`weak` marks the Type of a Python scalar), returns NumPy dtype objects.
 
 >>> promote_dtypes(DTYPES["int32"], DTYPES["float32"])
 dtype('float64')
@@ -55,7 +55,7 @@ for _dtype in DTYPES.values():
 
 
 class Typed(Protocol):
-    """What promotion needs of a Type."""
+    """The properties of a Type that promotion needs."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -67,7 +67,7 @@ class Typed(Protocol):
 
 
 def canonical(dtype: object, operation: str = "dtype") -> np.dtype:
-    """Turn what a user may write for a dtype into one of the table, or raise DTypeError."""
+    """Return the dtype of the table for any dtype-like object. Raises DTypeError without one."""
     if isinstance(dtype, str) and dtype in DTYPES:
         return DTYPES[dtype]
     if isinstance(dtype, type) and dtype in PYTHON_TYPES:
@@ -78,9 +78,9 @@ def canonical(dtype: object, operation: str = "dtype") -> np.dtype:
         native = np.dtype(dtype).newbyteorder("=")  # type: ignore[call-overload]  # any object
     except (TypeError, ValueError):
         native = None
-    for known in DTYPES.values():
-        if native is not None and native == known:
-            return known
+    for candidate in DTYPES.values():
+        if native is not None and native == candidate:
+            return candidate
     raise DTypeError(
         operation,
         f"dtype {dtype!r} is none of {', '.join(DTYPES)}",
@@ -114,7 +114,7 @@ class ScalarOperand(NamedTuple):
 
 
 def promotion_operand(value: Any) -> ScalarOperand:
-    """Return what promotion needs of an array, a dtype, or a Python number (which is weak)."""
+    """Return the promotion properties of an array, a dtype, or a Python number (weak)."""
     if type(value) in PYTHON_TYPES:
         return ScalarOperand(PYTHON_TYPES[type(value)], True)
     return ScalarOperand(dtype_of(value), False)
@@ -175,7 +175,7 @@ def compute_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def real_part(dtype: np.dtype) -> np.dtype:
-    """Return the dtype of the real part of `dtype`, which is its own for real ones."""
+    """Return the dtype of the real part of `dtype`; a real dtype is returned unchanged."""
     return REAL_DTYPES.get(dtype, dtype)
 
 

@@ -19,7 +19,7 @@ SCALAR_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 class Described(Protocol):
-    """What a message can say about an operand."""
+    """An operand that a message can describe."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def message(
 
 
 def describe(operand: Described) -> str:
-    """Say an operand's shape, dtype and device; a Python scalar is named as such."""
+    """Return an operand's shape, dtype and device as text, or the type of a Python scalar."""
     if getattr(operand, "weak", False):
         return f"a Python {SCALAR_NAMES[operand.dtype.kind]}"
     return f"shape {tuple(operand.shape)}, {operand.dtype}, device {operand.device!r}"
@@ -71,13 +71,13 @@ class ExplainedError(Exception):
         return type(self), (str(self),)
 
     def completed(self, operation: str, operands: Iterable[Described]) -> ExplainedError:
-        """Return the error of a rule that knows neither operation nor operands, with both."""
+        """Return the error of a rule with the missing operation and operands added."""
         return type(self)(
             self.operation or operation, self.rule, self.operands or operands, self.remedy
         )
 
     def renamed(self, operation: str, operands: Iterable[Described]) -> ExplainedError:
-        """Return the error of an inner operation as the outer one's, which the user called."""
+        """Return the error of an inner operation as an error of the outer one."""
         return type(self)(operation, self.rule, tuple(operands) or self.operands, self.remedy)
 
 
@@ -98,7 +98,7 @@ class DeviceError(ExplainedError, ValueError):
 
 
 class AliasError(ExplainedError, ValueError):
-    """A promise that memory is not shared, which does not hold."""
+    """A broken promise that memory is not shared."""
 
 
 class UnsupportedError(ExplainedError, NotImplementedError):
@@ -110,7 +110,7 @@ class CompileError(ExplainedError, RuntimeError):
 
 
 class VerifyError(ExplainedError, AssertionError):
-    """A kernel breaks a rule that Tenfold keeps: a mistake of Tenfold, found before it is run."""
+    """A kernel violates an invariant: a bug of Tenfold, found before the kernel runs."""
 
 
 class RunError(ExplainedError, RuntimeError):

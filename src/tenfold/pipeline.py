@@ -1,13 +1,13 @@
 """Compilation pipeline: expression -> optimised -> planned -> rendered -> executed.
 
-Takes Arrays, hands on the same Arrays with their values computed. The stages planned and rendered
-are the device's own. The reference has neither, and computes the graph as it was written.
+Takes Arrays and computes their values. The stages planned and rendered belong to the device. The
+reference device has neither, and computes the original graph.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0]) * 1
->>> expression([x]).outputs
+>>> graph_of([x]).outputs
 (2,)
->>> print(optimised(expression([x]))[0])
+>>> print(optimise(graph_of([x]))[0])
 %0 = leaf float64[2]
 """
 
@@ -32,20 +32,20 @@ from tenfold.storage import dense
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 MAX_REWRITE_NODES = 4096
-"""Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
+"""Limit of nodes of a graph that is rewritten; a longer graph is computed unchanged."""
 
 
 def evaluate(arrays: Sequence[Array], *, planned: bool = False) -> Exception | None:
-    """Compute arrays together: what they share is computed once. Return the first failure.
+    """Compute arrays together; shared subexpressions are computed once. Return the first failure.
 
-    What does not depend on a failure is computed all the same. A small graph that was seen seldom
-    is computed node by node, unless it is to be `planned`.
+    Results that do not depend on a failure are still computed. A small cold graph is interpreted
+    node by node, unless `planned`.
     """
     return compute([_native.node_of(array) for array in arrays], planned=planned)
 
 
 def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None:
-    """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
+    """As evaluate, for nodes, which do not follow a rebinding of their Arrays."""
     if not EXTERNAL_BUFFER_LOCK.enabled:
         return _compute_nodes(nodes, planned)
     with EXTERNAL_BUFFER_LOCK.read_lock():
@@ -53,15 +53,16 @@ def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None
 
 
 def _compute_nodes(nodes: Sequence[Node], planned: bool) -> Exception | None:
-    """Compute nodes, by a plan that is known if there is one."""
+    """Compute nodes, by a cached plan if there is one."""
     if get("verify"):
         return _compute_verified(nodes, planned)
     return _compute_by_plan(nodes, planned)
 
 
 def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
-    """Shadow mode: compute nodes as without `verify`, and from a plan that is made of the nodes at
-    hand. Batches are compared with their members instead.
+    """Shadow mode: compute nodes by the cached plan and by a new plan, and compare the bits.
+
+    Graphs with batches are not compared here: batches are compared with their members.
     """
     pending = [node for node in nodes if node.pending]
     if not pending or _has_batches(pending):
@@ -75,16 +76,16 @@ def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
 
 
 def _has_batches(pending: Sequence[Node]) -> bool:
-    """Whether nodes of a graph may be computed together with others that are alike."""
+    """Whether nodes of a graph may be batched."""
     graph = Graph.of(pending)
     return len(graph) > _native.LONG or any(is_call(node.op) for node in graph.nodes)
 
 
 def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
-    """Compute nodes by a plan of their own, without any cache, and publish nothing; None where that
-    must not be done twice (users' functions), or fails. Nothing is written in place.
+    """Compute nodes by a new plan, without any cache, in-place write or published result.
 
-    The graph is let go: while it is there its nodes are held, and the next one has another key.
+    None if users' functions would run twice, or on failure. The graph must not outlive the call:
+    its references to nodes would change the key of the next graph.
     """
     graph = Graph.of(pending)
     operations = [node.op for node in graph.nodes if node.op is not None]
@@ -94,13 +95,13 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
 
 
 def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:
-    """Say which node has other bits than a plan of its own gives it."""
+    """Return the error of the first node whose bits differ from those of a new plan."""
     for node, values in zip(nodes, shadow, strict=True):
-        for number, wanted in enumerate(values):
-            made = node.value(number)
-            if made is None or not different(dense.export(made), dense.export(wanted)).any():
+        for index, expected in enumerate(values):
+            cached = node.value(index)
+            if cached is None or not different(dense.export(cached), dense.export(expected)).any():
                 continue
-            rule = f"a cached plan gives {dense.export(made)}, a new one {dense.export(wanted)}"
+            rule = f"a cached plan gives {dense.export(cached)}, a new one {dense.export(expected)}"
             remedy = "report this: until it is fixed, tn.trim() before the second run"
             return RunError(node.name, rule, remedy=remedy)
     return None
@@ -111,53 +112,57 @@ def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
     try:
         if _replay(nodes, options, planned):
             return None
-    except RunError as failure:  # under verify=True: a group is not what its members are
+    except RunError as failure:  # under verify=True: a batch differs from its members
         return failure
     pending = [node for node in nodes if node.pending]
-    if not pending:  # another thread has computed them meanwhile
+    if not pending:  # another thread has computed them
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
-    made = _bind_plan(pending, options)
-    if made is not None and _replay(pending, options, True, made):
+    executable = _bind_plan(pending, options)
+    if executable is not None and _replay(pending, options, True, executable):
         return None
     pending = [node for node in nodes if node.pending]
     return _compute_by_steps(pending) if pending else None
 
 
 def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
-    """Compute what cannot be replayed, and what a failed replay has left."""
+    """Compute nodes that cannot be replayed, and those that a failed replay has not computed."""
     graph, report = optimise(Graph.of(pending))
-    for node in report.parts:
+    for node in report.partial_bases:
         node.read_in_part()
     failure = execute(graph)
-    for node, position in report.replaced:
+    for node, position in report.replaced_nodes:
         _transfer_values(graph.nodes[position], node)
     return failure
 
 
 def _replay(
-    nodes: Sequence[Node], options: Sequence[int], planned: bool, made: Executable | None = None
+    nodes: Sequence[Node],
+    options: Sequence[int],
+    planned: bool,
+    executable: Executable | None = None,
 ) -> bool:
-    """Compute nodes by a plan that is known, or was just made, or without one if that may be; False
-    where neither goes, or a step failed.
+    """Compute nodes by a cached plan, by `executable`, or interpreted if the graph is cold.
+
+    False if none of these is possible, or a step failed.
     """
-    if not timeline.watched():
-        return _native.replay(nodes, options, None, planned, made)
+    if not timeline.is_recording():
+        return _native.replay(nodes, options, None, planned, executable)
     events: list[tuple[str, str, int, int]] = []
-    done = _native.replay(nodes, options, events, planned, made)
+    is_done = _native.replay(nodes, options, events, planned, executable)
     timeline.record_all(events)
-    return done
+    return is_done
 
 
 def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
-    """Make a plan known, and return it; None for what must be computed step by step.
+    """Make a plan, cache it and return it; None for a graph that must be computed step by step.
 
-    Nothing here outlives the call: what only the nodes hold can be written over in a replay.
+    No reference may outlive the call: a replay reuses buffers that only the nodes refer to.
     """
-    written = Graph.of(pending, options)
-    graph, report = optimise(written)
-    return DEVICES[pending[0].type.device].bind(graph, OptimisedGraph(written, report))
+    original = Graph.of(pending, options)
+    optimised_graph, report = optimise(original)
+    return DEVICES[pending[0].type.device].bind(optimised_graph, OptimisedGraph(original, report))
 
 
 def plan_of(arrays: Sequence[Array]) -> Executable | None:
@@ -167,17 +172,17 @@ def plan_of(arrays: Sequence[Array]) -> Executable | None:
 
 
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
-    """Compute as written, but of what is read in part for the first time that part only."""
-    parts = [partial_expression(node) or node for node in pending]
-    failure = execute(Graph.of(parts))
-    for node, part in zip(pending, parts, strict=True):
-        if part != node:
-            _transfer_values(part, node)
+    """Compute nodes unchanged; of a node first read in part, compute that part only."""
+    computed_nodes = [partial_expression(node) or node for node in pending]
+    failure = execute(Graph.of(computed_nodes))
+    for node, computed_node in zip(pending, computed_nodes, strict=True):
+        if computed_node != node:
+            _transfer_values(computed_node, node)
     return failure
 
 
 def _transfer_values(source: Node, target: Node) -> None:
-    """Give a node the values of the one that was computed in its stead."""
+    """Publish the values of a node as those of the node that it replaced."""
     values: list[Value] = []
     while (value := source.value(len(values))) is not None:
         values.append(value)
@@ -186,27 +191,27 @@ def _transfer_values(source: Node, target: Node) -> None:
 
 
 def graph_of(arrays: Sequence[Array]) -> Graph:
-    """Stage one: the nodes below some arrays, as they were written."""
+    """Stage one: the original graph of some arrays."""
     return Graph.of([_native.node_of(array) for array in arrays], options_key())
 
 
 def options_key() -> tuple[int, ...]:
-    """Return what stands for the options and rules in force in the keys of plans."""
+    """Return the part of a plan's key that identifies the active options and rules."""
     return (settings.fingerprint(), *registry.fingerprint())
 
 
 def optimise(graph: Graph) -> tuple[Graph, RewriteReport]:
-    """Stage two: the graph that the rules in force leave, and what they did."""
+    """Stage two: the graph rewritten by the active rules, and the report of the rewrites."""
     if len(graph) > MAX_REWRITE_NODES or get("check_nans"):
         return graph, RewriteReport()
     return registry.optimise_graph(graph)
 
 
 def execute(graph: Graph) -> Exception | None:
-    """Last stage: have the graph's device compute it step by step; return the first failure."""
+    """Last stage: compute the graph step by step on its device; return the first failure."""
     device = graph.nodes[graph.outputs[0]].type.device
     debug(1, f"device {device} computes {len(graph)} nodes")
-    modes = _native.take_float_modes()  # a foreign library may have set others
+    modes = _native.take_float_modes()  # another library may have changed them
     try:
         return DEVICES[device].run(graph)
     finally:
@@ -214,11 +219,10 @@ def execute(graph: Graph) -> Exception | None:
 
 
 def trim() -> int:
-    """Give back memory that is kept for reuse and forget what can be made again: all caches, that
-    of compiled kernels too, but for what is on disk.
+    """Release pooled memory and empty all caches in memory, compiled kernels included.
 
-    Returns the bytes given back to the system, without those of what was forgotten. `tenfold
-    doctor` lists the caches.
+    The disk cache is kept. Returns the bytes released from the pool to the system; those of the
+    dropped cache entries are not counted. `tenfold doctor` lists the caches.
 
     >>> import tenfold as tn
     >>> tn.trim() >= 0

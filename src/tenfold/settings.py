@@ -54,66 +54,68 @@ def _flag(value: object) -> bool:
     raise ValueError(f"{value!r} is neither true nor false; use 1 or 0")
 
 
-def _integer(low: int, high: int) -> Callable[[object], int]:
+def _integer(minimum: int, maximum: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         try:
-            number = low - 1 if isinstance(value, bool) else int(str(value))
+            number = minimum - 1 if isinstance(value, bool) else int(str(value))
         except ValueError:
-            number = low - 1
-        if not low <= number <= high:
-            raise ValueError(f"{value!r} is not a whole number from {low} to {high}")
+            number = minimum - 1
+        if not minimum <= number <= maximum:
+            raise ValueError(f"{value!r} is not a whole number from {minimum} to {maximum}")
         return number
 
     return parse
 
 
-def _choice(*words: str) -> Callable[[object], str]:
+def _choice(*choices: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
-        if isinstance(value, bool) or str(value) not in words:
-            raise ValueError(f"{value!r} is none of {', '.join(words)}")
+        if isinstance(value, bool) or str(value) not in choices:
+            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
         return str(value)
 
     return parse
 
 
 def _pending_depth(value: object) -> int:
-    """0 means no limit; below 65 the core does not look."""
+    """0 means no limit; the core does not check depths below 65."""
     return 0 if str(value) == "0" else _integer(65, 2**32 - 2)(value)
 
 
 CPU_LEVELS = {"x86-64": 1, "x86-64-v2": 2, "x86-64-v3": 3, "x86-64-v4": 4}
-"""The processors that kernels may be compiled for, beside this one."""
+"""Target processors of kernels besides `native`."""
 
 
 def _cpu(value: object) -> str:
     text = _choice("native", *CPU_LEVELS)(value)
     highest = _native.processor_level()
     if CPU_LEVELS.get(text, 0) > highest:
-        own = next(name for name, level in CPU_LEVELS.items() if level == highest)
-        raise ValueError(f"{text!r} has instructions that this processor, of {own!r}, does not")
+        supported = next(name for name, level in CPU_LEVELS.items() if level == highest)
+        raise ValueError(
+            f"{text!r} has instructions that this processor, of {supported!r}, does not"
+        )
     return text
 
 
 def _processors() -> int:
     """The processors that affinity and the control group leave to this process."""
-    usable = len(os.sched_getaffinity(0))
+    count = len(os.sched_getaffinity(0))
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        usable = min(usable, max(1, round(int(quota) / int(period))))
+        count = min(count, max(1, round(int(quota) / int(period))))
     except (OSError, ValueError):
         pass  # no such file, or no limit: "max"
-    return usable
+    return count
 
 
 def _directory(value: object) -> str:
-    """Nothing means the usual place."""
+    """Empty text means the default directory."""
     if not isinstance(value, str | os.PathLike) or "\0" in str(value):
         raise ValueError(f"{value!r} is not a directory")
     return str(value) and str(Path(value).expanduser().absolute())
 
 
 def _guard(value: object) -> bool:
-    """The pool has read it from the environment when it was loaded: arrays may be there."""
+    """The pool reads the environment when it is loaded, before the first array."""
     flag = _flag(value)
     if flag != _native.guard_pages():
         raise ValueError(f"{value!r} comes too late; set TENFOLD_GUARD before Python starts")
@@ -124,16 +126,16 @@ DEVICE_IDS: dict[str, int] = {}
 
 
 def declare_device(name: str) -> None:
-    """Make a device known by name; called by the file that declares the device."""
+    """Register a device by name; called by the module that declares the device."""
     DEVICE_IDS[name] = _native.declare_device(name)
 
 
 def _device(value: object, operation: str = "options") -> str:
     if isinstance(value, str) and value in DEVICE_IDS:
         return value
-    known = ", ".join(repr(name) for name in DEVICE_IDS)
+    devices = ", ".join(repr(name) for name in DEVICE_IDS)
     raise DeviceError(
-        operation, f"device {value!r} does not exist", remedy=f"the devices here are: {known}"
+        operation, f"device {value!r} does not exist", remedy=f"the devices here are: {devices}"
     )
 
 
@@ -292,9 +294,9 @@ _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 
 class OptionsBlock(dict[str, Value]):
-    """The options of an open block, with their fingerprint under the process's settings of then."""
+    """The options of an open block, with their fingerprint for one state of the process options."""
 
-    of_process = 0
+    process_number = 0
     number = 0
 
 
@@ -319,7 +321,7 @@ def _parse_option(name: str, value: object) -> Value:
 
 
 def get(name: str) -> Value:
-    """Return the value of a setting that is in force here."""
+    """Return the current value of a setting."""
     inner = _context.get()
     if inner is not None and name in inner:
         return inner[name]
@@ -327,11 +329,11 @@ def get(name: str) -> Value:
 
 
 def current() -> dict[str, tuple[Value, str]]:
-    """Return every setting in force here with the words that say where it came from."""
-    found = dict(_process)
+    """Return the current value of every setting, with its source as text."""
+    values = dict(_process)
     for name, value in (_context.get() or {}).items():
-        found[name] = (value, "tn.options")
-    return found
+        values[name] = (value, "tn.options")
+    return values
 
 
 # Fingerprints: equal values of all settings have equal numbers; a number is never used again.
@@ -341,7 +343,7 @@ _process_number = 0
 
 
 def fingerprint() -> int:
-    """Return a number for the settings in force here: equal numbers, equal settings.
+    """Return a number of the current settings: equal numbers mean equal settings.
 
     >>> with options(fuse=False):
     ...     one = fingerprint()
@@ -351,9 +353,9 @@ def fingerprint() -> int:
     block = _context.get()
     if block is None:
         return _process_number
-    if block.of_process != _process_number:
+    if block.process_number != _process_number:
         block.number = _number_of({name: block.get(name, _process[name][0]) for name in _TABLE})
-        block.of_process = _process_number
+        block.process_number = _process_number
     return block.number
 
 
@@ -362,7 +364,7 @@ def _number_of(values: Mapping[str, Value]) -> int:
 
 
 def _native_options() -> _native.Options:
-    depth, changed = int(get("pending_depth")), changed_compute_options()
+    depth, changed_options = int(get("pending_depth")), changed_compute_options()
     return _native.Options(
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
@@ -370,25 +372,25 @@ def _native_options() -> _native.Options:
         origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
         of_process=_process_number,
-        op_by_op=not changed,
+        op_by_op=not changed_options,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
         rules=bool(get("optimise")),
-        verify=changed == ["verify"],
+        verify=changed_options == ["verify"],
     )
 
 
 _COMPUTE_OPTIONS = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
-"""What says how things are computed: where one is set, they are computed so from the first time."""
+"""Options of how graphs are computed: with one of them changed, cold graphs are compiled too."""
 
 
 def changed_compute_options() -> list[str]:
-    """Return the options for which graphs are not computed node by node, or in groups of nodes."""
+    """Return the changed options that turn off the op interpreter and dynamic batching."""
     return [name for name in _COMPUTE_OPTIONS if get(name) != _TABLE[name].default]
 
 
 def batch_limit() -> int:
-    """Return how many members a batch may have: 0 for any number, 1 where there are none."""
+    """Return the largest number of members of a batch: 0 for any number, 1 without batching."""
     return int(get("batch_limit")) if get("batch") else 1
 
 
@@ -412,8 +414,9 @@ def options(**values: Value) -> AbstractContextManager[None]:
 
 @contextmanager
 def override(**values: Value) -> Iterator[None]:
-    """Set options for a block of Tenfold's own, in which no user's code keeps its context: once it
-    is over, nodes are made as fast as where there never was a block.
+    """Set options for an internal block, in which no user code keeps the context.
+
+    After the block nodes are made as fast as if there had been none.
     """
     _native.pass_block(True)
     try:
@@ -445,17 +448,20 @@ _submitted: LruCache[int, tuple[int, bool, Context]] = LruCache(64, "options of 
 
 
 def submission_options() -> tuple[int, bool, Context]:
-    """Return the settings in force here for what runs later, on another thread: their number,
-    whether batches may be computed as usual, and a context that has them.
+    """Return the current settings for later work on another thread.
+
+    Returns their number, whether native code may compute batches, and a context with the settings.
     """
     number = fingerprint()
-    found = _submitted.get(number)
-    if found is None:
+    cached = _submitted.get(number)
+    if cached is None:
         context = Context()
         context.run(_install_options, {name: get(name) for name in _TABLE})
-        usual = not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
-        found = _submitted[number] = (number, usual, context)
-    return found
+        is_batchable = (
+            not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
+        )
+        cached = _submitted[number] = (number, is_batchable, context)
+    return cached
 
 
 def _install_options(values: dict[str, Value]) -> None:
@@ -484,10 +490,10 @@ def _publish() -> None:
 
 
 def load_environment(environment: Mapping[str, str] = os.environ) -> None:
-    """Read every setting from the environment; called once, when the devices are known.
+    """Read every setting from the environment; called once, after the devices are declared.
 
-    A value that does not fit must not keep a program from starting: the default holds, a warning
-    says so, and `current()` (hence `tenfold doctor`) names it as the source.
+    An invalid value must not prevent a program from starting: the default is used, with a warning,
+    and `current()` (and `tenfold doctor`) names the invalid value in the source.
     """
     for setting in SETTINGS:
         text = environment.get(setting.environment)
@@ -507,5 +513,5 @@ _native.set_options_variable(_native_context)
 
 
 def checked_device(name: str | None, operation: str = "") -> str:
-    """Return the device named, or the one in force for None; raise DeviceError if there is none."""
+    """Return the device `name`, or the current one for None. Raises DeviceError if unknown."""
     return str(get("device")) if name is None else _device(name, operation)

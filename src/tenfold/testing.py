@@ -55,8 +55,8 @@ def special_values(dtype: Any) -> np.ndarray:
         numbers = {limits.min, limits.min + 1, -1, 0, 1, limits.max - 1, limits.max}
         return np.array(sorted(n for n in numbers if n >= limits.min), dtype)
     if kind == "c":
-        parts = [-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf, np.nan]
-        return np.array([complex(a, b) for a in parts for b in parts], dtype)
+        components = [-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf, np.nan]
+        return np.array([complex(a, b) for a in components for b in components], dtype)
     return _special_floats(dtype)
 
 
@@ -106,16 +106,16 @@ def random_array(shape: Shape | int, dtype: Any = "float64", *, seed: int = 0) -
 def assert_equal_bits(actual: Any, desired: Any) -> None:
     """Raise AssertionError unless shapes, dtypes and every bit agree; any NaN equals any other.
 
-    -0.0 differs from 0.0. What `desired` leaves open, as a list of Python numbers does, takes the
-    dtype of `actual`.
+    -0.0 differs from 0.0. A `desired` without a dtype, as a list of Python numbers, takes the dtype
+    of `actual`.
 
     >>> assert_equal_bits(np.float32([0.0]), np.float32([-0.0]))
     Traceback (most recent call last):
     ...
     AssertionError: 1 of 1 elements differ, first at (0,): 0.0 is not -0.0
     """
-    found, wanted = _as_ndarrays(actual, desired)
-    _raise_difference(found, wanted, different(found, wanted))
+    actual_values, desired_values = _as_ndarrays(actual, desired)
+    _raise_difference(actual_values, desired_values, different(actual_values, desired_values))
 
 
 def assert_close(
@@ -132,15 +132,19 @@ def assert_close(
     ...
     AssertionError: 1 of 1 elements differ, first at (0,): 1.1 is not 1.0
     """
-    found, wanted = _as_ndarrays(actual, desired)
-    wide = np.complex128 if kind_of(found.dtype) == "c" else np.longdouble
+    actual_values, desired_values = _as_ndarrays(actual, desired)
+    wide_dtype = np.complex128 if kind_of(actual_values.dtype) == "c" else np.longdouble
     with np.errstate(all="ignore"):
-        x: Any = found.astype(wide)
-        y: Any = wanted.astype(wide)
+        x: Any = actual_values.astype(wide_dtype)
+        y: Any = desired_values.astype(wide_dtype)
         size = np.abs(y)
-        allowed = np.maximum(ulp * _ulp(size, found.dtype), atol + rtol * size)
-        near = (np.abs(x - y) <= allowed) & np.isfinite(size)
-    _raise_difference(found, wanted, ~(near | (found == wanted) | both_nan(found, wanted)))
+        tolerance = np.maximum(ulp * _ulp(size, actual_values.dtype), atol + rtol * size)
+        is_near = (np.abs(x - y) <= tolerance) & np.isfinite(size)
+    _raise_difference(
+        actual_values,
+        desired_values,
+        ~(is_near | (actual_values == desired_values) | both_nan(actual_values, desired_values)),
+    )
 
 
 def _ulp(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -153,26 +157,26 @@ def _ulp(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _limits(dtype: np.dtype) -> Any:
-    """What `np.finfo` says, of bfloat16 too."""
+    """Return `np.finfo` of a dtype, bfloat16 included."""
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # theirs
 
 
 def _as_ndarrays(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
-    found = np.asarray(actual)
+    actual_values = np.asarray(actual)
     open_dtype = not hasattr(desired, "dtype")
-    wanted = np.asarray(desired, dtype=found.dtype if open_dtype else None)
-    if found.shape != wanted.shape:
-        raise AssertionError(f"shape {found.shape} is not {wanted.shape}")
-    if found.dtype != wanted.dtype:
-        raise AssertionError(f"dtype {found.dtype} is not {wanted.dtype}")
-    return found, wanted
+    desired_values = np.asarray(desired, dtype=actual_values.dtype if open_dtype else None)
+    if actual_values.shape != desired_values.shape:
+        raise AssertionError(f"shape {actual_values.shape} is not {desired_values.shape}")
+    if actual_values.dtype != desired_values.dtype:
+        raise AssertionError(f"dtype {actual_values.dtype} is not {desired_values.dtype}")
+    return actual_values, desired_values
 
 
-def _raise_difference(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> None:
-    if not np.any(wrong):
+def _raise_difference(actual: np.ndarray, desired: np.ndarray, differs: np.ndarray) -> None:
+    if not np.any(differs):
         return
-    first = tuple(int(i) for i in np.argwhere(np.asarray(wrong))[0])
+    first = tuple(int(i) for i in np.argwhere(np.asarray(differs))[0])
     raise AssertionError(
-        f"{np.count_nonzero(wrong)} of {found.size} elements differ, first at {first}: "
-        f"{found[first]} is not {wanted[first]}"
+        f"{np.count_nonzero(differs)} of {actual.size} elements differ, first at {first}: "
+        f"{actual[first]} is not {desired[first]}"
     )

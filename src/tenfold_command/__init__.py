@@ -1,6 +1,4 @@
-"""The command `tenfold`, from its first line on: outside of the package, so that Ctrl-C is one line
-even while the package is being imported.
-"""
+"""The command `tenfold`, outside of the package: Ctrl-C during its import prints one line too."""
 
 from __future__ import annotations
 

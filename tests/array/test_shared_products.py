@@ -9,8 +9,8 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.array.defer_shared_products import shares
-from tenfold.array.view_writethrough import MOST_SHARING
+from tenfold.array.defer_shared_products import shares_product
+from tenfold.array.view_writethrough import MAX_SHARING
 
 N = 70
 CUBED, SQUARED = N**3, N**2
@@ -45,7 +45,7 @@ def test_product_of_each_turn_is_computed_once(again: int) -> None:
 def test_long_loop_computes_it_once_in_a_group_of_turns() -> None:
     found, multiply_adds, _ = looped(40, lambda i: tn.exp(A @ B / 100) * V[i])
     np.testing.assert_allclose(found, np.exp(a @ b / 100) * v[:, None, :], rtol=1e-12)
-    assert multiply_adds == -(-40 // MOST_SHARING) * CUBED
+    assert multiply_adds == -(-40 // MAX_SHARING) * CUBED
 
 
 def test_solve_of_each_turn_is_computed_once() -> None:
@@ -110,7 +110,7 @@ def test_what_an_earlier_turn_has_computed_is_not_taken_for_the_same() -> None:
     x = tn.zeros((6, N, N))
     x[0] = A + 1
     for i in range(1, 6):
-        assert not shares(_native.node_of(x), _native.node_of(x[i - 1] @ B / 10))
+        assert not shares_product(_native.node_of(x), _native.node_of(x[i - 1] @ B / 10))
         x[i] = x[i - 1] @ B / 10
     wanted = [a + 1]
     for _ in range(5):

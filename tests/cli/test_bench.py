@@ -71,7 +71,7 @@ def test_multiply_adds_of_the_polynomials_are_their_fused_steps() -> None:
 
 
 def test_work_that_would_take_too_long_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    monkeypatch.setattr(bench, "MAX_SECONDS", 0.0)
     with Progress() as progress:
         _, moved, _ = bench.measure(bench.LIMITS[0], 1, 0.001, progress)
     assert moved == 8  # one element

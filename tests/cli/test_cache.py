@@ -145,7 +145,7 @@ def test_interrupted_warming_keeps_what_was_compiled(
         return compiled(*given, **options)
 
     monkeypatch.setattr(cache, "kernels", lambda dtypes: iter(wanted))
-    monkeypatch.setattr(program.Programs, "compiled", interrupted)
+    monkeypatch.setattr(program.Programs, "compile", interrupted)
     done = tenfold("cache", "warm")
     assert (done.code, done.err) == (130, "tenfold: interrupted; what has been compiled is kept\n")
     assert tenfold("cache", "list").out.endswith("2 kernels, 0.0 of 256 MiB\n")

@@ -201,9 +201,10 @@ def test_object_that_nobody_else_sees_is_changed_where_it_is(engine: tn.Engine) 
 @pytest.mark.usefixtures("fresh")
 def test_object_that_a_handle_sees_is_copied_once(engine: tn.Engine) -> None:
     old = engine.put(Box(0))
-    handle = engine.push(Advance(), old)
-    for _ in range(9):
-        handle = engine.push(Advance(), handle)
+    with engine.hold():
+        handle = engine.push(Advance(), old)
+        for _ in range(9):
+            handle = engine.push(Advance(), handle)
     assert (old.get().number, handle.get().number) == (0, 10)
     assert Box.copies == 1
 

@@ -361,8 +361,8 @@ def test_factors_solve_in_every_form(shape: Any, definite: bool, dtype: str, dev
     b = numbers((*shape[:-1], 2), dtype, 1)
     turned = {"N": x, "T": x.swapaxes(-1, -2), "C": np.conj(x.swapaxes(-1, -2))}
     with tn.options(device=device):
-        packed = factors.factors(tn.asarray(x), way="cholesky" if definite else "gauss")
-        kinds = factors.parts_of(np.asarray(packed)).cholesky
+        packed = factors.factors(tn.asarray(x), method="cholesky" if definite else "gauss")
+        kinds = factors.unpack_factors(np.asarray(packed)).cholesky
         assert kinds.all() == kinds.any() == definite
         for form, matrix in turned.items():
             found = factors.solve_factored(packed, tn.asarray(b), transposed=form, dtype=x.dtype)
@@ -377,8 +377,8 @@ def test_each_matrix_of_a_stack_that_is_not_definite_is_factored_by_gauss(device
     x[3] = np.diag([1.0, -1.0, 2.0])
     with tn.options(device=device):
         b = tn.ones((5, 3, 1))
-        packed = factors.factors(tn.asarray(x), way="cholesky")
-        kinds = factors.parts_of(np.asarray(packed)).cholesky
+        packed = factors.factors(tn.asarray(x), method="cholesky")
+        kinds = factors.unpack_factors(np.asarray(packed)).cholesky
         assert kinds.tolist() == [True, True, True, False, True]
         equal(factors.solve_factored(packed, b, dtype=x.dtype), np.linalg.solve(x, np.ones((3, 1))))
         equal(factors.inv_factored(packed, dtype=x.dtype), np.linalg.inv(x))
@@ -388,8 +388,8 @@ def test_each_matrix_of_a_stack_that_is_not_definite_is_factored_by_gauss(device
 def test_what_is_not_finite_is_left_to_gauss() -> None:
     for bad in (np.nan, np.inf):
         x = np.diag([1.0, bad, 2.0])
-        packed = factors.factors(tn.asarray(x), way="cholesky")
-        assert not factors.parts_of(np.asarray(packed)).cholesky
+        packed = factors.factors(tn.asarray(x), method="cholesky")
+        assert not factors.unpack_factors(np.asarray(packed)).cholesky
 
 
 @DTYPE

@@ -126,10 +126,10 @@ def test_large_equations_have_panels_of_blocks(dtype: str) -> None:
 @pytest.mark.parametrize("order", [1, 2, 5, 40])
 def test_both_devices_find_the_same_factors(kind: str, dtype: str, order: int) -> None:
     x = tn.asarray(symmetric((2, order, order), kind, dtype))
-    mine = np.asarray(factors.factors(x, way="symmetric"))
+    mine = np.asarray(factors.factors(x, method="symmetric"))
     with tn.options(device="reference"):
-        other = np.asarray(factors.factors(tn.asarray(np.asarray(x)), way="symmetric"))
-    one, two = factors.parts_of(mine), factors.parts_of(other)
+        other = np.asarray(factors.factors(tn.asarray(np.asarray(x)), method="symmetric"))
+    one, two = factors.unpack_factors(mine), factors.unpack_factors(other)
     np.testing.assert_array_equal(one.pivots, two.pivots)
     np.testing.assert_array_equal(mine[..., -1, -1], other[..., -1, -1])
     np.testing.assert_allclose(one.off_diagonal, two.off_diagonal, rtol=1e-9)

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.linear_algebra.matrix_polynomial import ONE, MatrixFactor, Monomial, pair_transposes, transposed
+from tenfold.linear_algebra.matrix_polynomial import (
+    ONE,
+    MatrixFactor,
+    Monomial,
+    pair_transposes,
+    transposed,
+)
 
 N = 100
 WHOLE, HALF = N**3, N * (N + 1) // 2 * N

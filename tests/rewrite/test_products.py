@@ -26,7 +26,7 @@ class Expression(NamedTuple):
     array: tn.Array
     value: np.ndarray
     bound: np.ndarray
-    words: list[Word]
+    monomials: list[Word]
     """Names with ' are transposes, with * conjugates."""
 
 
@@ -83,12 +83,12 @@ class Expressions:
 
 
 def transposed(x: Expression) -> Expression:
-    words = [(by, tuple(marked(name, "'") for name in reversed(names))) for by, names in x.words]
+    words = [(by, tuple(marked(name, "'") for name in reversed(names))) for by, names in x.monomials]
     return Expression(x.array.T, x.value.T, x.bound.T, words)
 
 
 def conjugated(x: Expression) -> Expression:
-    words = [(by, tuple(marked(name, "*") for name in names)) for by, names in x.words]
+    words = [(by, tuple(marked(name, "*") for name in names)) for by, names in x.monomials]
     return Expression(tn.conj(x.array), x.value.conj(), x.bound, words)
 
 
@@ -98,18 +98,18 @@ def marked(name: str, mark: str) -> str:
 
 
 def scaled(x: Expression, by: float) -> Expression:
-    words = [(by * before, names) for before, names in x.words]
+    words = [(by * before, names) for before, names in x.monomials]
     return Expression(by * x.array, by * x.value, abs(by) * x.bound, words)
 
 
 def added(x: Expression, y: Expression, sign: int) -> Expression:
     array = x.array + y.array if sign > 0 else x.array - y.array
-    more = [(sign * by, names) for by, names in y.words]
-    return Expression(array, x.value + sign * y.value, x.bound + y.bound, [*x.words, *more])
+    more = [(sign * by, names) for by, names in y.monomials]
+    return Expression(array, x.value + sign * y.value, x.bound + y.bound, [*x.monomials, *more])
 
 
 def multiplied(x: Expression, y: Expression) -> Expression:
-    words = [(a * b, one + two) for a, one in x.words for b, two in y.words]
+    words = [(a * b, one + two) for a, one in x.monomials for b, two in y.monomials]
     return Expression(x.array @ y.array, x.value @ y.value, x.bound @ y.bound, words)
 
 
@@ -120,8 +120,8 @@ def random_expressions(count: int) -> list[tuple[int, Expression, Shapes]]:
         seed += 1
         made = Expressions(seed)
         one = made.one()
-        names = Counter(names for _, names in one.words)
-        if len(one.words) <= 6 and max(names.values()) == 1:
+        names = Counter(names for _, names in one.monomials)
+        if len(one.monomials) <= 6 and max(names.values()) == 1:
             found.append((seed, one, made.shapes))
     return found
 
@@ -130,7 +130,7 @@ def test_random_expressions_take_the_fewest_multiply_adds() -> None:
     for seed, one, shapes in random_expressions(300):
         with tn.profile() as p:
             value = np.asarray(one.array)
-        assert p.multiply_adds == fewest(one.words, shapes), seed
+        assert p.multiply_adds == fewest(one.monomials, shapes), seed
         assert np.all(abs(value - one.value) <= 1e-13 * one.bound), seed
 
 

@@ -18,9 +18,8 @@ from tenfold import _native
 from tenfold.core.graph import Graph, type_text
 from tenfold.dtypes import kind_of
 from tenfold.ops import assume, factors
-from tenfold.ops.diagonal_solve import solve_diagonal
 from tenfold.ops.gemm import gemm
-from tenfold.ops.lu_and_triangular import triangular_solve
+from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.syrk import syrk, trmm
 from tenfold.rewrite.registry import optimise_graph
 from tenfold.runtime.reference import Reference

@@ -346,8 +346,8 @@ def test_values_of_what_is_held_are_where_the_report_says() -> None:
     inner = tn.negative(-A)
     outer = inner * 3
     graph, report = optimise_graph(graph_of(outer))
-    assert [graph.nodes[at].pending for _, at in report.replaced] == [False]
-    assert [_native.array_of(node).shape for node, _ in report.replaced] == [(2, 2)]
+    assert [graph.nodes[at].pending for _, at in report.replaced_nodes] == [False]
+    assert [_native.array_of(node).shape for node, _ in report.replaced_nodes] == [(2, 2)]
     assert Reference().run(graph) is None
     assert_equal_bits(outer, np.asarray(A) * 3)
 
@@ -364,7 +364,7 @@ def test_what_is_held_and_still_needed_stays_held() -> None:
 def test_output_that_is_an_input_is_that_leaf() -> None:
     graph, report = optimise_graph(graph_of(A * 1, A * 1 + 1))
     assert [str(graph.nodes[i].name) for i in graph.outputs] == ["leaf", "add"]
-    assert [at for _, at in report.replaced] == [graph.outputs[0]]
+    assert [at for _, at in report.replaced_nodes] == [graph.outputs[0]]
 
 
 def test_choice_does_not_leave_out_what_may_fail_or_has_an_effect() -> None:
@@ -411,7 +411,7 @@ def test_first_partial_read_opens_what_is_held_and_the_second_does_not() -> None
     whole = A * B + 1
     report = optimise_graph(graph_of(whole[0]))[1]
     assert report.counts == {"index-map": 2}
-    (base,) = report.parts
+    (base,) = report.partial_bases
     base.read_in_part()  # as whoever computes it does
     assert optimise_graph(graph_of(whole[0]))[1].counts == {}
 
@@ -433,7 +433,7 @@ def test_partial_read_through_views_and_a_sum() -> None:
     graph, report = optimise_graph(graph_of(part))
     assert max(node.type.size for node in graph.nodes if node.pending) == 6
     assert Reference().run(graph) is None
-    (_, at), *_ = report.replaced
+    (_, at), *_ = report.replaced_nodes
     assert_equal_bits(_native.array_of(graph.nodes[at]), (np.asarray(A) * np.asarray(B))[:, 0] * 3)
 
 

@@ -87,11 +87,11 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
         assert freed.wait(LONG)
         return 1
 
-    assert not work.runs("it")
-    assert work.begin("it", slow)
-    assert work.runs("it")
+    assert not work.is_running("it")
+    assert work.try_start("it", slow)
+    assert work.is_running("it")
     for name in ("it", "other"):  # one at a time, so that an exit waits for one
-        assert not work.begin(name, lambda: 2)
+        assert not work.try_start(name, lambda: 2)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(work.run, "it", lambda: 3)
         while not waiting.running():
@@ -99,9 +99,9 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
         freed.set()
         assert waiting.result(LONG) in (1, 3)
     work.wait_idle()
-    assert not work.runs("it")
+    assert not work.is_running("it")
     assert not work._begun
-    assert work.begin("other", lambda: 4)
+    assert work.try_start("other", lambda: 4)
 
 
 def test_what_nobody_waits_for_may_fail() -> None:
@@ -110,7 +110,7 @@ def test_what_nobody_waits_for_may_fail() -> None:
     def fail() -> int:
         raise ValueError("refused")
 
-    assert work.begin("it", fail)
+    assert work.try_start("it", fail)
     work.wait_idle()
     assert not work._begun
     assert work.run("it", lambda: 7) == 7
@@ -271,7 +271,7 @@ def test_what_was_compiled_after_ctrl_c_is_kept(
         return found
 
     interrupted = threading.Event()
-    monkeypatch.setattr(program, "compiled", interrupting)
+    monkeypatch.setattr(program, "compile_ir", interrupting)
     with tn.options(device="cpu", tier=1):
         x = tn.asarray(np.arange(50.0))
         y = x * 3.5 - 0.125
@@ -304,12 +304,12 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         assert level != program.OPTIMISED or freed.wait(LONG)
         return compiled(text, cpu, level)
 
-    monkeypatch.setattr(program, "compiled", slow)
+    monkeypatch.setattr(program, "compile_ir", slow)
     yield freed
     freed.set()
 
 
-LONGEST_REPLAY = program.REPLAYS * program.LATER**program.LATEST
+LONGEST_REPLAY = program.REPLAYS * program.REPLAY_GROWTH**program.MOST_GROWTHS
 """Launches after which a plan looks for the optimised kernel at the latest."""
 
 
@@ -359,7 +359,7 @@ def test_a_kernel_that_several_wait_for_is_counted_once(
     programs = program.PROGRAMS
     with ThreadPoolExecutor(3) as threads, tn.profile() as p:
         waiting = [
-            threads.submit(programs.compiled, loop, "native", optimised=True) for _ in range(3)
+            threads.submit(programs.compile, loop, "native", optimised=True) for _ in range(3)
         ]
         while not programs._background.busy() or not all(each.running() for each in waiting):
             pass
@@ -379,7 +379,7 @@ def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
             raise CompileError("compile", "it is refused", remedy="none")
         return compiled(text, cpu, level)
 
-    monkeypatch.setattr(program, "compiled", refuse)
+    monkeypatch.setattr(program, "compile_ir", refuse)
     x = np.arange(29.0)
     with tn.options(**PLANNED):
         for _ in range(100):

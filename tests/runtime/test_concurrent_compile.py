@@ -12,7 +12,7 @@ import os, signal, sys, threading, warnings
 from itertools import product
 import numpy as np
 import tenfold as tn
-from tenfold.jit.compiler import compiled
+from tenfold.jit.compiler import compile_ir
 from tenfold.jit.program import Programs, source_of
 from tenfold.ops.arithmetic import add, multiply, subtract
 from tenfold.schedule.generic_elementwise import GenericElementwise
@@ -40,11 +40,11 @@ def start(*works):
 
 def compile_loops(programs):
     for loop, level in product(loops, LEVELS):
-        programs.compiled(loop, "native", optimised=level > 0)
+        programs.compile(loop, "native", optimised=level > 0)
 
 def compile_texts():
     for loop, level in product(loops, LEVELS):
-        compiled(source_of(loop, "native"), "native", level)
+        compile_ir(source_of(loop, "native"), "native", level)
 """
 PROGRAMS = """
 for thread in start(*(lambda: compile_loops(Programs()) for _ in range(4))):
@@ -65,7 +65,7 @@ while any(thread.is_alive() for thread in threads) or not codes:
     child = os.fork()
     if child == 0:
         signal.alarm(60)  # a child that waits for a lost thread ends by this
-        shared.compiled(loops[0], "native", optimised=True)
+        shared.compile(loops[0], "native", optimised=True)
         os._exit(0)
     codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print(failures + [code for code in codes if code])

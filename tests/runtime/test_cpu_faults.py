@@ -38,7 +38,7 @@ def several_steps(x: tn.Array) -> tn.Array:
 def test_no_memory_for_any_allocation_is_an_error_and_leaves_nothing_behind(
     fuse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "_replayed", lambda *_: False)  # what comes after a failed replay
+    monkeypatch.setattr(pipeline, "_replay", lambda *_: False)  # what comes after a failed replay
     x = tn.asarray(np.random.default_rng(0).random((70, 80)))
     with tn.options(fuse=fuse):
         wanted = np.asarray(several_steps(x))

@@ -21,8 +21,8 @@ from tenfold.dtypes import FLOAT32
 from tenfold.jit import atomic_write, kernel_cache, log_once
 from tenfold.jit import disk_cache as stores
 from tenfold.jit import target_key as environments
-from tenfold.jit.cache_entry import HASH, HEAD, CacheEntry, packed
-from tenfold.jit.compiler import compiled
+from tenfold.jit.cache_entry import HASH, HEAD, CacheEntry, pack_entry
+from tenfold.jit.compiler import compile_ir
 from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.program import source_of
 from tenfold.jit.target_key import environment, key_of
@@ -39,7 +39,7 @@ ANOTHER = os.geteuid() + 1
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
     """A store in a directory that does not exist yet, with nothing said so far."""
     monkeypatch.setattr(stores, "_tidied", set())
-    monkeypatch.setattr(log_once, "_said", set())
+    monkeypatch.setattr(log_once, "_logged", set())
     return DiskCache(tmp_path / "cache", MIB)
 
 
@@ -66,14 +66,14 @@ def signed(content: bytes) -> bytes:
 
 def test_what_was_kept_is_found(store: DiskCache, lines: Lines) -> None:
     assert store.load(KEY, PLACE, 2) is None
-    assert store.put(ENTRY)
+    assert store.store(ENTRY)
     assert store.read(KEY.hex()) == ENTRY
     assert store.load(OTHER, PLACE, 2) is None
     assert lines() == []
 
 
 def test_loaded_functions_lie_as_far_apart_as_they_did(store: DiskCache) -> None:
-    store.put(ENTRY)
+    store.store(ENTRY)
     functions = store.load(KEY, PLACE, 2) or ()  # their code stays as long as they do
     first, second = (each.address for each in functions)
     assert first % 4096 == 0
@@ -84,11 +84,11 @@ def test_loaded_functions_lie_as_far_apart_as_they_did(store: DiskCache) -> None
 def test_entries_and_their_directory_are_the_users_alone(store: DiskCache) -> None:
     before = os.umask(0)
     try:
-        store.put(ENTRY)
+        store.store(ENTRY)
     finally:
         os.umask(before)
-    assert stat.S_IMODE(store.place.stat().st_mode) == 0o700
-    assert stat.S_IMODE((store.place / KEY.hex()).stat().st_mode) == 0o600
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((store.path / KEY.hex()).stat().st_mode) == 0o600
 
 
 def cut(path: Path) -> None:
@@ -148,19 +148,19 @@ def give_another_format(path: Path) -> None:
 
 
 def compile_for_another_processor(path: Path) -> None:
-    path.write_bytes(packed(replace(ENTRY, environment=OTHER)))
+    path.write_bytes(pack_entry(replace(ENTRY, environment=OTHER)))
 
 
 def give_it_more_functions(path: Path) -> None:
-    path.write_bytes(packed(replace(ENTRY, places=(0, 512, 513))))
+    path.write_bytes(pack_entry(replace(ENTRY, places=(0, 512, 513))))
 
 
 def swap(path: Path) -> None:
-    path.write_bytes(packed(replace(ENTRY, key=OTHER)))
+    path.write_bytes(pack_entry(replace(ENTRY, key=OTHER)))
 
 
 def begin_behind_the_end(path: Path) -> None:
-    path.write_bytes(packed(replace(ENTRY, places=(0, len(ENTRY.code)))))
+    path.write_bytes(pack_entry(replace(ENTRY, places=(0, len(ENTRY.code)))))
 
 
 def claim_huge_lengths(path: Path) -> None:
@@ -193,8 +193,8 @@ WRONG: dict[Callable[[Path], None], str] = {
 def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
     store: DiskCache, lines: Lines, spoil: Callable[[Path], None]
 ) -> None:
-    store.put(ENTRY)
-    path = store.place / KEY.hex()
+    store.store(ENTRY)
+    path = store.path / KEY.hex()
     spoil(path)
     assert store.load(KEY, PLACE, 2) is None
     (line,) = lines()
@@ -202,7 +202,7 @@ def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
     assert re.search(WRONG[spoil], line)
     if spoil is make_a_directory:
         return
-    assert store.put(ENTRY)  # the next to compile it puts it right
+    assert store.store(ENTRY)  # the next to compile it puts it right
     assert store.read(KEY.hex()) == ENTRY
     assert lines() == []
 
@@ -210,7 +210,7 @@ def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
 def test_foreign_entry_is_a_miss(
     store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.put(ENTRY)
+    store.store(ENTRY)
     own = os.geteuid()
     owners = iter([own, own + 1])  # the directory's, then the file's
     monkeypatch.setattr(os, "geteuid", lambda: next(owners))
@@ -222,11 +222,11 @@ def test_foreign_entry_is_a_miss(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gives no file away")
 def test_entry_that_was_given_away_is_a_miss(store: DiskCache, lines: Lines) -> None:
-    store.put(ENTRY)
-    os.chown(store.place / KEY.hex(), ANOTHER, -1)
+    store.store(ENTRY)
+    os.chown(store.path / KEY.hex(), ANOTHER, -1)
     assert store.load(KEY, PLACE, 2) is None
     assert "it belongs to another user" in lines()[0]
-    os.chown(store.place, ANOTHER, -1)
+    os.chown(store.path, ANOTHER, -1)
     assert store.load(KEY, PLACE, 2) is None
     assert "it belongs to another user" in lines()[0]
 
@@ -234,30 +234,30 @@ def test_entry_that_was_given_away_is_a_miss(store: DiskCache, lines: Lines) -> 
 def test_foreign_directory_is_not_used(
     store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.put(ENTRY)
+    store.store(ENTRY)
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
     for _ in range(3):  # said once: a program has many kernels
         assert store.load(KEY, PLACE, 2) is None
-        assert not store.put(ENTRY)
+        assert not store.store(ENTRY)
     (line,) = lines()
     assert "it belongs to another user" in line
 
 
 def test_directory_that_others_can_use_is_not_used(store: DiskCache, lines: Lines) -> None:
-    store.put(ENTRY)
-    store.place.chmod(0o770)
+    store.store(ENTRY)
+    store.path.chmod(0o770)
     assert store.load(KEY, PLACE, 2) is None
-    assert not store.put(ENTRY)
+    assert not store.store(ENTRY)
     (line,) = lines()
     assert "its mode is 770" in line
 
 
 def test_directory_that_is_a_link_is_not_used(store: DiskCache, lines: Lines) -> None:
-    store.put(ENTRY)
-    store.place.rename(store.base / "elsewhere")
-    store.place.symlink_to("elsewhere")
+    store.store(ENTRY)
+    store.path.rename(store.base / "elsewhere")
+    store.path.symlink_to("elsewhere")
     assert store.load(KEY, PLACE, 2) is None
-    assert not store.put(ENTRY)
+    assert not store.store(ENTRY)
     (line,) = lines()
     assert "it is not a directory" in line
 
@@ -267,8 +267,8 @@ def test_no_directory_is_made_in_one_of_another_user(
 ) -> None:
     store.base.mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
-    assert not store.put(ENTRY)
-    assert not store.place.exists()
+    assert not store.store(ENTRY)
+    assert not store.path.exists()
     assert len(lines()) == 1
 
 
@@ -282,34 +282,34 @@ def test_failing_writes_are_one_line_and_leave_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", refuse)
         for _ in range(3):
-            assert not store.put(ENTRY)
+            assert not store.store(ENTRY)
     (line,) = lines()
     assert os.strerror(number) in line
-    assert list((store.place / atomic_write.WRITING).iterdir()) == []
-    assert store.put(ENTRY)
+    assert list((store.path / atomic_write.WRITING).iterdir()) == []
+    assert store.store(ENTRY)
 
 
 def test_short_writes_are_continued(store: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: write(file, data[:7]))
-        assert store.put(ENTRY)
+        assert store.store(ENTRY)
     assert store.read(KEY.hex()) == ENTRY
 
 
 def test_a_place_that_cannot_be_is_one_line(store: DiskCache, lines: Lines) -> None:
     store.base.write_text("a file, no directory")
     for _ in range(3):
-        assert not store.put(ENTRY)
+        assert not store.store(ENTRY)
         assert store.load(KEY, PLACE, 2) is None
     assert len(lines()) == 2  # of reading and of writing
 
 
 def test_flipped_bits_are_never_loaded(store: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(stores, "complain", said.append)
-    store.put(ENTRY)
-    data, choices, path = packed(ENTRY), random.Random(0), store.place / KEY.hex()
+    monkeypatch.setattr(stores, "log_warning", said.append)
+    store.store(ENTRY)
+    data, choices, path = pack_entry(ENTRY), random.Random(0), store.path / KEY.hex()
     with path.open("r+b", buffering=0) as file:
         for _ in range(10_000):
             bit = choices.randrange(8 * len(data))
@@ -325,9 +325,9 @@ def test_what_was_used_longest_ago_is_removed_first(store: DiskCache) -> None:
     size = 1 << 16
     entries = [replace(ENTRY, key=bytes([0, i]) + KEY[2:], code=bytes(size)) for i in range(40)]
     for age, entry in enumerate(entries):
-        store.put(entry)
+        store.store(entry)
         used = 1e9 + age
-        os.utime(store.place / entry.key.hex(), (used, used))
+        os.utime(store.path / entry.key.hex(), (used, used))
     found = store.files()
     assert sum(file.size for file in found) <= MIB
     kept = {file.name for file in found}
@@ -337,8 +337,8 @@ def test_what_was_used_longest_ago_is_removed_first(store: DiskCache) -> None:
 
 
 def test_use_is_noted_in_the_file(store: DiskCache) -> None:
-    store.put(ENTRY)
-    path = store.place / KEY.hex()
+    store.store(ENTRY)
+    path = store.path / KEY.hex()
     os.utime(path, (1e9, 1e9))
     store.read(KEY.hex())  # as who lists what there is
     assert path.stat().st_mtime == 1e9
@@ -347,15 +347,15 @@ def test_use_is_noted_in_the_file(store: DiskCache) -> None:
 
 
 def test_an_entry_larger_than_the_limit_is_not_kept(tmp_path: Path) -> None:
-    assert not DiskCache(tmp_path, 1000).put(ENTRY)
+    assert not DiskCache(tmp_path, 1000).store(ENTRY)
 
 
 def test_clearing_leaves_what_is_not_ours(store: DiskCache) -> None:
-    store.put(ENTRY)
-    store.put(replace(ENTRY, key=OTHER))
-    (store.place / "notes").write_text("not ours")
+    store.store(ENTRY)
+    store.store(replace(ENTRY, key=OTHER))
+    (store.path / "notes").write_text("not ours")
     assert store.clear() == 2
-    assert sorted(path.name for path in store.place.iterdir()) == ["notes", atomic_write.WRITING]
+    assert sorted(path.name for path in store.path.iterdir()) == ["notes", atomic_write.WRITING]
 
 
 def test_directory_is_that_of_the_settings_or_the_users_caches(
@@ -376,12 +376,12 @@ def test_directory_is_that_of_the_settings_or_the_users_caches(
 def test_a_home_that_does_not_exist_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
 ) -> None:
-    monkeypatch.setattr(log_once, "_said", set())
+    monkeypatch.setattr(log_once, "_logged", set())
     monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with tn.options(cache_dir="", cache=True):
         assert kernel_cache.store() is None
-        assert kernel_cache.kept_at("a text", "native").loaded(2, 1) is None
+        assert kernel_cache.cached_kernels("a text", "native").load(2, 1) is None
     assert lines() == ["kernels are not kept: no home directory was found"]
 
 
@@ -407,30 +407,30 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
     )
     sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
     try:
-        compiled(source_of(loop, "native"), "native", 0)
+        compile_ir(source_of(loop, "native"), "native", 0)
     finally:
         sys.setprofile(None)
     package = Path(tn.__file__).parent
     places = {Path(name).relative_to(package).parts[0] for name in ran if str(package) in name}
-    assert {"schedule", "codegen"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
+    assert {"schedule", "codegen"} < places <= {*environments.SOURCE_FOLDERS, "dtypes.py", "settings.py"}
 
 
 def test_other_sources_are_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     hash_of = environment.__wrapped__
     before = hash_of("native")
     assert hash_of("native") == before
-    monkeypatch.setattr(environments, "MAKERS", environments.MAKERS[1:])
+    monkeypatch.setattr(environments, "SOURCE_FOLDERS", environments.SOURCE_FOLDERS[1:])
     assert hash_of("native") != before
 
 
 def test_a_compiler_in_an_unexpected_place_is_one_line(
     monkeypatch: pytest.MonkeyPatch, lines: Lines, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(log_once, "_said", set())
+    monkeypatch.setattr(log_once, "_logged", set())
     monkeypatch.setattr(environments, "LIBRARY", "another.so")
     monkeypatch.setattr(kernel_cache, "environment", environment.__wrapped__)
     with tn.options(cache=True, cache_dir=str(tmp_path)):
         for _ in range(2):
-            assert kernel_cache.kept_at("a text", "native").store is None
+            assert kernel_cache.cached_kernels("a text", "native").store is None
     (line,) = lines()
     assert "llvmlite is not as expected" in line

@@ -23,12 +23,12 @@ entries = [CacheEntry(bytes([i]) * 32, place, bytes([i]) * 6000, (0,), 2) for i 
 there = lambda: [store.load(entry.key, place, 1) is not None for entry in entries]
 """
 FILLED = """
-kept = [store.put(entry) for entry in entries]
-drafts = os.listdir(store.place / "writing")
+kept = [store.store(entry) for entry in entries]
+drafts = os.listdir(store.path / "writing")
 print(2 < sum(kept) < 19, kept == sorted(kept, reverse=True), there() == kept, drafts)
 """
 READ = """
-print(store.put(entries[-1]), sum(there()) > 2, store.read(store.files()[0].name).level)
+print(store.store(entries[-1]), sum(there()) > 2, store.read(store.files()[0].name).level)
 """
 COMPUTED = """
 import sys

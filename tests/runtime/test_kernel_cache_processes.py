@@ -42,16 +42,16 @@ for turn in range(300):
     child = os.fork()
     if child == 0:
         while True:
-            store.put(entries[choices.randrange(8)])
+            store.store(entries[choices.randrange(8)])
     time.sleep(choices.random() * 2e-3)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    litter += len(list(store.place.glob("writing/*")))
+    litter += len(list(store.path.glob("writing/*")))
     stores._tidied.clear()  # as at the start of a process
     for entry in entries:
         found = store.load(entry.key, place, 1)
         assert found is None or store.read(entry.key.hex()) == entry
-    assert not list(store.place.glob("writing/*"))
+    assert not list(store.path.glob("writing/*"))
 print(litter > 0, len(store.files()))
 """
 
@@ -82,14 +82,14 @@ for number in range(16):
         try:
             stores._tidied.clear()
             for turn in range(50):
-                store.put(entries[7])
+                store.store(entries[7])
                 assert store.load(entries[7].key, place, 1)
                 assert store.read(entries[7].key.hex()) == entries[7]
         finally:
             os._exit(int(sys.exc_info()[0] is not None))
     children.append(child)
 print({os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children})
-print(len(store.files()), len(list((store.place / "writing").iterdir())))
+print(len(store.files()), len(list((store.path / "writing").iterdir())))
 """
 
 

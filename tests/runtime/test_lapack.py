@@ -257,7 +257,7 @@ def test_a_stack_on_two_threads_and_on_one_equals_numpy(name: str) -> None:
 def step(op: Any, shape: tuple[int, ...], results: int = 1) -> drivers.DriverLaunch:
     strides = tuple(8 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     type_ = _native.Type(shape, FLOAT64, "cpu")
-    found = dispatch.step_of(op, (), ((shape, strides, FLOAT64),), (type_,) * results)
+    found = dispatch.launch_of(op, (), ((shape, strides, FLOAT64),), (type_,) * results)
     assert found is not None
     return found
 
@@ -272,8 +272,8 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
-    assert step(linalg.det, (5, lapack_program.CALM, lapack_program.CALM)).calm
-    assert not step(linalg.det, (lapack_program.CALM + 1, lapack_program.CALM + 1)).calm
+    assert step(linalg.det, (5, lapack_program.SERIAL_ORDER, lapack_program.SERIAL_ORDER)).calm
+    assert not step(linalg.det, (lapack_program.SERIAL_ORDER + 1, lapack_program.SERIAL_ORDER + 1)).calm
     assert not step(linalg.inv, (4, 4)).calm  # of several columns it does for any order
 
 
@@ -317,9 +317,9 @@ def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.Mon
     def called(*given: Any) -> None:
         raise AssertionError("Python was called")
 
-    monkeypatch.setattr(dispatch, "factorise", called)
-    monkeypatch.setattr(drivers, "launched", called)
-    monkeypatch.setattr(dispatch, "launched", called)
+    monkeypatch.setattr(dispatch, "compute_linalg", called)
+    monkeypatch.setattr(drivers, "launch", called)
+    monkeypatch.setattr(dispatch, "launch", called)
     for each in made:
         each().wait()
 
@@ -328,7 +328,7 @@ def test_what_lapack_cannot_count_is_numpys() -> None:
     order = drivers.LARGEST + 1
     layout = ((order, order), (8 * order, 8), FLOAT64)
     type_ = _native.Type((order, order), FLOAT64, "cpu")
-    assert dispatch.step_of(linalg.inv, (), (layout,), (type_,)) is None
+    assert dispatch.launch_of(linalg.inv, (), (layout,), (type_,)) is None
 
 
 @OPERATION

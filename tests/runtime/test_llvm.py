@@ -68,23 +68,23 @@ def test_objects_are_those_of_llvmlites_modules(cpu: str, level: int) -> None:
     for text in found:
         module = llvmlite.binding.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        own = llvm_bindings.emitted(text, llvm_bindings.machine(name, features, level))
+        own = llvm_bindings.emit_object(text, llvm_bindings.machine(name, features, level))
         assert own == machine.emit_object(module)
 
 
 def test_versions_that_nobody_has_seen_are_asked_for_their_functions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = llvm_bindings.emitted(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0))
+    before = llvm_bindings.emit_object(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0))
     llvm_bindings.library.cache_clear()
-    monkeypatch.setattr(llvm_bindings, "KNOWN", ())
+    monkeypatch.setattr(llvm_bindings, "KNOWN_VERSIONS", ())
     try:
         assert type(llvm_bindings.library()["GetHostCPUName"]) is type(lib.LLVMPY_GetHostCPUName)
         assert (
-            llvm_bindings.emitted(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0)) == before
+            llvm_bindings.emit_object(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0)) == before
         )
         with pytest.raises(RuntimeError, match="expected"):
-            llvm_bindings.emitted("define", llvm_bindings.machine(*llvm_bindings.host(), 0))
+            llvm_bindings.emit_object("define", llvm_bindings.machine(*llvm_bindings.host(), 0))
     finally:
         llvm_bindings.library.cache_clear()
 
@@ -102,9 +102,9 @@ LOOP = "br label %b\nb:\n%c = add i64 %d, 1\n%d = add i64 %c, 1\nret void"
 def test_what_llvm_refuses_is_an_error_that_says_why(text: str, why: str) -> None:
     machine = llvm_bindings.machine(*llvm_bindings.host(), 0)
     with pytest.raises(RuntimeError, match=why):
-        llvm_bindings.emitted(text, machine)
+        llvm_bindings.emit_object(text, machine)
 
 
 def test_a_processor_without_a_machine_is_an_error() -> None:
     with pytest.raises(RuntimeError):
-        llvm_bindings._made(llvm_bindings.library()["GetTargetFromTriple"], b"no-such-thing")
+        llvm_bindings._checked_call(llvm_bindings.library()["GetTargetFromTriple"], b"no-such-thing")

@@ -11,7 +11,7 @@ import pytest
 
 from tenfold import _native
 from tenfold.errors import CompileError
-from tenfold.jit.compiler import compiled
+from tenfold.jit.compiler import compile_ir
 from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.program import PROGRAMS
 
@@ -21,7 +21,7 @@ LEVELS = (0, 2)
 def called(image: ObjectImage, name: str, *given: int) -> int:
     """What a function of ints returns, after a padding that moves the code."""
     for _ in range(3):
-        (entry,) = _native.load_code(image.code, [image.places[name]])
+        (entry,) = _native.load_code(image.code, [image.function_offsets[name]])
     kinds = [ctypes.c_int64] * (len(given) + 1)
     return int(ctypes.CFUNCTYPE(*kinds)(entry.address)(*given))
 
@@ -35,7 +35,7 @@ def test_constants_are_found_wherever_the_code_lies(level: int) -> None:
       %found = load i64, ptr %place
       ret i64 %found
     }"""
-    assert [called(compiled(text, "native", level), "kernel", i) for i in range(4)] == [
+    assert [called(compile_ir(text, "native", level), "kernel", i) for i in range(4)] == [
         5,
         7,
         11,
@@ -60,8 +60,8 @@ def test_functions_call_each_other(level: int) -> None:
       %more = add i64 %found, 1
       ret i64 %more
     }"""
-    image = compiled(text, "native", level)
-    assert set(image.places) == {"kernel", "finish"}
+    image = compile_ir(text, "native", level)
+    assert set(image.function_offsets) == {"kernel", "finish"}
     assert called(image, "kernel", 3) == 81
     assert called(image, "finish", 3) == 82
 
@@ -72,7 +72,7 @@ def test_a_table_of_jumps_is_distances(level: int) -> None:
     blocks = "\n".join(f"case{i}:\n  ret i64 {i * i * 37 % 101}" for i in range(8))
     text = f"define i64 @kernel(i64 %i) {{\n  switch i64 %i, label %other [{cases}]\n{blocks}\n"
     text += "other:\n  ret i64 -1\n}"
-    image = compiled(text, "native", level)
+    image = compile_ir(text, "native", level)
     found = [called(image, "kernel", i) for i in range(9)]
     assert found == [*(i * i * 37 % 101 for i in range(8)), -1]
 
@@ -95,12 +95,12 @@ ADDRESS = "@own = constant ptr @kernel\ndefine i64 @kernel(i64 %i) {\n  ret i64 
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_needs_more_than_distances_is_refused(text: str, reason: str, level: int) -> None:
     with pytest.raises(CompileError, match=f"a kernel cannot be loaded: ({reason})"):
-        compiled(text, "native", level)
+        compile_ir(text, "native", level)
 
 
 def test_code_is_executable_and_not_writeable() -> None:
     text = "define i64 @kernel() {\n  ret i64 3\n}"
-    (entry,) = _native.load_code(compiled(text, "native", 0).code, [0])
+    (entry,) = _native.load_code(compile_ir(text, "native", 0).code, [0])
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(entry.address)() == 3
     assert mode_of(entry.address) == "r-xp"
 
@@ -108,7 +108,7 @@ def test_code_is_executable_and_not_writeable() -> None:
 def test_code_goes_with_its_last_function() -> None:
     PROGRAMS.wait_idle()  # else others' code may come
     text = "define i64 @kernel() {\n  ret i64 3\n}"
-    one, other = _native.load_code(compiled(text, "native", 0).code, [0, 0])
+    one, other = _native.load_code(compile_ir(text, "native", 0).code, [0, 0])
     address, before = one.address, _native.loaded_code_bytes()
     del one
     assert mode_of(address) == "r-xp"

@@ -299,14 +299,14 @@ def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
     key = loop, "native"
     with tn.options(cache=True, cache_dir=str(tmp_path / "kernels")):
         first, second, third = Programs(), Programs(), Programs()
-        assert first.there(*key) is None
-        first.compiled(*key, optimised=False)
-        program, quick = second.there(*key), second.quick.get(key)
+        assert first.cached(*key) is None
+        first.compile(*key, optimised=False)
+        program, quick = second.cached(*key), second.quick.get(key)
         assert quick is not None
         assert program is quick.program
-        second.compiled(*key, optimised=True)
-        found = third.there(*key)
+        second.compile(*key, optimised=True)
+        found = third.cached(*key)
         assert found is not None
         assert found is third.optimised.get(key)
-        assert third.there(*key) is found
+        assert third.cached(*key) is found
         assert key not in third.quick

@@ -49,13 +49,13 @@ DTYPES = ("float64", "float32", "complex64", "complex128", "int32", "float16")
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the operations that Python computes."""
     seen: list[str] = []
-    original = cpu.called
+    original = cpu.compute_call
 
     def noted(node: Any, *given: Any, **options: Any) -> Any:
         seen.append(node.name)
         return original(node, *given, **options)
 
-    monkeypatch.setattr(cpu, "called", noted)
+    monkeypatch.setattr(cpu, "compute_call", noted)
     tn.trim()
     with tn.options(device="cpu", tier=1):
         yield seen

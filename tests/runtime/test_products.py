@@ -32,7 +32,7 @@ def width(request: pytest.FixtureRequest) -> int:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether matrices of floating dtypes are multiplied by packet code or by BLAS."""
     limits = {} if request.param == "packets" else {32: 0}
-    monkeypatch.setattr(product_dispatch, "LIBRARY", limits)
+    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", limits)
     return str(request.param)
 
 
@@ -221,7 +221,7 @@ def test_subnormal_halves_are_not_flushed(width: int) -> None:
 def test_bits_depend_on_neither_threads_nor_registers(
     dtype: str, seven_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product_dispatch, "LIBRARY", {})
+    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", {})
     draw = np.random.default_rng(0)
     for first, second in (
         ((300, 301), (301, 200)),
@@ -243,7 +243,7 @@ def test_bits_depend_on_neither_threads_nor_registers(
 def test_library_calls_have_the_same_bits_for_any_number_of_threads(
     monkeypatch: pytest.MonkeyPatch, seven_threads: None
 ) -> None:
-    monkeypatch.setattr(product_dispatch, "LIBRARY", {32: 0})
+    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", {32: 0})
     draw = np.random.default_rng(0)
     x1, x2 = draw.normal(size=(600, 301)), draw.normal(size=(301, 200))
     assert step_of("matmul", (), x1, x2, 32).units == 3

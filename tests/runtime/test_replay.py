@@ -29,7 +29,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         seen.append(len(graph))
         return original(graph)
 
-    monkeypatch.setattr(pipeline, "optimised", noted)
+    monkeypatch.setattr(pipeline, "optimise", noted)
     tn.trim()
     with tn.options(tier=1):
         yield seen

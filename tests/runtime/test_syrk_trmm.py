@@ -11,7 +11,7 @@ from tests.runtime.test_accumulated_products import FORMS, assert_near, matrix
 
 import tenfold as tn
 from tenfold.dtypes import FLOAT64
-from tenfold.ops.syrk import half_of_forms, resolved, syrk, trmm
+from tenfold.ops.syrk import half_of_forms, resolve_triangle, syrk, trmm
 from tenfold.runtime.blas.product_dispatch import ProductUpdate, update_step
 from tenfold.runtime.blas.product_forms import ProductOperand
 
@@ -116,7 +116,7 @@ def test_side_that_only_the_values_tell_is_found() -> None:
             found = np.asarray(trmm(array, tn.asarray(y), half="first either", forms=form + "N"))
             wanted = (given if form == "N" else given.T) @ y
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)
-    sides = [resolved("first either", [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)]
+    sides = [resolve_triangle("first either", [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)]
     assert sides == ["first lower", "first upper", "first upper", ""]
 
 

@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.ops.indexing import captured
+from tenfold.ops.indexing import capture
 from tenfold.schedule import schedule
 from tenfold.schedule.kernel_splitting import LARGEST_BODY
 from tenfold.schedule.loop_schedule import Launch
@@ -360,7 +360,7 @@ def test_part_that_a_call_reads_of_the_last_array_is_not_copied() -> None:
     x = rows(tn.asarray(operands()[0]), ours, None)
     y = tn.sort(x[3])
     found = plan_of(Graph.of([_native.node_of(x), _native.node_of(y)], (1,)))
-    assert [step.kind for step in found.steps] == ["kernel", "window", "call"]
+    assert [step.kind for step in found.steps] == ["kernel", "alias", "call"]
 
 
 def test_runs_that_read_nothing_of_each_other_go_one_after_the_other() -> None:
@@ -391,7 +391,7 @@ def test_no_kernel_is_longer_than_any_other() -> None:
 
 KEEPERS: dict[str, tuple[Callable[[Any, int], Any], int]] = {
     "computed": (lambda x, n: x[n] + x[2], 0),
-    "as it is": (lambda x, n: captured(x[n]) if isinstance(x, tn.Array) else x[n].copy(), 0),
+    "as it is": (lambda x, n: capture(x[n]) if isinstance(x, tn.Array) else x[n].copy(), 0),
     "sorted": (lambda x, n: np.sort(x[n]), 0),
     "repeated": (lambda x, n: x[n][None] + np.zeros((3, 1)), 0),
     "folded": (lambda x, n: np.max(x[n]), ROWS),

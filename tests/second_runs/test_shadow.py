@@ -18,7 +18,7 @@ def tied_scalars(monkeypatch):
 
     def tied(self, node):
         if node.is_scalar:
-            nodes = self.written.graph.nodes
+            nodes = self.original.graph.nodes
             return next(i for i, n in enumerate(nodes) if n.is_scalar and n.scalar == node.scalar)
         return position(self, node)
 

@@ -38,10 +38,10 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 IMPORTED = (np.ndarray, np.generic, bool, int, float, complex)
-"""What is imported where an operation meets it. NumPy would convert lists too, at each use."""
+"""Operand types that are imported. Lists are not: they would be converted anew at each use."""
 
 
-def _convert(value: Any, peer: Any) -> Any:
+def _import_operand(value: Any, peer: Any) -> Any:
     """Import a foreign operand of an operation, on the device of its peer."""
     if not isinstance(value, IMPORTED):
         return NotImplemented
@@ -58,7 +58,7 @@ def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
 
 
 def _origin() -> tuple[str, int]:
-    """The first line outside of tenfold, from the inside out; of a rewrite, of what it replaces."""
+    """The innermost line outside of tenfold; for a rewrite, the line of the replaced node."""
     inherited = ORIGIN.get()
     if inherited is not None:
         return inherited
@@ -100,12 +100,12 @@ def contains(self: Array, value: object) -> bool:
     """Whether an element equals `value`; computes, and waits."""
     if isinstance(value, (list, tuple)):
         value = asarray(value)
-    found: object = self == value
-    return isinstance(found, Array) and bool(np.any(materialize.value_of(found, "in")))
+    matches: object = self == value
+    return isinstance(matches, Array) and bool(np.any(materialize.value_of(matches, "in")))
 
 
 def kind_of_node(self: Array) -> Kind:
-    """What computing the array takes: VALUE, MAP, VIEW or COMPLEX, composed by bitwise or."""
+    """The kinds of its operation: VALUE, MAP, VIEW or CONTRACTION, combined by bitwise or."""
     return Kind(_native.node_of(self).kind)
 
 
@@ -196,11 +196,11 @@ METHODS = {
 
 def install() -> None:
     """Give the core its hooks and Array its methods; called once, at import."""
-    op_decorators.set_converter(_convert)
+    op_decorators.set_converter(_import_operand)
     op_decorators.set_reader(materialize.value_of)
     _native.set_hooks(
         infer=infer,
-        convert=_convert,
+        convert=_import_operand,
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
         evaluate_all=_evaluate_all,
@@ -217,8 +217,8 @@ def install() -> None:
     _native.set_part_ops(index.id, set_at.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
-    for name, made in PROPERTIES.items():
-        setattr(Array, name, made)
+    for name, property_ in PROPERTIES.items():
+        setattr(Array, name, property_)
 
 
 __all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install", "wrap"]

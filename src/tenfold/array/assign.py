@@ -21,7 +21,7 @@ from typing import Any
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.array import external_buffer
-from tenfold.array.coerce_rhs import fitting, given
+from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.noalias_check import verify
 from tenfold.array.setitem import is_view_of
 from tenfold.array.view_writethrough import refuse_repeating, write
@@ -29,8 +29,8 @@ from tenfold.core.index_map import IndexMap, identity
 from tenfold.core.shape_rules import Shape, whole_axes
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
-from tenfold.ops.indexing import captured, viewed
-from tenfold.ops.joining import parts_of
+from tenfold.ops.indexing import capture, index_view
+from tenfold.ops.joining import joined_arrays
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import get
 
@@ -66,8 +66,8 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
     >>> y.tolist()
     [3.0, 0.0]
     """
-    if (given_type := type(target)) is not Array:
-        rule = f"the target is {given_type.__name__}, not an Array"
+    if (target_type := type(target)) is not Array:
+        rule = f"the target is {target_type.__name__}, not an Array"
         raise TypeError(message("assign", rule, remedy="make one first: x = tn.asarray(...)"))
     if op not in OPERATORS:
         rule = f"op {op!r} is none of {', '.join(OPERATORS)}"
@@ -76,14 +76,14 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
         rule = f"noalias {noalias!r} is not a bool"
         raise TypeError(message("assign", rule, [target], "give True or False"))
     operation = "assign" if op == "=" else op
-    expr = given(expr, target, operation)
-    parts = parts_of(target)
-    targets = [target] if parts is None else _living(target, parts, operation)
+    expr = coerce_rhs(expr, target, operation)
+    joined = joined_arrays(target)
+    targets = [target] if joined is None else _require_live(target, joined, operation)
     if noalias and get("verify") and isinstance(expr, Array):
-        for each in targets:
-            verify(each, expr)
-    if parts is None:
-        write(*_written(target, expr, op))
+        for written_array in targets:
+            verify(written_array, expr)
+    if joined is None:
+        write(*_write_arguments(target, expr, op))
     else:
         _assign_joined(target, targets, expr, op)
     return target
@@ -106,11 +106,11 @@ def refuse_result(target: Array, result: Array, operation: str) -> None:
     refuse_repeating(target, operation)
 
 
-def _written(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap, Shape, Any]:
-    """Return what `write` needs for the whole of a target; everything is checked then."""
+def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap, Shape, Any]:
+    """Return the checked arguments of `write` that replace a whole target."""
     function = OPERATORS[op]
     if function is None:
-        value = fitting(expr, target, target.shape, "assign")
+        value = fit_to_part(expr, target, target.shape, "assign")
         refuse_repeating(target, "assign")
     else:
         value = function(target, expr)
@@ -118,52 +118,56 @@ def _written(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap, Shape,
     return target, identity(target.shape), target.shape, value
 
 
-def _living(target: Array, parts: list[Array | None], operation: str) -> list[Array]:
-    """Return the arrays that were joined, of which none may be gone."""
-    living = [part for part in parts if part is not None]
-    if len(living) < len(parts):
-        rule = f"array {parts.index(None) + 1} of the joined ones has no name any more"
+def _require_live(target: Array, joined: list[Array | None], operation: str) -> list[Array]:
+    """Return the arrays that were joined. Raises ValueError when one of them is freed."""
+    living = [array for array in joined if array is not None]
+    if len(living) < len(joined):
+        rule = f"array {joined.index(None) + 1} of the joined ones has no name any more"
         remedy = "join arrays that have names, and views of them"
         raise ValueError(message(operation, rule, [target], remedy))
     return living
 
 
-def _assign_joined(target: Array, parts: list[Array], expr: Any, op: str) -> None:
+def _assign_joined(target: Array, arrays: list[Array], expr: Any, op: str) -> None:
     """Split the right side among arrays; all are read before one is written."""
     operation = "assign" if op == "=" else op
     node = _native.node_of(target)
     (axis,) = node.params
-    value = fitting(expr, target, target.shape, operation)
-    # A number enters in the dtype of each; a view of what is written keeps its present value.
-    value = captured(value) if isinstance(value, Array) else expr
-    shares = list(_shares(value, target, [part.shape[axis] for part in parts], axis))
-    writes = [_written(part, share, op) for part, share in zip(parts, shares, strict=True)]
-    if any(_native.window_of(part) is not None for part in parts):
-        external_buffer.settle(target, [given for *_, given in writes])
+    value = fit_to_part(expr, target, target.shape, operation)
+    # A number is converted to each array's dtype. A view of a written array is read before.
+    value = capture(value) if isinstance(value, Array) else expr
+    slices = list(_split_value(value, target, [array.shape[axis] for array in arrays], axis))
+    writes = [
+        _write_arguments(array, slice_, op) for array, slice_ in zip(arrays, slices, strict=True)
+    ]
+    if any(_native.window_of(array) is not None for array in arrays):
+        external_buffer.compute_before_writes(
+            target, [written_value for *_, written_value in writes]
+        )
     op_id, params = node.op.id, node.params
-    del node  # which has seen what is written
+    del node  # it holds the old values
     try:
-        for each in writes:
-            write(*each)
+        for write_args in writes:
+            write(*write_args)
     finally:
-        joined = _native.apply(op_id, tuple(parts), params)
-        _native.rebind(target, _native.node_of(joined))
+        result = _native.apply(op_id, tuple(arrays), params)
+        _native.rebind(target, _native.node_of(result))
 
 
-def _shares(value: Any, target: Array, lengths: list[int], axis: int) -> Iterator[Any]:
-    """Yield what each of the joined arrays gets."""
-    spread = broadcast_to(value, target.shape) if isinstance(value, Array) else value
+def _split_value(value: Any, target: Array, lengths: list[int], axis: int) -> Iterator[Any]:
+    """Yield the slice of the value for each of the joined arrays."""
+    broadcasted = broadcast_to(value, target.shape) if isinstance(value, Array) else value
     picks = list(whole_axes(target.shape))
     for end, length in zip(accumulate(lengths), lengths, strict=True):
-        if not isinstance(spread, Array):
-            yield spread
+        if not isinstance(broadcasted, Array):
+            yield broadcasted
             continue
         picks[axis] = (end - length, length, 1) if length else (0, 0, 1)
-        yield viewed(spread, tuple(picks))
+        yield index_view(broadcasted, tuple(picks))
 
 
 def transposed_setter(transpose: Callable[[Array], Array]) -> Callable[[Array, Any], None]:
-    """Return what assigns to a transposed view, the last step of `x.T += e` too."""
+    """Return the setter of a transposed view, which also ends `x.T += e`."""
 
     def set_transposed(x: Array, value: Any) -> None:
         view = transpose(x)

@@ -6,8 +6,10 @@ are checked here, before anything is written.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3), dtype=tn.float32)
->>> given([[1, 2, 3]], x, "setitem").dtype, fitting(tn.ones((1, 1, 3)), x, (3,), "setitem").shape
-(dtype('float32'), (3,))
+>>> coerce_rhs([[1, 2, 3]], x, "setitem").dtype
+dtype('float32')
+>>> fit_to_part(tn.ones((1, 1, 3)), x, (3,), "setitem").shape
+(3,)
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from tenfold.errors import DeviceError, DTypeError, ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import refuse_misfit
 from tenfold.ops.create import number, number_of
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 from tenfold.settings import get
 
 
-def given(value: Any, target: Array, operation: str) -> Any:
+def coerce_rhs(value: Any, target: Array, operation: str) -> Any:
     """Return the right side of an assignment to `target`: an Array, or a Python number as it is.
 
     A writeable buffer is copied. Raises DTypeError for a value that is neither an array nor a
@@ -41,23 +43,23 @@ def given(value: Any, target: Array, operation: str) -> Any:
     if isinstance(value, (bool, int, float, complex)):
         return number(value, operation)
     if isinstance(value, (list, tuple)):
-        return _of_list(value, target)
+        return _from_list(value, target)
     raise op_decorators.not_an_array_error(value).completed(operation, [target])
 
 
 _SCALARS = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
-def _of_list(values: Any, target: Array) -> Array:
+def _from_list(values: Any, target: Array) -> Array:
     """Return lists as an Array; numbers are weak in lists too."""
-    made = asarray(values, device=target.device)
-    weak = promotion_operand(_SCALARS[kind_of(made.dtype)])
+    result = asarray(values, device=target.device)
+    weak = promotion_operand(_SCALARS[kind_of(result.dtype)])
     if promote((ScalarOperand(target.dtype, weak=False), weak)) != target.dtype:
-        return made  # which does not fit: the error says why
+        return result  # which does not fit: the error says why
     return asarray(values, dtype=target.dtype, device=target.device)
 
 
-def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
+def fit_to_part(value: Any, target: Array, shape: Shape, operation: str) -> Any:
     """Return `value` as one that replaces a part of `shape` of `target`.
 
     Leading axes of length 1 that the part has not are dropped. Raises ShapeError, DTypeError or
@@ -69,12 +71,12 @@ def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
         except ExplainedError as error:
             raise error.completed(operation, [target]) from None
         return number_of(value, target.dtype, operation)
-    like = value.shape == shape and value.dtype == target.dtype
-    if like and value.device == target.device:
+    same_type = value.shape == shape and value.dtype == target.dtype
+    if same_type and value.device == target.device:
         return value
-    more = value.ndim - len(shape)
-    if more > 0 and value.shape[:more] == (1,) * more:
-        value = viewed(value, (*(0,) * more, *whole_axes(value.shape[more:])))
+    extra_axes = value.ndim - len(shape)
+    if extra_axes > 0 and value.shape[:extra_axes] == (1,) * extra_axes:
+        value = index_view(value, (*(0,) * extra_axes, *whole_axes(value.shape[extra_axes:])))
     try:
         refuse_misfit(value.shape, ScalarOperand(value.dtype, weak=False), shape, target.dtype)
     except ExplainedError as error:

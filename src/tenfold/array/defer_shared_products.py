@@ -9,9 +9,9 @@ a loop.
 >>> from tenfold import _native
 >>> a, x = tn.ones((100, 100)), tn.zeros((2, 100, 100))
 >>> x[0] = a @ a + 1
->>> shares(_native.node_of(x), _native.node_of(a @ a + 2))
+>>> shares_product(_native.node_of(x), _native.node_of(a @ a + 2))
 True
->>> shares(_native.node_of(x), _native.node_of(x[0] @ a))
+>>> shares_product(_native.node_of(x), _native.node_of(x[0] @ a))
 False
 """
 
@@ -23,73 +23,78 @@ from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 
-LEAST = 1 << 18
-"""Multiply-adds from which on a product is looked for in the next assignment."""
-MOST_NODES = 64
-"""Nodes of what is assigned that are looked through."""
+MIN_MULTIPLY_ADDS = 1 << 18
+"""The least multiply-adds of a product that is compared with the next assignment."""
+MAX_VISITED_NODES = 64
+"""The most nodes visited of an assigned value."""
 
-LARGEST = 256
-"""Nodes of a graph that is optimised to know what it takes."""
+MAX_GRAPH_NODES = 256
+"""The most nodes of a graph that is optimised to count its multiply-adds."""
 
 Key = tuple[object, ...]
-_known: LruCache[Key, bool] = LruCache(256, "values with shared products")
-"""Of pairs whether it is less to compute them together, by the options in force and the text of the
-graph. No lock: two threads find the same."""
+_decisions: LruCache[Key, bool] = LruCache(256, "values with shared products")
+"""Whether two values are cheaper together, by options and graph text. It needs no lock: all threads
+find the same."""
 
 
-def shares(before: Node, value: Node) -> bool:
-    """Whether what is assigned has a product or solve which is part of what was assigned last too,
-    and takes fewer multiply-adds together with it than by itself.
+def shares_product(pending: Node, value: Node) -> bool:
+    """Whether a value shares a product or solve with the pending assignment, and both together take
+    fewer multiply-adds than one after the other.
     """
-    op, inputs = before.op, before.inputs
-    if not before.pending or op is None or op.writes is None or len(inputs) < 2:
+    op, inputs = pending.op, pending.inputs
+    if not pending.pending or op is None or op.writes is None or len(inputs) < 2:
         return False
-    mine = _products(value)
-    if not mine or mine.isdisjoint(_products(inputs[1])):
+    products = _large_products(value)
+    if not products or products.isdisjoint(_large_products(inputs[1])):
         return False
-    earlier = inputs[0].op if inputs[0].pending else None
-    waits = earlier is not None and earlier.writes is not None  # it has been weighed for that one
-    return waits or _is_less([inputs[1], value])
+    previous_op = inputs[0].op if inputs[0].pending else None
+    was_weighed = (
+        previous_op is not None and previous_op.writes is not None
+    )  # it has been weighed for that one
+    return was_weighed or _cheaper_together([inputs[1], value])
 
 
-def _products(value: Node) -> set[Key]:
-    """Return the large products and solves below a value: which operation of which nodes. What an
-    earlier assignment computes is not looked through.
+def _large_products(value: Node) -> set[Key]:
+    """Return the large products and solves below a value, as (operation, params, inputs). Earlier
+    assignments are not visited.
     """
-    found: set[Key] = set()
-    seen: set[Node] = {value}
-    waiting = [value]
-    while waiting and len(seen) <= MOST_NODES:
-        node = waiting.pop()
+    products: set[Key] = set()
+    visited: set[Node] = {value}
+    stack = [value]
+    while stack and len(visited) <= MAX_VISITED_NODES:
+        node = stack.pop()
         inputs = node.inputs
         if _is_large(node, inputs):
-            found.add((node.op, repr(node.params), *inputs))
-        new = [each for each in inputs if each.pending and each not in seen]
-        seen.update(new)
-        waiting += [each for each in new if not each.op or each.op.writes is None]
-    return found
+            products.add((node.op, repr(node.params), *inputs))
+        unvisited = [operand for operand in inputs if operand.pending and operand not in visited]
+        visited.update(unvisited)
+        stack += [operand for operand in unvisited if not operand.op or operand.op.writes is None]
+    return products
 
 
 def _is_large(node: Node, inputs: tuple[Node, ...]) -> bool:
     op = node.op if node.pending else None
     if not isinstance(op, Op) or op.multiply_adds is None:
         return False
-    return op.multiply_adds(tuple(each.type for each in inputs), *node.params) >= LEAST
+    return (
+        op.multiply_adds(tuple(operand.type for operand in inputs), *node.params)
+        >= MIN_MULTIPLY_ADDS
+    )
 
 
-def _is_less(values: list[Node]) -> bool:
-    """Whether values take fewer multiply-adds together than each by itself."""
+def _cheaper_together(values: list[Node]) -> bool:
+    """Whether values take fewer multiply-adds in one graph than in one each."""
     graph = Graph.of(values)
-    if len(graph) > LARGEST:
+    if len(graph) > MAX_GRAPH_NODES:
         return False
     key = (pipeline.options_key(), str(graph))
-    known = _known.get(key)
-    if known is None:
-        known = _multiply_adds(graph) < sum(_multiply_adds(Graph.of([value])) for value in values)
-        _known[key] = known
-    return known
+    cached = _decisions.get(key)
+    if cached is None:
+        cached = _multiply_adds(graph) < sum(_multiply_adds(Graph.of([value])) for value in values)
+        _decisions[key] = cached
+    return cached
 
 
 def _multiply_adds(graph: Graph) -> int:
-    after, _ = pipeline.optimise(graph)
-    return sum(after.multiply_adds(position) for position in range(len(after)))
+    optimised, _ = pipeline.optimise(graph)
+    return sum(optimised.multiply_adds(position) for position in range(len(optimised)))

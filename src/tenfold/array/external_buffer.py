@@ -33,7 +33,7 @@ from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, messag
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.jit.fork_safe_lock import lock
-from tenfold.ops.cast import converted
+from tenfold.ops.cast import convert
 from tenfold.schedule.strided_overlap import StridedRegion, overlap
 from tenfold.settings import checked_device
 from tenfold.storage import dense
@@ -42,8 +42,8 @@ from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 Values = np.ndarray[Any, Any]
 
 BYTES = canonical("uint8")
-SPARSE = 4
-"""Memory that reaches over more than so many times its elements' bytes is kept page by page."""
+SPARSE_FACTOR = 4
+"""A strided copy that spans more than this times its elements' bytes is mapped page by page."""
 
 
 class LiveBuffer:
@@ -61,20 +61,20 @@ class LiveBuffer:
         """Whether this is the only reference to the memory."""
         return _native.is_alone(self.value, None)
 
-    def protect(self) -> None:
+    def detach_readers(self) -> None:
         """Give the other references to the Value a copy that does not change."""
         _native.count("copies")
-        _native.exchange_memory(self.value, _kept(self.value, self.region))
+        _native.exchange_memory(self.value, _fixed_copy(self.value, self.region))
 
 
 class Window(LiveBuffer):
-    """What a window Array writes to, and the Value that shows it."""
+    """The memory that a window Array writes to, and the Value that reads it."""
 
     __slots__ = ("__weakref__", "_array", "memory", "owner")
 
     def __init__(self, memory: dense.ExternalMemory, value: Value, array: Array) -> None:
         super().__init__(value, region_of(memory.values))
-        self.memory, self.owner = memory, _owner(memory.values)
+        self.memory, self.owner = memory, _memory_extent(memory.values)
         self._array = weakref.ref(array)
 
     def is_alone(self) -> bool:
@@ -84,14 +84,14 @@ class Window(LiveBuffer):
             _native.forget_views(array)
         return _native.is_alone(self.value, array)
 
-    def protect(self) -> None:
+    def detach_readers(self) -> None:
         """Give the other references to the Value a fixed copy, and the window a new Value."""
-        super().protect()
+        super().detach_readers()
         if (array := self._array()) is not None:
-            self.value = _shown(self.memory, array.device)
+            self.value = _window_value(self.memory, array.device)
             _native.rebind(array, _native.node_of(_native.value_array(self.value)))
 
-    def part(self, access: IndexMap, shape: Shape) -> Values:
+    def writeable_part(self, access: IndexMap, shape: Shape) -> Values:
         """The elements that an access reads, to be written to."""
         values = self.memory.values
         key: tuple[Any, ...] = (*(slice(start, start + 1) for _, _, start in access), ...)
@@ -99,45 +99,49 @@ class Window(LiveBuffer):
         strides, _ = strides_in(access, values.strides, len(shape))
         return np.lib.stride_tricks.as_strided(first, shape, strides)
 
-    def refuse_moved(self) -> None:
+    def refuse_resized(self) -> None:
         """Raise ValueError when the array that was wrapped has other memory by now."""
-        if _owner(self.memory.values) != self.owner:
+        if _memory_extent(self.memory.values) != self.owner:
             rule = "the array that was wrapped has been resized: its memory is gone"
             raise ValueError(message("assign", rule, remedy="wrap it anew"))
 
     def __del__(self) -> None:
         if not _native.is_alone(self.value, None):
             with _LOCK:
-                _LEFT.append(LiveBuffer(self.value, self.region))
+                _ORPHANED.append(LiveBuffer(self.value, self.region))
                 EXTERNAL_BUFFER_LOCK.on_reader_exit = sweep
 
 
 _LOCK = lock()  # protects the two below
 _WINDOWS: weakref.WeakSet[Window] = weakref.WeakSet()
-_LEFT: list[LiveBuffer] = []
+_ORPHANED: list[LiveBuffer] = []
 
 
 def sweep() -> None:
     """Drop the buffers of freed windows that have no other reference left."""
     with _LOCK:
-        _LEFT[:] = [seen for seen in _LEFT if not seen.is_alone()]
-        if not _LEFT:
+        _ORPHANED[:] = [buffer for buffer in _ORPHANED if not buffer.is_alone()]
+        if not _ORPHANED:
             EXTERNAL_BUFFER_LOCK.on_reader_exit = None
     _native.drain()
 
 
-def _touched(region: StridedRegion) -> list[LiveBuffer]:
-    """Return everything that shows a byte of a region."""
+def _overlapping_buffers(region: StridedRegion) -> list[LiveBuffer]:
+    """Return the buffers that overlap a region."""
     with _LOCK:
-        everything = [*_WINDOWS, *_LEFT]
+        buffers = [*_WINDOWS, *_ORPHANED]
     first, last = region.range
-    near = []
-    for seen in everything:
-        if not seen.region.empty:
-            begin, end = seen.region.range
-            if begin < last and first < end and not overlap(seen.region, region).disjoint:
-                near.append(seen)
-    return near
+    touched = []
+    for buffer in buffers:
+        if not buffer.region.empty:
+            buffer_begin, buffer_end = buffer.region.range
+            if (
+                buffer_begin < last
+                and first < buffer_end
+                and not overlap(buffer.region, region).disjoint
+            ):
+                touched.append(buffer)
+    return touched
 
 
 def wrap(buffer: Any, /) -> Array:
@@ -162,19 +166,19 @@ def wrap(buffer: Any, /) -> Array:
     >>> memory.tolist()
     [0.0, 1.0, 20.0, 3.0, 40.0, 5.0]
     """
-    values = _memory_of(buffer)
-    known = dense.checked_dtype(values, "wrap")
-    if values.dtype != known or not values.flags.aligned:
-        raise ValueError(dense.copy_needed_text(values, known, "wrap"))
+    values = _writeable_memory(buffer)
+    dtype = dense.checked_dtype(values, "wrap")
+    if values.dtype != dtype or not values.flags.aligned:
+        raise ValueError(dense.copy_needed_text(values, dtype, "wrap"))
     values = values.view(np.ndarray)
     if not values.flags.writeable:
-        raise _read_only()
-    if _repeats(values):
+        raise _read_only_error()
+    if _may_repeat(values):
         rule = f"an element of shape {values.shape}, strides {values.strides} may stand there twice"
         raise ShapeError("wrap", rule, remedy="wrap what it is a view of")
     EXTERNAL_BUFFER_LOCK.enabled = True
     memory = dense.ExternalMemory(values)
-    value = _shown(memory, checked_device(None, "wrap"))
+    value = _window_value(memory, checked_device(None, "wrap"))
     array = _native.value_array(value)
     window = Window(memory, value, array)
     _native.open_window(array, window)
@@ -191,27 +195,27 @@ def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
     """
     refuse_traced(array)
     window: Window = _native.window_of(array)
-    window.refuse_moved()
-    taken: Value | None = None
+    window.refuse_resized()
+    shared_value: Value | None = None
     if isinstance(value, Array):
-        values, taken = _computed(converted(value, array.dtype))
+        values, shared_value = _compute(convert(value, array.dtype))
     else:
         values = np.full((), value, array.dtype)
-    part = window.part(access, shape)
+    part = window.writeable_part(access, shape)
     region = region_of(part)
 
     def captured() -> list[LiveBuffer]:
-        found = [seen for seen in _touched(region) if not seen.is_alone()]
-        if found and EXTERNAL_BUFFER_LOCK.is_reading():
+        others = [buffer for buffer in _overlapping_buffers(region) if not buffer.is_alone()]
+        if others and EXTERNAL_BUFFER_LOCK.is_reading():
             rule = "an operation assigns to a window whose value is just being computed from"
             raise RunError("assign", rule, [array], "assign before, or after, the wait")
-        return found
+        return others
 
     with EXTERNAL_BUFFER_LOCK.write_lock(lambda: not captured()):
-        if taken is not None:
-            _native.exchange_part(taken, dense.copy_to_pool(values, array.device))
-        for seen in captured():
-            seen.protect()
+        if shared_value is not None:
+            _native.exchange_part(shared_value, dense.copy_to_pool(values, array.device))
+        for buffer in captured():
+            buffer.detach_readers()
         if values.size and not overlap(region_of(values), region).disjoint:
             values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
         np.copyto(part, values)
@@ -226,7 +230,7 @@ def refuse_traced(array: Array) -> None:
         raise RunError("assign", rule, [array], remedy)
 
 
-def _computed(value: Array) -> tuple[Values, Value | None]:
+def _compute(value: Array) -> tuple[Values, Value | None]:
     """Compute an Array; a part of a window's memory is not copied yet.
 
     Also return the Value of an Array that is not a view but shares a part of a window's memory, as
@@ -235,17 +239,19 @@ def _computed(value: Array) -> tuple[Values, Value | None]:
     node = _native.node_of(value)
     if (failure := pipeline.compute([node])) is not None:
         raise failure
-    shown = node.value()
-    if shown is None:
+    result = node.value()
+    if result is None:
         return value_of(value), None  # which raises: a rule is being traced
-    taken = shown.part and value.base is None and isinstance(shown.owner, dense.ExternalMemory)
-    return dense.export(shown), shown if taken else None
+    shares_window = (
+        result.part and value.base is None and isinstance(result.owner, dense.ExternalMemory)
+    )
+    return dense.export(result), result if shares_window else None
 
 
-def settle(joined: Array, values: Sequence[Any]) -> None:
-    """Compute what is written to several arrays before the first is; raise what that raises.
+def compute_before_writes(joined: Array, values: Sequence[Any]) -> None:
+    """Compute the values of several writes before the first one; raise the failure of any.
 
-    What `joined` has seen of them is given up: it is about to be made anew.
+    `joined` drops its reference to the old values, since the caller joins the new ones.
     """
     nodes = [_native.node_of(value) for value in values if isinstance(value, Array)]
     if nodes and (failure := pipeline.compute(nodes)) is not None:
@@ -255,39 +261,41 @@ def settle(joined: Array, values: Sequence[Any]) -> None:
 
 
 def region_of(values: Values) -> StridedRegion:
-    """Return where the elements of an ndarray lie."""
+    """Return the strided memory region of an ndarray."""
     address = values.__array_interface__["data"][0]
     return StridedRegion(address, values.shape, values.strides, values.itemsize)
 
 
-def _shown(memory: dense.ExternalMemory, device: str) -> Value:
+def _window_value(memory: dense.ExternalMemory, device: str) -> Value:
     """Return the Value of a window's memory."""
     values, region = memory.values, region_of(memory.values)
-    first, last = (region.address,) * 2 if region.empty else region.range
+    begin, end = (region.address,) * 2 if region.empty else region.range
     strides = () if values.flags.c_contiguous else values.strides
     type_ = Type(values.shape, values.dtype, device, dense.NAME)
-    return Value.foreign(type_, first, last - first, strides, memory, region.address - first)
+    return Value.foreign(type_, begin, end - begin, strides, memory, region.address - begin)
 
 
-def _kept(value: Value, region: StridedRegion) -> Value:
+def _fixed_copy(value: Value, region: StridedRegion) -> Value:
     """Return a copy of a Value, laid out as it is, in memory that nothing is written over in."""
-    first, last = region.range
-    reach, shown = last - first, dense.export(value)
+    begin, end = region.range
+    byte_count, source = end - begin, dense.export(value)
     owner: Any
-    if reach > SPARSE * shown.nbytes + mmap.PAGESIZE:
-        space = np.frombuffer(mmap.mmap(-1, reach), np.uint8)
+    if byte_count > SPARSE_FACTOR * source.nbytes + mmap.PAGESIZE:
+        space = np.frombuffer(mmap.mmap(-1, byte_count), np.uint8)
         owner = (space,)
     else:
-        owner = Value.allocate(Type((reach,), BYTES, value.type.device, dense.NAME), reach)
+        owner = Value.allocate(
+            Type((byte_count,), BYTES, value.type.device, dense.NAME), byte_count
+        )
         space = np.frombuffer(memoryview(owner), np.uint8)
-    place = region.address - first
-    copy: Values = np.ndarray(shown.shape, shown.dtype, space.data, place, shown.strides)
-    np.copyto(copy, shown)
+    offset = region.address - begin
+    copy: Values = np.ndarray(source.shape, source.dtype, space.data, offset, source.strides)
+    np.copyto(copy, source)
     address = space.__array_interface__["data"][0]
-    return Value.foreign(value.type, address, reach, value.strides, owner, place)
+    return Value.foreign(value.type, address, byte_count, value.strides, owner, offset)
 
 
-def _owner(values: Values) -> tuple[int, int]:
+def _memory_extent(values: Values) -> tuple[int, int]:
     """Return address and length of the memory that an ndarray, at the end, is a view of."""
     while isinstance(values.base, np.ndarray):
         values = values.base
@@ -295,7 +303,7 @@ def _owner(values: Values) -> tuple[int, int]:
     return address, values.nbytes
 
 
-def _repeats(values: Values) -> bool:
+def _may_repeat(values: Values) -> bool:
     """Whether two indices may be one element: each stride must reach over the smaller ones."""
     if not values.size:
         return False
@@ -308,7 +316,7 @@ def _repeats(values: Values) -> bool:
     return False
 
 
-class _Lent:
+class _WriteableView:
     """Memory that its producer lends for writing, where NumPy thinks that it is read-only."""
 
     def __init__(self, values: Values) -> None:
@@ -317,8 +325,8 @@ class _Lent:
         self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
-def _memory_of(buffer: Any) -> Values:
-    """Return an ndarray on the memory of what lends it for writing."""
+def _writeable_memory(buffer: Any) -> Values:
+    """Return an ndarray over the memory of a writeable buffer."""
     if isinstance(buffer, np.ndarray):
         return buffer
     if isinstance(buffer, Array):
@@ -328,13 +336,13 @@ def _memory_of(buffer: Any) -> Values:
         view = memoryview(buffer)
     except TypeError:
         if hasattr(buffer, "__dlpack__") and hasattr(buffer, "__dlpack_device__"):
-            return _of_dlpack(buffer)
+            return _from_dlpack(buffer)
         rule = f"{type(buffer).__name__} lends no memory"
         raise TypeError(
             message("wrap", rule, remedy="import its values with tn.asarray(...)")
         ) from None
     if view.readonly:
-        raise _read_only()
+        raise _read_only_error()
     try:
         return np.asarray(view)
     except ValueError as error:  # a format that NumPy does not know
@@ -342,7 +350,7 @@ def _memory_of(buffer: Any) -> Values:
         raise DTypeError("wrap", rule, remedy="convert them first") from None
 
 
-def _of_dlpack(buffer: Any) -> Values:
+def _from_dlpack(buffer: Any) -> Values:
     if dlpack.resolve_lazy(buffer) is not buffer:
         rule = "the tensor is conjugated or negated lazily: its memory holds other values"
         raise ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))
@@ -351,10 +359,12 @@ def _of_dlpack(buffer: Any) -> Values:
     except DeviceError as error:
         raise error.renamed("wrap", ()) from None
     if read_only:
-        raise _read_only()
-    return values if values.flags.writeable else np.asarray(_Lent(values)).view(values.dtype)
+        raise _read_only_error()
+    return (
+        values if values.flags.writeable else np.asarray(_WriteableView(values)).view(values.dtype)
+    )
 
 
-def _read_only() -> ValueError:
+def _read_only_error() -> ValueError:
     rule = "the buffer is read-only: nothing can be assigned into it"
     return ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))

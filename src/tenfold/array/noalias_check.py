@@ -29,31 +29,33 @@ from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
 
 def verify(target: Array, expr: Array) -> None:
-    """Raise AliasError, naming both ranges of bytes, where `expr` reads what `target` shows."""
+    """Raise AliasError, naming both byte ranges, where `expr` reads bytes of `target`."""
     views = []
     root = target
     while root.base is not None:
         views.append(_native.node_of(root))
         root = root.base
     origin = _native.node_of(root)
-    written = whole = _region(origin)
+    target_region = root_region = _region(origin)
     for view in reversed(views):
-        written = _seen(view, written)
-    for name, read in _reads(Graph.of([_native.node_of(expr)]), origin, whole):
-        found = overlap(written, read)
-        if not (written.empty or read.empty or found.disjoint):
-            ours, theirs = (_bytes(each, whole) for each in (written, read))
+        target_region = _view_region(view, target_region)
+    for name, read_region in _reads(Graph.of([_native.node_of(expr)]), origin, root_region):
+        overlap_result = overlap(target_region, read_region)
+        if not (target_region.empty or read_region.empty or overlap_result.disjoint):
+            written_bytes, read_bytes = (
+                _byte_range(region, root_region) for region in (target_region, read_region)
+            )
             raise AliasError(
                 "assign",
-                f"the promise noalias=True does not hold: bytes {ours} of the array are written, "
-                f"bytes {theirs} read by {name} ({found.verdict.value})",
+                f"the promise noalias=True does not hold: bytes {written_bytes} of the array are "
+                f"written, bytes {read_bytes} read by {name} ({overlap_result.verdict.value})",
                 [target, expr],
                 "leave noalias out: the reads then see the old values",
             )
 
 
 def _region(node: Node) -> StridedRegion:
-    """Where the elements of a node lie; one that is not computed lies at 0, in row-major order."""
+    """The memory region of a node; for one not computed, row-major order at address 0."""
     type_, value = node.type, node.value()
     size = type_.dtype.itemsize
     strides = tuple(size * step for step in row_major(type_.shape))
@@ -62,7 +64,7 @@ def _region(node: Node) -> StridedRegion:
     return StridedRegion(value.address, type_.shape, value.strides or strides, size)
 
 
-def _seen(view: Node, region: StridedRegion) -> StridedRegion:
+def _view_region(view: Node, region: StridedRegion) -> StridedRegion:
     """Return the part of a region that a view shows; all of it where that is not known."""
     op: Op[...] = view.op
     type_ = view.type
@@ -81,23 +83,25 @@ def _seen(view: Node, region: StridedRegion) -> StridedRegion:
     return StridedRegion(address, type_.shape, strides, region.itemsize)
 
 
-def _reads(graph: Graph, origin: Node, whole: StridedRegion) -> Iterator[tuple[str, StridedRegion]]:
-    """Yield what operations read of the array at `origin`, and of memory that may be its own."""
+def _reads(
+    graph: Graph, origin: Node, root_region: StridedRegion
+) -> Iterator[tuple[str, StridedRegion]]:
+    """Yield operations with the regions they read: of `origin`, and of memory it may share."""
     regions: dict[int, StridedRegion] = {}
     for position, node in enumerate(graph.nodes):
         inputs = graph.inputs[position]
         if node == origin:
-            regions[position] = whole
+            regions[position] = root_region
         elif not node.is_scalar and node.value() is not None and origin.value() is not None:
             regions[position] = _region(node)
         elif node.op is not None and node.op.view and inputs and inputs[0] in regions:
-            regions[position] = _seen(node, regions[inputs[0]])
+            regions[position] = _view_region(node, regions[inputs[0]])
         else:
             yield from ((node.name, regions[i]) for i in inputs if i in regions)
     yield from (("the assignment", regions[i]) for i in graph.outputs if i in regions)
 
 
-def _bytes(region: StridedRegion, whole: StridedRegion) -> str:
+def _byte_range(region: StridedRegion, root_region: StridedRegion) -> str:
     """A range of bytes counted from the array's first."""
-    first, last = (end - whole.range[0] for end in region.range)
-    return f"{first} to {last - 1}"
+    begin, end_ = (bound - root_region.range[0] for bound in region.range)
+    return f"{begin} to {end_ - 1}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.array.coerce_rhs import fitting, given
+from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.view_writethrough import refuse_repeating, write
 from tenfold.caches import memoized
 from tenfold.core.index_map import IndexMap, identity
@@ -30,9 +30,9 @@ from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import put_at, put_shape
-from tenfold.ops.cast import converted
+from tenfold.ops.cast import convert
 from tenfold.ops.index_parsing import ParsedIndex, parse
-from tenfold.ops.indexing import index, viewed
+from tenfold.ops.indexing import index, index_view
 from tenfold.ops.selection import where
 
 OPERATION = "setitem"
@@ -47,28 +47,30 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     """
     refuse_repeating(x, OPERATION)
     if (mask := _mask(x, key)) is not None:
-        value = given(value, x, OPERATION)
+        value = coerce_rhs(value, x, OPERATION)
         if not isinstance(value, Array) or value.ndim <= x.ndim - mask.ndim:
             _set_where(x, mask, value)
             return
     parsed = parse(x, key, OPERATION)
     if parsed.arrays:
-        _set_at(x, parsed, given(value, x, OPERATION))
+        _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
     elif not is_view_of(value, x, index, (parsed.picks, parsed.new_axes)):
-        access, shape = _part(x.shape, parsed.picks, parsed.new_axes)
-        value = fitting(given(value, x, OPERATION), x, shape, OPERATION)
+        access, shape = _key_access(x.shape, parsed.picks, parsed.new_axes)
+        value = fit_to_part(coerce_rhs(value, x, OPERATION), x, shape, OPERATION)
         write(x, access, shape, value)
 
 
 @memoized("parts of arrays", 4096)
-def _part(shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]) -> tuple[IndexMap, Shape]:
-    """Return where a part of an array stands, and its shape."""
+def _key_access(
+    shape: Shape, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
+) -> tuple[IndexMap, Shape]:
+    """Return the index map of the part that a key selects, and its shape."""
     assert index.reads is not None, "an index reads by steps"
-    return index.reads(shape, picks, new), indexed(shape, picks, new)
+    return index.reads(shape, picks, new_axes), indexed(shape, picks, new_axes)
 
 
 def is_view_of(value: Any, base: Array, op: Op[...], params: tuple[Any, ...]) -> bool:
-    """Whether a value is this very view: `x[1:] += e` ends with `x[1:] = ` what it has written."""
+    """Whether a value is this view itself: `x[1:] += e` ends by assigning the view to `x[1:]`."""
     if not isinstance(value, Array) or value.base is not base:
         return False
     node = _native.node_of(value)
@@ -86,31 +88,31 @@ def _mask(x: Array, key: Any) -> Array | None:
 
 def _set_where(x: Array, mask: Array, value: Any) -> None:
     """Choose between value and present value, element by element, when it is computed."""
-    value = fitting(value, x, x.shape[mask.ndim :], OPERATION)
+    value = fit_to_part(value, x, x.shape[mask.ndim :], OPERATION)
     if mask.ndim < x.ndim:
-        mask = viewed(mask, whole_axes(mask.shape), tuple(range(mask.ndim, x.ndim)))
+        mask = index_view(mask, whole_axes(mask.shape), tuple(range(mask.ndim, x.ndim)))
     if isinstance(value, Array):
-        value = converted(value, x.dtype)
+        value = convert(value, x.dtype)
     try:
-        made = where(mask, value, x)
+        result = where(mask, value, x)
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x, mask]) from None
-    write(x, identity(x.shape), x.shape, made)
+    write(x, identity(x.shape), x.shape, result)
 
 
 def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
-    """Put a value at positions that arrays say, of what the rest of the key takes."""
-    part = x
+    """Write a value at the positions of index arrays, in the view of the rest of the key."""
+    view = x
     if parsed.new_axes or parsed.picks != whole_axes(x.shape):
-        part = viewed(x, parsed.picks, parsed.new_axes)
+        view = index_view(x, parsed.picks, parsed.new_axes)
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
-        shape = put_shape(part.shape, [each.shape for each in indices], axes, parsed.index_axis)
+        shape = put_shape(view.shape, [index.shape for index in indices], axes, parsed.index_axis)
     except ExplainedError as error:
         raise error.completed(OPERATION, [x, *indices]) from None
-    value = fitting(value, x, shape, OPERATION)
+    value = fit_to_part(value, x, shape, OPERATION)
     try:
-        made = _native.apply(put_at.id, (part, value, *indices), (axes, parsed.index_axis))
+        result = _native.apply(put_at.id, (view, value, *indices), (axes, parsed.index_axis))
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None
-    write(part, identity(part.shape), part.shape, made)
+    write(view, identity(view.shape), view.shape, result)

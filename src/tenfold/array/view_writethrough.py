@@ -19,29 +19,29 @@ from typing import Any
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.array import external_buffer
-from tenfold.array.defer_shared_products import shares
+from tenfold.array.defer_shared_products import shares_product
 from tenfold.caches import memoized
 from tenfold.core.index_map import compose_view, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import ShapeError, UnsupportedError
-from tenfold.ops.assignment import Access, normal, set_at
-from tenfold.ops.cast import converted
+from tenfold.ops.assignment import Access, normalize_access, set_at
+from tenfold.ops.cast import convert
 from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
 
 MOST_PENDING = _native.MOST_PENDING
-"""Assignments of an Array that may be pending one upon the other when the next one begins."""
+"""The most assignments to an Array that may be pending when the next one begins."""
 MOST_READ = _native.MOST_READ
-"""Assignments, of any Arrays, that may be pending one upon the other below what is assigned."""
+"""The most pending assignments, to any Arrays, below an assigned value."""
 
 
-MOST_SHARING = 16
+MAX_SHARING = 16
 """As MOST_PENDING, where each computes the same product: together they compute it once."""
-MOST_FAILED = 256
-"""As MOST_PENDING, where one has failed: what can be done is done the next time."""
-_failed: dict[int, int] = {}
+MAX_AFTER_FAILURE = 256
+"""As MOST_PENDING, after a failure."""
+_retry_limits: dict[int, int] = {}
 """Arrays, by identity, whose work has failed, and at how many pending ones it is tried again."""
 
 
@@ -52,22 +52,22 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
     if product(shape) == 0:
         return
     while (base := target.base) is not None:
-        op, params = _made_by(target)
+        op, params = _movement_of(target)
         if op.reads is not None:
-            access = _below(access, op, base.shape, params)
+            access = _base_access(access, op, base.shape, params)
         else:
             assert op.inverse_view is not None, f"{op.name} is read by steps or undone"
-            value = op.inverse_view(_replaced(target, access, shape, value), base)
+            value = op.inverse_view(_with_part_replaced(target, access, shape, value), base)
             access, shape = identity(base.shape), base.shape
         target = base
     if _native.window_of(target) is not None:
         external_buffer.write(target, access, shape, value)
         return
     advance(target, value)
-    _native.rebind(target, _native.node_of(_replaced(target, access, shape, value)))
+    _native.rebind(target, _native.node_of(_with_part_replaced(target, access, shape, value)))
 
 
-def _made_by(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
+def _movement_of(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
     """Return the movement of a view; its node is not cached, as it reads the old value."""
     node = _native.node_of(view)
     return node.op, node.params
@@ -82,53 +82,53 @@ def advance(target: Array, value: Any) -> None:
     """
     if TRACE.get() is not None:
         return
-    before = _native.node_of(target)
-    count, most = before.assignments, _failed.get(id(target), MOST_PENDING)
-    few = MOST_PENDING <= count < MOST_SHARING
-    if few and isinstance(value, Array) and shares(before, _native.node_of(value)):
+    pending = _native.node_of(target)
+    count, limit = pending.assignments, _retry_limits.get(id(target), MOST_PENDING)
+    may_share = MOST_PENDING <= count < MAX_SHARING
+    if may_share and isinstance(value, Array) and shares_product(pending, _native.node_of(value)):
         return
-    if count >= most:
-        if pipeline.compute([before]) is None:
-            _failed.pop(id(target), None)
+    if count >= limit:
+        if pipeline.compute([pending]) is None:
+            _retry_limits.pop(id(target), None)
         else:
-            weakref.finalize(target, _failed.pop, id(target), None)
-            _failed[id(target)] = max(MOST_FAILED, 2 * count)
-    elif most > MOST_PENDING:
+            weakref.finalize(target, _retry_limits.pop, id(target), None)
+            _retry_limits[id(target)] = max(MAX_AFTER_FAILURE, 2 * count)
+    elif limit > MOST_PENDING:
         return
     if isinstance(value, Array):
-        read = _native.node_of(value)
-        count = read.assignments
-        # It was counted when the node was made: what has been computed since is in it.
-        if count and not count % MOST_READ and (nodes := _assigned(read)):
+        value_node = _native.node_of(value)
+        count = value_node.assignments
+        # The count is from the creation of the node, so it includes computed assignments.
+        if count and not count % MOST_READ and (nodes := _pending_assignments(value_node)):
             pipeline.compute(nodes)
 
 
-def _assigned(read: Node) -> list[Node]:
+def _pending_assignments(root: Node) -> list[Node]:
     """Return the last assignments that are pending below a node."""
-    found: list[Node] = []
-    seen: set[Node] = set()
-    waiting = [read]
-    while waiting:
-        node = waiting.pop()
-        if node in seen or not node.assignments:
+    assignments: list[Node] = []
+    visited: set[Node] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node in visited or not node.assignments:
             continue
-        seen.add(node)
+        visited.add(node)
         if node.op is not None and node.op.writes is not None:
-            found.append(node)
+            assignments.append(node)
         else:
-            waiting += node.inputs
-    return found
+            stack += node.inputs
+    return assignments
 
 
 @memoized("parts of views", 4096)
-def _below(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
-    """Return where a part of a view stands in the array of `shape` that the view is made of."""
+def _base_access(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
+    """Return the index map of a view's part in the base array of `shape`."""
     assert op.reads is not None, "it reads by steps"
     return compose_view(access, op.reads(shape, *params))
 
 
 def refuse_repeating(target: Array, operation: str) -> None:
-    """Raise ShapeError when a view shows an element of what it is a view of several times."""
+    """Raise ShapeError when a view shows an element of its base several times."""
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)
@@ -147,30 +147,30 @@ def _repeats(op: Op[...], shape: Shape, result: Shape, params: tuple[Any, ...]) 
     """Whether a view of the array of `shape` shows an element at several places."""
     if op.reads is None:
         return False
-    read = {axis for axis, *_ in op.reads(shape, *params)}
-    return any(length > 1 and axis not in read for axis, length in enumerate(result))
+    read_axes = {axis for axis, *_ in op.reads(shape, *params)}
+    return any(length > 1 and axis not in read_axes for axis, length in enumerate(result))
 
 
-def _replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
+def _with_part_replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
     """Return the value of `target` with a part replaced."""
-    access, everywhere = _normal(access, shape, target.shape)
-    if everywhere:
-        return _everywhere(target, value)
+    access, is_whole = _normalized(access, shape, target.shape)
+    if is_whole:
+        return _whole_value(target, value)
     result: Array = _native.apply(set_at.id, (target, value), (access, shape))
     return result
 
 
 @memoized("forms of parts", 4096)
-def _normal(access: Access, shape: Shape, whole: Shape) -> tuple[Access, bool]:
-    """Return the one form of an access, and whether the part is all of an array of `whole`."""
-    access = normal(access, shape)
-    return access, shape == whole and access == identity(shape)
+def _normalized(access: Access, shape: Shape, target_shape: Shape) -> tuple[Access, bool]:
+    """Return the canonical form of an access, and whether the part is the whole target."""
+    access = normalize_access(access, shape)
+    return access, shape == target_shape and access == identity(shape)
 
 
-def _everywhere(target: Array, value: Any) -> Array:
+def _whole_value(target: Array, value: Any) -> Array:
     if not isinstance(value, Array):
         params = (target.shape, value, target.dtype, target.device)
         filled: Array = _native.apply(full.id, (), params)
         return filled
-    value = converted(value, target.dtype)
+    value = convert(value, target.dtype)
     return value if value.shape == target.shape else broadcast_to(value, target.shape)

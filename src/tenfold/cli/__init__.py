@@ -1,6 +1,6 @@
 """Command line: the command `tenfold` with demo, eval, explain, doctor, bench, cache and trace.
 
-Takes: the words of a command line. Hands on: files, lines of text and an exit code. Every failure
+Takes the arguments of a command line. Output: files, lines of text and an exit code. Every failure
 is one line on stderr.
 
 | Code | Meaning |

@@ -1,9 +1,8 @@
-"""`tenfold bench`: measures this machine's limits, and how near to them a handful of workloads
-come.
+"""`tenfold bench`: measures this machine's limits, and workloads as shares of them.
 
-Takes only options; hands on a report on stdout, as text or with `--json` as one JSON object.
-Everything is an expression, built and evaluated as a user would. The limits are those that kernels
-of Tenfold reach, so the report says beside each how it was measured.
+Takes only options; prints a report on stdout, as text or with `--json` as one JSON object. All
+workloads are ordinary expressions. The limits are those that kernels of Tenfold reach; the report
+has the measured expression of each.
 
     tenfold bench
     tenfold bench --json
@@ -30,15 +29,15 @@ from tenfold.io.input_errors import error_text
 from tenfold.io.machine import available_memory, processor
 
 ELEMENTS = 1 << 25
-"""Elements of a float32 array that no cache holds: 128 MiB."""
+"""Elements of a float32 array larger than any cache: 128 MiB."""
 SHARE_OF_MEMORY = 24
-"""A work takes at most this part of the memory that is available, several arrays together."""
+"""A workload uses at most 1 / SHARE_OF_MEMORY of the available memory for each array."""
 POLYNOMIALS, DEGREE = 16, 8
-"""Enough that two units of multiply-adds never wait for the last result of one of them."""
+"""Enough independent chains to hide the latency of two multiply-add units."""
 MAX_SECONDS = 2.0
-"""Seconds that one evaluation may take; a work that would take longer is shrunk."""
+"""Limit of seconds of one evaluation; a longer workload is shrunk."""
 SHRINK_FACTOR = 64
-"""How much smaller the work is by which its time is estimated."""
+"""Ratio of a workload to the smaller one by which its time is estimated."""
 
 Build = Callable[..., tn.Array]
 Inputs = list[tn.Array]
@@ -48,7 +47,7 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class BenchWork:
-    """An expression, what it must move and multiply for each element, and of how many."""
+    """An expression with its input shapes and its multiply-adds."""
 
     name: str
     build: Build
@@ -62,7 +61,7 @@ class BenchWork:
 
 
 def vectors(count: int) -> Shapes:
-    """So many vectors."""
+    """Return the shapes of `count` vectors."""
     return lambda elements: [(elements,)] * count
 
 
@@ -82,14 +81,12 @@ def matrix_stacks(elements: int) -> list[tuple[int, ...]]:
 
 
 def polynomials(x: tn.Array) -> tn.Array:
-    """Several polynomials in `x`, by Horner's rule: each waits for its own last step alone. In the
-    end they are added, by pairs.
-    """
+    """Several polynomials in `x` by Horner's rule, as independent chains, added pairwise."""
     values = [x] * POLYNOMIALS
     for _ in range(DEGREE):
         values = [tn.fma(value, x, 0.5 + i) for i, value in enumerate(values)]
     while len(values) > 1:
-        values = [one + other for one, other in zip(values[::2], values[1::2], strict=True)]
+        values = [left + right for left, right in zip(values[::2], values[1::2], strict=True)]
     return values[0]
 
 
@@ -162,8 +159,8 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
     are kept in the user's cache, and explain(analyze=True) shows shares of them.
     """
     with Progress() as progress:
-        found = {work.name: limit(work, rounds, size_factor, progress) for work in LIMITS}
-        rates = {name: float(facts["rate"]) for name, facts in found.items()}
+        limits = {work.name: limit(work, rounds, size_factor, progress) for work in LIMITS}
+        rates = {name: float(facts["rate"]) for name, facts in limits.items()}
         works = [compare(work, rates, rounds, size_factor, progress) for work in WORKS]
     if size_factor == 1:
         save_limits(rates)
@@ -171,14 +168,14 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
         "machine": processor()[0] or platform.processor() or "unknown",
         "device": settings.get("device"),
         "rounds": rounds,
-        "limits": found,
+        "limits": limits,
         "works": works,
     }
     click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(report)))
 
 
 def save_limits(rates: dict[str, float]) -> None:
-    """Keep the limits for later processes; the report does not need that they can be kept."""
+    """Store the limits for later processes; a failure only prints a line."""
     try:
         machine_limits.store_rates(rates)
     except OSError as error:
@@ -186,42 +183,45 @@ def save_limits(rates: dict[str, float]) -> None:
 
 
 def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> Facts:
-    """The best rate of a work that is nothing but traffic or nothing but multiply-adds."""
-    seconds, moved, multiplied = measure(work, rounds, factor, progress)
-    amount, unit = (multiplied, "multiply-adds/s") if multiplied else (moved, "bytes/s")
+    """Return the best rate of a workload of only memory traffic or only multiply-adds."""
+    seconds, bytes_moved, multiply_adds = measure(work, rounds, factor, progress)
+    amount, unit = (multiply_adds, "multiply-adds/s") if multiply_adds else (bytes_moved, "bytes/s")
     return {"rate": amount / min(seconds), "unit": unit, "meaning": MEANINGS[work.name]}
 
 
 def compare(
     work: BenchWork, rates: dict[str, float], rounds: int, factor: float, progress: Progress
 ) -> Facts:
-    """The time of a work, and the share of it that its nearest limit accounts for."""
-    seconds, moved, multiplied = measure(work, rounds, factor, progress)
+    """Return the time of a workload, and the share of its binding limit in it."""
+    seconds, bytes_moved, multiplied = measure(work, rounds, factor, progress)
     arithmetic = f"multiply-add {work.dtype}"
-    needed = {"copy": moved / rates["copy"], arithmetic: multiplied / rates[arithmetic]}
-    nearest = max(needed, key=needed.__getitem__)
+    limit_seconds = {
+        "copy": bytes_moved / rates["copy"],
+        arithmetic: multiplied / rates[arithmetic],
+    }
+    nearest = max(limit_seconds, key=limit_seconds.__getitem__)
     median = statistics.median(seconds)
     return {
         "name": work.name,
         "milliseconds": median * 1e3,
-        "bytes": moved,
+        "bytes": bytes_moved,
         "multiply_adds": multiplied,
         "limit": nearest,
-        "share": needed[nearest] / median,
+        "share": limit_seconds[nearest] / median,
     }
 
 
 def measure(
     work: BenchWork, rounds: int, factor: float, progress: Progress
 ) -> tuple[list[float], int, int]:
-    """Seconds of each round, bytes moved and multiply-adds, each a round's."""
+    """Return the seconds of each round, and the bytes moved and multiply-adds of one round."""
     progress.stage(f"measuring {work.name}", rounds)
     itemsize = np.dtype(work.dtype).itemsize
-    most = available_memory() // (SHARE_OF_MEMORY * itemsize)
-    elements = max(min(int(work.elements * factor), most), SHRINK_FACTOR)
-    small = inputs_of(work, elements // SHRINK_FACTOR)
-    evaluate(work, small)  # compiles
-    estimate = evaluate(work, small) * SHRINK_FACTOR
+    max_elements = available_memory() // (SHARE_OF_MEMORY * itemsize)
+    elements = max(min(int(work.elements * factor), max_elements), SHRINK_FACTOR)
+    small_inputs = inputs_of(work, elements // SHRINK_FACTOR)
+    evaluate(work, small_inputs)  # compiles
+    estimate = evaluate(work, small_inputs) * SHRINK_FACTOR
     inputs = inputs_of(work, int(elements * min(MAX_SECONDS / estimate, 1)))
     evaluate(work, inputs)
     seconds = []
@@ -229,12 +229,12 @@ def measure(
         seconds.append(evaluate(work, inputs))
         progress.advance(1)
     arrays = [*inputs, work.build(*inputs)]
-    moved = sum(array.size for array in arrays) * itemsize
-    return seconds, moved, work.multiply_adds(inputs[0].shape)
+    bytes_moved = sum(array.size for array in arrays) * itemsize
+    return seconds, bytes_moved, work.multiply_adds(inputs[0].shape)
 
 
 def inputs_of(work: BenchWork, elements: int) -> Inputs:
-    """Arrays of numbers between 0 and 1, of which polynomials and exponentials stay finite."""
+    """Return arrays of numbers from 0 to 1, so that polynomials and exponentials are finite."""
     random = np.random.default_rng(0)
     dtype = np.float32 if work.dtype == "float32" else np.float64
     shapes = work.shapes(max(elements, 1))
@@ -242,7 +242,7 @@ def inputs_of(work: BenchWork, elements: int) -> Inputs:
 
 
 def evaluate(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
-    """Seconds to build the expression and compute it."""
+    """Return the seconds to build the expression and compute it."""
     begin = time.perf_counter()
     work.build(*inputs).wait()
     return time.perf_counter() - begin

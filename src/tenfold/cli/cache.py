@@ -1,6 +1,6 @@
 """`tenfold cache`: lists, warms, verifies and clears the compiled kernels in the disk cache.
 
-Takes the name of a command; hands on lines on stdout. The directory and its limit are the settings
+Takes the name of a command; prints lines on stdout. The directory and its limit are the settings
 `cache_dir` and `cache_limit`.
 
     tenfold cache warm
@@ -28,7 +28,7 @@ from tenfold.settings import get
 MIB = 1 << 20
 INTERRUPTED = 130
 NAME_LENGTH = 12
-"""Characters of a name that tell entries apart."""
+"""Characters of a shown entry name."""
 
 
 @click.group("cache")
@@ -49,15 +49,17 @@ def list_command() -> None:
     store = open_store()
     files = store.files()
     for file in files:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.used))
+        last_use = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.last_used))
         try:
             entry = store.read(file.name)
         except (Doubt, OSError):
-            what = f"{'':15}  damaged"
+            description = f"{'':15}  damaged"
         else:
             tier = 1 if entry.level else 0
-            what = f"tier {tier} {entry.seconds * 1e3:6.1f} ms  {entry.note}"
-        click.echo(f"{file.name[:NAME_LENGTH]}  {file.size / 1024:6.1f} KiB  {used}  {what}")
+            description = f"tier {tier} {entry.seconds * 1e3:6.1f} ms  {entry.note}"
+        click.echo(
+            f"{file.name[:NAME_LENGTH]}  {file.size / 1024:6.1f} KiB  {last_use}  {description}"
+        )
     total = sum(file.size for file in files)
     click.echo(f"{len(files)} kernels, {total / MIB:.1f} of {store.limit // MIB} MiB")
 
@@ -80,22 +82,22 @@ def verify_command(remove: bool) -> None:
     """
     store = open_store()
     damaged: dict[str, str] = {}
-    usual, foreign = environment(str(get("cpu"))), 0
+    current_target, foreign = environment(str(get("cpu"))), 0
     files = store.files()
     for file in files:
         try:
-            foreign += store.read(file.name).environment != usual
+            foreign += store.read(file.name).environment != current_target
         except (Doubt, OSError) as error:
             damaged[file.name] = error_text(error)
-    for name, why in damaged.items():
-        click.echo(f"{name[:NAME_LENGTH]}  {why}")
-    right = len(files) - len(damaged)
-    click.echo(f"{right} kernels are right, {foreign} of them for other versions or processors")
+    for name, reason in damaged.items():
+        click.echo(f"{name[:NAME_LENGTH]}  {reason}")
+    sound = len(files) - len(damaged)
+    click.echo(f"{sound} kernels are right, {foreign} of them for other versions or processors")
     if remove:
         click.echo(f"removed {store.remove(list(damaged))} that are damaged")
     elif damaged:
-        word = "kernel is" if len(damaged) == 1 else "kernels are"
-        raise InputError(f"{len(damaged)} {word} damaged; remove them with --remove")
+        kernels = "kernel is" if len(damaged) == 1 else "kernels are"
+        raise InputError(f"{len(damaged)} {kernels} damaged; remove them with --remove")
 
 
 @cache_command.command("warm")
@@ -120,26 +122,26 @@ def warm_command(dtypes: Sequence[str]) -> None:
         if name not in DTYPES:
             raise click.UsageError(f"unknown dtype {name!r}; there are: {', '.join(DTYPES)}")
     store, cpu = open_store(), str(get("cpu"))
-    before, begun = len(store.files()), time.perf_counter()
+    count_before, begin = len(store.files()), time.perf_counter()
     with Progress() as progress:
         progress.stage("planning")
-        named = dtypes or DEFAULT_DTYPES
-        wanted = [*kernels(named), *fold_loops(named), *loops(named)]
-        progress.stage("compiling kernels", len(wanted))
+        dtype_names = dtypes or DEFAULT_DTYPES
+        sources = [*kernels(dtype_names), *fold_loops(dtype_names), *loops(dtype_names)]
+        progress.stage("compiling kernels", len(sources))
         try:
-            for kernel in wanted:
-                PROGRAMS.compiled(kernel, cpu, optimised=True)
+            for kernel in sources:
+                PROGRAMS.compile(kernel, cpu, optimised=True)
                 progress.advance(1)
         except KeyboardInterrupt:
             click.echo("tenfold: interrupted; what has been compiled is kept", err=True)
             click.get_current_context().exit(INTERRUPTED)
-    made = len(store.files()) - before
-    took = time.perf_counter() - begun
-    click.echo(f"{len(wanted)} kernels are kept, {made} of them new, in {took:.1f} s")
+    new_count = len(store.files()) - count_before
+    seconds = time.perf_counter() - begin
+    click.echo(f"{len(sources)} kernels are kept, {new_count} of them new, in {seconds:.1f} s")
 
 
 def open_store() -> DiskCache:
-    """Return the store. Raises InputError where there is none to be used."""
+    """Return the store. Raises InputError if there is no usable one."""
     store = kernel_cache.store()
     if store is None:
         raise InputError(

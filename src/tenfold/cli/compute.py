@@ -1,7 +1,6 @@
-"""`tenfold eval` and `tenfold explain`: compute formulas over files, or show how they would be
-computed.
+"""`tenfold eval` and `tenfold explain`: compute formulas over files, or explain the computation.
 
-Takes: EXPR, `name=file` for each of its inputs, options. Hands on: a `.npy` file (one result), a
+Takes EXPR, `name=file` for each of its inputs, options. Output: a `.npy` file (one result), a
 `.npz` file (several, by name), or text on stdout.
 
     tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
@@ -37,14 +36,14 @@ from tenfold.io.vocabulary import Vocabulary, vocabulary
 RESULT = "result"
 """The name of the only result, and its key in a .npz file."""
 MAX_ITEMSIZE = 8
-"""Bytes: an intermediate may have as many elements as the largest input has, at this size each."""
+"""Bytes: an intermediate result may have as many elements of this size as the largest input."""
 FAILURES = (ValueError, ArithmeticError, LookupError, RunError)
-"""What computing raises for the values it meets."""
+"""Errors of a computation that depend on values."""
 
 
 @dataclass(frozen=True)
 class ComputeTask:
-    """What a command line asks for: expressions by name, and files by name."""
+    """The task of a command line: expressions by name, and files by name."""
 
     expressions: dict[str, CheckedExpression]
     files: dict[str, str]
@@ -132,9 +131,9 @@ def explain_command(
 
 
 def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
-    """Tell the expression from the inputs, check every name, and parse every expression."""
+    """Separate expressions from inputs, check every name, and parse every expression."""
     if named:
-        pairs = [split_pair(word, "NAME=EXPR") for word in named]
+        pairs = [split_pair(argument, "NAME=EXPR") for argument in named]
     elif words:
         pairs, words = [(RESULT, words[0])], words[1:]
     else:
@@ -144,20 +143,20 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
         check_name_free(name, expressions)
         expressions[name] = parse(text)
     files: dict[str, str] = {}
-    for word in words:
-        name, file = split_pair(word, "NAME=FILE")
+    for argument in words:
+        name, file = split_pair(argument, "NAME=FILE")
         check_name_free(name, files, {} if not named else expressions)
         files[name] = file
     return ComputeTask(expressions, files)
 
 
-def split_pair(word: str, form: str) -> tuple[str, str]:
-    """`name=text` as its two halves; names are written as Python normalises them (NFKC)."""
-    name, equals, text = word.partition("=")
+def split_pair(argument: str, form: str) -> tuple[str, str]:
+    """Split `name=text`; names are normalised as in Python (NFKC)."""
+    name, equals, text = argument.partition("=")
     name = unicodedata.normalize("NFKC", name.strip())
     if not equals or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise click.UsageError(
-            f"{one_line(word)[:60]!r} is not {form}; a name begins with a letter "
+            f"{one_line(argument)[:60]!r} is not {form}; a name begins with a letter "
             "and is made of letters, digits and _, as in x=a.npy"
         )
     if not text:
@@ -165,14 +164,14 @@ def split_pair(word: str, form: str) -> tuple[str, str]:
     return name, text
 
 
-def check_name_free(name: str, *taken: dict[str, CheckedExpression] | dict[str, str]) -> None:
-    """Refuse a name that stands for something already."""
-    if any(name in others for others in taken):
+def check_name_free(name: str, *used_names: dict[str, CheckedExpression] | dict[str, str]) -> None:
+    """Refuse a name that is already used."""
+    if any(name in names for names in used_names):
         raise click.UsageError(f"the name {name} is given twice")
 
 
 def output_path(output: str, results: int) -> str:
-    """Where to write: the suffix chooses the format, and is added where there is none."""
+    """Return the output path: the suffix chooses the format, a missing suffix is added."""
     if not output:
         raise click.UsageError("-o names no file; write for example -o out.npy")
     suffix = Path(output).suffix
@@ -186,8 +185,8 @@ def output_path(output: str, results: int) -> str:
     return output
 
 
-def build(task: ComputeTask, words: Vocabulary, progress: Progress) -> dict[str, tn.Array]:
-    """Read the inputs and build every expression; each may use the names of those before it."""
+def build(task: ComputeTask, names: Vocabulary, progress: Progress) -> dict[str, tn.Array]:
+    """Read the inputs and build every expression; each may use the names of earlier ones."""
     scope: dict[str, object] = {}
     limit = available_memory()
     for name, file in task.files.items():
@@ -197,13 +196,13 @@ def build(task: ComputeTask, words: Vocabulary, progress: Progress) -> dict[str,
         scope[name] = tn.asarray(values)
     results: dict[str, tn.Array] = {}
     for name, expression in task.expressions.items():
-        value = evaluate(expression, scope, words, limit=limit)
+        value = evaluate(expression, scope, names, limit=limit)
         results[name] = scope[name] = as_result(name, value)
     return results
 
 
 def as_result(name: str, value: object) -> tn.Array:
-    """An expression's value as one array."""
+    """Return an expression's value as one array."""
     if isinstance(value, tn.Array):
         return value
     if isinstance(value, bool | int | float | complex):
@@ -216,7 +215,7 @@ def as_result(name: str, value: object) -> tn.Array:
 
 
 def convert(name: str, array: tn.Array, dtype: str) -> tn.Array:
-    """The result in another dtype."""
+    """Convert a result to another dtype."""
     try:
         return tn.astype(array, DTYPES[dtype])
     except (TypeError, ValueError) as error:
@@ -224,7 +223,7 @@ def convert(name: str, array: tn.Array, dtype: str) -> tn.Array:
 
 
 def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArray[np.generic]]:
-    """Compute all results together and hand them on as arrays of NumPy."""
+    """Compute all results together and return them as ndarrays."""
     size, available = sum(map(bytes_of, results.values())), available_memory()
     if size > available:
         raise ComputationError(
@@ -239,18 +238,18 @@ def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArr
 
 
 def computation_error(error: Exception) -> ComputationError:
-    """A failure of computing as a user is told it: without the line of this program it names."""
-    told = re.sub(r" \(written at [^()]*\)", "", error_text(error))
-    return ComputationError(f"{type(error).__name__}: {told}")
+    """Return a failure of the computation as a user error, without the source line."""
+    text = re.sub(r" \(written at [^()]*\)", "", error_text(error))
+    return ComputationError(f"{type(error).__name__}: {text}")
 
 
 def bytes_of(array: tn.Array) -> int:
-    """Bytes of an array's elements; nothing is computed."""
+    """Return the size of an array in bytes; nothing is computed."""
     return array.size * array.dtype.itemsize
 
 
 def print_values(values: dict[str, NDArray[np.generic]]) -> None:
-    """The results as text, long ones shortened as NumPy does."""
+    """Print the results as text, long ones shortened as in NumPy."""
     for name, value in values.items():
         head = "" if list(values) == [RESULT] else f"{name} = "
         click.echo(head + np.array2string(value, separator=", "))

@@ -1,8 +1,8 @@
 """`tenfold demo`: develops a photograph with Tenfold and with plain NumPy, and compares them.
 
-Takes: nothing, the photograph ships with the package. Hands on: a PNG picture, and on stdout where
-it is, the time of both libraries, what the first run compiled, and the largest difference of the
-results. `--explain` prints the expression and its stages before that.
+The photograph ships with the package. Output: a PNG picture, and on stdout its path, the times of
+both libraries, the number of compiled kernels, and the largest difference of the results.
+`--explain` prints the expression and its stages first.
 
     tenfold demo -o astronaut.png
 """
@@ -56,20 +56,22 @@ def demo_command(output: str, explain: bool) -> None:
         show_expression(photograph)
     with Progress() as progress:
         progress.stage("developing with tenfold")
-        ours, our_seconds, compiled = time_runs(lambda: develop_with_tenfold(photograph))
+        tenfold_result, tenfold_seconds, compiled = time_runs(
+            lambda: develop_with_tenfold(photograph)
+        )
         progress.stage("developing with numpy")
-        theirs, their_seconds, _ = time_runs(lambda: picture.develop(np, photograph))
-        pixels = picture.to_bytes(np, ours)
+        numpy_result, numpy_seconds, _ = time_runs(lambda: picture.develop(np, photograph))
+        pixels = picture.to_bytes(np, tenfold_result)
         write_png(output, pixels)
     click.echo(f"picture: {output}, {pixels.shape[1]} by {pixels.shape[0]} pixels")
-    report(ours, theirs, our_seconds, their_seconds)
+    report(tenfold_result, numpy_result, tenfold_seconds, numpy_seconds)
     click.echo(f"first run of tenfold: {compiled}; later runs replay them")
     if not explain:
         click.echo("steps: tenfold demo --explain")
 
 
 def show_expression(photograph: NDArray[np.generic]) -> None:
-    """Print the formula and, shortened, the stages of the expression that it makes."""
+    """Print the formula, and the shortened stages of its expression."""
     lazy = picture.develop(tn, tn.asarray(photograph))
     click.echo("The expression, which both libraries compute:\n")
     click.echo(source())
@@ -78,43 +80,43 @@ def show_expression(photograph: NDArray[np.generic]) -> None:
 
 
 def read_photograph() -> NDArray[np.generic]:
-    """The photograph, uint8 (512, 512, 3); also when the package is inside a zip file."""
+    """Return the photograph, uint8 (512, 512, 3); the package may be in a zip file."""
     with as_file(files("tenfold") / "data" / "astronaut.npz") as path:
         return read_array(str(path))
 
 
 def develop_with_tenfold(photograph: NDArray[np.generic]) -> NDArray[np.generic]:
-    """The photograph developed by Tenfold, from importing the pixels to exporting the result."""
+    """Develop the photograph with Tenfold, from importing the pixels to exporting the result."""
     return np.asarray(picture.develop(tn, tn.asarray(photograph)))
 
 
 def source() -> str:
-    """The lines of the formula itself, without their comment."""
+    """Return the source lines of the formula, without its docstring."""
     lines = inspect.getsource(picture.develop).splitlines()
     begin = next(i for i, line in enumerate(lines) if line.strip().startswith("image ="))
     return "\n".join(lines[begin:])
 
 
 def shorten(text: str) -> str:
-    """The title of each stage of an explanation with the first of the lines below it, clipped."""
-    shown: list[str] = []
-    hidden = below = 0
+    """Return the title of each stage of an explanation with its first lines, clipped."""
+    output: list[str] = []
+    hidden_count = line_in_stage = 0
     for line in [*text.splitlines(), ""]:
-        below = below + 1 if line.startswith(" ") else 0
-        if below == 0 and hidden:
-            shown.append(f"  ... {hidden:,} more")
-            hidden = 0
-        if below <= SHOWN_STEPS:
-            shown.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4]} ...")
+        line_in_stage = line_in_stage + 1 if line.startswith(" ") else 0
+        if line_in_stage == 0 and hidden_count:
+            output.append(f"  ... {hidden_count:,} more")
+            hidden_count = 0
+        if line_in_stage <= SHOWN_STEPS:
+            output.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4]} ...")
         else:
-            hidden += 1
-    return "\n".join(shown).rstrip()
+            hidden_count += 1
+    return "\n".join(output).rstrip()
 
 
 def time_runs(
     work: Callable[[], NDArray[np.generic]],
 ) -> tuple[NDArray[np.generic], list[float], str]:
-    """The result, the seconds of the first run and each later one, and what the first compiled."""
+    """Return the result, the seconds of the first and each later run, and the compiled kernels."""
     marks = [time.perf_counter()]
     with tn.profile() as p:
         result = work()
@@ -126,7 +128,7 @@ def time_runs(
 
 
 def compiled_text(p: tn.Profile) -> str:
-    """How many of the kernels of a run were compiled in it, as text."""
+    """Return the number of kernels of a run, and of compiled ones, as text."""
     kernels = f"{p.kernels} kernel{'s' * (p.kernels != 1)}"
     if not p.compiles:
         return f"{kernels}, none compiled: the disk cache has them"
@@ -134,17 +136,17 @@ def compiled_text(p: tn.Profile) -> str:
 
 
 def report(
-    ours: NDArray[np.generic],
-    theirs: NDArray[np.generic],
-    our_seconds: list[float],
-    their_seconds: list[float],
+    tenfold_result: NDArray[np.generic],
+    numpy_result: NDArray[np.generic],
+    tenfold_seconds: list[float],
+    numpy_seconds: list[float],
 ) -> None:
-    """Print the times side by side, and how far the results are apart."""
-    for name, seconds in (("tenfold", our_seconds), ("numpy", their_seconds)):
+    """Print the times and the largest difference of the results."""
+    for name, seconds in (("tenfold", tenfold_seconds), ("numpy", numpy_seconds)):
         first, best = seconds[0] * 1e3, min(seconds[1:]) * 1e3
         click.echo(f"{name:8} first {first:8.1f} ms, best of {REPEATS} more {best:8.1f} ms")
-    levels = picture.to_bytes(np, ours).astype(int) - picture.to_bytes(np, theirs).astype(int)
-    apart = float(np.max(np.abs(ours - theirs)))  # type: ignore[operator]  # both are there
-    click.echo(
-        f"largest difference: {apart:.2g} of 1, and {int(np.max(np.abs(levels)))} of 255 levels"
-    )
+    results = (tenfold_result, numpy_result)
+    tenfold_levels, numpy_levels = (picture.to_bytes(np, x).astype(int) for x in results)
+    difference = float(np.max(np.abs(tenfold_result - numpy_result)))  # type: ignore[operator]  # floats
+    levels = int(np.max(np.abs(tenfold_levels - numpy_levels)))
+    click.echo(f"largest difference: {difference:.2g} of 1, and {levels} of 255 levels")

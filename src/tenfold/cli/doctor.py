@@ -1,7 +1,7 @@
 """`tenfold doctor`: reports the installation, its machine, and the origin of each setting.
 
-Takes nothing. Hands on a report on stdout, as text or with `--json` as one JSON object. Its keys
-are `machine`, `limits`, `versions`, `settings`, `cache`, `memory` and `problems`.
+Prints a report on stdout, as text or with `--json` as one JSON object. Its keys are `machine`,
+`limits`, `versions`, `settings`, `cache`, `memory` and `problems`.
 
     tenfold doctor --json
 """
@@ -38,7 +38,7 @@ FEATURES = (
     "asimd",
     "sve",
 )
-"""Processor features that decide how wide a packet can be, narrowest first."""
+"""Processor features that decide the vector width, narrowest first."""
 MIB, GIB = 2**20, 2**30
 SECTIONS = {
     "machine": "no limit",
@@ -48,7 +48,7 @@ SECTIONS = {
     "cache": "none",
     "memory": "none",
 }
-"""The tables of the report, and what a value that is not there means in each."""
+"""The tables of the report, with the text of a missing value in each."""
 
 Facts = dict[str, object]
 
@@ -69,7 +69,7 @@ def doctor_command(as_json: bool) -> None:
 
 
 def examine() -> dict[str, Facts | list[str]]:
-    """Everything the report says."""
+    """Return all facts of the report."""
     versions = installed_versions()
     return {
         "machine": machine(),
@@ -83,7 +83,7 @@ def examine() -> dict[str, Facts | list[str]]:
 
 
 def machine() -> Facts:
-    """Processor, processors that may be used, and memory in bytes."""
+    """Return the processor, usable processors, and memory in bytes."""
     name, flags = processor()
     return {
         "system": platform.platform(),
@@ -98,23 +98,23 @@ def machine() -> Facts:
 
 
 def measured_limits() -> Facts:
-    """What `tenfold bench` has measured on this machine: bytes or multiply-adds per second."""
+    """Return the rates that `tenfold bench` has measured: bytes or multiply-adds per second."""
     return dict(machine_limits.measured_rates()) or {"measured": None}
 
 
 def installed_versions() -> Facts:
-    """Versions of Python and of each distribution needed; None where one is missing."""
-    found: Facts = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
+    """Return the versions of Python and of each dependency; None for a missing one."""
+    versions: Facts = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     for name in ("tenfold", *REQUIRED):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            versions[name] = None
+    return versions
 
 
 def setting_values() -> Facts:
-    """Each setting's value and where it came from, in the order of their table."""
+    """Return the value and the source of each setting, in the order of their table."""
     current = settings.current()
     return {
         setting.name: {"value": current[setting.name][0], "source": current[setting.name][1]}
@@ -123,33 +123,31 @@ def setting_values() -> Facts:
 
 
 def disk_cache_facts() -> Facts:
-    """The cache of compiled kernels: its directory, how many there are, their bytes, the most."""
+    """Return the disk cache's directory, its kernels, their size in bytes, and its limit."""
     store = kernel_cache.store()
     if store is None:
         return {"directory": None}
-    facts: Facts = {"directory": str(store.place)}
+    facts: Facts = {"directory": str(store.path)}
     try:
         files = store.files()
     except (UnusableDirectory, OSError):
-        return facts  # a problem, told below
-    found: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
-    return facts | found | {"memory_limit": store.limit}
+        return facts  # listed under problems
+    contents: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
+    return facts | contents | {"memory_limit": store.limit}
 
 
 def memory_facts() -> Facts:
-    """What this process keeps: bytes for reuse, and of compiled kernels; of each cache the entries
-    and how many it has at most.
-    """
-    kept_bytes, limit = _native.pool_bytes()
-    found: Facts = {"memory_for_reuse": kept_bytes, "memory_for_reuse_limit": limit}
-    found["memory_of_kernels"] = _native.loaded_code_bytes()
+    """Return the pool's bytes, the bytes of loaded kernels, and the fill level of each cache."""
+    pool_bytes, pool_limit = _native.pool_bytes()
+    facts: Facts = {"memory_for_reuse": pool_bytes, "memory_for_reuse_limit": pool_limit}
+    facts["memory_of_kernels"] = _native.loaded_code_bytes()
     for cache in caches.facts():
-        found[cache.name] = {"entries": cache.entries, "capacity": cache.capacity}
-    return found
+        facts[cache.name] = {"entries": cache.entries, "capacity": cache.capacity}
+    return facts
 
 
 def cache_problems() -> list[str]:
-    """Why the cache cannot be used, in no line or one."""
+    """Return the reason why the disk cache is unusable, as a list of at most one line."""
     try:
         if store := kernel_cache.store():
             store.files()
@@ -159,27 +157,27 @@ def cache_problems() -> list[str]:
 
 
 def problems(versions: Mapping[str, object]) -> list[str]:
-    """What a user should put right, one line each."""
-    found = [
+    """Return the problems that a user should fix, one line each."""
+    messages = [
         f"{name} is not installed; install it with: pip install {name}"
         for name, installed_version in versions.items()
         if installed_version is None
     ]
-    found += [line for setting in settings.SETTINGS if (line := setting_problem(setting))]
-    found += cache_problems()
-    known = {setting.environment for setting in settings.SETTINGS}
-    found += [
+    messages += [line for setting in settings.SETTINGS if (line := setting_problem(setting))]
+    messages += cache_problems()
+    known_variables = {setting.environment for setting in settings.SETTINGS}
+    messages += [
         f"{name} is set in the environment but is not a setting of tenfold"
         for name in sorted(os.environ)
-        if name.startswith("TENFOLD_") and name not in known
+        if name.startswith("TENFOLD_") and name not in known_variables
     ]
     if sys.flags.optimize:
-        found.append("Python runs with -O: tenfold's own checks (assert) are off")
-    return found
+        messages.append("Python runs with -O: tenfold's own checks (assert) are off")
+    return messages
 
 
 def setting_problem(setting: settings.Setting) -> str:
-    """What is wrong with the value that the environment gives a setting; nothing: no words."""
+    """Return the problem of a setting's value in the environment; "" without one."""
     text = os.environ.get(setting.environment)
     try:
         if text is not None:

@@ -1,7 +1,6 @@
-"""Command dispatch: runs a command, and turns every failure into one line on stderr and an exit
-code.
+"""Command dispatch: runs a command; a failure is one line on stderr and an exit code.
 
-Takes: the words of a command line. Hands on: an exit code (listed in `tenfold.cli`).
+Takes the arguments of a command line, returns an exit code (listed in `tenfold.cli`).
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ class CommandGroup(click.Group):
     """A group of commands that never shows a traceback."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
-        """Run a command and exit with its code; what click would print on several lines is one."""
+        """Run a command and exit with its code; each error of click is one line."""
         options["standalone_mode"] = False
         try:
             code = super().main(*args, **options)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Who read our output has gone; Python would complain once more when it flushes at exit.
+            # The reader has closed the pipe; Python would raise again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(DEFECT)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -46,7 +45,7 @@ class CommandGroup(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
-        """Run a command; an interrupt is told here, before click puts an empty line above it."""
+        """Run a command; handle an interrupt before click prints an empty line."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt:
@@ -54,7 +53,7 @@ class CommandGroup(click.Group):
 
 
 def describe(error: Exception) -> tuple[str, int]:
-    """The line and the exit code of an error, whosever it is."""
+    """Return the line and the exit code of any error."""
     if isinstance(error, UserError):
         return str(error), error.exit_code
     if isinstance(error, click.ClickException):
@@ -65,8 +64,8 @@ def describe(error: Exception) -> tuple[str, int]:
         return f"{type(error).__name__}: {error_text(error)}", ComputationError.exit_code
     if os.environ.get("TENFOLD_DEBUG", "0") not in ("", "0"):
         raise error
-    told = f"a defect of tenfold itself: {type(error).__name__}: {error_text(error)}"
-    return f"{told}; please report it with the traceback that TENFOLD_DEBUG=1 shows", DEFECT
+    text = f"a defect of tenfold itself: {type(error).__name__}: {error_text(error)}"
+    return f"{text}; please report it with the traceback that TENFOLD_DEBUG=1 shows", DEFECT
 
 
 def _usage(error: click.ClickException) -> str:
@@ -78,7 +77,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def exit_with_message(message: str, code: int) -> NoReturn:
-    """Say one line on stderr and exit."""
+    """Print one line on stderr and exit."""
     click.echo(f"tenfold: {one_line(message)}", err=True)
     sys.exit(code)
 

@@ -1,8 +1,8 @@
 """Photo development: the formula of `tenfold demo`, written for any array API namespace.
 
 Takes a namespace of the array API standard (`tenfold`, `numpy`) and uint8 pixels (height, width,
-3). Hands on the developed pixels, float32 in 0 to 1. It is written once, so that the results of
-Tenfold and NumPy can be compared.
+3). Returns the developed pixels, float32 in 0 to 1. Tenfold and NumPy run the same code, so that
+their results can be compared.
 
     developed = develop(tn, tn.asarray(pixels))      # nothing is computed yet
 """
@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-# Any, because the same lines are to work on the arrays of two libraries: that is their point.
+# Any: the same code takes the arrays of two libraries.
 Namespace = Any
 Pixels = Any
 
 RADIUS = 4
-"""Pixels on each side that the blur looks at."""
+"""Pixels on each side that the blur reads."""
 WEIGHTS = [math.exp(-((k / 2) ** 2) / 2) for k in range(-RADIUS, RADIUS + 1)]
 """A Gaussian of standard deviation 2 pixels, not yet divided by its sum."""
 SHARPENING = 0.7
@@ -27,7 +27,7 @@ GAMMA = 0.85
 """Below 1 brightens the middle tones."""
 SATURATION = 1.15
 DARKENING = 0.45
-"""How much light the corners lose."""
+"""The loss of light in the corners."""
 
 
 def develop(xp: Namespace, photograph: Pixels) -> Pixels:
@@ -43,8 +43,8 @@ def develop(xp: Namespace, photograph: Pixels) -> Pixels:
     black, white = levels[levels.shape[0] // CLIPPED], levels[-(levels.shape[0] // CLIPPED)]
     grey = light[:, :, None]
     coloured = grey + SATURATION * (sharp - grey)
-    stretched = xp.clip((coloured - black) / (white - black), 0.0, 1.0)
-    return stretched**GAMMA * vignette(xp, *photograph.shape[:2])
+    toned = xp.clip((coloured - black) / (white - black), 0.0, 1.0)
+    return toned**GAMMA * vignette(xp, *photograph.shape[:2])
 
 
 def luminance(image: Pixels) -> Pixels:
@@ -54,24 +54,24 @@ def luminance(image: Pixels) -> Pixels:
 
 def blur(xp: Namespace, image: Pixels, axis: int) -> Pixels:
     """The Gaussian blur along one axis: a weighted sum of slices, mirrored at the edges."""
-    before = (slice(None),) * axis
+    leading = (slice(None),) * axis
     length = image.shape[axis]
-    first = xp.flip(image[(*before, slice(1, RADIUS + 1))], axis=axis)
-    last = xp.flip(image[(*before, slice(length - RADIUS - 1, length - 1))], axis=axis)
-    wide = xp.concat([first, image, last], axis=axis)
+    head = xp.flip(image[(*leading, slice(1, RADIUS + 1))], axis=axis)
+    tail = xp.flip(image[(*leading, slice(length - RADIUS - 1, length - 1))], axis=axis)
+    padded = xp.concat([head, image, tail], axis=axis)
     total = sum(WEIGHTS)
-    shifted = [wide[(*before, slice(k, k + length))] for k in range(len(WEIGHTS))]
+    shifted = [padded[(*leading, slice(k, k + length))] for k in range(len(WEIGHTS))]
     result = shifted[0] * (WEIGHTS[0] / total)
-    for weight, part in zip(WEIGHTS[1:], shifted[1:], strict=True):
-        result = result + part * (weight / total)
+    for weight, shifted_image in zip(WEIGHTS[1:], shifted[1:], strict=True):
+        result = result + shifted_image * (weight / total)
     return result
 
 
 def vignette(xp: Namespace, height: int, width: int) -> Pixels:
     """The light that reaches each pixel: 1 in the middle, less with the distance from it."""
-    down = xp.linspace(-1.0, 1.0, height, dtype=xp.float32)[:, None, None]
-    across = xp.linspace(-1.0, 1.0, width, dtype=xp.float32)[None, :, None]
-    return 1.0 - DARKENING * ((down * down + across * across) / 2.0) ** 1.5
+    y = xp.linspace(-1.0, 1.0, height, dtype=xp.float32)[:, None, None]
+    x = xp.linspace(-1.0, 1.0, width, dtype=xp.float32)[None, :, None]
+    return 1.0 - DARKENING * ((y * y + x * x) / 2.0) ** 1.5
 
 
 def to_bytes(xp: Namespace, developed: Pixels) -> Pixels:

@@ -1,7 +1,7 @@
 """Progress bar: a line on stderr for work that takes long.
 
-Takes a description of the work, the bytes done and the bytes in all. Hands on a spinner or a bar,
-shown only when stderr is a terminal and only after half a second, and cleared when the work ends.
+Takes a description of the work, the bytes done and the total bytes. Shows a spinner or a bar, only
+on a terminal and only after half a second, and clears it when the work ends.
 
     with Progress() as progress:
         progress.stage("reading a.npz")
@@ -24,11 +24,11 @@ SHOW_AFTER_SECONDS = 0.5
 
 
 class Progress:
-    """One line that says what is going on; on anything but a terminal it does nothing."""
+    """A line that shows the current work; without a terminal it does nothing."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()  # the timer starts the display from its own thread
-        self.ended = False
+        self.is_stopped = False
         self.bars: Bars | None = None
         self.task: TaskID | None = None
         self.timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
@@ -48,29 +48,29 @@ class Progress:
     ) -> None:
         self.timer.cancel()
         with self.lock:
-            self.ended = True
+            self.is_stopped = True
             if self.bars is not None:
                 self.bars.stop()
 
     def _show(self) -> None:
         with self.lock:
-            if self.bars is not None and not self.ended:
+            if self.bars is not None and not self.is_stopped:
                 self.bars.start()
 
     def stage(self, name: str, total: int | None = None) -> None:
-        """Begin the next piece of work; with its bytes in all if they are known."""
+        """Begin the next piece of work, with its total bytes if they are known."""
         if self.bars is not None:
             if self.task is not None:
                 self.bars.remove_task(self.task)
             self.task = self.bars.add_task(name, total=total)
 
     def update(self, done: int, total: int) -> None:
-        """So many bytes are done, of so many."""
+        """Set the bytes done and the total bytes."""
         if self.bars is not None and self.task is not None:
             self.bars.update(self.task, completed=done, total=total)
 
     def advance(self, count: int) -> None:
-        """So many more bytes are done."""
+        """Add to the bytes done."""
         if self.bars is not None and self.task is not None:
             self.bars.advance(self.task, count)
 

@@ -1,6 +1,6 @@
 """`tenfold trace`: summarises a saved timeline as tables.
 
-Takes a file that `with tn.profile() as p: ...` and `p.save("t.json")` wrote; hands on tables on
+Takes a file that `with tn.profile() as p: ...` and `p.save("t.json")` wrote; prints tables on
 stdout, or with `--json` one JSON object.
 
     tenfold trace t.json --top 5
@@ -48,12 +48,12 @@ def trace_command(file: str, top: int, as_json: bool) -> None:
         return
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH)
-    for part in page(summary, top):
-        console.print(part)
+    for section in page(summary, top):
+        console.print(section)
 
 
 def page(summary: TraceSummary, top: int) -> Iterator[Table | Text]:
-    """The tables, one by one, and the sentences between them."""
+    """Yield the tables and the lines of text between them."""
     pushed = f", {summary.pushes} pushes" if summary.pushes else ""
     yield Text(f"{milliseconds(summary.span)} ms, {summary.launches} launches{pushed}")
     yield busiest(summary, top)
@@ -75,104 +75,106 @@ def page(summary: TraceSummary, top: int) -> Iterator[Table | Text]:
 
 
 def busiest(summary: TraceSummary, top: int) -> Table:
-    """The operators that took longest, and what the others took together."""
+    """Return the operators with the longest total times, and the sum of the remaining ones."""
     table = columns("busiest", "launches", "operators", "ms", "share", "mean us", "longest us")
-    whole = sum(each.total for each in summary.busiest)
-    for each in summary.busiest[:top]:
-        still = ", still running" if each.running else ""
+    all_time = sum(row.total for row in summary.busiest)
+    for row in summary.busiest[:top]:
+        running_text = ", still running" if row.running else ""
         table.add_row(
-            Text(one_line(each.name) + still),
-            f"{each.launches:,}",
-            "" if each.operators is None else f"{each.operators:,}",
-            milliseconds(each.total),
-            share(each.total, whole),
-            f"{each.total / each.launches:,.1f}",
-            f"{each.longest:,.1f}",
+            Text(one_line(row.name) + running_text),
+            f"{row.launches:,}",
+            "" if row.operators is None else f"{row.operators:,}",
+            milliseconds(row.total),
+            share(row.total, all_time),
+            f"{row.total / row.launches:,.1f}",
+            f"{row.longest:,.1f}",
         )
-    if others := summary.busiest[top:]:
-        total = sum(each.total for each in others)
-        launches = f"{sum(each.launches for each in others):,}"
-        name = f"{len(others)} others"
-        table.add_row(name, launches, "", milliseconds(total), share(total, whole), "", "")
+    if remaining := summary.busiest[top:]:
+        total = sum(row.total for row in remaining)
+        launches = f"{sum(row.launches for row in remaining):,}"
+        name = f"{len(remaining)} others"
+        table.add_row(name, launches, "", milliseconds(total), share(total, all_time), "", "")
     return table
 
 
 def waits(summary: TraceSummary, top: int) -> Table:
-    """The operators that waited longest: for their inputs, then for their batch or a thread."""
+    """Return the operators with the longest waits: for inputs, then for a batch or thread."""
     table = columns("mean us of an operator", "operators", "for inputs", "for a launch", "running")
-    for each in summary.waits[:top]:
-        times = (each.for_inputs, each.for_launch, each.running)
-        means = (f"{time / each.operators:,.1f}" for time in times)
-        table.add_row(Text(one_line(each.name)), f"{each.operators:,}", *means)
+    for row in summary.waits[:top]:
+        times = (row.for_inputs, row.for_launch, row.running)
+        means = (f"{time / row.operators:,.1f}" for time in times)
+        table.add_row(Text(one_line(row.name)), f"{row.operators:,}", *means)
     return table
 
 
 def tracks(summary: TraceSummary) -> Table:
-    """How long each thread worked."""
+    """Return the busy time of each thread."""
     table = columns("thread", "slices", "busy ms", "idle")
-    for each in summary.tracks:
-        idle = f"{each.idle_share:.1%}"
-        table.add_row(Text(one_line(each.name)), f"{each.slices:,}", milliseconds(each.busy), idle)
+    for track in summary.tracks:
+        idle = f"{track.idle_share:.1%}"
+        table.add_row(
+            Text(one_line(track.name)), f"{track.slices:,}", milliseconds(track.busy), idle
+        )
     return table
 
 
 def batches(summary: TraceSummary) -> Table:
-    """How many operators were run at once."""
+    """Return the histogram of batch sizes."""
     table = columns(f"batch (mean {summary.mean_batch:.1f})", "launches")
     table.add_column("", no_wrap=True)
     longest = max(bar.launches for bar in summary.batches)
     for bar in summary.batches:
         size = f"{bar.least}" if bar.least == bar.most else f"{bar.least} to {bar.most}"
-        drawn = "#" * -(-bar.launches * BAR // longest)
-        table.add_row(size, f"{bar.launches:,}", drawn)
+        bar_text = "#" * -(-bar.launches * BAR // longest)
+        table.add_row(size, f"{bar.launches:,}", bar_text)
     return table
 
 
 def split_batches(summary: TraceSummary, top: int) -> Table:
-    """Why batches were not one with an earlier batch of the same function or operation."""
+    """Return the reasons for batch splits by function or operation."""
     table = columns("batches of their own", "launches")
     table.add_column("why", overflow="fold")
-    for each in summary.apart[:top]:
-        table.add_row(Text(one_line(each.name)), f"{each.launches:,}", Text(one_line(each.reason)))
-    if others := summary.apart[top:]:
-        launches = sum(each.launches for each in others)
-        table.add_row(f"{len(others)} others", f"{launches:,}", "")
+    for row in summary.apart[:top]:
+        table.add_row(Text(one_line(row.name)), f"{row.launches:,}", Text(one_line(row.reason)))
+    if remaining := summary.apart[top:]:
+        launches = sum(row.launches for row in remaining)
+        table.add_row(f"{len(remaining)} others", f"{launches:,}", "")
     return table
 
 
 def critical(summary: TraceSummary) -> Table:
-    """The longest links of the critical path, in their order."""
+    """Return the longest links of the critical path, in their order."""
     links = summary.critical or ()
     total = sum(link.total for link in links)
     count = sum(link.count for link in links)
     of_span = share(total, summary.span)
     title = f"critical path: {milliseconds(total)} ms of {count} launches, {of_span} of the time"
     table = columns(title, "launches", "ms", "share")
-    shown = set(sorted(range(len(links)), key=lambda index: -links[index].total)[:LINKS])
+    shown_links = set(sorted(range(len(links)), key=lambda index: -links[index].total)[:LINKS])
     for index, link in enumerate(links):
-        if index in shown:
+        if index in shown_links:
             name = Text(one_line(link.name))
-            part = share(link.total, total)
-            table.add_row(name, f"{link.count:,}", milliseconds(link.total), part)
-    if len(links) > len(shown):
-        table.add_row(f"{len(links) - len(shown)} shorter links between them", "", "", "")
+            share_text = share(link.total, total)
+            table.add_row(name, f"{link.count:,}", milliseconds(link.total), share_text)
+    if len(links) > len(shown_links):
+        table.add_row(f"{len(links) - len(shown_links)} shorter links between them", "", "", "")
     return table
 
 
-def columns(first: str, *others: str) -> Table:
-    """A table whose first column is text and whose others are numbers."""
+def columns(text_column: str, *number_columns: str) -> Table:
+    """Return a table with a text column and number columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), title_justify="left")
-    table.add_column(first, overflow="fold")
-    for name in others:
+    table.add_column(text_column, overflow="fold")
+    for name in number_columns:
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
 def milliseconds(microseconds: float) -> str:
-    """A time in milliseconds, to the microsecond."""
+    """Return a time in milliseconds as text, to the microsecond."""
     return f"{microseconds / 1e3:,.3f}"
 
 
-def share(part: float, whole: float) -> str:
-    """A part of a whole in percent; of nothing it is all."""
-    return f"{part / whole if whole else 1.0:.1%}"
+def share(amount: float, total: float) -> str:
+    """Return a share in percent as text; 100 % of a total of 0."""
+    return f"{amount / total if total else 1.0:.1%}"

@@ -1,8 +1,8 @@
 """Cache warming: lists the kernels that most programs need first.
 
-Takes names of dtypes, hands on kernels, each once. They are the planner's kernels of one operation
-on contiguous operands, and the loops by which the op interpreter runs cold graphs. Nothing is
-compiled or computed.
+Takes names of dtypes, returns kernels without duplicates. They are the scheduler's kernels of
+single operations on contiguous operands, and the loops of the op interpreter. Nothing is compiled
+or computed.
 
 >>> len(list(kernels(["float32"]))) > 50 < len(list(loops(["float32"])))
 True
@@ -40,50 +40,50 @@ Apply = Callable[..., tn.Array]
 
 DEFAULT_DTYPES = ("float64", "float32", "int64", "int32", "bool")
 MIXED_PAIRS = (("float64", "float32"), ("float64", "int64"))
-"""What arrays of two dtypes mostly have."""
+"""Frequent pairs of dtypes in mixed operations."""
 LENGTH = 1000
 REDUCED_SHAPES = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
-"""Shapes and the axis that is folded: all elements, rows, columns."""
+"""Shapes with the reduced axis: all elements, rows, columns."""
 SCALAR_VALUES = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
-"""A number beside operands of each kind; its value is given at the launch."""
+"""A scalar operand for each kind; kernels get its value at launch."""
 
 
 def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the kernels of each operation on arrays of these dtypes."""
-    seen: set[Source] = set()
+    yielded: set[Source] = set()
     arrays = chain(creations(dtypes), elementwise(dtypes), conversions(dtypes), reductions(dtypes))
     for array in arrays:
         plan = plan_of(
             Graph.of([_native.node_of(array)]), fused=True, fma=not is_baseline(str(get("cpu")))
         )
         for step in plan.steps:
-            if step.launch is not None and step.launch.kernel not in seen:
-                seen.add(step.launch.kernel)
+            if step.launch is not None and step.launch.kernel not in yielded:
+                yielded.add(step.launch.kernel)
                 yield step.launch.kernel
 
 
 def loops(dtypes: Sequence[str]) -> Iterator[Source]:
-    """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
-    seen: set[Source] = set()
+    """Yield the loops of each elementwise operation and conversion, for all operand layouts."""
+    yielded: set[Source] = set()
     fma = not is_baseline(str(get("cpu")))
     for array in chain(elementwise(dtypes), mixed_dtypes(dtypes), conversions(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
             continue
-        inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
+        inputs = tuple(
+            [(input_node.type.dtype, input_node.is_scalar) for input_node in node.inputs]
+        )
         for form in forms(sum(not scalar for _, scalar in inputs)):
             loop = GenericElementwise(op, params, inputs, operands, result, form)
-            if loop not in seen:
-                seen.add(loop)
+            if loop not in yielded:
+                yielded.add(loop)
                 yield loop
 
 
 def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
-    """Yield the loops of each reduction along an axis, by how its operand may lie, and of several
-    axes those of contiguous operands.
-    """
-    seen: set[Source] = set()
+    """Yield the loops of each reduction: of one axis for all layouts, of several if contiguous."""
+    yielded: set[Source] = set()
     for array in reductions(dtypes):
         graph = Graph.of([_native.node_of(array)])
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -92,10 +92,10 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
                 continue
             source = graph.nodes[inputs[0]].type.dtype
             loop = GenericReduction(op, source, node.operands[0], node.type.dtype)
-            for each in (*one_axis_loops(loop), *multi_axis_loops(loop)):
-                if each not in seen:
-                    seen.add(each)
-                    yield each
+            for variant in (*one_axis_loops(loop), *multi_axis_loops(loop)):
+                if variant not in yielded:
+                    yielded.add(variant)
+                    yield variant
 
 
 def one_axis_loops(loop: GenericReduction) -> Iterator[GenericReduction]:
@@ -111,20 +111,20 @@ def multi_axis_loops(loop: GenericReduction) -> Iterator[GenericReduction]:
     first = replace(loop, leaves=False)
     last = replace(loop, source=first.made, enters=False)
     middle = replace(last, leaves=False)
-    for each in (first, middle, last):
-        yield each
-        yield replace(each, column=True, strided=each is not last)
+    for variant in (first, middle, last):
+        yield variant
+        yield replace(variant, column=True, strided=variant is not last)
     yield replace(first, column=True)
 
 
 def forms(arrays: int) -> list[str]:
-    """Return how so many arrays lie, each that has a loop of its own once."""
-    every = map("".join, product("1s0", repeat=arrays))
-    return list(dict.fromkeys(map(canonical_steps, every)))
+    """Return the layouts of several arrays that need separate loops."""
+    layouts = map("".join, product("1s0", repeat=arrays))
+    return list(dict.fromkeys(map(canonical_steps, layouts)))
 
 
 def creations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
-    """Yield arrays of one number, and of numbers in a row."""
+    """Yield constant arrays and ranges."""
     for dtype in dtypes:
         number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
         yield from apply(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
@@ -132,7 +132,7 @@ def creations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 
 
 def maps() -> Iterator[tuple[Op[...], int]]:
-    """Yield each elementwise operation, and of how many operands it is."""
+    """Yield each elementwise operation with its arity."""
     for op in OPS.values():
         if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
             yield op, len(inspect.signature(op.function).parameters)
@@ -144,8 +144,8 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
             number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
             operands = [
-                leaf(dtype, (LENGTH,), place) if array else number
-                for place, array in enumerate(arrays)
+                leaf(dtype, (LENGTH,), operand_index) if array else number
+                for operand_index, array in enumerate(arrays)
             ]
             if op is where and arrays[0]:
                 yield from apply(op, leaf("bool", (LENGTH,)), *operands[1:])
@@ -154,12 +154,17 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 
 
 def mixed_dtypes(dtypes: Sequence[str]) -> Iterator[tn.Array]:
-    """Yield each elementwise operation on two arrays of dtypes that are often seen together."""
+    """Yield each elementwise operation on two arrays of a frequent pair of dtypes."""
     pairs = [
-        each for pair in MIXED_PAIRS for each in (pair, pair[::-1]) if set(pair) <= set(dtypes)
+        ordered_pair
+        for pair in MIXED_PAIRS
+        for ordered_pair in (pair, pair[::-1])
+        if set(pair) <= set(dtypes)
     ]
     for (op, arity), pair in product(maps(), pairs):
-        operands = [leaf(dtype, (LENGTH,), place) for place, dtype in enumerate(pair)]
+        operands = [
+            leaf(dtype, (LENGTH,), operand_index) for operand_index, dtype in enumerate(pair)
+        ]
         if arity == 3:
             operands.insert(0, leaf("bool", (LENGTH,), 2))
         if arity in (2, 3):
@@ -183,12 +188,12 @@ def reductions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 
 
 def apply(op: Callable[..., tn.Array], *operands: object, **options: object) -> Iterator[tn.Array]:
-    """Yield the result of an operation, if it takes such operands."""
+    """Yield the result of an operation, if it supports these operands."""
     with suppress(DTypeError):
         yield op(*operands, **options)
 
 
 @cache
-def leaf(dtype: str, shape: tuple[int, ...], place: int = 0) -> tn.Array:  # noqa: ARG001  # the key
-    """Return an array that has its value: by `place` another for each operand of one operation."""
+def leaf(dtype: str, shape: tuple[int, ...], index: int = 0) -> tn.Array:  # noqa: ARG001  # the key
+    """Return a computed array, another one for each operand index."""
     return tn.asarray(np.zeros(shape, DTYPES[dtype]))

@@ -50,13 +50,13 @@ def _minimum(k: Body, left: Components, right: Components) -> Components:
     return (_nan_or(k, x, y, k.select(x < y, x, y), "or"),)
 
 
-def _nan_or(k: Body, x: Element, y: Element, chosen: Element, operation: str) -> Element:
+def _nan_or(k: Body, x: Element, y: Element, selected: Element, operation: str) -> Element:
     """`chosen`, which is `y` where one is NaN; of two zeros what the operation makes of
     their signs. Processors have one instruction for `chosen`.
     """
     unsigned = UNSIGNED[x.dtype.itemsize]
     merged = k.apply(operation, unsigned, k.bits(x, unsigned), k.bits(y, unsigned))
-    return k.select(x != x, x, k.select(x == y, k.bits(merged, x.dtype), chosen))  # x != x: NaN
+    return k.select(x != x, x, k.select(x == y, k.bits(merged, x.dtype), selected))  # x != x: NaN
 
 
 def _position_of(larger: bool) -> Callable[[Body, Components, Components], Components]:
@@ -74,8 +74,8 @@ def _position_of(larger: bool) -> Callable[[Body, Components, Components], Compo
                 x_nan, y_nan = x != x, y != y  # NaN alone differs
                 beats = (beats | y_nan) & ~x_nan
                 ties = ties | (x_nan & y_nan)
-        takes = beats | (ties & (j < i))
-        return k.select(takes, y, x), k.select(takes, j, i)
+        take_right = beats | (ties & (j < i))
+        return k.select(take_right, y, x), k.select(take_right, j, i)
 
     return combine
 
@@ -86,12 +86,12 @@ def _position_in_order(larger: bool) -> Callable[[Body, Components, Components],
     def combine(k: Body, left: Components, right: Components) -> Components:
         (x, i), (y, j) = left, right
         if x.dtype == BOOL:
-            takes = y & ~x if larger else x & ~y
+            take_right = y & ~x if larger else x & ~y
         elif kind_of(x.dtype) == "f":  # not (y <= x): larger, or one of them is NaN
-            takes = ~(y <= x if larger else x <= y) & (x == x)  # NaN alone differs
+            take_right = ~(y <= x if larger else x <= y) & (x == x)  # NaN alone differs
         else:
-            takes = x < y if larger else y < x
-        return k.select(takes, y, x), k.select(takes, j, i)
+            take_right = x < y if larger else y < x
+        return k.select(take_right, y, x), k.select(take_right, j, i)
 
     return combine
 

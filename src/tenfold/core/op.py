@@ -1,9 +1,9 @@
 """Op: the declaration of an operation with all facts about it, and the table of all operations.
 
 A declaration is a decorated function (`core/op_decorators.py` has the decorators). Its signature is
-the public one, its docstring the public one; its body binds the arguments of a call or gives the
+the public one, its docstring the public one; its body binds the arguments of a call or states the
 element rule. Namespace functions, methods, `tn.operators`, stubs and the table-driven tests are
-made from the table.
+generated from the table.
 
 >>> from tenfold.ops.elementary import sin
 >>> sin.name, sin.accuracy
@@ -31,12 +31,13 @@ from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
 
 P = ParamSpec("P")
 MOST_OPERANDS = 3
-"""Of an operation on elements that native code calls (native/python/function_objects.cpp)."""
-Params = tuple[Any, ...]  # what the core can give a canonical form: native/python/type_tables.cpp
+"""The most operands of an elementwise op with a native call path
+(native/python/function_objects.cpp)."""
+Params = tuple[Any, ...]  # values with a canonical form: native/python/type_tables.cpp
 
 
 class _KindType(EnumType):
-    """The type of `Kind`, which answers for the name that CONTRACTION had."""
+    """The type of `Kind`, with the deprecated alias COMPLEX of CONTRACTION."""
 
     @property
     def COMPLEX(cls) -> Kind:  # noqa: N802  # a member's name
@@ -45,63 +46,63 @@ class _KindType(EnumType):
 
 
 class Kind(IntFlag, metaclass=_KindType):
-    """The work that a node takes; kinds compose by bitwise or."""
+    """The kind of work of a node; kinds compose by bitwise or."""
 
     VALUE = 0
-    """Nothing: the value is there."""
+    """No work: the value exists."""
     MAP = 1
     """Each element depends on the elements at its own index."""
     VIEW = 3
     """Each element is read from another index."""
     CONTRACTION = 7
-    """Loops of its own: products, reductions, sorting."""
+    """Non-elementwise loops: products, reductions, sorting."""
 
 
 class BoundCall(NamedTuple):
-    """A call with its arguments bound: the arrays it reads and its parameters in canonical form."""
+    """A call with bound arguments: its input arrays, and its parameters in canonical form."""
 
     inputs: tuple[Any, ...]
     params: Params = ()
 
 
 class Inferred(NamedTuple):
-    """What an op's rule says of a call: shape and dtype of each result, dtype of each operand."""
+    """The inference of a call by an op's rule: result shapes and dtypes, and operand dtypes."""
 
     results: tuple[tuple[Shape, np.dtype], ...]
     operands: tuple[np.dtype, ...]
 
 
 class ReductionTree(NamedTuple):
-    """How a reduction is folded: the parts that are combined, and what becomes of them."""
+    """The canonical fold of a reduction: its partial results, and how they are combined."""
 
     kind: str
-    """How two partial results become one, by name: codegen/reducers.py."""
+    """The reducer that combines two partial results, by name: codegen/reducers.py."""
     dtype: Callable[[np.dtype], np.dtype]
-    """From the operand's dtype to that of a folded value."""
+    """From the operand's dtype to the accumulator dtype."""
     enter: Callable[[Body, Operand, Element], tuple[Element, ...]]
-    """From the operand's element and its index along the axis to the parts."""
+    """From the operand's element and its index along the axis to the accumulator values."""
     leave: Callable[[Body, tuple[Element, ...], np.dtype], Operand]
-    """From the parts of the whole to the element of the result's dtype."""
+    """From the final accumulator values to the element of the result's dtype."""
     identity: complex | None = None
-    """What nothing folds to, where there is such a value."""
+    """The identity element, the result of an empty reduction; None without one."""
     one_axis: bool = False
-    """Whether it folds one axis alone: what it folds has parts that no memory holds."""
+    """Whether it folds a single axis: its accumulator values are not stored between axes."""
     exact: bool = False
-    """Whether every order of folding has the same bits."""
+    """Whether every order of folding gives the same bits."""
 
     @property
     def order(self) -> str:
-        """How native code may fold several axes: "each" by itself, all "as one", in "any order"."""
+        """How native code folds several axes: "each" separately, "as one", or in "any order"."""
         if self.one_axis:
             return "as one"
         return "any order" if self.exact else "each"
 
 
 class Contraction(NamedTuple):
-    """Which axes of two operands a product sums over, and which it keeps of one alone.
+    """The contracted and the free axes of the two operands of a product.
 
-    The others are a stack, and broadcast. The result has the axes of the stack, then those that are
-    kept of the first, then those of the second. Each is given for both operands, from 0.
+    The remaining axes are batch axes, and broadcast. The result has the batch axes, then the free
+    axes of the first operand, then those of the second. Axes count from 0, for both operands.
     """
 
     contracted: tuple[tuple[int, ...], tuple[int, ...]]
@@ -120,29 +121,29 @@ class SampleCall(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Operation(Generic[P]):
-    """What every public operation has, be it a node of its own (Op) or made of others (Derived)."""
+    """The base of a primitive operation with a node (Op) and of a composite one (Derived)."""
 
     name: str
     page: str
-    """The module of `tenfold.ops` that declares it: the page it stands on."""
+    """The module of `tenfold.ops` that declares it, and its page in the documentation."""
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None
-    """NumPy's meaning: the reference device runs it (Op), or tests compare with it (Derived)."""
+    """The NumPy implementation: the reference device runs it (Op), tests compare with it."""
     method: bool = False
-    """Whether it is a method of Array as well."""
+    """Whether it is also a method of Array."""
     numpy: tuple[Callable[..., Any], ...] = ()
-    """The NumPy functions it answers for when one is called on an Array."""
+    """The NumPy functions that dispatch to it on an Array."""
     accuracy: int = 0
     """The bound on the error of one element, in units in the last place of the result dtype."""
     accuracy_floor: float = 0.0
-    """The magnitude whose unit counts for smaller results, where the computation cancels."""
+    """The magnitude whose unit bounds the error of smaller results (cancellation)."""
     samples: tuple[SampleCall, ...] = ()
     namespace: str = ""
-    """The public submodule it stands in; empty for the top."""
+    """The public submodule; empty for the top level."""
     also: tuple[str, ...] = ()
-    """Other public namespaces it stands in as well, such as "linalg"."""
+    """Further public namespaces, such as "linalg"."""
     public: bool = True
-    """Whether it stands in the table of all operations; a user's own does where asked."""
+    """Whether it is in the table of all operations; a custom op is on request."""
 
     @property
     def doc(self) -> str:
@@ -160,7 +161,7 @@ class Operation(Generic[P]):
 
     @property
     def full_name(self) -> str:
-        """The name in the table: with the submodule's before it, as in linalg.inv."""
+        """The name in the table, with the submodule as prefix, as in linalg.inv."""
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
 
     def __reduce__(self) -> tuple[Callable[[str], Operation[...]], tuple[str]]:
@@ -176,11 +177,11 @@ class Operation(Generic[P]):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Op(Operation[P]):
-    """An operation that is a node of its own.
+    """An operation with its own node in the graph.
 
     `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a
-    BoundCall. An op that is not a primitive has `element`: its value in other ops, on Arrays. A
-    primitive has `kernel`: its value in instructions of a kernel's body.
+    BoundCall. A non-primitive elementwise op has `element`: its definition by other ops, on Arrays.
+    A primitive has `kernel`: its definition by instructions of a kernel's body.
     """
 
     kind: Kind
@@ -190,119 +191,119 @@ class Op(Operation[P]):
     """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     element: Callable[..., Array] | None = None
     kernel: Callable[..., Operand] | None = None
-    """Its value at an index in primitives, for kernels: `kernel(body, *operands, *params)`. It may
-    return NotImplemented for dtypes it has no primitives for; with None a call computes it."""
+    """The kernel rule, its element in primitives: `kernel(body, *operands, *params)`. It returns
+    NotImplemented for unsupported dtypes; without it a library call computes the op."""
     takes_halves: bool = False
-    """Whether `kernel` takes half operands as they are, their bits; else it gets and gives float32,
-    which is rounded to the half type of the result."""
+    """Whether `kernel` takes half operands as their bits; else it computes in float32, which is
+    rounded to the half type of the result."""
     elementary: bool = False
-    """Whether its kernel on real floats is the elementary function of its name."""
+    """Whether its kernel on real floats is the elementary function of the same name."""
     symbol: str | None = None
     """Python's operator for it, such as "+"."""
     view: bool = False
-    """Whether its result is a view of its first input, that writes through."""
+    """Whether its result is a view of its first input; writes go through."""
     promise: bool = False
-    """Whether it states a property of its operand and computes nothing. It gets no value while
-    others read it, so that the property stays; a reference to it keeps its operand alive."""
+    """Whether it only asserts a property of its operand (`tn.assume`). It stays unevaluated while
+    other nodes read it, so that rules see the property; it keeps its operand alive."""
     inverse_view: Callable[[Array, Array], Array] | None = None
-    """For a view of all elements in another form: `inverse_view(values of the view, input)` gives them in
-    the form of the input."""
+    """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
+    view back to the shape of the input."""
     on_call: Callable[[Array, Sequence[Any]], None] | None = None
-    """What is told of each call, its result and its inputs, where a result is to know them."""
+    """A hook that runs after each call, with its result and its inputs."""
     strides: Callable[..., tuple[int, ...] | None] | None = None
     """For a view: the result's strides from (shape, strides) of its input and the params."""
     can_fail: bool = False
-    """Whether it can fail for its values; a failure then names the user's line."""
+    """Whether it can fail depending on its values; the error then names the user's line."""
     remedy: str = ""
-    """What to do when it fails for its values."""
+    """The remedy in the error of such a failure."""
     pure: bool = True
-    """Whether it does nothing but hand on its result: a part of one that does not is not read."""
+    """Whether it has no side effects; slices are pushed through pure ops only."""
     unbounded_time: bool = False
-    """Whether it may take any time, however small its arrays are: `tn.eval` does not compute it
-    before it returns."""
+    """Whether its run time has no bound, even for small arrays (a user's Python function):
+    `tn.eval` returns before it is computed."""
     opaque: bool = False
-    """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
+    """Whether a user's Python function computes it; any exception becomes a RunError."""
     cost: float = 1.0
-    """What one element costs, in additions, where recomputing is weighed against keeping."""
+    """The cost of one element in additions, for the choice to recompute or to store."""
     promotes: bool = False
-    """Whether its operands meet in one dtype, which `strict_dtypes` refuses to choose."""
+    """Whether its operands are promoted to a common dtype, which `strict_dtypes` refuses."""
     folding: ReductionTree | None = None
-    """For a reduction in the canonical tree: what is folded, and what becomes of it."""
+    """For a reduction in the canonical tree: how it is folded."""
     scanning: str = ""
-    """For a scan along an axis, sequential in blocks: how it combines, by name
-    (codegen/reducers.py); its params are (axis, dtype, include_initial, exclusive)."""
+    """For a scan along an axis, sequential in blocks: its reducer by name (codegen/reducers.py);
+    its params are (axis, dtype, include_initial, exclusive)."""
     reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
-    """For a view whose index is affine in the result's: `reads(shape, *params)` gives for each axis
-    of the input (axis of the result or None, coefficient, start)."""
+    """For a view with an affine index map: `reads(shape, *params)` gives for each axis of the input
+    (axis of the result or None, coefficient, start)."""
     element_at: Callable[..., Any] | None = None
-    """For what reads its inputs at other indices: the element at an index, for kernels:
-    `element_at(body, position, *sources, *params)` (core/gather_rules.py). It may return
-    NotImplemented."""
+    """The gather rule, for an op that reads its inputs at computed indices: the element at an
+    index, `element_at(body, position, *sources, *params)`, or NotImplemented
+    (core/gather_rules.py)."""
     pieces: Callable[..., Any] | None = None
-    """For what sets blocks side by side: `pieces(shapes of the inputs, *params)` gives the blocks
-    (core/gather_rules.py), which cover the result, or NotImplemented."""
+    """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
+    (core/gather_rules.py) that cover the result, or NotImplemented."""
     writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
-    """For its first input with a part replaced by the second: `writes(*params)` gives where the
-    part lies, for each axis (axis of the part or None, coefficient, start), and its shape."""
+    """For an op that returns its first input with a slice replaced by the second: `writes(*params)`
+    gives the index map of the slice (for each axis: axis of the slice or None, coefficient, start),
+    and its shape."""
     constant_fill: Callable[..., complex] | None = None
-    """For a creation of equal elements: their value, from the params."""
+    """For an array of equal elements, such as `full`: `constant_fill(*params)` is their value."""
     commutes: bool = False
-    """Whether its two operands may change places, every bit of the result kept."""
+    """Whether it is commutative, bit for bit."""
     reduces: bool = False
-    """Whether it folds axes, each line by itself: its params are (axes, keepdims, ...)."""
+    """Whether it is a reduction over axes; its params are (axes, keepdims, ...)."""
     indices: tuple[int, ...] = ()
-    """The positions of operands that are indices: they take no part in promotion."""
+    """The positions of index operands, which are not promoted."""
     whole_exponent: bool = False
-    """Whether integers refuse a negative integer scalar as second operand."""
+    """Whether a negative integer scalar as exponent of an integer base is an error."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
-    """For comparisons: the answer when an integer scalar is beyond its dtype, given the Types, the
-    scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
+    """For comparisons: the result for an integer scalar out of range of its dtype, from the Types,
+    the scalar's position and whether it is negative. Without it the scalar is an OverflowError."""
     contraction: Callable[..., Contraction] | None = None
-    """For products of two operands: `contraction(types, *params)` says which axes meet."""
+    """For products of two operands: `contraction(types, *params)` gives the contracted axes."""
     shapes: str = ""
-    """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
-    all operands, "reduced" by the axes that params begin with, "permuted" by them; "": as `rule`
-    says. Of new shapes `rule` is not asked then (native/ir/inferred_shapes.cpp)."""
+    """Native shape inference of its single result: "broadcast" of all operands, "reduced" or
+    "permuted" by the axes in the first param; "" by `rule` only. Otherwise new shapes do not call
+    `rule` (native/ir/inferred_shapes.cpp)."""
     rule_free: bool = False
-    """Whether it may be computed before what reads it is looked at: of rules, only such as leave
-    all bits match it together with others that may (native/exec/op_interpreter.cpp)."""
+    """Whether it may be computed before its readers are known: the only rewrite rules that match it
+    together with other such ops keep all bits (native/exec/op_interpreter.cpp)."""
     bind_depends_on: str = ""
-    """The facts that determine the params of a call, beside its numbers, texts and tuples:
-    "ranks" (and dtypes) of its arrays; their "types"; "types of wholes": their types, if none is
-    a view; "options": their types and the options in force; "": more, such as values.
-    Calls with equal facts are bound once (native/python/function_objects.cpp)."""
+    """The cache key of `bind`, in addition to numbers, strings and tuples: "ranks" (and dtypes) of
+    the arrays; their "types"; "types of wholes": their types, if none is a view; "options": their
+    types and the options in force; "": not cached, since values matter. Calls with equal keys are
+    bound once (native/python/function_objects.cpp)."""
     accumulates_into: Callable[..., int | None] | None = None
-    """For what adds to one of its operands, and may do so in that one's memory: the operand's
-    position, from the params."""
+    """For an op that adds to one of its operands, possibly in place (gemm):
+    `accumulates_into(*params)` gives that operand's position, or None."""
     multiply_adds: Callable[..., int] | None = None
-    """The multiply-adds of a call with these Types and params, for products and solves."""
+    """For products and solves: the multiply-adds of a call with these Types and params."""
     body: Callable[[Sequence[Array]], tuple[Array, ...]] | None = None
-    """For a call of a traced function: its results, in the operations it is made of."""
+    """For a call of a traced function: inlines it, from its operands to its results."""
     family: object = None
-    """For a call of a traced function: what all traces of that function have in common."""
+    """For a call of a traced function: a key that all traces of that function share."""
     multiplies: bool = False
-    """Of a call: whether what it is made of has products or solves."""
+    """For a call of a traced function: whether its body has products or solves."""
     batch_params: Callable[..., Params] | None = None
-    """Of a call on operands with another axis in front, whose results have it too:
-    `batch_params(length of the axis, *params)`. Operands that all members share are repeated."""
+    """The batching rule by params, for operands with a leading batch axis, which the results keep:
+    `batch_params(batch size, *params)`. Unbatched operands are repeated."""
     batch: Callable[..., Any] | None = None
-    """The results for many members at once where neither `batch_params` nor another fact says them:
-    `batch(members, *params)` (ops/batch_rules.py). It may return NotImplemented: one by one
-    then."""
+    """The batching rule of other ops: `batch(members, *params)` gives the results of a batch
+    (ops/batch_rules.py). NotImplemented: the members are computed one by one."""
     on_values: Callable[..., Sequence[Any]] | None = None
-    """For a call whose `reference` needs no NumPy: the same from the Values of its operands, then
-    its params, to Values in row-major order and memory of their own."""
+    """`reference` without NumPy: from the Values of the operands and the params to new Values in
+    row-major order."""
     explain_lines: Callable[..., Sequence[str]] | None = None
-    """What `explain` says of a call besides, line by line, from its params."""
+    """Further lines of `explain` for a call: `explain_lines(*params)`."""
     result_type: Callable[..., Any] | None = None
-    """The named tuple of its results, where there are several with names."""
+    """The named tuple of several named results."""
     permanent: bool = True
-    """Whether it is never freed; else its owner and its nodes keep it alive."""
+    """Whether it is never freed; else its owner and its nodes own it."""
     id: int = field(init=False)
     record: object = field(init=False, default=None)
-    """Where it is not permanent: what frees its native record with it."""
+    """The owner of its native record, if it is not permanent."""
     call: Callable[..., Any] = field(init=False)
-    """What a call calls."""
+    """The callable of a call: the call cache, or `_call_uncached`."""
 
     def __post_init__(self) -> None:
         number = _native.declare_op(
@@ -331,16 +332,16 @@ class Op(Operation[P]):
 
     @property
     def merges(self) -> bool:
-        """Whether calls of it on the same inputs are one."""
+        """Whether equal calls are merged (CSE)."""
         return self.pure and not self.opaque and self.writes is None
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The names of its results, where there are several with names."""
+        """The names of several named results; else empty."""
         return getattr(self.result_type, "_fields", ())
 
     def with_call_cache(self, python: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what calls `python`, but for calls that are like earlier ones: these take none."""
+        """Return `python` behind a native cache of calls; a hit runs no Python."""
         code = getattr(self.function, "__code__", None)
         elements = 0
         if self.kind == Kind.MAP and self.dtypes is not None and code is not None:
@@ -351,7 +352,7 @@ class Op(Operation[P]):
         return _native.function(python, self.id, elements, self.bind_depends_on)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Make the node of a call."""
+        """Create the node of a call."""
         result: Array = self.call(*args, **kwargs)
         return result
 
@@ -371,14 +372,14 @@ class Op(Operation[P]):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Derived(Operation[P]):
-    """An operation made of others: a call makes their nodes.
+    """A composite operation: a call creates the nodes of other operations.
 
-    What the call refuses with an error of `tenfold.errors` bears its own name; what fails at the
-    wait bears that of the operation that failed.
+    An error of `tenfold.errors` at the call carries its own name; an error at the wait carries the
+    name of the operation that failed.
     """
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
-        """Make the nodes of the operations it is made of."""
+        """Create the nodes of its operations."""
         try:
             result: Array = self.function(*args, **kwargs)
             return result
@@ -399,7 +400,7 @@ def operation_by_name(name: str) -> Operation[...]:
 
 
 def register(operation: Operation[...]) -> None:
-    """Enter an operation into the table; a name is taken once."""
+    """Enter an operation into the table; a duplicate name is a ValueError."""
     name = operation.full_name
     if name in OPS:
         raise ValueError(f"the operation {name!r} is declared already; choose another name")
@@ -444,7 +445,7 @@ def infer(
         device = device_of(types) or params[-1]
         results, operands = op.rule(types, *params)
         if strict and len(types) > 1 and op.promotes:
-            # What is read as a truth value is mixed with nothing: the condition of where.
+            # a bool operand, such as the condition of where, does not count as mixed
             indexed = enumerate(zip(types, operands, strict=True))
             _refuse_mixed(
                 [
@@ -464,7 +465,7 @@ def infer(
 def refuse_scalar(
     op: Op[...], types: tuple[Type, ...], position: int, scalar: complex, dtype: np.dtype
 ) -> Array:
-    """Answer for an integer scalar that its dtype cannot hold: comparisons know, others refuse."""
+    """Handle an integer scalar out of range of its dtype: a comparison's result, or an error."""
     number = scalar.real
     if op.out_of_range is not None:
         return op.out_of_range(types, position, number < 0)

@@ -1,15 +1,15 @@
 """Op decorators: declare operations by `elementwise`, `movement`, `reduction`, `operation` and
 `derived`.
 
-Each takes the facts of an operation and decorates a function that carries the public signature and
-the public docstring, and hands on the registered Op (or Derived).
+Each takes the fields of an operation and decorates a function with the public signature and
+docstring, and hands on the registered Op (or Derived).
 
-- `elementwise` with `reference`: a primitive; the body is a docstring alone. `kernel` is its value
-  in instructions of a kernel (`core/scalar_ir.py`).
-- `elementwise` without: the body is the element rule, in other operations on Arrays.
+- `elementwise` with `reference`: a primitive; the body is only a docstring. `kernel` is its
+  definition by instructions of a kernel (`core/scalar_ir.py`).
+- `elementwise` without: the body is the element rule, by other operations on Arrays.
 - `movement`, `operation`: the body binds the arguments: it returns `BoundCall(inputs, params)`.
-- `reduction`: the family binds `axis` and `keepdims`; the body is a docstring alone.
-- `derived`: the body makes the nodes itself.
+- `reduction`: the family binds `axis` and `keepdims`; the body is only a docstring.
+- `derived`: the body creates the nodes itself.
 
 >>> from tenfold.core.op import OPS
 >>> OPS["exp"].page
@@ -49,9 +49,9 @@ def array(value: Any) -> Array:
 
 
 def not_an_array_error(value: object, operation: str = "exp") -> DTypeError:
-    """Return the error to raise for an argument that is neither an array nor a number.
+    """Return the error for an argument that is neither an array nor a number.
 
-    For a rule's pattern the remedy names the function of `tn.rules.pattern`.
+    For a rewrite pattern the remedy names the function of `tn.rules.pattern`.
     """
     rule = f"{type(value).__name__} is not an array or a number"
     remedy = "make an array of it first, with tn.asarray(...)"
@@ -64,22 +64,22 @@ def not_an_array_error(value: object, operation: str = "exp") -> DTypeError:
 
 
 def as_stack(_: int, *params: Any) -> Params:
-    """The `batch_params` of an operation on stacks of what it works on: the same params."""
+    """The `batch_params` of an operation on stacked operands: the same params."""
     return params
 
 
 def along_next_axis(_: int, axis: int, *remaining: Any) -> Params:
-    """The `batch_params` of an operation along an axis that its params begin with."""
+    """The `batch_params` of an operation whose first param is an axis."""
     return (axis + 1, *remaining)
 
 
 FORMULA_COST = 20.0
-"""What an elementary function costs, in additions."""
+"""The cost of an elementary function, in additions."""
 _converter: Callable[[Any, Any], Any]
 
 
 def set_converter(converter: Callable[[Any, Any], Any]) -> None:
-    """Say how foreign operands are imported; called by the array room, which knows."""
+    """Set the function that imports foreign operands; called by `tenfold.array`."""
     global _converter
     _converter = converter
 
@@ -93,7 +93,7 @@ _reader: Callable[[Array, str], np.ndarray]
 
 
 def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
-    """Say how values are computed; called by the array room, which knows."""
+    """Set the function that computes values; called by `tenfold.array`."""
     global _reader
     _reader = reader
 
@@ -101,7 +101,7 @@ def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
 def _op_fields(
     function: Callable[..., Any], facts: dict[str, Any], reference: Callable[..., Any] | None
 ) -> dict[str, Any]:
-    """Fill in what is seen from the function itself."""
+    """Return the fields of an operation, completed from its function."""
     facts.setdefault("name", function.__name__)
     if facts.get("elementary"):
         facts.setdefault("cost", FORMULA_COST)
@@ -122,7 +122,7 @@ def _register_if_public(op: Op[P]) -> Op[P]:
 def binder(
     function: Callable[..., Any],
 ) -> Callable[[Sequence[Any], Mapping[str, Any]], inspect.BoundArguments]:
-    """Return what binds a call's arguments, with defaults; a wrong one is a TypeError naming it."""
+    """Return a function that binds a call's arguments, with defaults, as `Signature.bind` does."""
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
     keyword_defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -136,7 +136,7 @@ def binder(
 
     def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         if len(args) == positional_count and required <= kwargs.keys() <= keyword_defaults.keys():
-            # `Signature.bind` alone takes longer than all the rest of a call.
+            # fast path: `Signature.bind` takes longer than the remaining call
             arguments = {**dict(zip(positional, args, strict=True)), **keyword_defaults, **kwargs}
             return inspect.BoundArguments(signature, arguments)
         try:
@@ -162,9 +162,9 @@ def elementwise(
 ) -> Callable[[Callable[P, Array]], Op[P]]:
     """Declare an operation on the elements at one index of broadcast operands.
 
-    `dtypes` may be left out for an element rule: its result is what the rule's expression has, and
+    `dtypes` is optional for an element rule: the result has the dtype of the rule's expression, and
     half operands are computed in float32 and rounded once. `kernel(body, *operands)` is a
-    primitive's rule in instructions, on elements of the dtypes that `dtypes` names.
+    primitive's kernel rule, on elements of the dtypes of `dtypes`.
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
@@ -206,7 +206,7 @@ def elementwise(
 
 
 def _promoted(types: Sequence[Type]) -> tuple[tuple[np.dtype, ...], np.dtype]:
-    """The dtype rule of an element rule that states none: all operands in the common dtype."""
+    """The default dtype rule of an element rule: all operands in the common dtype."""
     common = promote(types)
     return (common,) * len(types), common
 
@@ -261,11 +261,11 @@ def reduction(
     axes_of: Callable[[Axis, int], tuple[int, ...]] = normalize_axes,
     **facts: Any,
 ) -> Callable[[Callable[P, Array]], Op[P]]:
-    """Declare a reduction over axes. The function's parameters after `x` are `axis`, then what the
-    dtype rule takes, then `keepdims`; params are (axes, keepdims, *the rest).
+    """Declare a reduction over axes. The function's parameters after `x` are `axis`, then those of
+    the dtype rule, then `keepdims`; params are (axes, keepdims, *remaining).
 
-    `dtypes(type, *rest)` gives (operand, result); `empty=False`: an empty axis has no answer;
-    `axes_of(axis, ndim)` gives the axes, in rising order.
+    `dtypes(type, *remaining)` gives (operand, result); `empty=False`: an empty axis is an error;
+    `axes_of(axis, ndim)` gives the axes in ascending order.
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
@@ -348,7 +348,7 @@ def operation(
 def derived(
     *, reference: Callable[..., Any] | None = None, **facts: Any
 ) -> Callable[[Callable[P, Any]], Derived[P]]:
-    """Declare an operation that a call makes of others; `reference` is for the tests."""
+    """Declare a composite operation; tests compare it with `reference`."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
         declared: Derived[P] = Derived(
@@ -361,7 +361,7 @@ def derived(
 
 
 def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
-    """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
+    """Return the error of a dtype rule, with the dtypes of the operands."""
     return DTypeError(
         "", f"{rule}, not {dtype_names([type_.dtype for type_ in types])}", remedy=remedy
     )

@@ -3,8 +3,8 @@ them.
 
 `flatten` takes a value and hands on its leaves in order and its TreeDef, which is hashable,
 comparable and printable. `TreeDef.unflatten` makes the same tree of other leaves. Any other value
-is a leaf. A dict's items are in the order of its sorted keys, or as inserted where keys have no order.
-A dataclass is made of its fields again, without a call of its `__init__`.
+is a leaf. A dict's items are in the order of its sorted keys, or in insertion order if they cannot
+be sorted. A dataclass is rebuilt from its fields, without a call of its `__init__`.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": (3, None)})
 >>> leaves, str(structure)

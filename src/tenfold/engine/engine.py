@@ -1,7 +1,7 @@
 """Engine: runs pushed operators as soon as their inputs are ready, in batches of one signature.
 
-Takes operators and their inputs, hands on Handles of future values. The scheduling is native
-(`native/engine/engine.h`); Python describes operators, runs those of users, and raises errors.
+Takes operators and their inputs, returns Handles of future values. The scheduler is native
+(`native/engine/engine.h`); Python describes operators, runs user-defined ones, and raises errors.
 
 >>> import tenfold as tn
 >>> with tn.Engine(threads=2) as engine:
@@ -31,18 +31,18 @@ from tenfold.jit import fork_safe_lock
 from tenfold.ops.arithmetic import add
 
 EXIT_SECONDS = 5.0
-"""Seconds that the end of the interpreter waits for impure operators; then it cancels them."""
+"""Seconds that interpreter exit waits for impure operators before it cancels them."""
 
 MAX_THREADS = 1024
 MAX_BATCH_WAIT = 60.0
 """The largest `batch_wait`, in seconds."""
 
 SHUTDOWN_SECONDS = 1e6
-"""Seconds that `shutdown` waits for them: in effect for ever."""
+"""Seconds that `shutdown` waits for them: effectively unlimited."""
 
 
 class Engine(_native.Engine):
-    """Runs operators asynchronously, in batches, on threads of its own.
+    """Runs operators asynchronously, in batches, on its own threads.
 
     `push` returns at once. Small operators of tenfold are batched with equal ones. A batch runs
     when it has `batch_limit` members, when `get` or `flush` waits for one, or when a thread is idle
@@ -50,8 +50,8 @@ class Engine(_native.Engine):
     is the option of that name (`tn.options`); the option `batch_wait` is in microseconds, the
     argument in seconds.
 
-    `memory_limit` is in bytes, or text such as "2GiB". While values take more, `push` and `put`
-    wait for running work to free some, and raise MemoryError when nothing can.
+    `memory_limit` is in bytes, or text such as "2GiB". While values exceed it, `push` and `put`
+    wait for running work to free memory, and raise MemoryError when no work can.
 
     As a context manager it flushes and shuts down at the end; after an exception it cancels the
     operators that have not started.
@@ -77,11 +77,11 @@ class Engine(_native.Engine):
         count, limit = int(settings.get("threads")), settings.batch_limit()
         wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
         if threads is not None:
-            count = limits.positive_integer("threads", threads, most=MAX_THREADS)
+            count = limits.positive_integer("threads", threads, maximum=MAX_THREADS)
         if batch_limit is not None:
             limit = limits.positive_integer("batch_limit", batch_limit)
         if batch_wait is not None:
-            wait = limits.seconds("batch_wait", batch_wait, most=MAX_BATCH_WAIT)
+            wait = limits.seconds("batch_wait", batch_wait, maximum=MAX_BATCH_WAIT)
         if memory_limit is not None:
             memory = limits.parse_bytes(memory_limit)
         super().__init__(min(count, MAX_THREADS), limit, int(wait * 1e9), memory)
@@ -89,7 +89,7 @@ class Engine(_native.Engine):
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep everything from running until the block ends, but for what is flushed or awaited.
+        """Start no operators until the block ends, except those that are flushed or awaited.
 
         >>> import tenfold as tn
         >>> with tn.Engine() as engine:
@@ -112,24 +112,24 @@ class Engine(_native.Engine):
         `pending` are those that have not ended, of them `ready` wait for their batch or a thread;
         `queue_depth` is the same as `pending`. `live_bytes` and `peak_bytes` are of values.
         """
-        found = self._statistics()
-        found["queue_depth"] = found["pending"]
-        return MappingProxyType(found)
+        statistics = self._statistics()
+        statistics["queue_depth"] = statistics["pending"]
+        return MappingProxyType(statistics)
 
     def graph(self) -> str:
-        """Return what is pending as a graph in DOT: an arrow from each operator to its readers."""
+        """Return the pending operators as a graph in DOT, with an arrow to each reader."""
         lines = ["digraph engine {"]
         for number, name, state, inputs in self._pending():
-            shown = name.replace("\\", r"\\").replace('"', r"\"")
-            lines.append(f'  n{number} [label="{shown} {number}\\n{state}"];')
+            escaped = name.replace("\\", r"\\").replace('"', r"\"")
+            lines.append(f'  n{number} [label="{escaped} {number}\\n{state}"];')
             lines += [f"  n{source} -> n{number};" for source in inputs]
         return "\n".join([*lines, "}"])
 
     def shutdown(self, wait: bool = True) -> None:
-        """End the engine: after everything has run, or (`wait=False`) cancelling what has not.
+        """End the engine after all operators have run; with `wait=False` cancel the pending ones.
 
-        What runs may push meanwhile, and that runs too. Handles keep the values that are there.
-        Other pushes raise RuntimeError from now on. A second call does nothing.
+        Running operators may still push, and their pushes run too. Handles keep computed values.
+        Other pushes raise RuntimeError. A second call does nothing.
         """
         if self.closed:
             return
@@ -155,7 +155,7 @@ class Engine(_native.Engine):
     ) -> None:
         try:
             self.shutdown(wait=error is None)
-        except BaseException:  # an interrupt: what pushes for ever ends as well
+        except BaseException:  # an interrupt: ends endless pushes as well
             self.shutdown(wait=False)
             raise
 
@@ -166,18 +166,18 @@ def _wait(handle: Handle) -> Generator[Any, None, Any]:
 
 async def _await_handle(handle: Handle) -> Any:
     loop = asyncio.get_running_loop()
-    settled = loop.create_future()
+    future = loop.create_future()
 
-    def settle() -> None:
-        if not settled.done():  # a cancelled task does not wait any more
-            settled.set_result(None)
+    def set_done() -> None:
+        if not future.done():  # a cancelled task does not wait any more
+            future.set_result(None)
 
     def wake() -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle)
+            loop.call_soon_threadsafe(set_done)
 
     if handle._call(wake):
-        await settled
+        await future
     return handle.get()
 
 
@@ -186,7 +186,7 @@ _default: list[Engine] = []
 
 
 def engine() -> Engine:
-    """Return the engine of this process, made when it is first asked for.
+    """Return the engine of this process; the first call makes it.
 
     >>> import tenfold as tn
     >>> tn.engine() is tn.engine()
@@ -216,12 +216,14 @@ _native.set_engine_hooks(
 
 
 def _end_engines() -> None:
-    """End all engines with the interpreter; say what was cancelled."""
-    left = _native.end_engines(EXIT_SECONDS)
-    if left:
+    """End all engines with the interpreter, and log the cancelled operators."""
+    cancelled = _native.end_engines(EXIT_SECONDS)
+    if cancelled:
         import logging  # costs milliseconds, and most programs never come here
 
-        counts = Counter(f"{name} (running)" if runs else name for name, runs in left)
+        counts = Counter(
+            f"{name} (running)" if is_running else name for name, is_running in cancelled
+        )
         logging.getLogger("tenfold").warning(
             "operators were cancelled %g s after the end of the program: %s; flush() waits longer",
             EXIT_SECONDS,
@@ -229,16 +231,16 @@ def _end_engines() -> None:
         )
 
 
-_finalizer_pid = 0  # the process of `multiprocessing` whose end has been told to end engines
+_finalizer_pid = 0  # the pid whose `multiprocessing` exit has a finalizer
 
 
 def _end_at_process_exit() -> None:
-    """Have a child of `multiprocessing`, which does not end as programs do, end its engines."""
-    global _ends_with
+    """Register a finalizer in children of `multiprocessing`, which do not run atexit."""
+    global _finalizer_pid
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None or _finalizer_pid == os.getpid():
         return
-    from multiprocessing.util import Finalize  # who has such a parent has imported it
+    from multiprocessing.util import Finalize  # already imported in such a child
 
     _finalizer_pid = os.getpid()
     Finalize(None, _end_engines, exitpriority=0)

@@ -1,9 +1,9 @@
 """Engine operands: converts the inputs and results of operators to values that the engine stores.
 
-Takes any Python value, hands on a computed Array, a number or the object itself. Higher layers
-register how to import and compute an Array (`surround`).
+Takes any Python value, returns a computed Array, a number or the object itself. Higher layers
+register how to import and compute an Array (`register_array_hooks`).
 
->>> finished(3)
+>>> operator_result(3)
 3
 """
 
@@ -27,7 +27,7 @@ _array_hooks: dict[str, Any] = {}
 
 
 def register_array_hooks(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
-    """Say how Arrays are made of foreign ones, and how they are computed, or planned alone."""
+    """Register the functions that import, compute and plan Arrays."""
     _array_hooks.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
 
 
@@ -38,9 +38,9 @@ def plan_of(arrays: Sequence[Array]) -> Executable | None:
 
 
 def compute_array(array: Array) -> Array:
-    """Return an Array that has its value, and that no other code can rebind.
+    """Compute an Array and return a copy that no other code can rebind.
 
-    Raises what computing it raises.
+    Raises the failure of the computation.
     """
     if not _native.replayed(array):
         failure = _array_hooks["evaluate"]([array])
@@ -55,16 +55,16 @@ def operator_result(value: Any) -> Any:
     Raises TypeError for a handle, and for a coroutine, which the engine would never await.
     """
     if isinstance(value, (Handle, CoroutineType)):
-        what, remedy = "handle", "return the result itself; push further work on its handle"
+        kind, remedy = "handle", "return the result itself; push further work on its handle"
         if isinstance(value, CoroutineType):
             value.close()
-            what, remedy = "coroutine", "define run without async"
-        raise TypeError(f"it returned a {what}\n  remedy: {remedy}")
+            kind, remedy = "coroutine", "define run without async"
+        raise TypeError(f"it returned a {kind}\n  remedy: {remedy}")
     return stored_value(value)
 
 
 def stored_value(value: Any) -> Any:
-    """Return a value as the engine keeps it: Arrays in it have been computed."""
+    """Return a value in the form that the engine stores: its Arrays are computed."""
     if isinstance(value, Array):
         return compute_array(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -80,7 +80,7 @@ def stored_value(value: Any) -> Any:
 
 
 def import_operand(value: Any) -> Any:
-    """Return what was put as the engine keeps it: later changes of an ndarray are not seen.
+    """Return a `put` value in stored form; later writes to an ndarray have no effect.
 
     Raises TypeError for a list or tuple that has handles in it.
     """
@@ -93,15 +93,15 @@ def import_operand(value: Any) -> Any:
 def contains_instance(value: list[Any] | tuple[Any, ...], kinds: type | tuple[type, ...]) -> bool:
     """Whether a list or tuple, or one in it, has an item of these types.
 
-    >>> holds([1, (2, "a")], str), holds([1, 2], str)
+    >>> contains_instance([1, (2, "a")], str), contains_instance([1, 2], str)
     (True, False)
     """
-    todo, seen = [value], {id(value)}
-    while todo:
-        for item in todo.pop():
+    stack, visited = [value], {id(value)}
+    while stack:
+        for item in stack.pop():
             if isinstance(item, kinds):
                 return True
-            if isinstance(item, (list, tuple)) and id(item) not in seen:
-                seen.add(id(item))
-                todo.append(item)
+            if isinstance(item, (list, tuple)) and id(item) not in visited:
+                visited.add(id(item))
+                stack.append(item)
     return False

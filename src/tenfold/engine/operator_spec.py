@@ -1,7 +1,6 @@
-"""Operator specification: what the native core knows of an operator, its batching signature
-included.
+"""Operator specification: the native record of an operator, and its batch signature.
 
-Takes an operator, hands on a record for native code. Raises an error for anything else.
+Takes an operator, returns a record for native code. Raises TypeError for any other object.
 
 >>> from tenfold.ops.arithmetic import add
 >>> describe(add, None)[:3]
@@ -31,24 +30,24 @@ from tenfold.engine.python_operators import OperatorKind
 from tenfold.errors import message
 
 MAX_INPUTS = 255
-"""Inputs of what takes any number."""
+"""Upper limit of inputs of a variadic operator."""
 
 
 class OperatorSpec(NamedTuple):
-    """What native code is told of an operator (native/python/engine_bindings.cpp)."""
+    """The native record of an operator (native/python/engine_bindings.cpp)."""
 
     kind: int
     pure: bool
     name: str
-    fewest: int
-    most: int
+    min_inputs: int
+    max_inputs: int
     plain_run: bool
     plain_add: bool
     op: int
 
 
 def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
-    """Describe an operator; raise TypeError for what is none, and for a handle as a parameter."""
+    """Describe an operator. Raises TypeError for any other object, and for handles in `params`."""
     for name, value in (params or {}).items():
         if isinstance(value, Handle) or (
             isinstance(value, (list, tuple)) and contains_instance(value, Handle)
@@ -60,76 +59,78 @@ def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
         return _describe_operation(operator, params)
     if isinstance(operator, Operator):
         return _describe_user_operator(operator, params)
-    shown = operator.__name__ if isinstance(operator, type) else type(operator).__name__
-    rule = f"{shown!r} is not an operator"
+    type_name = operator.__name__ if isinstance(operator, type) else type(operator).__name__
+    rule = f"{type_name!r} is not an operator"
     remedy = "push an instance of a tn.Operator, a @tn.function, or one of tn.operators"
     if isinstance(operator, type) and issubclass(operator, Operator):
-        rule, remedy = f"{shown} is a class of operators", f"push an instance, {shown}(...)"
+        rule, remedy = f"{type_name} is a class of operators", f"push an instance, {type_name}(...)"
     raise TypeError(message("push", rule, remedy=remedy))
 
 
 def _describe_operation(
     operation: Operation[...], params: Mapping[str, Any] | None
 ) -> OperatorSpec:
-    kind, pure, number = OperatorKind.GENERAL, True, 0
-    fewest, most = _arity(operation.function)
+    kind, pure, op_id = OperatorKind.GENERAL, True, 0
+    min_inputs, max_inputs = _arity(operation.function)
     if params:
         _check_names(operation.full_name, operation.function, params)
-        fewest = 0
+        min_inputs = 0
     if isinstance(operation, Op):
-        pure, number = operation.pure, operation.id
-        plain = operation.kind == Composed.MAP and operation.dtypes is not None
-        if not params and plain and fewest == most <= MOST_OPERANDS:
+        pure, op_id = operation.pure, operation.id
+        is_elementwise = operation.kind == Composed.MAP and operation.dtypes is not None
+        if not params and is_elementwise and min_inputs == max_inputs <= MOST_OPERANDS:
             kind = OperatorKind.ELEMENTS
         elif not params and operation.symbol == "@":
             kind = OperatorKind.PRODUCT
-    return OperatorSpec(kind, pure, operation.full_name, fewest, most, False, False, number)
+    return OperatorSpec(
+        kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id
+    )
 
 
 def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None) -> OperatorSpec:
-    made = type(operator)
-    kind, fewest, most = _kind_of(made)
+    operator_class = type(operator)
+    kind, min_inputs, max_inputs = _kind_of(operator_class)
     plain_run = plain_add = False
     if isinstance(operator, CumulativeOperator):
-        plain_run = _has_default_run(made) and not params
+        plain_run = _has_default_run(operator_class) and not params
         plain_add = type(operator).add is CumulativeOperator.add
     if params:
-        _check_names(made.__name__, made.run, params)
-        fewest = min(fewest, 1)
+        _check_names(operator_class.__name__, operator_class.run, params)
+        min_inputs = min(min_inputs, 1)
     pure = bool(operator.pure)
-    name = operator.name if isinstance(operator, Deferred) else made.__name__
-    return OperatorSpec(kind, pure, name, fewest, most, plain_run, plain_add, 0)
+    name = operator.name if isinstance(operator, Deferred) else operator_class.__name__
+    return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0)
 
 
 _kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()
-"""What is noted of a class as long as it lives."""
+"""The kind and the arity of each class, cached as long as it lives."""
 
 
-def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
+def _kind_of(operator_class: type[Operator]) -> tuple[int, int, int]:
     """Return the kind of a class of operators, and how many inputs it takes."""
-    found = _kinds.get(made)
-    if found is None:
-        found = _kinds[made] = _infer_kind(made)
-    return found
+    kind = _kinds.get(operator_class)
+    if kind is None:
+        kind = _kinds[operator_class] = _infer_kind(operator_class)
+    return kind
 
 
-def _infer_kind(made: type[Operator]) -> tuple[int, int, int]:
-    if issubclass(made, CumulativeOperator):
-        if _has_default_run(made):
+def _infer_kind(operator_class: type[Operator]) -> tuple[int, int, int]:
+    if issubclass(operator_class, CumulativeOperator):
+        if _has_default_run(operator_class):
             return OperatorKind.CUMULATIVE, 2, 2
-        fewest, most = _arity(made.run, 1)
-        return OperatorKind.CUMULATIVE, fewest + 1, min(MAX_INPUTS, most + 1)
-    if issubclass(made, InPlaceOperator):
-        fewest, most = _arity(made.run, 1)
-        return OperatorKind.IN_PLACE, max(1, fewest), most
-    if issubclass(made, BatchedOperator):
+        min_inputs, max_inputs = _arity(operator_class.run, 1)
+        return OperatorKind.CUMULATIVE, min_inputs + 1, min(MAX_INPUTS, max_inputs + 1)
+    if issubclass(operator_class, InPlaceOperator):
+        min_inputs, max_inputs = _arity(operator_class.run, 1)
+        return OperatorKind.IN_PLACE, max(1, min_inputs), max_inputs
+    if issubclass(operator_class, BatchedOperator):
         return OperatorKind.BATCHED, 0, MAX_INPUTS
-    return OperatorKind.USER, *_arity(made.run, 1)
+    return OperatorKind.USER, *_arity(operator_class.run, 1)
 
 
-def _has_default_run(made: type[Operator]) -> bool:
-    """Return whether an increment is the one input."""
-    return made.run is CumulativeOperator.run and not hasattr(made, "run_batch")
+def _has_default_run(operator_class: type[Operator]) -> bool:
+    """Return whether `run` is the default: the increment is the only input."""
+    return operator_class.run is CumulativeOperator.run and not hasattr(operator_class, "run_batch")
 
 
 def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
@@ -139,16 +140,16 @@ def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
     except (TypeError, ValueError):
         return 0, MAX_INPUTS
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = MAX_INPUTS if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
-    return sum(p.default is p.empty for p in positional), most
+    maximum = MAX_INPUTS if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    return sum(p.default is p.empty for p in positional), maximum
 
 
 def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
     """Raise TypeError for a parameter that the function does not have."""
-    known = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in known):
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    names = [p.name for p in known if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     for param in params:
         if param not in names:
             rule = f"{name} has no parameter {param!r}"
@@ -158,18 +159,23 @@ def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, A
 _numbers: dict[Hashable, int] = {}
 _next = count(1)
 MAX_SIGNATURES = 65_536
-"""Signatures that are remembered; then they are told apart anew."""
+"""Capacity of the table of signatures; a full table is cleared."""
 
 
 def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any) -> int:
-    """Return a number for what batches with this push; raise TypeError for what has no hash."""
-    said = operator.signature(*inputs) if hasattr(operator, "signature") else None
-    named = _items(params)
-    key = (type(operator), _attributes(operator), object() if named is None else named, said)
+    """Return the number of a push's batch signature. Raises TypeError if it is unhashable."""
+    user_signature = operator.signature(*inputs) if hasattr(operator, "signature") else None
+    param_items = _items(params)
+    key = (
+        type(operator),
+        _attributes(operator),
+        object() if param_items is None else param_items,
+        user_signature,
+    )
     try:
         number = _numbers.get(key)
     except TypeError:
-        rule = f"its signature, a {type(said).__name__}, is unhashable"
+        rule = f"its signature, a {type(user_signature).__name__}, is unhashable"
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
     if number is None:
@@ -180,14 +186,14 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
 
 
 def _attributes(operator: Operator) -> Hashable:
-    """Return what makes two operators of one class equal: their attributes, or themselves."""
+    """Return the equality key of an operator: its attributes, or itself if one is unhashable."""
     items = _items(vars(operator))
     return operator if items is None else items
 
 
-def _items(named: Mapping[str, Any] | None) -> Hashable:
+def _items(mapping: Mapping[str, Any] | None) -> Hashable:
     try:
-        items = tuple(sorted((named or {}).items(), key=lambda item: item[0]))
+        items = tuple(sorted((mapping or {}).items(), key=lambda item: item[0]))
         hash(items)
     except TypeError:
         return None

@@ -1,6 +1,6 @@
 """Operator base classes: user-defined operators that the engine runs, and mutable engine objects.
 
-Takes nothing, hands on the classes. An operator is an instance: its attributes are its parameters.
+An operator is an instance of such a class; its attributes are its parameters.
 
 >>> class Scaled(Operator):
 ...     pure = True
@@ -25,13 +25,13 @@ from tenfold.engine.operands import contains_instance, operator_result
 class Operator:
     """An operation of your own that is opaque to tenfold: `run` is called with the GIL.
 
-    `run(self, *inputs, **params)` is given the values of the inputs, Arrays or your objects, and
-    the parameters of the push; it returns an Array, an ndarray, a number or any other object.
-    Expressions in it are evaluated when their values are read. It may push operators, but not wait
-    for them. `pure = True` says that it has no side effects: it is skipped when no handle and no
+    `run(self, *inputs, **params)` gets the values of the inputs, Arrays or your objects, and the
+    parameters of the push. It returns an Array, an ndarray, a number or any other object. Its
+    expressions are evaluated when their values are read. It may push operators, but not wait for
+    them. `pure = True` declares that it has no side effects: it is skipped when no handle and no
     operator needs its result.
 
-    An instance is called on values as well: `operator(x)` runs it at once.
+    A call with values, `operator(x)`, runs it at once.
 
     >>> import tenfold as tn
     >>> class Norm(tn.Operator):
@@ -57,9 +57,9 @@ class Operator:
 class InPlaceOperator(Operator):
     """An operator that changes its first input: `run(self, target, *inputs)`.
 
-    It owns `target`: the object itself if that has no other references, else a copy (`copy()` of a
-    `tn.EngineObject`, a deep copy of any other). It returns the object's new version, or None where
-    it has changed `target`. A handle of an older version keeps its value.
+    It owns `target`: the object itself if it has no other references, else a copy (`copy()` of a
+    `tn.EngineObject`, a deep copy of any other object). It returns the new version, or None after
+    changing `target` in place. A handle of an older version keeps its value.
 
     >>> import tenfold as tn
     >>> class Append(tn.InPlaceOperator):
@@ -73,22 +73,22 @@ class InPlaceOperator(Operator):
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now, on a copy of its first argument."""
-        target, *others = inputs
+        target, *arguments = inputs
         target = copy_for_update(target)
-        result = self.run(target, *others, **params)
+        result = self.run(target, *arguments, **params)
         return operator_result(target if result is None else result)
 
 
 class CumulativeOperator(Operator):
     """An operator that adds to its target: `push(operator, target, *inputs)`.
 
-    `run(self, *inputs)` does not see the target and returns an increment; without `run` of its own
-    the increment is the one input. `add(self, a, b)` adds two of them, or one to the target; it
-    must not change either. Increments are added by a tree in the order of their pushes.
+    `run(self, *inputs)` does not get the target and returns an increment; the default `run` returns
+    its only input. `add(self, a, b)` adds two increments, or an increment to the target; it must
+    not change either. Increments are added pairwise, as a tree, in the order of their pushes.
 
-    A class may have `run_batch(self, inputs)`, as a `BatchedOperator` has: then one call of it
-    makes the increments that are ready, of one class with equal attributes and, where it has
-    `signature(self, *inputs)`, of an equal signature.
+    A class may have `run_batch(self, inputs)`, as a `BatchedOperator`. Then one call computes the
+    increments that are ready, of operators of one class with equal attributes and, if it has
+    `signature(self, *inputs)`, of equal signatures.
 
     >>> import tenfold as tn
     >>> class Accumulate(tn.CumulativeOperator): pass
@@ -112,8 +112,8 @@ class CumulativeOperator(Operator):
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now: the first argument with one increment."""
-        target, *others = inputs
-        return operator_result(self.add(target, self.run(*others, **params)))
+        target, *arguments = inputs
+        return operator_result(self.add(target, self.run(*arguments, **params)))
 
 
 class BatchedOperator(Operator):
@@ -144,12 +144,12 @@ class BatchedOperator(Operator):
         return result
 
     def signature(self, *inputs: Any) -> Hashable:
-        """Return what pushes must have in common to run together: shapes and dtypes, or types."""
+        """Return the batch signature of a push: the shapes and dtypes of arrays, else types."""
         return tuple((x.shape, x.dtype.str) if isinstance(x, Array) else type(x) for x in inputs)
 
 
 class Gather(Operator):
-    """Puts a list or tuple of inputs together; pushed for an input that holds handles.
+    """Builds a list or tuple from its items; pushed for an input that contains handles.
 
     >>> Gather(tuple).run(1, 2)
     (1, 2)
@@ -166,7 +166,7 @@ class Gather(Operator):
 
 
 class Deferred(Operator):
-    """Calls a function once its inputs are there; pushed for one that cannot be traced before.
+    """Calls a function when its inputs are ready; pushed for a function that cannot be traced.
 
     >>> Deferred("twice", lambda x: 2 * x).run(1)
     2
@@ -178,18 +178,18 @@ class Deferred(Operator):
         self.name, self.function = name, function
 
     def run(self, *inputs: Any, **params: Any) -> Any:
-        """Return what the function returns."""
+        """Call the function."""
         return self.function(*inputs, **params)
 
 
 def as_gather(
-    value: list[Any] | tuple[Any, ...], ours: bool
+    value: list[Any] | tuple[Any, ...], is_tenfold_op: bool
 ) -> tuple[Gather, tuple[Any, ...]] | None:
-    """Return what puts a list or tuple together, and of what; None where it is put as it is.
+    """Return the Gather operator of a list or tuple, and its items; None if it has no handles.
 
-    For operations of tenfold (`ours`) its ndarrays are put one by one, as they are elsewhere.
+    For operations of tenfold (`is_tenfold_op`) Arrays and ndarrays are gathered, too.
     """
-    if not contains_instance(value, (Handle, Array, np.ndarray) if ours else Handle):
+    if not contains_instance(value, (Handle, Array, np.ndarray) if is_tenfold_op else Handle):
         return None
     make = list if isinstance(value, list) else getattr(type(value), "_make", tuple)
     return Gather(make), tuple(value)
@@ -204,7 +204,7 @@ class EngineObject:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it keeps alive."""
+        """Its size in bytes."""
         return 0
 
     def copy(self) -> EngineObject:
@@ -212,7 +212,7 @@ class EngineObject:
         return copy.deepcopy(self)
 
     def free(self) -> None:
-        """Give back what it holds; called once, at its end."""
+        """Release its resources; called once, when it is deleted."""
 
     def __del__(self) -> None:
         self.free()

@@ -1,7 +1,7 @@
 """Python operators: run batches of user-defined operators on the engine's workers, under the GIL.
 
-Takes an operator and the inputs of each member of a batch, hands on a result for each. A result is
-a value, a tuple of None and a value that is a tuple itself, or a tuple of one exception.
+Takes an operator and the inputs of each member of a batch, returns a result for each. A result is a
+value, `(None, value)` if the value is a tuple, or `(exception,)`.
 
 >>> from tenfold.engine.operators import Operator
 >>> class Double(Operator):
@@ -43,29 +43,29 @@ Inputs = tuple[Any, ...]
 def run(
     kind: int, operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], leaves: int
 ) -> list[Any]:
-    """Run an operator for each member: of increments each its own, alike, which are in a list.
+    """Run an operator for each member; for increments `operator` is a list with one per member.
 
-    Of a fold the last `leaves` inputs are increments.
+    The last `leaves` inputs of a FOLD are increments.
     """
     if kind == OperatorKind.BATCHED:
-        return _run_batch(operator, params, members, again=operator.pure)
+        return _run_batch(operator, params, members, retry=operator.pure)
     if kind == OperatorKind.CUMULATIVE:
         return _run_increments(operator, params, members)
 
-    def one(inputs: Inputs) -> Any:
+    def run_member(inputs: Inputs) -> Any:
         if kind == OperatorKind.FOLD:
             return _fold_sum(operator.add, inputs, leaves)
         result = (operator if kind <= OperatorKind.GENERAL else operator.run)(*inputs, **params)
         return inputs[0] if kind == OperatorKind.IN_PLACE and result is None else result
 
-    return [_catch(partial(one, inputs)) for inputs in members]
+    return [_catch(partial(run_member, inputs)) for inputs in members]
 
 
 def _catch(function: Callable[[], Any]) -> Any:
-    """Return what a function returns as the engine keeps it, or its exception in a tuple."""
+    """Return the stored form of a function's result, or its exception in a tuple."""
     try:
         return _wrap_tuple(operator_result(function()))
-    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
+    except BaseException as error:  # noqa: BLE001  # the handle stores any error
         return (error,)
 
 
@@ -74,13 +74,13 @@ def _wrap_tuple(value: Any) -> Any:
 
 
 def _run_batch(
-    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], *, again: bool
+    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], *, retry: bool
 ) -> list[Any]:
-    """Run a batch; one that fails is run again one by one, once, where that does no harm."""
+    """Run a batch. With `retry`, run its members one at a time if it fails."""
     try:
         return _batch_results(operator, params, members)
-    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
-        if not again or len(members) == 1:
+    except BaseException as error:  # noqa: BLE001  # the handle stores any error
+        if not retry or len(members) == 1:
             return [(error,)] * len(members)
     return [_run_single(operator, params, inputs) for inputs in members]
 
@@ -89,7 +89,7 @@ def _run_increments(
     operators: Sequence[Any], params: Mapping[str, Any], members: Sequence[Inputs]
 ) -> list[Any]:
     if hasattr(operators[0], "run_batch"):
-        return _run_batch(operators[0], params, members, again=False)
+        return _run_batch(operators[0], params, members, retry=False)
     pairs = zip(operators, members, strict=True)
     return [_catch(partial(operator.run, *inputs, **params)) for operator, inputs in pairs]
 
@@ -97,7 +97,7 @@ def _run_increments(
 def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
     try:
         return _batch_results(operator, params, [inputs])[0]
-    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
+    except BaseException as error:  # noqa: BLE001  # the handle stores any error
         return (error,)
 
 
@@ -123,9 +123,9 @@ def _identity(value: Any) -> Any:
 
 def _fold_sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:
     """Return base + (blocks + pairwise sum of the leaves)."""
-    before = len(values) - leaves
-    total = _pairwise_sum(add, values[before:])
-    for value in reversed(values[:before]):
+    block_count = len(values) - leaves
+    total = _pairwise_sum(add, values[block_count:])
+    for value in reversed(values[:block_count]):
         total = operator_result(add(value, total))
     return total
 
@@ -141,23 +141,23 @@ def _pairwise_sum(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 
 def error_for_waiter(error: BaseException | None, name: str, file: str, line: int) -> BaseException:
-    """Return the exception of one wait for what has failed, or was cancelled (None)."""
+    """Return the exception that a waiter raises for a failure; None means cancelled."""
     if error is None:
         return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
-    place = f"pushed at {file}:{line}" if file else "pushed"
-    made: BaseException
+    push_location = f"pushed at {file}:{line}" if file else "pushed"
+    waiter_error: BaseException
     if isinstance(error, ExplainedError):
         if error.operation not in ("", name, name.rpartition(".")[2]):
-            place = f"in {name}, {place}"
-        rule = f"{error.rule or error} ({place})"
-        made = type(error)(error.operation or name, rule, error.operands, error.remedy)
+            push_location = f"in {name}, {push_location}"
+        rule = f"{error.rule or error} ({push_location})"
+        waiter_error = type(error)(error.operation or name, rule, error.operands, error.remedy)
     elif isinstance(error, np.linalg.LinAlgError | MemoryError):
-        made = type(error)(f"{name}: {error} ({place})")
+        waiter_error = type(error)(f"{name}: {error} ({push_location})")
     else:
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        made = RunError(name, f"{said} ({place})")
-    made.__cause__ = error
-    return made
+        original_text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        waiter_error = RunError(name, f"{original_text} ({push_location})")
+    waiter_error.__cause__ = error
+    return waiter_error
 
 
 def log_unretrieved(error: BaseException, name: str, file: str, line: int) -> None:

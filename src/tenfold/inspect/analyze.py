@@ -1,7 +1,7 @@
-"""Analyze: a computation run and timed, each step beside the measured limit of this machine.
+"""Analyze: runs and times a computation, each step beside the measured limit of this machine.
 
-Takes arrays and the schedule that a Snapshot shows, computes them, hands on text. GB/s counts the
-bytes that a step must move; `tenfold bench` measures the limits.
+Takes arrays and the schedule of a Snapshot, computes them, hands on text. GB/s counts the bytes
+that a step must move; `tenfold bench` measures the limits.
 
 >>> import tenfold as tn
 >>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)
@@ -30,7 +30,7 @@ from tenfold.runtime.timeline import TimelineEvent, recording
 
 
 class ExpectedStep(NamedTuple):
-    """A step that will be timed: its number in the plan, its operations, and what it must do."""
+    """A step to time: its number in the plan, its operations, bytes and multiply-adds."""
 
     number: int
     names: tuple[str, ...]
@@ -41,34 +41,34 @@ class ExpectedStep(NamedTuple):
 
 
 class AnalyzedRun(NamedTuple):
-    """What is to be measured, and what was said of compiling it."""
+    """The steps to measure, and the text about their compilation."""
 
     expected: list[ExpectedStep] | None
     """None where the graph has several schedules."""
     compiled: str = ""
 
 
-def prepare(look: Snapshot) -> AnalyzedRun:
-    """Compile the kernels, so that the times will be those of running."""
-    if look.has_schedule and look.pending_operations and look.chunks > 1:
+def prepare(snapshot: Snapshot) -> AnalyzedRun:
+    """Compile the kernels, so that times exclude compilation."""
+    if snapshot.has_schedule and snapshot.pending_operations and snapshot.chunks > 1:
         return AnalyzedRun(None)
-    return AnalyzedRun(_expected_steps(look), _compile_kernels(look))
+    return AnalyzedRun(_expected_steps(snapshot), _compile_kernels(snapshot))
 
 
-def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
-    """Compute the arrays and return what each step took. Raises what computing raises.
+def measured_text(arrays: Sequence[Array], run: AnalyzedRun) -> str:
+    """Compute the arrays and return the time of each step. Raises the errors of the computation.
 
-    No Snapshot at them may be left: it refers to every node, which makes all of them live-out.
+    The caller must hold no Snapshot of them: its references make every node live-out.
     """
-    expected, compiled = prepared
+    expected, compiled = run
     with recording() as record:
         failure = pipeline.evaluate(arrays, planned=True)
     if failure is not None:
         raise failure
-    own = [event for event in record.events if event.thread == threading.get_ident()]
+    thread_events = [event for event in record.events if event.thread == threading.get_ident()]
     if expected is None:
-        return _times(own)
-    steps = _match_events(expected, own)
+        return _times(thread_events)
+    steps = _match_events(expected, thread_events)
     rates = machine_limits.measured_rates()
     total = sum(event.end - event.begin for _, event in steps)
     head = f"measured: {in_time(total)} in {count_text(len(steps), 'step')}{compiled}"
@@ -90,18 +90,18 @@ def _times(events: list[TimelineEvent]) -> str:
     return "\n".join([head, *with_gap(lines, len(events), "launch")])
 
 
-def _expected_steps(look: Snapshot) -> list[ExpectedStep]:
-    graph = look.optimised
-    if not look.pending_operations:
+def _expected_steps(snapshot: Snapshot) -> list[ExpectedStep]:
+    graph = snapshot.optimised
+    if not snapshot.pending_operations:
         return []
-    if not look.has_schedule:
+    if not snapshot.has_schedule:
         return [_operation_step(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
     return [
-        ExpectedStep(number, step.names, required_bytes(look.plan, step.launch))
+        ExpectedStep(number, step.names, required_bytes(snapshot.plan, step.launch))
         if step.launch
         else _operation_step(graph, number, step.position)
-        for number, step in enumerate(look.plan.steps, 1)
-        if step.kind not in ("window", "part", "empty")
+        for number, step in enumerate(snapshot.plan.steps, 1)
+        if step.kind not in ("alias", "part", "empty")
     ]
 
 
@@ -111,16 +111,16 @@ def _operation_step(graph: Graph, number: int, position: int) -> ExpectedStep:
     return ExpectedStep(number, (node.name,), bytes_of(graph, position), work, dtype)
 
 
-def _compile_kernels(look: Snapshot) -> str:
-    """Compile what is not compiled, and say how long that took."""
-    if not look.pending_operations or not look.has_schedule:
+def _compile_kernels(snapshot: Snapshot) -> str:
+    """Compile the kernels that are not compiled; return the time as text."""
+    if not snapshot.pending_operations or not snapshot.has_schedule:
         return ""
-    before, begun = _native.read_counters()["compiles"], time.perf_counter_ns()
-    for step in look.plan.steps:
-        if (found := compiled_by(look, step)) is not None:
-            program_of(*found)
-    count = _native.read_counters()["compiles"] - before  # others may lie on disk
-    took = in_time(time.perf_counter_ns() - begun)
+    compiles_before, start = _native.read_counters()["compiles"], time.perf_counter_ns()
+    for step in snapshot.plan.steps:
+        if (compiled := compiled_by(snapshot, step)) is not None:
+            program_of(*compiled)
+    count = _native.read_counters()["compiles"] - compiles_before  # others may be in the disk cache
+    took = in_time(time.perf_counter_ns() - start)
     return f", after compiling {count_text(count, 'kernel')} in {took}" if count else ""
 
 
@@ -128,12 +128,14 @@ def _match_events(
     expected: list[ExpectedStep], events: list[TimelineEvent]
 ) -> list[tuple[ExpectedStep, TimelineEvent]]:
     """Pair steps with events: functions inside a call have events of their own."""
-    own, found = iter(events), []
+    remaining_events, pairs = iter(events), []
     for step in expected:
-        event = next((event for event in own if event.name == "+".join(step.names)), None)
+        event = next(
+            (event for event in remaining_events if event.name == "+".join(step.names)), None
+        )
         if event is not None:
-            found.append((step, event))
-    return found
+            pairs.append((step, event))
+    return pairs
 
 
 def _line(step: ExpectedStep, event: TimelineEvent, rates: dict[str, float]) -> str:
@@ -147,6 +149,6 @@ def _line(step: ExpectedStep, event: TimelineEvent, rates: dict[str, float]) -> 
 
 
 def _rate(unit: str, amount: int, nanoseconds: int, limit: float | None) -> str:
-    rate = amount / nanoseconds  # a thousand million in a second is one in a nanosecond
+    rate = amount / nanoseconds  # 10**9 per second is 1 per nanosecond
     share = f" ({rate * 1e9 / limit:.0%} of the limit)" if limit else ""
     return f"{rate:.2f} {unit}{share}"

@@ -1,11 +1,11 @@
-"""Batch split reasons: why two batches of one operation or function were not one.
+"""Batch split reasons: why two batches of one operation or function were not merged.
 
-Takes the signatures of two batches, hands on the difference in words.
+Takes the signatures of two batches, hands on the difference as text.
 
 >>> import numpy as np
->>> one = BatchFeatures(None, (), ((np.dtype("f4"), (128,)),), (None,))
->>> other = BatchFeatures(None, (), ((np.dtype("f8"), (128,)),), (None,))
->>> str(reason(one, other))
+>>> first = BatchFeatures(None, (), ((np.dtype("f4"), (128,)),), (None,))
+>>> second = BatchFeatures(None, (), ((np.dtype("f8"), (128,)),), (None,))
+>>> str(split_reason(first, second))
 'of another dtype, float64'
 """
 
@@ -24,7 +24,7 @@ SHARED_OPERAND_ELEMENTS = 1 << 10
 
 
 class BatchFeatures(NamedTuple):
-    """What members of one group have in common."""
+    """The common features of the members of one batch."""
 
     op: Op[...] | None
     params: Params
@@ -35,7 +35,7 @@ class BatchFeatures(NamedTuple):
 
 
 class SplitReason(NamedTuple):
-    """Why a batch is not one with another: the kind of difference, and what is different."""
+    """Why two batches are not merged: the kind of difference, and its detail."""
 
     kind: str
     detail: str = ""
@@ -45,9 +45,9 @@ class SplitReason(NamedTuple):
 
 
 LATER_LEVEL = SplitReason("at a later dependency level")
-"""Of the same group."""
+"""Equal signatures."""
 LIMIT_REACHED = SplitReason("beyond the limit of one batch")
-"""Of the same group and ready, but for a limit."""
+"""Equal signatures, both ready, but beyond a limit."""
 PLURAL_KINDS = {
     "of another dtype": "of other dtypes",
     "of another shape": "of other shapes",
@@ -55,25 +55,25 @@ PLURAL_KINDS = {
     "with other arguments besides arrays": "with other arguments besides arrays",
     "that share another operand": "that share other operands",
 }
-"""The kinds of differences, the greatest first, and what several of a kind are called."""
+"""The kinds of differences, the greatest first, and their plurals."""
 
 
-def split_reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
-    """Return why `other` is not one batch with `one`; LATER where nothing tells them apart."""
-    pairs = list(zip(one.types, other.types, strict=False))
+def split_reason(first: BatchFeatures, second: BatchFeatures) -> SplitReason:
+    """Return why `second` is not merged with `first`; LATER_LEVEL for equal features."""
+    pairs = list(zip(first.types, second.types, strict=False))
     dtypes = [str(b[0]) for a, b in pairs if a[0] != b[0]]
     shapes = [str(b[1]) for a, b in pairs if a[1] != b[1]]
     if dtypes:
         return SplitReason("of another dtype", ", ".join(dict.fromkeys(dtypes)))
     if shapes:
         return SplitReason("of another shape", ", ".join(dict.fromkeys(shapes)))
-    if one.params != other.params:
-        return SplitReason("with another parameter", ", ".join(map(repr, other.params)))
-    if one.op is not other.op:
+    if first.params != second.params:
+        return SplitReason("with another parameter", ", ".join(map(repr, second.params)))
+    if first.op is not second.op:
         return SplitReason("with other arguments besides arrays")
-    for at, (a, b) in enumerate(zip(one.shared_operands, other.shared_operands, strict=True)):
+    for at, (a, b) in enumerate(zip(first.shared_operands, second.shared_operands, strict=True)):
         if a != b:
-            dtype, shape = other.types[at]
+            dtype, shape = second.types[at]
             lengths = ", ".join(map(str, shape))
             return SplitReason(
                 "that share another operand", f"operand {at + 1}: {dtype}[{lengths}]"
@@ -81,21 +81,23 @@ def split_reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
     return LATER_LEVEL
 
 
-def nearest_reason(earlier: Sequence[BatchFeatures], batch: BatchFeatures) -> str:
-    """Say why a batch is not one with that of the earlier ones that is most like it."""
-    reasons = [split_reason(one, batch) for one in earlier]
+def nearest_reason(earlier_batches: Sequence[BatchFeatures], batch: BatchFeatures) -> str:
+    """Return why a batch is not merged with the most similar earlier one."""
+    reasons = [split_reason(earlier, batch) for earlier in earlier_batches]
     kinds = list(PLURAL_KINDS)
-    found = max(
-        reasons, key=lambda why: kinds.index(why.kind) if why.kind in kinds else -1, default=""
+    nearest = max(
+        reasons,
+        key=lambda candidate: kinds.index(candidate.kind) if candidate.kind in kinds else -1,
+        default="",
     )
-    return str(found)
+    return str(nearest)
 
 
 def operand_signature(type_: Type, stacked: bool = False) -> tuple[np.dtype, tuple[int, ...]]:
-    """Return dtype and shape of an operand, of a stack of them those of each."""
+    """Return dtype and shape of an operand; for a stack those of one row."""
     return type_.dtype, type_.shape[1:] if stacked else type_.shape
 
 
 def family(op: Op[...]) -> Hashable:
-    """Return what batches that might have been one have in common: an operation, or a function."""
+    """Return the operation or function by which batches are compared."""
     return op.family or op.full_name

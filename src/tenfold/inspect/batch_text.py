@@ -5,7 +5,7 @@ Takes a Snapshot, hands on the text of the stage "batched".
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> rows = [tn.asarray([float(i), 1.0]) + 1 for i in range(600)]
->>> print(groups_text(Snapshot(pipeline.expression(rows))))
+>>> print(groups_text(Snapshot(pipeline.graph_of(rows))))
 batched: 600 nodes in 1 launch, 1 signature
   add: 600 members, (float64[2], a number)
 """
@@ -27,64 +27,66 @@ from tenfold.settings import batch_limit, changed_compute_options, get
 MOST_LISTED = 3
 """Signatures of one kind that are listed; more are counted."""
 WIDTH = 4
-"""Nodes per level and per signature from which batching pays, as in dynamic_batching.cpp."""
+"""Nodes per level and per signature from which nodes are batched, as in dynamic_batching.cpp."""
 MOST_ELEMENTS = 1 << 16
 """Elements of an operand up to which it is stacked, as in batch_signature.h."""
 
 
 class BatchSummary(NamedTuple):
-    """Nodes that are alike: by launch, those that are computed together."""
+    """Nodes of one signature, by launch."""
 
     features: batch_split_reasons.BatchFeatures
     position: int
     launches: list[list[int]]
     limited_launches: int
-    """Launches that would have been one with that before, but for a limit."""
+    """Launches that only a limit separates from the one before."""
     unbatched: list[int]
-    """Nodes that are ready when too few others are."""
+    """Nodes that are ready together with too few others."""
 
     @property
     def members(self) -> int:
-        """How many are computed together with others."""
+        """How many nodes are batched."""
         return sum(map(len, self.launches))
 
 
-def groups_text(look: Snapshot) -> str:
+def groups_text(snapshot: Snapshot) -> str:
     """Return the launches and signatures, their members, and why they were not merged."""
-    graph = look.graph
-    groups = groups_of(look)
+    graph = snapshot.graph
+    groups = groups_of(snapshot)
     if groups is None:
-        return f"batched: none, {_why_unbatched(look)}"
-    told = [group for group in groups if group.launches]
-    members, launches = sum(g.members for g in told), sum(len(g.launches) for g in told)
+        return f"batched: none, {_why_unbatched(snapshot)}"
+    batched = [group for group in groups if group.launches]
+    members, launches = sum(g.members for g in batched), sum(len(g.launches) for g in batched)
     head = (
         f"batched: {members:,} nodes in {count_text(launches, 'launch')}, "
-        f"{count_text(len(told), 'signature')}"
+        f"{count_text(len(batched), 'signature')}"
     )
     families: dict[Any, list[BatchSummary]] = {}
-    for group in told:
+    for group in batched:
         op = graph.nodes[group.position].op
         families.setdefault(batch_split_reasons.family(op), []).append(group)
-    lines = [line for each in families.values() for line in _family_lines(graph, each)]
+    lines = [
+        line for family_groups in families.values() for line in _family_lines(graph, family_groups)
+    ]
     return "\n".join([head, *shortened(lines), *_unbatched_line(graph, groups)])
 
 
-def groups_of(look: Snapshot) -> list[BatchSummary] | None:
-    """Return the groups of a graph, in the order of their first launch; None: it has none."""
-    graph = look.graph
+def groups_of(snapshot: Snapshot) -> list[BatchSummary] | None:
+    """Return the groups of a graph, in the order of their first launch; None without batches."""
+    graph = snapshot.graph
     outputs = [graph.nodes[at] for at in graph.outputs]
-    told = _native.groups_of(outputs, pipeline.options_key())
-    if told is None:
+    native_groups = _native.groups_of(outputs, pipeline.options_key())
+    if native_groups is None:
         return None
     groups: dict[int, BatchSummary] = {}
-    for number, positions, together, rest in told:
+    for number, positions, is_batch, exceeds_limit in native_groups:
         first = positions[0]
         if number not in groups:
             groups[number] = BatchSummary(_features(graph, first), first, [], 0, [])
         group = groups[number]
-        if together:
+        if is_batch:
             group.launches.append(positions)
-            groups[number] = group._replace(limited_launches=group.limited_launches + rest)
+            groups[number] = group._replace(limited_launches=group.limited_launches + exceeds_limit)
         else:
             group.unbatched.extend(positions)
     return list(groups.values())
@@ -93,7 +95,7 @@ def groups_of(look: Snapshot) -> list[BatchSummary] | None:
 def _features(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
     node, inputs = graph.nodes[position], graph.inputs[position]
     nodes = [graph.nodes[at] for at in inputs]
-    types = tuple([batch_split_reasons.operand_signature(each.type) for each in nodes])
+    types = tuple([batch_split_reasons.operand_signature(operand.type) for operand in nodes])
     shared = tuple([at if _is_common(graph, at) else None for at in inputs])
     return batch_split_reasons.BatchFeatures(node.op, node.params, types, shared)
 
@@ -109,7 +111,7 @@ def _is_common(graph: Graph, position: int) -> bool:
 
 
 def _family_lines(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
-    """The largest group of an operation or function, and why the others are not one with it."""
+    """The largest group of an operation or function, and why the others are separate."""
     largest = max(groups, key=lambda group: group.members)
     node = graph.nodes[largest.position]
     inputs = ", ".join(_operand(graph.nodes[at]) for at in graph.inputs[largest.position])
@@ -117,16 +119,16 @@ def _family_lines(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]
     kinds: dict[str, list[tuple[BatchSummary, batch_split_reasons.SplitReason]]] = {}
     for group in sorted(groups, key=lambda group: -group.members):
         if group is not largest:
-            why = batch_split_reasons.split_reason(largest.features, group.features)
-            kinds.setdefault(why.kind, []).append((group, why))
-    for kind, several in kinds.items():
-        if len(several) > MOST_LISTED:
-            members = sum(group.members for group, _ in several)
-            total = f"{members:,} members in {len(several)} signatures"
+            reason = batch_split_reasons.split_reason(largest.features, group.features)
+            kinds.setdefault(reason.kind, []).append((group, reason))
+    for kind, same_kind in kinds.items():
+        if len(same_kind) > MOST_LISTED:
+            members = sum(group.members for group, _ in same_kind)
+            total = f"{members:,} members in {len(same_kind)} signatures"
             yield f"  {node.name}: {total} {batch_split_reasons.PLURAL_KINDS.get(kind, kind)}"
             continue
-        for group, why in several:
-            yield f"  {node.name}: {_size(group)} {why}{_launches(group)}"
+        for group, reason in same_kind:
+            yield f"  {node.name}: {_size(group)} {reason}{_launches(group)}"
 
 
 def _operand(node: Node) -> str:
@@ -138,46 +140,50 @@ def _size(group: BatchSummary) -> str:
 
 
 def _launches(group: BatchSummary) -> str:
-    """How often a group is launched, and why not once."""
+    """The number of launches of a group, and why it is not one."""
     count = len(group.launches)
     if count == 1:
         return ""
-    times, why = count - group.limited_launches, []
-    if times > 1:
-        why.append(f"{times} dependency levels")
+    levels, reasons = count - group.limited_launches, []
+    if levels > 1:
+        reasons.append(f"{levels} dependency levels")
     if group.limited_launches:
         limit = batch_limit()
-        most = max(map(len, group.launches))
-        why.append(
+        largest = max(map(len, group.launches))
+        reasons.append(
             f"batch_limit is {limit}"
-            if limit == most
-            else f"{most:,} members fill the memory limit"
+            if limit == largest
+            else f"{largest:,} members fill the memory limit"
         )
-    return f"; {count} launches: {' and '.join(why)}"
+    return f"; {count} launches: {' and '.join(reasons)}"
 
 
 def _unbatched_line(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
-    """What is not batched; views and parts of results are not work."""
-    inside = {at for group in groups for launch in group.launches for at in launch}
-    few = {at for group in groups for at in group.unbatched}
-    alone = [
+    """The operations that are not batched, except views and parts of results."""
+    batched = {at for group in groups for launch in group.launches for at in launch}
+    too_few = {at for group in groups for at in group.unbatched}
+    unbatched = [
         at
         for at, node in enumerate(graph.nodes)
-        if at not in inside and node.pending and node.op is not None and not node.op.view
+        if at not in batched and node.pending and node.op is not None and not node.op.view
     ]
-    if not alone:
+    if not unbatched:
         return
-    names = Counter(graph.nodes[at].name for at in alone)
-    shown = ", ".join(f"{times} {name}" for name, times in names.most_common(8))
-    more = f", and {count_text(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
-    ready = sum(at in few for at in alone)
-    why = f"; {ready:,} of them have too few ready members of their signature" if ready else ""
-    yield f"  not batched: {shown}{more}{why}"
+    names = Counter(graph.nodes[at].name for at in unbatched)
+    most_frequent = ", ".join(f"{times} {name}" for name, times in names.most_common(8))
+    remainder = f", and {count_text(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
+    ready_count = sum(at in too_few for at in unbatched)
+    reason = (
+        f"; {ready_count:,} of them have too few ready members of their signature"
+        if ready_count
+        else ""
+    )
+    yield f"  not batched: {most_frequent}{remainder}{reason}"
 
 
-def _why_unbatched(look: Snapshot) -> str:
+def _why_unbatched(snapshot: Snapshot) -> str:
     """Why a graph is not batched."""
-    graph = look.graph
+    graph = snapshot.graph
     devices = {node.type.device for node in graph.nodes if not node.is_scalar}
     weight = sum(node.op.cost if node.op.body else 1 for node in graph.nodes if node.op is not None)
     if batch_limit() == 1:
@@ -187,20 +193,20 @@ def _why_unbatched(look: Snapshot) -> str:
         return f"its arrays are on several devices: {', '.join(sorted(devices))}"
     if weight <= _native.LONG:
         return f"it has no more than {_native.LONG} operations"
-    if changed := [name for name in changed_compute_options() if name != "verify"]:
-        return f"the option {changed[0]} is {get(changed[0])}"
+    if changed_options := [name for name in changed_compute_options() if name != "verify"]:
+        return f"the option {changed_options[0]} is {get(changed_options[0])}"
     return _limit_reached(graph)
 
 
 def _limit_reached(graph: Graph) -> str:
-    """The limit because of which a large graph has no batch."""
+    """The limit that prevents batches in a large graph."""
     calls = any(node.op is not None and node.op.body is not None for node in graph.nodes)
     levels = _levels(graph)
     if not calls and len(graph) < WIDTH * levels:
         nodes = f"{len(graph):,} nodes on {levels:,} dependency levels"
         return f"it is narrow: {nodes}, fewer than {WIDTH} per level"
-    read = [inputs for inputs in graph.inputs if inputs]
-    if all(any(_is_large(graph, at) for at in inputs) for inputs in read):
+    operands = [inputs for inputs in graph.inputs if inputs]
+    if all(any(_is_large(graph, at) for at in inputs) for inputs in operands):
         return f"operands have more than {MOST_ELEMENTS:,} elements, the limit for stacking"
     return f"fewer than {WIDTH} ready nodes share a signature"
 
@@ -209,20 +215,20 @@ def _levels(graph: Graph) -> int:
     """The length of the longest chain of pending nodes."""
     depths: list[int] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        below = max((depths[at] for at in inputs), default=0)
-        depths.append(below + (node.pending and not node.is_scalar))
+        depth = max((depths[at] for at in inputs), default=0)
+        depths.append(depth + (node.pending and not node.is_scalar))
     return max(depths)
 
 
 def _is_large(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
-    large = not node.is_scalar and node.type.size > MOST_ELEMENTS
-    return large and not _is_common(graph, position)
+    is_large = not node.is_scalar and node.type.size > MOST_ELEMENTS
+    return is_large and not _is_common(graph, position)
 
 
-def applies(look: Snapshot) -> bool:
-    """Whether there is something to say of groups: a graph is large, or has several calls."""
-    if not look.has_schedule or not look.pending_operations:
+def applies(snapshot: Snapshot) -> bool:
+    """Whether the stage applies: a graph is large, or has several calls."""
+    if not snapshot.has_schedule or not snapshot.pending_operations:
         return False
-    calls = sum(node.op is not None and node.op.body is not None for node in look.graph.nodes)
-    return len(look.graph) > _native.LONG or calls > 1
+    calls = sum(node.op is not None and node.op.body is not None for node in snapshot.graph.nodes)
+    return len(snapshot.graph) > _native.LONG or calls > 1

@@ -1,4 +1,4 @@
-"""Explain: every stage of a computation as text or as a DOT graph. It computes nothing.
+"""Explain: every stage of a computation as text or as a DOT graph, without computing it.
 
 Takes Arrays, hands on text. `analyze=True` computes them and prints the time of each step.
 
@@ -37,7 +37,7 @@ def explain(
     *arrays: Array,
     stage: str | None = None,
     analyze: bool = False,
-    format: str = "text",  # noqa: A002  # a settled name
+    format: str = "text",  # noqa: A002  # public name
 ) -> str:
     """Return how `arrays` are computed, stage by stage, as text; it computes nothing.
 
@@ -79,55 +79,59 @@ def explain(
     if stage is not None:
         stage = ALIASES.get(stage, stage)
         _check_choice("stage", stage, tuple(STAGES))
-    look = Snapshot(pipeline.graph_of(arrays))
+    snapshot = Snapshot(pipeline.graph_of(arrays))
     if format == "dot":
-        return dot(look.graph)
-    if stage in (None, "scheduled") and (old := live_references.replaced_values(look)):
-        del look  # it refers to every node, and its references would be counted
-        names = live_references.reference_texts(arrays, old)
-        del old
-        look = Snapshot(pipeline.graph_of(arrays), names)
-    texts = [STAGES[stage](look)] if stage is not None else _all_stages(look)
+        return dot(snapshot.graph)
+    if stage in (None, "scheduled") and (old_values := live_references.replaced_values(snapshot)):
+        del snapshot  # its references to every node would be counted
+        names = live_references.reference_texts(arrays, old_values)
+        del old_values
+        snapshot = Snapshot(pipeline.graph_of(arrays), names)
+    texts = [STAGES[stage](snapshot)] if stage is not None else _all_stages(snapshot)
     if analyze:
-        steps = prepare(look)
-        del look  # a referenced node is live-out: its value would be stored
+        steps = prepare(snapshot)
+        del snapshot  # a referenced node is live-out and would be stored
         texts.append(measured_text(arrays, steps))
     return "\n".join(texts)
 
 
-def _all_stages(look: Snapshot) -> list[str]:
-    """All stages of these arrays, short where their text would be long."""
-    if not look.pending_operations:
-        return [expression_text(look), executed_text(look)]
-    texts = [expression_text(look)]
-    if batch_text.applies(look):
-        texts.append(batch_text.groups_text(look))
-    texts.append(optimised_text(look))
-    if look.has_schedule and look.chunks > 1:
-        return [*texts, schedule_text.planned_text(look)]
-    if look.has_schedule:
-        texts += [schedule_text.planned_text(look), schedule_text.rendered_hint(look)]
-    return [*texts, executed_text(look)]
+def _all_stages(snapshot: Snapshot) -> list[str]:
+    """All stages of these arrays, abbreviated where their text is long."""
+    if not snapshot.pending_operations:
+        return [expression_text(snapshot), executed_text(snapshot)]
+    texts = [expression_text(snapshot)]
+    if batch_text.applies(snapshot):
+        texts.append(batch_text.groups_text(snapshot))
+    texts.append(optimised_text(snapshot))
+    if snapshot.has_schedule and snapshot.chunks > 1:
+        return [*texts, schedule_text.planned_text(snapshot)]
+    if snapshot.has_schedule:
+        texts += [schedule_text.planned_text(snapshot), schedule_text.rendered_hint(snapshot)]
+    return [*texts, executed_text(snapshot)]
 
 
-def executed_text(look: Snapshot) -> str:
+def executed_text(snapshot: Snapshot) -> str:
     """Return what the device runs: the launches of a schedule, or one operation at a time."""
-    return schedule_text.executed_text(look) if look.has_schedule else one_by_one_text(look)
+    return (
+        schedule_text.executed_text(snapshot)
+        if snapshot.has_schedule
+        else one_by_one_text(snapshot)
+    )
 
 
-def _not_an_array(number: int, given: object) -> TypeError:
+def _not_an_array(number: int, argument: object) -> TypeError:
     """The error for a stage passed by position, and for any other value that is not an Array."""
-    rule = f"argument {number} is {type(given).__name__}, not an Array"
-    remedy = f"pass the stage by keyword: stage={given!r}"
-    if not isinstance(given, str):
+    rule = f"argument {number} is {type(argument).__name__}, not an Array"
+    remedy = f"pass the stage by keyword: stage={argument!r}"
+    if not isinstance(argument, str):
         remedy = "pass Arrays one by one: tn.explain(x, y)"
     return TypeError(message("explain", rule, remedy=remedy))
 
 
-def _check_choice(what: str, name: str, names: tuple[str, ...]) -> None:
+def _check_choice(noun: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
-        listed = ", ".join(repr(known) for known in names)
-        raise UnsupportedError("explain", f"unknown {what} {name!r}", remedy=f"use {listed}")
+        listed = ", ".join(repr(choice) for choice in names)
+        raise UnsupportedError("explain", f"unknown {noun} {name!r}", remedy=f"use {listed}")
 
 
 STAGES: dict[str, Callable[[Snapshot], str]] = {

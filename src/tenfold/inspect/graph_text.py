@@ -6,7 +6,7 @@ that a device without plans runs.
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> y = -(-tn.asarray([1.0, 2.0])) + 1
->>> print(optimised_text(Snapshot(pipeline.expression([y]))))
+>>> print(optimised_text(Snapshot(pipeline.graph_of([y]))))
 optimised: 3 nodes, 1 rewrite: negative-twice 1
   negative-twice at %2: negative(negative(%0)) => %0
   %0 = leaf float64[2]
@@ -23,46 +23,47 @@ from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, ends, in_bytes, shortened, with_gap
 
 
-def expression_text(look: Snapshot) -> str:
+def expression_text(snapshot: Snapshot) -> str:
     """Return the nodes as they were written."""
-    graph, kind = look.graph, Kind(0)
+    graph, kind = snapshot.graph, Kind(0)
     for output in graph.outputs:
         kind |= Kind(graph.nodes[output].kind)
+    operations = count_text(snapshot.pending_operations, "operation")
     head = (
-        f"expression: {count_text(len(graph), 'node')}, {count_text(look.pending_operations, 'operation')}, "
-        f"kind {kind.name}, device {look.device}"
+        f"expression: {count_text(len(graph), 'node')}, {operations}, "
+        f"kind {kind.name}, device {snapshot.device}"
     )
     lines = [f"  {graph.line(i)}" for i in ends(range(len(graph)))]
     return "\n".join([head, *with_gap(lines, len(graph), "node")])
 
 
-def optimised_text(look: Snapshot) -> str:
+def optimised_text(snapshot: Snapshot) -> str:
     """Return which rules fired, how often and where, and the graph that they leave."""
-    if look.unrewritten_because:
-        return f"optimised: not at all, {look.unrewritten_because}"
-    after, report = look.rewritten
+    if snapshot.unrewritten_because:
+        return f"optimised: not at all, {snapshot.unrewritten_because}"
+    rewritten, report = snapshot.rewritten
     if not report.firings:
         return "optimised: no rule fires"
     fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
     rewrites = count_text(len(report.firings), "rewrite")
-    head = f"optimised: {count_text(len(after), 'node')}, {rewrites}: {fired}"
-    lines = [f"  {after.line(i)}" for i in ends(range(len(after)))]
-    return "\n".join([head, *shortened(report.lines()), *with_gap(lines, len(after), "node")])
+    head = f"optimised: {count_text(len(rewritten), 'node')}, {rewrites}: {fired}"
+    lines = [f"  {rewritten.line(i)}" for i in ends(range(len(rewritten)))]
+    return "\n".join([head, *shortened(report.lines()), *with_gap(lines, len(rewritten), "node")])
 
 
-def one_by_one_text(look: Snapshot) -> str:
+def one_by_one_text(snapshot: Snapshot) -> str:
     """Return the steps of a device that runs one operation at a time, with the bytes of each."""
-    graph = look.optimised
+    graph = snapshot.optimised
     steps = operations_of(graph)
     if not steps:
-        return f"executed: nothing is left to run on {look.device}, all values are computed"
-    head = f"executed: {count_text(len(steps), 'step')} on {look.device}, one operation each"
+        return f"executed: nothing is left to run on {snapshot.device}, all values are computed"
+    head = f"executed: {count_text(len(steps), 'step')} on {snapshot.device}, one operation each"
     lines = [_step(graph, i) for i in ends(steps)]
     return "\n".join([head, *with_gap(lines, len(steps), "step")])
 
 
 def operations_of(graph: Graph) -> list[int]:
-    """Return the positions of the nodes that are to be computed."""
+    """Return the positions of the pending operations."""
     return [i for i, node in enumerate(graph.nodes) if node.pending and node.op is not None]
 
 
@@ -70,16 +71,18 @@ def _step(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
     results = ", ".join(type_text(type_) for type_ in node.types)
     work = graph.multiply_adds(position)
-    told = f", {count_text(work, 'multiply-add')}" if work else ""
-    return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{told}"
+    work_text = f", {count_text(work, 'multiply-add')}" if work else ""
+    return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{work_text}"
 
 
 def bytes_of(graph: Graph, position: int) -> int:
-    """Return what an operation must read and write when it runs by itself."""
+    """Return the bytes that an unfused operation must read and write."""
     node = graph.nodes[position]
-    wrote = _bytes(node)
-    moves = node.op.kind is Kind.VIEW  # reads what it writes, be its input as large as it may
-    return wrote + (wrote if moves else sum(_bytes(graph.nodes[i]) for i in graph.inputs[position]))
+    written_bytes = _bytes(node)
+    is_view = node.op.kind is Kind.VIEW  # reads as much as it writes
+    return written_bytes + (
+        written_bytes if is_view else sum(_bytes(graph.nodes[i]) for i in graph.inputs[position])
+    )
 
 
 def _bytes(node: Node) -> int:
@@ -89,7 +92,7 @@ def _bytes(node: Node) -> int:
 
 
 def dot(graph: Graph) -> str:
-    """Return the graph in DOT, Graphviz' language: a box for each node, an edge for each use."""
+    """Return the graph in DOT (Graphviz): a box for each node, an edge for each use."""
     lines = ["digraph tenfold {", "  rankdir=BT;", "  node [shape=box, fontname=monospace];"]
     for position, node in enumerate(graph.nodes):
         label = graph.line(position).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,7 @@
 """Profiler (`tn.profile`): the counters and the timeline of a block.
 
-Counters are totals of the process, raised where the work is done; a profile is their difference
-between the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or
+Counters are totals of the process; a profile is their difference between the block's end (or now)
+and its beginning. `save` writes a timeline for Perfetto or
 chrome://tracing: an event for each launch, named as the operations that it computes, joined by "+".
 
 >>> import tenfold as tn
@@ -10,7 +10,7 @@ chrome://tracing: an event for each launch, named as the operations that it comp
 ...     y = (x + 1) * 2
 >>> p.kernels
 0
->>> with tn.options(tier=1), tn.profile() as p:  # fused though it has not been seen often
+>>> with tn.options(tier=1), tn.profile() as p:  # fused at the first run
 ...     y = y.wait()
 >>> p.kernels, p.temporaries, [event.name for event in p.events]
 (1, 0, ['add+multiply'])
@@ -71,7 +71,7 @@ class Profile:
         self._record = TimelineRecord([], [], {})
 
     def __enter__(self) -> Profile:
-        wait_idle()  # what was submitted before is not of this block
+        wait_idle()  # earlier submissions do not count
         self._recording = recording()
         self._record = self._recording.__enter__()
         self._end = None
@@ -93,30 +93,30 @@ class Profile:
 
     @property
     def events(self) -> list[TimelineEvent]:
-        """What ran, in the order in which it ended; engines' are told at the end of the block."""
+        """The events, in the order of their ends; those of engines come at the end of the block."""
         return self._record.events
 
     def counters(self) -> dict[str, int]:
         """Return every counter by name."""
         if self._end is None:
             wait_idle()
-        now = self._end if self._end is not None else _native.read_counters()
-        return {name: now[name] - self._begin.get(name, now[name]) for name in now}
+        totals = self._end if self._end is not None else _native.read_counters()
+        return {name: totals[name] - self._begin.get(name, totals[name]) for name in totals}
 
     def __getattr__(self, name: str) -> int:
         if name == "syncs":
             name = warn_renamed("Profile", name)
-        found = self.counters() if not name.startswith("_") else {}
-        if name not in found:
-            raise AttributeError(f"a profile has no counter {name!r}; it has {', '.join(found)}")
-        return found[name]
+        counters = self.counters() if not name.startswith("_") else {}
+        if name not in counters:
+            raise AttributeError(f"a profile has no counter {name!r}; it has {', '.join(counters)}")
+        return counters[name]
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.counters()]
 
     def __repr__(self) -> str:
-        raised = ", ".join(f"{name}={count}" for name, count in self.counters().items() if count)
-        return f"<profile {raised or 'of nothing'}>"
+        nonzero = ", ".join(f"{name}={count}" for name, count in self.counters().items() if count)
+        return f"<profile {nonzero or 'of nothing'}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the timeline as Chrome trace events (JSON), whole or not at all.
@@ -139,15 +139,22 @@ class Profile:
             raise
 
     def _trace(self) -> dict[str, object]:
-        events, known = self._record.events, self._record.threads
-        used = {event.thread for event in events}
-        named = [_thread_name_event(each, known[each]) for each in sorted(used & known.keys())]
+        events, thread_names = self._record.events, self._record.threads
+        used_threads = {event.thread for event in events}
+        thread_events = [
+            _thread_name_event(thread, thread_names[thread])
+            for thread in sorted(used_threads & thread_names.keys())
+        ]
         pushed = {event.operators[0] for event in events if event.category == PUSH}
-        found = [*named, *map(_complete_event, events), *map(_counter_event, self._record.levels)]
+        trace_events = [
+            *thread_events,
+            *map(_complete_event, events),
+            *map(_counter_event, self._record.levels),
+        ]
         for event in events:
-            found.extend(_flow_events(event, pushed))
+            trace_events.extend(_flow_events(event, pushed))
         process = os.getpid()
-        traced = [{**each, "pid": process} for each in found]
+        traced = [{**thread, "pid": process} for thread in trace_events]
         return {"traceEvents": traced, "otherData": self.counters()}
 
 
@@ -159,38 +166,41 @@ def _thread_name_event(thread: int, name: str) -> TraceEvent:
 
 
 def _complete_event(event: TimelineEvent) -> TraceEvent:
-    """Return an event with its begin and its duration, in microseconds; a moment without that."""
-    found: TraceEvent = {
+    """Return an event with begin and duration in microseconds; an instant without duration."""
+    trace_event: TraceEvent = {
         "name": event.name,
         "cat": event.category,
         "ts": event.begin / 1e3,
         "tid": event.thread,
     }
     if event.category == READY:
-        return {**found, "ph": "i", "s": "t", "args": {"operators": event.operators}}
-    found |= {"ph": "X", "dur": (event.end - event.begin) / 1e3}
+        return {**trace_event, "ph": "i", "s": "t", "args": {"operators": event.operators}}
+    trace_event |= {"ph": "X", "dur": (event.end - event.begin) / 1e3}
     if event.operators:
-        found["args"] = {"operators": event.operators, **_event_arguments(event)}
+        trace_event["args"] = {"operators": event.operators, **_event_arguments(event)}
     elif event.members:
-        found["args"] = {"batch": event.members, **({"apart": event.apart} if event.apart else {})}
-    return found
+        trace_event["args"] = {
+            "batch": event.members,
+            **({"apart": event.apart} if event.apart else {}),
+        }
+    return trace_event
 
 
 def _event_arguments(event: TimelineEvent) -> TraceEvent:
     if event.category == PUSH:
         return {"inputs": event.inputs}
-    still = {"running": True} if event.running else {}
-    return {"batch": len(event.operators), "depth": event.depth, **still}
+    running = {"running": True} if event.running else {}
+    return {"batch": len(event.operators), "depth": event.depth, **running}
 
 
 def _flow_events(event: TimelineEvent, pushed: set[int]) -> Iterator[TraceEvent]:
-    """Yield an arrow's tail in a push, or its head in what ran, for each operator of an event."""
-    tail = event.category == PUSH
+    """Yield for each operator a flow event: its start in a push, or its end in a run."""
+    is_tail = event.category == PUSH
     for number in () if event.category == READY else event.operators:
         if number in pushed:
-            end: TraceEvent = {"ph": "s"} if tail else {"ph": "f", "bp": "e"}
-            where: TraceEvent = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}
-            yield {"name": "run", "cat": PUSH, **end, **where}
+            end: TraceEvent = {"ph": "s"} if is_tail else {"ph": "f", "bp": "e"}
+            location: TraceEvent = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}
+            yield {"name": "run", "cat": PUSH, **end, **location}
 
 
 def _counter_event(level: CounterSample) -> TraceEvent:

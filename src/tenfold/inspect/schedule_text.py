@@ -6,7 +6,7 @@ Takes a Snapshot at a graph whose device schedules, hands on the text of the sta
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> x = tn.asarray([1.0, 2.0, 3.0])
->>> print(planned_text(Snapshot(pipeline.expression([tn.sqrt(x * x + 1)]))))
+>>> print(planned_text(Snapshot(pipeline.graph_of([tn.sqrt(x * x + 1)]))))
 scheduled: 1 kernel, 0 calls, 0 temporaries
   1. kernel, linear: multiply, add, sqrt -> float64[3]
      contiguous
@@ -35,7 +35,7 @@ from tenfold.schedule.schedule import Buffer, Step
 from tenfold.settings import get
 
 SMALL_SCRATCH_BYTES = 64
-"""Bytes of scratch memory that are not worth a line."""
+"""Bytes of scratch memory up to which no line is printed."""
 TRAVERSALS = {
     "linear": "contiguous",
     "inner": "nested loops, the innermost contiguous or strided",
@@ -52,91 +52,93 @@ TRAVERSALS = {
     "scan columns": "vectorised across columns, a running value of each",
 }
 """What each traversal means."""
-KINDS = {"window": "alias"}
-"""Kinds of steps that are printed by another word."""
 
 
-def planned_text(look: Snapshot) -> str:
-    """Return the steps: what each computes, how, why, and the bytes that it moves."""
-    if (text := _missing_schedule_text("scheduled", look)) is not None:
+def planned_text(snapshot: Snapshot) -> str:
+    """Return the steps: operations, loops, reasons, and the bytes that each moves."""
+    if (text := _missing_schedule_text("scheduled", snapshot)) is not None:
         return text
-    plan = look.plan
+    plan = snapshot.plan
     kernels = sum(step.kind == "kernel" for step in plan.steps)
     calls = sum(_is_call(step) for step in plan.steps)
     temporaries = count_text(len(plan.temporaries), "temporary")
     head = f"scheduled: {count_text(kernels, 'kernel')}, {count_text(calls, 'call')}, {temporaries}"
     lines = [
         line
-        for number, (step, why) in enumerate(zip(plan.steps, step_reasons(look), strict=True), 1)
-        for line in _step_lines(look, number, step, why)
+        for number, (step, reasons_of_step) in enumerate(
+            zip(plan.steps, step_reasons(snapshot), strict=True), 1
+        )
+        for line in _step_lines(snapshot, number, step, reasons_of_step)
     ]
-    peak = f"  peak memory: {in_bytes(peak_memory(look.plan, look.optimised))}, inputs not counted"
-    return "\n".join([head, *shortened(lines), peak])
+    peak = in_bytes(peak_memory(snapshot.plan, snapshot.optimised))
+    footer = f"  peak memory: {peak}, inputs not counted"
+    return "\n".join([head, *shortened(lines), footer])
 
 
-def _missing_schedule_text(stage: str, look: Snapshot) -> str | None:
-    """Why there is no schedule to show, where there is none."""
-    if not look.pending_operations:
-        return f"{stage}: nothing is left to run on {look.device}, all values are computed"
-    if not look.has_schedule:
-        return f"{stage}: device {look.device} has no schedule, it runs one operation at a time"
-    if look.chunks > 1:
-        nodes = f"{len(look.optimised)} nodes are computed in {look.chunks} chunks"
+def _missing_schedule_text(stage: str, snapshot: Snapshot) -> str | None:
+    """Why there is no schedule to show; None where there is one."""
+    if not snapshot.pending_operations:
+        return f"{stage}: nothing is left to run on {snapshot.device}, all values are computed"
+    if not snapshot.has_schedule:
+        return f"{stage}: device {snapshot.device} has no schedule, it runs one operation at a time"
+    if snapshot.chunks > 1:
+        nodes = f"{len(snapshot.optimised)} nodes are computed in {snapshot.chunks} chunks"
         return f"{stage}: {nodes}, each with its own schedule"
     return None
 
 
 def _is_call(step: Step) -> bool:
-    return step.kind not in ("kernel", "window", "part", "empty")
+    return step.kind not in ("kernel", "alias", "part", "empty")
 
 
-def _step_lines(look: Snapshot, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
+def _step_lines(
+    snapshot: Snapshot, number: int, step: Step, stored_because: Sequence[str]
+) -> Iterator[str]:
     """The lines of a step, with the reasons why its results are stored."""
-    results = ", ".join(_result(look, made) for made in step.results)
+    results = ", ".join(_result(snapshot, result) for result in step.results)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
-    kind = KINDS.get(step.kind, step.kind)
-    yield f"  {number}. {kind}{traversal}: {operations(step.names, ', ')} -> {results}"
+    yield f"  {number}. {step.kind}{traversal}: {operations(step.names, ', ')} -> {results}"
     notes = _kernel_notes if step.launch else _call_notes
     lines = [
-        *notes(look, step),
-        *_live_out(look, step),
-        *_stored_lines(why),
+        *notes(snapshot, step),
+        *_live_out(snapshot, step),
+        *_stored_lines(stored_because),
         *step.not_fused_because,
     ]
     yield from (f"     {line}" for line in lines)
 
 
-def _live_out(look: Snapshot, step: Step) -> Iterator[str]:
+def _live_out(snapshot: Snapshot, step: Step) -> Iterator[str]:
     """The results of a step that were not asked for, but that an array still refers to."""
-    graph = look.optimised
-    for made in step.results:
-        position = look.plan.items[made.item].position
-        if made.item in look.plan.live_out and position not in graph.outputs:
+    graph = snapshot.optimised
+    for result in step.results:
+        position = snapshot.plan.items[result.item].position
+        if result.item in snapshot.plan.live_out and position not in graph.outputs:
             yield f"stored, {graph.nodes[position].name}: live-out"
 
 
 def _stored_lines(reasons: Sequence[str]) -> Iterator[str]:
-    """Why intermediates are stored; a reason of several of one name is printed once."""
-    for why, times in Counter(reasons).items():
-        yield f"stored, {why}" if times == 1 else f"stored, {why}; {times} results"
+    """Why intermediates are stored; equal reasons are printed once."""
+    for reason, times in Counter(reasons).items():
+        yield f"stored, {reason}" if times == 1 else f"stored, {reason}; {times} results"
 
 
-def _result(look: Snapshot, made: Buffer) -> str:
-    text = f"{made.dtype}[{', '.join(map(str, made.shape))}]"
-    return f"temporary {text}" if made.item in look.plan.temporaries else text
+def _result(snapshot: Snapshot, buffer: Buffer) -> str:
+    text = f"{buffer.dtype}[{', '.join(map(str, buffer.shape))}]"
+    return f"temporary {text}" if buffer.item in snapshot.plan.temporaries else text
 
 
-def _kernel_notes(look: Snapshot, step: Step) -> Iterator[str]:
+def _kernel_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
     launch = step.launch
     assert launch is not None, "a kernel step has a launch"
     kernel = launch.kernel
     passes = f", {kernel.passes} passes" if kernel.passes > 1 else ""
     yield TRAVERSALS[kernel.traversal] + passes
     yield f"packets of {kernel.lanes} elements, {_units(launch)}"
-    yield _traffic_line(look, launch)
+    yield _traffic_line(snapshot, launch)
     if kernel.streamed:
         yield "non-temporal stores: the results are larger than the cache"
-    if any(made.item in dict(look.plan.reused_buffers) for made in step.results):
+    if any(result.item in dict(snapshot.plan.reused_buffers) for result in step.results):
         yield "reuses the operand's buffer: it is dead after this read"
     if launch.scratch > SMALL_SCRATCH_BYTES:
         yield f"scratch memory: {in_bytes(launch.scratch)} per thread"
@@ -148,10 +150,10 @@ def _units(launch: Launch) -> str:
     return f"{units} of work on {count_text(threads, 'thread')}"
 
 
-def _traffic_line(look: Snapshot, launch: Launch) -> str:
-    must, does = required_bytes(look.plan, launch), loop_bytes(launch)
-    text = f"must move {in_bytes(must)}, moves {does:,}"
-    if does <= must:
+def _traffic_line(snapshot: Snapshot, launch: Launch) -> str:
+    required, moved = required_bytes(snapshot.plan, launch), loop_bytes(launch)
+    text = f"must move {in_bytes(required)}, moves {moved:,}"
+    if moved <= required:
         return text
     passes = launch.kernel.passes
     if passes > 1:
@@ -160,33 +162,33 @@ def _traffic_line(look: Snapshot, launch: Launch) -> str:
     return f"{text}: an operand is read at several offsets"
 
 
-def _call_notes(look: Snapshot, step: Step) -> Iterator[str]:
-    if step.kind == "window":
+def _call_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
+    if step.kind == "alias":
         yield "view, no copy"
     elif step.kind == "part":
         yield "one result of the call, no copy"
     elif step.kind == "empty":
         yield "no elements: nothing runs"
     else:
-        graph = look.optimised
-        product, node = product_of(look, step), graph.nodes[step.position]
+        graph = snapshot.optimised
+        product, node = product_of(snapshot, step), graph.nodes[step.position]
         if node.op is not None and node.op.explain_lines is not None:
             yield from node.op.explain_lines(*node.params)
         else:
-            yield product_line(product) if product else library_of(look, step)
+            yield product_line(product) if product else library_of(snapshot, step)
         if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"
 
 
-def rendered_text(look: Snapshot) -> str:
+def rendered_text(snapshot: Snapshot) -> str:
     """Return the source text of each kernel; equal kernels are printed once."""
-    if (text := _missing_schedule_text("generated", look)) is not None:
+    if (text := _missing_schedule_text("generated", snapshot)) is not None:
         return text
     kernels: dict[Source, list[int]] = {}
-    for number, step in enumerate(look.plan.steps, 1):
-        if (found := compiled_by(look, step)) is not None:
-            kernels.setdefault(found[0], []).append(number)
+    for number, step in enumerate(snapshot.plan.steps, 1):
+        if (compiled := compiled_by(snapshot, step)) is not None:
+            kernels.setdefault(compiled[0], []).append(number)
     lines = [f"generated: {count_text(len(kernels), 'kernel')} in LLVM IR"]
     for kernel, numbers in kernels.items():
         lines.append(f"; step {', '.join(map(str, numbers))}")
@@ -194,49 +196,52 @@ def rendered_text(look: Snapshot) -> str:
     return "\n".join(shortened(lines))
 
 
-def rendered_hint(look: Snapshot) -> str:
-    """Return how to print the source text, which is too long to stand among all stages."""
-    kernels = len({found[0] for step in look.plan.steps if (found := compiled_by(look, step))})
+def rendered_hint(snapshot: Snapshot) -> str:
+    """Return how to print the source text, which is too long for the list of all stages."""
+    kernels = len(
+        {compiled[0] for step in snapshot.plan.steps if (compiled := compiled_by(snapshot, step))}
+    )
     if not kernels:
         return "generated: nothing"
     return f'generated: {count_text(kernels, "kernel")} in LLVM IR, see explain("generated")'
 
 
-def executed_text(look: Snapshot) -> str:
-    """Return what would run now, launch by launch, and how it is compiled."""
-    if (text := _missing_schedule_text("executed", look)) is not None:
+def executed_text(snapshot: Snapshot) -> str:
+    """Return the launches that would run now, and how each is compiled."""
+    if (text := _missing_schedule_text("executed", snapshot)) is not None:
         return text
-    if look.op_by_op:
-        return _interpreter_text(look)
+    if snapshot.op_by_op:
+        return _interpreter_text(snapshot)
     launches = [
         (number, step)
-        for number, step in enumerate(look.plan.steps, 1)
+        for number, step in enumerate(snapshot.plan.steps, 1)
         if step.launch or _is_call(step)
     ]
     lines = [
-        f"  {number}. {operations(step.names, '+')}: {_program_state(look, step)}"
+        f"  {number}. {operations(step.names, '+')}: {_program_state(snapshot, step)}"
         for number, step in launches
     ]
     if not lines:
-        return f"executed: nothing to launch on {look.device}"
-    head = f"executed: {count_text(len(launches), 'launch')} pending on {look.device}"
+        return f"executed: nothing to launch on {snapshot.device}"
+    head = f"executed: {count_text(len(launches), 'launch')} pending on {snapshot.device}"
     if get("check_nans"):
         head += ", each operation unfused (option check_nans)"
     return "\n".join([head, *shortened(lines)])
 
 
-def _interpreter_text(look: Snapshot) -> str:
-    """Return what runs while a structure is cold or a graph is large: each operation unfused."""
-    pending = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
+def _interpreter_text(snapshot: Snapshot) -> str:
+    """Return the launches of a cold structure or a large graph: each operation unfused."""
+    pending = [node for node in snapshot.graph.nodes if node.pending and not node.is_scalar]
     nodes = [node for node in pending if node.op.reads is None]
     if not nodes:
-        return f"executed: nothing to launch on {look.device}"
-    since = f"until this structure has run {_native.HOT_THRESHOLD} times"
-    if len(look.graph) > _native.LONG:
-        since = f"as the graph has more than {_native.LONG} nodes"
+        return f"executed: nothing to launch on {snapshot.device}"
+    condition = f"until this structure has run {_native.HOT_THRESHOLD} times"
+    if len(snapshot.graph) > _native.LONG:
+        condition = f"as the graph has more than {_native.LONG} nodes"
+    launches = count_text(len(nodes), "launch")
     head = (
-        f"executed: {count_text(len(nodes), 'launch')} pending on {look.device}, each operation "
-        f"unfused {since} (option tier)"
+        f"executed: {launches} pending on {snapshot.device}, each operation "
+        f"unfused {condition} (option tier)"
     )
     lines = [
         f"  {number}. {node.name}: {_kernel_kind(node.op)}" for number, node in enumerate(nodes, 1)
@@ -251,12 +256,12 @@ def _kernel_kind(op: Any) -> str:
     return "a reduction kernel for any shape, axis by axis" if op.folding else "its own schedule"
 
 
-def _program_state(look: Snapshot, step: Step) -> str:
-    """Where the program of a step is, and at which tier it would run."""
-    what = "a kernel" if step.launch else "a call"
-    found = compiled_by(look, step)
-    if found is None:
-        return what
-    tier, there = state_of(*found)
-    how = "with optimisation" if tier else "quickly"
-    return f"{what}, {there} {how} (tier {tier})"
+def _program_state(snapshot: Snapshot, step: Step) -> str:
+    """The state of a step's program in the caches, and its tier."""
+    noun = "a kernel" if step.launch else "a call"
+    compiled = compiled_by(snapshot, step)
+    if compiled is None:
+        return noun
+    tier, availability = state_of(*compiled)
+    optimisation = "with optimisation" if tier else "quickly"
+    return f"{noun}, {availability} {optimisation} (tier {tier})"

@@ -1,14 +1,14 @@
-"""Snapshot: the stages of some arrays, each made when it is asked for.
+"""Snapshot: the stages of a graph, each computed on first access.
 
 Takes a Graph as it was written, hands on the stages of the pipeline. It computes nothing and
 changes no cache that an evaluation reads. Its references make nodes live-out as long as it exists.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
->>> look = Snapshot(pipeline.expression([tn.asarray([1.0, 2.0]) + 1]))
->>> look.device, look.operations
+>>> snapshot = Snapshot(pipeline.graph_of([tn.asarray([1.0, 2.0]) + 1]))
+>>> snapshot.device, snapshot.pending_operations
 ('cpu', 1)
->>> print(look.plan)
+>>> print(snapshot.plan)
 kernel linear: add -> float64[2]
 """
 
@@ -22,7 +22,7 @@ from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
 from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
-from tenfold.runtime.cpu import LONGEST, PIECE, Cpu
+from tenfold.runtime.cpu import CHUNK, LONGEST, Cpu
 from tenfold.runtime.device import DEVICES
 from tenfold.schedule.schedule import Schedule
 from tenfold.settings import get
@@ -41,7 +41,7 @@ class Snapshot:
 
     @cached
     def pending_operations(self) -> int:
-        """How many nodes are still to be computed."""
+        """The number of pending nodes."""
         return sum(node.pending for node in self.graph.nodes)
 
     @property
@@ -57,14 +57,14 @@ class Snapshot:
 
     @cached
     def rewritten(self) -> tuple[Graph, RewriteReport]:
-        """The graph that the rules in force leave, and what they did."""
+        """The graph after the enabled rewrite rules, and their report."""
         if self.unrewritten_because:
             return self.graph, RewriteReport()
         return registry.optimise_graph(self.graph, describe=True)
 
     @property
     def optimised(self) -> Graph:
-        """The graph that the rules in force leave."""
+        """The graph after the enabled rewrite rules."""
         return self.rewritten[0]
 
     @property
@@ -80,13 +80,13 @@ class Snapshot:
 
     @property
     def chunks(self) -> int:
-        """In how many chunks, each with its own schedule, the device computes it."""
+        """The number of chunks, each with its own schedule, in which the device computes it."""
         nodes = len(self.optimised)
-        return 1 if nodes <= LONGEST else -(-nodes // PIECE)
+        return 1 if nodes <= LONGEST else -(-nodes // CHUNK)
 
     @cached
     def plan(self) -> Schedule:
-        """The plan by which the device computes the graph."""
+        """The schedule of the graph."""
         device = DEVICES[self.device]
-        assert isinstance(device, Cpu), "asked of a device that plans"
+        assert isinstance(device, Cpu), "the device has schedules"
         return device.plan(self.optimised)

@@ -2,7 +2,7 @@
 
 Takes counts and positions, hands on their text.
 
->>> counted(1, "kernel"), counted(0, "temporary"), in_bytes(2000)
+>>> count_text(1, "kernel"), count_text(0, "temporary"), in_bytes(2000)
 ('1 kernel', '0 temporaries', '2,000 bytes')
 >>> in_time(2_500)
 '2.5 us'
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MOST_NAMES = 12
-"""Operations of one step that are named."""
+"""The most operations of one step that are named."""
 LONGEST = 1000
-"""Lines of one stage that are shown; of a longer one the beginning and the end are."""
+"""The most lines of one stage; of longer ones the beginning and the end are shown."""
 
 PLURALS = {"temporary": "temporaries", "launch": "launches"}
 
@@ -31,14 +31,14 @@ def in_bytes(count: int) -> str:
 
 
 def ends(positions: Sequence[int]) -> Sequence[int]:
-    """Return the positions whose lines are shown, so that a million lines are never made."""
+    """Return the positions whose lines are shown, so that a million lines are never built."""
     if len(positions) <= LONGEST:
         return positions
     return [*positions[: LONGEST // 2], *positions[-(LONGEST // 2) :]]
 
 
 def with_gap(lines: list[str], count: int, noun: str) -> list[str]:
-    """Say in the middle of the lines shown how many of `count` are not."""
+    """Insert in the middle of the lines how many of `count` are omitted."""
     if len(lines) == count:
         return lines
     half = len(lines) // 2
@@ -50,13 +50,13 @@ def with_gap(lines: list[str], count: int, noun: str) -> list[str]:
 
 
 def shortened(lines: list[str]) -> list[str]:
-    """Return the beginning and the end of lines that are there already."""
-    shown = [lines[i] for i in ends(range(len(lines)))]
-    return with_gap(shown, len(lines), "line")
+    """Return the beginning and the end of the lines."""
+    visible = [lines[i] for i in ends(range(len(lines)))]
+    return with_gap(visible, len(lines), "line")
 
 
 def operations(names: Sequence[str], joint: str) -> str:
-    """Return the names of operations, joined; of many the first, and how many there are.
+    """Return the names of operations, joined; of many the first ones and the count.
 
     >>> operations(["add"] * 20, "+")
     'add+add+add+add+add+add+add+add+add+add+add+add+... (20 operations)'
@@ -67,7 +67,7 @@ def operations(names: Sequence[str], joint: str) -> str:
 
 
 def in_time(nanoseconds: float) -> str:
-    """Return a time in microseconds, or in milliseconds from one of them on."""
+    """Return a time in microseconds, or in milliseconds from 1 ms."""
     if nanoseconds >= 1e6:
         return f"{nanoseconds / 1e6:.2f} ms"
     return f"{nanoseconds / 1e3:.1f} us"

@@ -1,7 +1,7 @@
 """`__array_function__`: dispatches NumPy functions on Arrays to lazy operations.
 
-Takes a NumPy function with its arguments, hands on the result of the operation that answers for it.
-Arguments are bound by NumPy's own signature and handed over by name, or else by position.
+Takes a NumPy function with its arguments, returns the result of the operation that implements it.
+Arguments are bound by NumPy's own signature and passed by name, or else by position.
 
 >>> from tenfold.interop.asarray import asarray
 >>> call(np.sum, (asarray([[1, 2], [3, 4]]),), {"axis": 0}).tolist()
@@ -32,11 +32,11 @@ from tenfold.interop.numpy_dispatch import (
 
 Function = Callable[..., Any]
 
-# What looks at shape and dtype alone is asked about a stand-in that holds one element.
+# Functions of shape and dtype get a placeholder ndarray with one element.
 TYPE_FUNCTIONS: frozenset[Function] = frozenset(
     (np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj, np.result_type, np.can_cast)
 )
-# What looks at values and hands on no array of ours gets them; it waits.
+# Functions of values that return no Array get ndarrays; they wait.
 VALUE_FUNCTIONS: frozenset[Function] = frozenset(
     (
         *(np.save, np.savez, np.savez_compressed, np.savetxt),
@@ -47,7 +47,7 @@ VALUE_FUNCTIONS: frozenset[Function] = frozenset(
 )
 
 RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "newshape": "shape"}
-"""What NumPy and the standard name differently, where the position differs too."""
+"""NumPy's parameter names and those of the standard, where the positions differ too."""
 
 SUBSTITUTES = {
     "out": "assign the result instead, as in y = {call}(x)",
@@ -55,13 +55,13 @@ SUBSTITUTES = {
     "dtype": "convert first with tn.astype",
     "initial": "combine the result with the initial value yourself",
 }
-"""By NumPy's name of an argument that an operation has not: what to do."""
+"""Remedies by NumPy's name of an argument that an operation does not have."""
 
 
 def array_function(
     _self: Array, function: Function, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Answer for a function of NumPy, or leave it to a library whose arrays it mixes with ours."""
+    """Dispatch a NumPy function; NotImplemented if `types` has arrays of another library."""
     if not all(issubclass(type_, (Array, np.ndarray)) for type_ in types):
         return NotImplemented
     if function in TYPE_FUNCTIONS:
@@ -94,35 +94,39 @@ def _replace_arrays(value: Any, export: Callable[[Array], np.ndarray[Any, Any]])
 
 
 def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Call the operation that answers for a NumPy function with NumPy's arguments.
+    """Call the operation that implements a NumPy function with NumPy's arguments.
 
-    Raises UnsupportedError for a function or an argument that tenfold has not.
+    Raises UnsupportedError for a function or an argument that tenfold does not have.
     """
     operation = implementation_of(function)
     if operation is None:
         raise unsupported_function(function)
-    given = dict(_bind_arguments(function, operation, args, kwargs))
+    arguments = dict(_bind_arguments(function, operation, args, kwargs))
     positional: list[Any] = []
-    ours = _parameters(operation)
-    row = next((n for n, p in ours.items() if p.kind is Parameter.VAR_POSITIONAL), "")
-    for name, parameter in ours.items():
-        if name in given and parameter.annotation == "Array":
-            given[name] = array_like(given[name])
+    parameters = _parameters(operation)
+    variadic_name = next(
+        (n for n, p in parameters.items() if p.kind is Parameter.VAR_POSITIONAL), ""
+    )
+    for name, parameter in parameters.items():
+        if name in arguments and parameter.annotation == "Array":
+            arguments[name] = array_like(arguments[name])
         if parameter.kind is Parameter.VAR_POSITIONAL:
-            positional.extend(given.pop(name, ()))
+            positional.extend(arguments.pop(name, ()))
         elif parameter.kind is Parameter.POSITIONAL_ONLY:
-            if name not in given and given.get(row):  # np.einsum: its text is one of its operands
-                given[name], *given[row] = given[row]
-            if name not in given and parameter.default is Parameter.empty:
+            if name not in arguments and arguments.get(
+                variadic_name
+            ):  # np.einsum: its text is one of its operands
+                arguments[name], *arguments[variadic_name] = arguments[variadic_name]
+            if name not in arguments and parameter.default is Parameter.empty:
                 raise _missing(function, operation, name)
-            positional.append(given.pop(name, parameter.default))
-        elif parameter.default is Parameter.empty and name not in given:
+            positional.append(arguments.pop(name, parameter.default))
+        elif parameter.default is Parameter.empty and name not in arguments:
             raise _missing(function, operation, name)
-    return operation(*positional, **given)
+    return operation(*positional, **arguments)
 
 
 def array_like(value: Any) -> Any:
-    """Return a list where NumPy takes one for an array as an Array; all else as it is."""
+    """Convert a list or tuple to an Array; return any other value unchanged."""
     return asarray(value) if isinstance(value, (list, tuple)) else value
 
 
@@ -139,42 +143,44 @@ def _parameters(operation: Operation[...]) -> Mapping[str, Parameter]:
 def _bind_arguments(
     function: Function, operation: Operation[...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the operation's own names with the values given under NumPy's."""
-    theirs = _signature(function).parameters
-    bound = _signature(function).bind(*args, **kwargs).arguments
-    for position, (name, parameter) in enumerate(theirs.items()):
-        if name not in bound:
+    """Yield the arguments under the operation's parameter names."""
+    numpy_parameters = _signature(function).parameters
+    bound_arguments = _signature(function).bind(*args, **kwargs).arguments
+    for position, (name, parameter) in enumerate(numpy_parameters.items()):
+        if name not in bound_arguments:
             continue
         if parameter.kind is Parameter.VAR_KEYWORD:
-            for key, value in bound[name].items():
+            for key, value in bound_arguments[name].items():
                 yield _parameter_name(function, operation, key, None), value
-        elif not _is_default(bound[name], parameter):
-            by_order = parameter.kind is not Parameter.KEYWORD_ONLY
+        elif not _is_default(bound_arguments[name], parameter):
+            is_positional = parameter.kind is not Parameter.KEYWORD_ONLY
             yield (
-                _parameter_name(function, operation, name, position if by_order else None),
-                bound[name],
+                _parameter_name(function, operation, name, position if is_positional else None),
+                bound_arguments[name],
             )
 
 
 def _parameter_name(
     function: Function, operation: Operation[...], name: str, position: int | None
 ) -> str:
-    """Return the operation's name for NumPy's argument `name`, which stands at `position`."""
-    ours = _parameters(operation)
+    """Return the operation's parameter name for NumPy's argument `name` at `position`."""
+    parameters = _parameters(operation)
     for candidate in (name, RENAMED.get(name, name)):
-        if candidate in ours and ours[candidate].kind is not Parameter.VAR_KEYWORD:
+        if candidate in parameters and parameters[candidate].kind is not Parameter.VAR_KEYWORD:
             return candidate
-    ordered = [p.name for p in ours.values() if p.kind <= Parameter.VAR_POSITIONAL]
-    if position is not None and position < len(ordered):
-        candidate = ordered[position]
+    positional_names = [p.name for p in parameters.values() if p.kind <= Parameter.VAR_POSITIONAL]
+    if position is not None and position < len(positional_names):
+        candidate = positional_names[position]
         if candidate not in _signature(function).parameters:
             return candidate
-    shown = numpy_name(function)
-    ours_shown = f"{public_name(operation)}{operation.signature}"
-    remedy = SUBSTITUTES.get(name, "call {ours} itself").format(call=shown, ours=ours_shown)
+    numpy_call = numpy_name(function)
+    operation_call = f"{public_name(operation)}{operation.signature}"
+    remedy = SUBSTITUTES.get(name, "call {ours} itself").format(
+        call=numpy_call, ours=operation_call
+    )
     raise UnsupportedError(
-        shown,
-        f"argument {name!r} is none of {public_name(operation)}'s: {', '.join(ours)}",
+        numpy_call,
+        f"argument {name!r} is none of {public_name(operation)}'s: {', '.join(parameters)}",
         remedy=f"{remedy}, or convert with np.asarray(x), which waits",
     )
 

@@ -1,7 +1,7 @@
 """`__array_ufunc__`: dispatches NumPy ufuncs and ndarray operators on Arrays to lazy operations.
 
-Takes a ufunc, the method of it that was called, and its arguments; hands on an Array, lazily. A
-call with an ndarray as its target, as `ndarray += x`, computes at once, into that ndarray.
+Takes a ufunc, its called method, and the arguments; returns a lazy Array. A call with an ndarray as
+its target, as `ndarray += x`, computes at once, into that ndarray.
 
 >>> from tenfold.interop.asarray import asarray
 >>> np.add(np.float32(0.5), asarray([1, 2], dtype="float32")).dtype
@@ -25,7 +25,7 @@ from tenfold.interop.materialize import value_of
 from tenfold.interop.numpy_dispatch import implementation_of, numpy_name, unsupported_function
 from tenfold.ops.reshaping import reshape
 
-# The functions of NumPy that the methods of a ufunc are, where there is one.
+# The NumPy functions that equal a method of a ufunc.
 REDUCTIONS: dict[str, dict[np.ufunc, Callable[..., Any]]] = {
     "reduce": {
         np.add: np.sum,
@@ -51,11 +51,11 @@ NEUTRAL_ARGUMENTS = {
     "where": True,
     "dtype": None,
 }
-"""Arguments of a ufunc and the value at which they ask for nothing."""
+"""Arguments of a ufunc with the value that has no effect."""
 
 
 def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Answer for a ufunc, or leave it to the other library whose arrays it mixes with ours."""
+    """Dispatch a ufunc; NotImplemented if an operand is an array of another library."""
     out = kwargs.pop("out", ())
     if any(_is_foreign(value) for value in (*inputs, *out)):
         return NotImplemented
@@ -82,9 +82,9 @@ def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
 
 
 def _is_foreign(value: object) -> bool:
-    """Whether it brings an answer of its own to NumPy's ufuncs."""
-    own = getattr(type(value), "__array_ufunc__", None)
-    return own is not None and not isinstance(value, (Array, np.ndarray, np.generic))
+    """Whether another library overrides NumPy's ufuncs for this value."""
+    ufunc_override = getattr(type(value), "__array_ufunc__", None)
+    return ufunc_override is not None and not isinstance(value, (Array, np.ndarray, np.generic))
 
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -97,18 +97,18 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return operation(*map(array_like, inputs))
 
 
-def _is_same(value: object, other: object) -> bool:
-    return value is other or (isinstance(value, str) and value == other)
+def _is_same(value: object, reference: object) -> bool:
+    return value is reference or (isinstance(value, str) and value == reference)
 
 
 def _reduce(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = REDUCTIONS.get(method, {}).get(ufunc)
     if function is None or implementation_of(function) is None:
         raise _unsupported(ufunc, f"method {method}", method)
-    given = {"axis": 0, **kwargs}
-    if given.get("where") is True:
-        del given["where"]
-    return call(function, inputs, given)
+    arguments = {"axis": 0, **kwargs}
+    if arguments.get("where") is True:
+        del arguments["where"]
+    return call(function, inputs, arguments)
 
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -116,21 +116,23 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return _call(ufunc, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
 
 
-def _unsupported(ufunc: np.ufunc, what: str, name: str) -> UnsupportedError:
-    shown = numpy_name(ufunc)
-    remedy = SUBSTITUTES.get(name, "convert with np.asarray(x), which waits").format(name=shown)
-    return UnsupportedError(shown, f"tenfold has no {what} of it", remedy=remedy)
+def _unsupported(ufunc: np.ufunc, feature: str, name: str) -> UnsupportedError:
+    ufunc_name = numpy_name(ufunc)
+    remedy = SUBSTITUTES.get(name, "convert with np.asarray(x), which waits").format(
+        name=ufunc_name
+    )
+    return UnsupportedError(ufunc_name, f"tenfold has no {feature} of it", remedy=remedy)
 
 
 def _store(ufunc: np.ufunc, array: Array, target: np.ndarray[Any, Any]) -> None:
-    """Compute a result and copy it into the ndarray that was named as the target."""
+    """Compute a result and copy it into the target ndarray."""
     name = f"{numpy_name(ufunc)}(..., out=)"
     if not np.issubdtype(target.dtype, np.generic) or not same_kind(array.dtype, target.dtype):
         rule = f"a result of {array.dtype} cannot be written into {target.dtype} (same-kind rule)"
         raise DTypeError(name, rule, [array], "convert with tn.astype, or leave out= and += out")
     if len(target.shape) < array.ndim or any(
-        length not in (1, there)
-        for length, there in zip(array.shape[::-1], target.shape[::-1], strict=False)
+        length not in (1, target_length)
+        for length, target_length in zip(array.shape[::-1], target.shape[::-1], strict=False)
     ):
         rule = f"a result of shape {array.shape} cannot be written into shape {target.shape}"
         raise ShapeError(name, rule, [array], "make a new array: y = y + x")

@@ -1,7 +1,7 @@
 """Array import (`asarray`, `from_dlpack`): converts numbers, lists, ndarrays and buffers to Arrays.
 
-Takes numbers, nested lists (of Arrays too), ndarrays, buffers, DLPack; hands on Arrays. Fresh
-memory is taken over, memory that is still writeable elsewhere is copied, the rest is shared.
+Takes numbers, nested lists (of Arrays too), ndarrays, buffers, DLPack; returns Arrays. Unshared
+memory is adopted, memory that others can write to is copied, read-only memory is shared.
 
 >>> asarray([[1, 2], [3, 4]]).shape
 (2, 2)
@@ -31,10 +31,10 @@ def asarray(
 ) -> Array:
     """Return a number, nested lists (of Arrays too), an ndarray, a buffer or DLPack as an Array.
 
-    What can still be written to is copied, once; a read-only buffer or memory map is shared.
-    `copy=False` shares and is the caller's promise not to write, or raises ValueError where the
-    elements cannot be used as they lie; `copy=True` always copies. Lists take the dtype of their
-    items, Python numbers among Arrays being weak; whole numbers are int64, or uint64 beyond it.
+    Writeable memory is copied once; a read-only buffer or memory map is shared. `copy=False` shares
+    and is the caller's promise not to write; it raises ValueError where the memory layout needs a
+    copy. `copy=True` always copies. Lists get the dtype of their items; Python numbers among Arrays
+    are weak. Integers are int64, or uint64 beyond its range.
 
     Raises DTypeError for text, objects, records, dates and wider floats, ShapeError for lists of
     unequal length, OverflowError for a Python int that the dtype cannot hold.
@@ -45,30 +45,32 @@ def asarray(
     >>> tn.asarray([0.5, 2], dtype=tn.float32).dtype
     dtype('float32')
     """
-    wanted = None if dtype is None else canonical(dtype, "asarray")
+    target_dtype = None if dtype is None else canonical(dtype, "asarray")
     if isinstance(obj, Array):
-        return _of_array(obj, wanted, device, copy)
-    where = checked_device(device, "asarray")
+        return _of_array(obj, target_dtype, device, copy)
+    target_device = checked_device(device, "asarray")
     if isinstance(obj, np.ndarray):
-        return _native.value_array(dense.import_values(obj, where, dtype=wanted, copy=copy))
-    values, fresh = _values_of(obj, wanted)
-    if fresh and copy is not False:
-        value = dense.adopt_as(values, where, dtype=wanted)
-    elif fresh:
+        return _native.value_array(
+            dense.import_values(obj, target_device, dtype=target_dtype, copy=copy)
+        )
+    values, is_owned = _values_of(obj, target_dtype)
+    if is_owned and copy is not False:
+        value = dense.adopt_as(values, target_device, dtype=target_dtype)
+    elif is_owned:
         rule = f"{type(obj).__name__} cannot become an array without a copy"
         raise ValueError(message("asarray", rule, remedy="leave copy=False out"))
     else:
-        value = dense.import_values(values, where, dtype=wanted, copy=copy)
+        value = dense.import_values(values, target_device, dtype=target_dtype, copy=copy)
     return _native.value_array(value)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """Return what another library exports through DLPack as an Array.
 
-    The memory is shared when its producer says that it is read-only or `copy` is False, which is
-    the caller's promise, and copied otherwise. A tensor of PyTorch that is conjugated or negated
-    lazily is copied; ValueError for `copy=False` then. Raises DeviceError for memory that the CPU
-    cannot read.
+    The memory is shared if its producer declares it read-only, or if `copy` is False, which is the
+    caller's promise not to write. Otherwise it is copied. A PyTorch tensor with lazy conjugation or
+    negation is copied, and raises ValueError for `copy=False`. Raises DeviceError for memory that
+    the CPU cannot read.
 
     >>> import tenfold as tn
     >>> import numpy as np
@@ -80,20 +82,20 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         rule = f"{type(x).__name__} does not export DLPack"
         raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
-    where = checked_device(device, "from_dlpack")
+    target_device = checked_device(device, "from_dlpack")
     source = dlpack.resolve_lazy(x)
-    values, unwritten = dlpack.import_values(source)
+    values, is_read_only = dlpack.import_values(source)
     if source is not x:
         if copy is False:
             rule = "a tensor that is conjugated or negated lazily cannot be shared"
             raise ValueError(message("from_dlpack", rule, remedy="leave copy=False out"))
-        return _native.value_array(dense.adopt_as(values, where))
-    wanted = not unwritten if copy is None else copy
-    return _native.value_array(dense.import_values(values, where, copy=wanted))
+        return _native.value_array(dense.adopt_as(values, target_device))
+    must_copy = not is_read_only if copy is None else copy
+    return _native.value_array(dense.import_values(values, target_device, copy=must_copy))
 
 
 def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -> Array:
-    """Values never change, so a copy is another name for the same value."""
+    """Convert an Array. Values are immutable, so a copy is a new Array of the same node."""
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             rule = f"{array.dtype} cannot become {dtype} without a copy"
@@ -101,7 +103,7 @@ def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -
         array, copy = astype(array, dtype), None
     if device is not None and device != array.device:
         return to_device(array, device)
-    if copy and _native.window_of(array) is not None:  # its user can write to it in other ways too
+    if copy and _native.window_of(array) is not None:  # the buffer's owner can write to it
         return _native.value_array(dense.copy_to_pool(value_of(array), array.device))
     return _native.array_of(_native.node_of(array)) if copy else array
 
@@ -115,35 +117,35 @@ def to_device(array: Array, device: str, /, *, stream: Any = None) -> Array:
     >>> tn.asarray([1]).to_device("reference").device
     'reference'
     """
-    where = checked_device(device, "to_device")
+    target_device = checked_device(device, "to_device")
     if stream is not None:
         raise ValueError(
             message(
                 "to_device", f"stream {stream!r} is not None", [array], remedy="leave stream out"
             )
         )
-    if where == array.device:
+    if target_device == array.device:
         return array
-    return _native.value_array(dense.import_values(np.asarray(array), where))
+    return _native.value_array(dense.import_values(np.asarray(array), target_device))
 
 
-def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the values of a foreign object, and whether this is the only reference to them."""
+def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return the values of a foreign object, and whether their memory is unshared."""
     if isinstance(obj, (list, tuple)):
-        return _from_list(obj, wanted), True
+        return _from_list(obj, target_dtype), True
     if isinstance(obj, (bool, int, float, complex, np.generic)):
-        return _checked_numbers(np.asarray(obj), obj, wanted), True
+        return _checked_numbers(np.asarray(obj), obj, target_dtype), True
     source = dlpack.resolve_lazy(obj)
-    resolved = source is not obj
+    is_resolved = source is not obj
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
-        return _dlpack_values(source, resolved)
+        return _dlpack_values(source, is_resolved)
     try:
         values = np.asarray(source)
     except TypeError:  # a dtype that its library does not hand to NumPy, as PyTorch's bfloat16
         if not hasattr(obj, "__dlpack__"):
             raise
         with suppress(BufferError, RuntimeError):  # DLPack cannot lend it either
-            return _dlpack_values(source, resolved)
+            return _dlpack_values(source, is_resolved)
         raise
     except ValueError as error:  # a buffer of a format that NumPy does not know
         rule = f"{type(obj).__name__} has elements that are not numbers: {error}"
@@ -154,21 +156,21 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
             f"{type(obj).__name__} is not an array or a number",
             remedy="give numbers, nested lists, an ndarray, a buffer or a DLPack object",
         )
-    return values, resolved or (values.base is None and not hasattr(obj, "__array__"))
+    return values, is_resolved or (values.base is None and not hasattr(obj, "__array__"))
 
 
-def _dlpack_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
-    """As _values_of, of what DLPack lends; `fresh`: its memory is not shared."""
-    values, shareable = dlpack.import_values(source)
-    if fresh or shareable:
-        return values, fresh
+def _dlpack_values(source: Any, is_owned: bool) -> tuple[np.ndarray[Any, Any], bool]:
+    """As _values_of, for a DLPack object; `is_owned`: its memory is unshared."""
+    values, is_read_only = dlpack.import_values(source)
+    if is_owned or is_read_only:
+        return values, is_owned
     _native.count("copies")
     return values.copy(), True
 
 
-def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    common = _common_dtype(items)
-    dtype = common if wanted is None else None
+def _from_list(items: Any, target_dtype: Any) -> np.ndarray[Any, Any]:
+    common_dtype = _common_dtype(items)
+    dtype = common_dtype if target_dtype is None else None
     try:
         values = np.asarray(items, dtype=dtype)
     except ValueError as error:
@@ -177,19 +179,19 @@ def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
         raise ShapeError(
             "asarray", _ragged_text(items), remedy="pad the lists to one length"
         ) from None
-    return _checked_numbers(_exact_integers(values, items), items, wanted)
+    return _checked_numbers(_exact_integers(values, items), items, target_dtype)
 
 
 def _exact_integers(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
-    """Return Python's ints as they are where NumPy, for one beyond int64, makes floats of all."""
+    """Return Python ints as objects if NumPy has converted ints beyond int64 to float64."""
     if values.dtype != FLOAT64 or not (np.abs(values) >= 2.0**63).any():
         return values
-    exact = np.asarray(items, dtype=object)
-    return exact if set(map(type, exact.flat)) <= {bool, int} else values
+    exact_values = np.asarray(items, dtype=object)
+    return exact_values if set(map(type, exact_values.flat)) <= {bool, int} else values
 
 
 def _common_dtype(items: Any) -> Any:
-    """Return the dtype of nested lists that hold Arrays, or None when they hold none."""
+    """Return the dtype of nested lists with Arrays among their items, else None."""
     leaves: list[Any] = []
     kinds: set[type] = set()
     for level in nested_levels(items, "asarray"):
@@ -204,52 +206,55 @@ def _ragged_text(items: Any) -> str:
     for level in nested_levels(items, "asarray"):
         lengths = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
         if len(lengths) > 1:
-            known = sorted(length for length in lengths if length >= 0)
+            list_lengths = sorted(length for length in lengths if length >= 0)
             scalar = " and numbers" if -1 in lengths else ""
-            return f"lists of {' and '.join(map(str, known[:4]))} items{scalar} stand side by side"
+            counts = " and ".join(map(str, list_lengths[:4]))
+            return f"lists of {counts} items{scalar} stand side by side"
     return "the nested items have unequal shapes"
 
 
 def _checked_numbers(
-    values: np.ndarray[Any, Any], source: Any, wanted: Any
+    values: np.ndarray[Any, Any], source: Any, target_dtype: Any
 ) -> np.ndarray[Any, Any]:
-    """Refuse Python's ints, which know no bound, where their dtype or `wanted` cannot hold them."""
+    """Raise OverflowError for Python ints that their dtype or `target_dtype` cannot represent."""
     if values.dtype == object:
-        values = _large_integers(values, wanted)
-    if wanted is None or kind_of(wanted) not in "iu" or values.dtype.kind not in "iu":
+        values = _large_integers(values, target_dtype)
+    if target_dtype is None or kind_of(target_dtype) not in "iu" or values.dtype.kind not in "iu":
         return values
-    limits = np.iinfo(wanted)
+    limits = np.iinfo(target_dtype)
     if values.size and not isinstance(source, np.generic):
         for number in (int(values.min()), int(values.max())):
             if not limits.min <= number <= limits.max:
-                raise _overflow_error(number, wanted)
+                raise _overflow_error(number, target_dtype)
     return values
 
 
-def _large_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[Any, Any]:
-    """Give objects that are all numbers a dtype: a floating one when one of them or `wanted` is."""
+def _large_integers(values: np.ndarray[Any, Any], target_dtype: Any) -> np.ndarray[Any, Any]:
+    """Convert Python numbers to a dtype, floating if one of them or `target_dtype` is."""
     kinds = set(map(type, values.flat))
     if not kinds <= {bool, int, float, complex}:
         return values
-    if wanted is not None and kind_of(wanted) in "fc":
-        kinds.add(complex if kind_of(wanted) == "c" else float)
+    if target_dtype is not None and kind_of(target_dtype) in "fc":
+        kinds.add(complex if kind_of(target_dtype) == "c" else float)
     for kind in (complex, float):
         if kind in kinds:
             return values.astype(np.result_type(kind))
-    if wanted is not None and kind_of(wanted) == "b":
+    if target_dtype is not None and kind_of(target_dtype) == "b":
         return values.astype(bool)
-    low, high = min(values.flat), max(values.flat)
-    dtype = wanted or canonical("int64" if low < 0 else "uint64")
+    minimum, maximum = min(values.flat), max(values.flat)
+    dtype = target_dtype or canonical("int64" if minimum < 0 else "uint64")
     limits = np.iinfo(dtype)
-    for number in (low, high):
+    for number in (minimum, maximum):
         if not limits.min <= number <= limits.max:
             raise _overflow_error(number, dtype)
     return values.astype(dtype)
 
 
 def _overflow_error(number: int, dtype: Any) -> OverflowError:
-    shown = str(number) if abs(number) < 10**30 else f"of {number.bit_length()} bits"
+    number_text = str(number) if abs(number) < 10**30 else f"of {number.bit_length()} bits"
     remedy = f"name a wider dtype, as in tn.asarray(x, dtype=tn.{FLOAT64})"
     return OverflowError(
-        message("asarray", f"Python integer {shown} is out of bounds for {dtype}", remedy=remedy)
+        message(
+            "asarray", f"Python integer {number_text} is out of bounds for {dtype}", remedy=remedy
+        )
     )

@@ -1,6 +1,6 @@
 """Display: the `repr`, HTML, `str` and `format` text of an Array.
 
-Takes an Array, hands on text. `repr` and HTML compute nothing, and cost the same for any depth of
+Takes an Array, returns text. `repr` and HTML compute nothing, and their cost does not depend on the
 expression; `str` and formats show values, so they wait.
 
 >>> from tenfold.interop.asarray import asarray
@@ -24,7 +24,7 @@ from tenfold.storage import dense
 EDGE = 3
 THRESHOLD = 200
 MAX_SHOWN = 1000
-"""Elements: an array of many axes has many edges."""
+"""Limit of shown elements: an array of many axes has many edges."""
 
 
 def _summary(array: Array) -> str:
@@ -37,7 +37,7 @@ def _summary(array: Array) -> str:
 
 
 def _values_text(array: Array) -> str | None:
-    """Return the values as text, shortened; None when there are none yet or too many edges."""
+    """Return the shortened values as text; None if not computed or too many to show."""
     value = _native.node_of(array).value()
     if value is None or math.prod(min(n, 2 * EDGE + 1) for n in array.shape) > MAX_SHOWN:
         return None
@@ -56,23 +56,23 @@ def represent(array: Array, form: str = "repr") -> str:
     if form == "str":
         values = value_of(array, "str")
         return str(values.item()) if values.ndim == 0 else np.array2string(values)
-    shown = _values_text(array)
-    if shown is None:
+    values_text = _values_text(array)
+    if values_text is None:
         return f"<{_summary(array)}>"
     shape = f", shape={array.shape}" if array.size == 0 and array.ndim != 1 else ""
-    return f"Array({shown}{shape}, dtype={array.dtype})"
+    return f"Array({values_text}{shape}, dtype={array.dtype})"
 
 
 def to_html(self: Array) -> str:
     """Return the array as HTML for notebooks; computes nothing."""
-    import html  # only a notebook pays for it
+    import html  # imported only for notebooks
 
     head = f"<code>{html.escape(_summary(self))}</code>"
-    shown = _values_text(self)
+    values_text = _values_text(self)
     return (
         f"<div>{head}</div>"
-        if shown is None
-        else f"<div>{head}<pre>{html.escape(shown)}</pre></div>"
+        if values_text is None
+        else f"<div>{head}<pre>{html.escape(values_text)}</pre></div>"
     )
 
 

@@ -1,11 +1,11 @@
 """DLPack: exchanges memory with other array libraries on the CPU, in both directions.
 
-Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumPy makes and reads
-the capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right.
+Takes Arrays and objects with `__dlpack__`, returns capsules and ndarrays. NumPy makes and reads the
+capsules. It does not support bfloat16, which passes as uint16 with a corrected dtype code.
 The structures are those of DLPack 1.0 (dlpack.h).
 
 >>> from tenfold.interop.asarray import asarray
->>> imported(np.arange(3))[0]
+>>> import_values(np.arange(3))[0]
 array([0, 1, 2])
 """
 
@@ -49,7 +49,7 @@ class _Versioned(ctypes.Structure):
 
 
 class _Header(NamedTuple):
-    """What stands at the beginning of a capsule's memory."""
+    """The header of a capsule."""
 
     tensor: _Tensor
     read_only: bool
@@ -59,13 +59,13 @@ def _header(capsule: Any) -> _Header:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     if '"dltensor_versioned"' in repr(capsule):
-        whole = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
-        return _Header(whole.tensor, bool(whole.flags & READ_ONLY))
+        versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        return _Header(versioned.tensor, bool(versioned.flags & READ_ONLY))
     return _Header(_Tensor.from_address(pointer(capsule, b"dltensor")), read_only=False)
 
 
 class _Carrier:
-    """A capsule as the object NumPy imports it from."""
+    """Wraps a capsule in the object that NumPy imports."""
 
     def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
         self.capsule, self.device = capsule, device
@@ -78,7 +78,7 @@ class _Carrier:
 
 
 def import_values(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return an ndarray on a DLPack object's memory, and whether its producer says it is read-only.
+    """Return an ndarray on a DLPack object's memory, and whether the memory is read-only.
 
     Raises DeviceError for memory that the CPU cannot read.
     """
@@ -94,22 +94,21 @@ def import_values(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     except TypeError:  # a producer from before DLPack 1.0
         capsule = obj.__dlpack__()
     header = _header(capsule)
-    brain = header.tensor.code == BFLOAT_CODE
-    if brain:
+    is_bfloat16 = header.tensor.code == BFLOAT_CODE
+    if is_bfloat16:
         header.tensor.code = UNSIGNED_CODE
     values = np.from_dlpack(_Carrier(capsule, (device[0], device[1])))
-    return (values.view(BFLOAT16) if brain else values), header.read_only
+    return (values.view(BFLOAT16) if is_bfloat16 else values), header.read_only
 
 
 def resolve_lazy(obj: Any) -> Any:
-    """Return a tensor whose lazy conjugation and negation, as PyTorch has, are done in memory.
+    """Return a tensor with its lazy conjugation and negation (PyTorch) applied in memory.
 
-    DLPack cannot say that memory is still to be conjugated or negated. Any other object is returned
-    as it is.
+    DLPack cannot express them. Any other object is returned unchanged.
     """
-    for asks, resolves in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
-        ask, resolve = getattr(obj, asks, None), getattr(obj, resolves, None)
-        if callable(ask) and callable(resolve) and ask():
+    for query_name, resolve_name in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        query, resolve = getattr(obj, query_name, None), getattr(obj, resolve_name, None)
+        if callable(query) and callable(resolve) and query():
             obj = resolve()
     return obj
 
@@ -120,10 +119,10 @@ def check_request(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> None:
-    """Refuse what cannot be exported, before anything is computed.
+    """Check an export request before anything is computed.
 
-    Raises BufferError for another device, a stream, or `copy=False` to a consumer from before
-    DLPack 1.0, which could not be told that the memory is read-only.
+    Raises BufferError for another device, a stream, or `copy=False` to a consumer older than DLPack
+    1.0, which has no read-only flag.
     """
     if stream is not None:
         raise BufferError(
@@ -147,14 +146,14 @@ def export_values(
     max_version: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a capsule: of a copy, or, for `copy=False`, of the values, flagged read-only.
+    """Return a capsule of a copy, or for `copy=False` of the values with the read-only flag.
 
     A consumer may ignore the flag, as PyTorch does. `copy=False` is its promise not to write.
     """
     if copy is not False:
         _native.count("copies")
-    plain = values.view(np.uint16) if values.dtype == BFLOAT16 else values
-    capsule = plain.__dlpack__(max_version=max_version, copy=copy is not False)
+    viewed = values.view(np.uint16) if values.dtype == BFLOAT16 else values
+    capsule = viewed.__dlpack__(max_version=max_version, copy=copy is not False)
     if values.dtype == BFLOAT16:
         _header(capsule).tensor.code = BFLOAT_CODE
     return capsule

@@ -1,7 +1,7 @@
 """Materialisation: computes an Array and returns its values.
 
-Takes an Array, hands on a read-only ndarray or Python numbers. An implicit wait names its caller,
-so that `tn.options(strict_sync=True)` can refuse it.
+Takes an Array, returns a read-only ndarray or Python numbers. An implicit wait names its caller, so
+that `tn.options(strict_sync=True)` can refuse it.
 
 >>> from tenfold.interop.asarray import asarray
 >>> value_of(asarray([1, 2]) + 1)
@@ -36,7 +36,7 @@ def _compute_value(array: Array, operation: str | None = None) -> Value:
         if operation is not None:
             _refuse_sync(operation, array)
         _native.count("host_syncs")
-        failure = pipeline.compute([node])  # not the array: a thread may rebind it meanwhile
+        failure = pipeline.compute([node])  # not the array: another thread may rebind it
         if failure is not None:
             raise failure
     value = node.value()
@@ -97,7 +97,7 @@ def tolist(self: Array) -> Any:
 ONE_ELEMENT = "index one element, or use functions of tn: tn.sin(x), not math.sin(x)"
 SCALAR_REMEDY = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
 BRANCH_REMEDY = "choose by values with tn.where, not with Python's if"
-"""What to do where a Python number was wanted."""
+"""Remedies where the value of a traced array is needed."""
 SCALAR_FORMS = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}
 
 
@@ -133,7 +133,7 @@ def to_ndarray(self: Array, dtype: Any = None, copy: bool | None = None) -> np.n
         rule = f"{values.dtype} cannot become {np.dtype(dtype)} without a copy"
         raise ValueError(message("np.asarray", rule, [self], "leave copy=False out"))
     dtype = np.dtype(dtype)
-    known = dtype in DTYPES.values() and not (
+    is_tenfold_cast = dtype in DTYPES.values() and not (
         values.dtype.kind == "c" and kind_of(dtype) not in "cb"
     )
-    return cast_values(values, dtype) if known else values.astype(dtype)
+    return cast_values(values, dtype) if is_tenfold_cast else values.astype(dtype)

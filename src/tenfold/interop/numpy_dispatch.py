@@ -1,9 +1,9 @@
-"""NumPy dispatch: the operation that implements a NumPy function, and the error where none does.
+"""NumPy dispatch: the operation that implements a NumPy function, or the error without one.
 
-Takes a NumPy function, hands on the operation whose declaration names it in its `numpy` field.
+Takes a NumPy function, returns the operation whose declaration names it in its `numpy` field.
 
 >>> import numpy as np
->>> answer(np.exp)
+>>> implementation_of(np.exp)
 <op exp>
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from tenfold.core.op import OPS, Operation
 from tenfold.errors import UnsupportedError
 
-# What NumPy has a name for and tenfold writes with others. Table.
+# Names that tenfold does not have, with equivalent expressions. Table.
 EQUIVALENTS = {
     "append": "tn.concat([x, y])",
     "array": "tn.asarray(...)",
@@ -64,12 +64,12 @@ _indexed_ops: list[Operation[...]] = []
 
 
 def implementation_of(function: Callable[..., Any]) -> Operation[...] | None:
-    """Return the operation that answers for a NumPy function, or None."""
-    found = _implementations.get(function)
-    if found is None and len(_indexed_ops) != len(OPS):
+    """Return the operation that implements a NumPy function, or None."""
+    operation = _implementations.get(function)
+    if operation is None and len(_indexed_ops) != len(OPS):
         _index_ops()
-        found = _implementations.get(function)
-    return found
+        operation = _implementations.get(function)
+    return operation
 
 
 def _index_ops() -> None:
@@ -93,21 +93,23 @@ def numpy_name(function: Callable[..., Any]) -> str:
 
 
 def unsupported_function(function: Callable[..., Any]) -> UnsupportedError:
-    """Return the error, to be raised, for a NumPy function that no operation answers for."""
+    """Return the error, to be raised, for a NumPy function without an operation."""
     name = numpy_name(function)
     remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
-    own = name.rpartition(".")[2]
-    like = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{own}")
-    written = f"{public_name(like)}(...)" if like is not None else EQUIVALENTS.get(own)
-    if written:
-        remedy = f"write {written}, or {remedy}"
+    base_name = name.rpartition(".")[2]
+    same_named = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{base_name}")
+    equivalent = (
+        f"{public_name(same_named)}(...)" if same_named is not None else EQUIVALENTS.get(base_name)
+    )
+    if equivalent:
+        remedy = f"write {equivalent}, or {remedy}"
     return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)
 
 
 def similar_names(name: str) -> list[str]:
-    """Return the public names of operations that are spelled nearly like `name`, best first."""
-    import difflib  # only a mistake pays for it
+    """Return the public names of operations with a spelling similar to `name`, best first."""
+    import difflib  # imported only for errors
 
-    plain = {key.rpartition(".")[2]: key for key in reversed(OPS)}
-    found = difflib.get_close_matches(name, plain, n=3, cutoff=0.75)
-    return [public_name(OPS[plain[key]]) for key in found]
+    full_names = {key.rpartition(".")[2]: key for key in reversed(OPS)}
+    matches = difflib.get_close_matches(name, full_names, n=3, cutoff=0.75)
+    return [public_name(OPS[full_names[key]]) for key in matches]

@@ -1,9 +1,9 @@
 """Pickling: stores an Array as a table of nodes, and restores or copies it.
 
-Takes an Array, hands on columns: ops by name, their parameters, where each node's inputs stand, and
-the values of leaves. Everything is flat, so an expression of a million nodes takes linear time and
-no recursion. Computed nodes are written as their values; pending nodes stay pending, and shared
-ones stay shared. Two Arrays in one pickle are written each with all that is below it.
+Takes an Array, returns columns: op names, parameters, input positions of each node, and the values
+of leaves. The columns are flat, so an expression of a million nodes takes linear time and no
+recursion. Computed nodes are stored as values; pending nodes stay pending, and shared nodes stay
+shared. Two Arrays in one pickle are stored separately, each with its whole expression.
 
 >>> import pickle
 >>> from tenfold.interop.asarray import asarray
@@ -28,13 +28,13 @@ from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
 FORMAT = 1
-"""Of the table; one that is written otherwise gets another number."""
+"""The version of the table format."""
 LEAF, SCALAR, PART = -1, -2, -3
-"""In the column of ops: a value, a Python number, one of the results of its input."""
+"""Kinds in the column of ops: a value, a Python number, one result of the input."""
 
 
 class _NodeTable:
-    """The columns of one expression while they are filled."""
+    """Writes the columns of one expression."""
 
     def __init__(self) -> None:
         self.kinds = numbers("i")
@@ -43,7 +43,7 @@ class _NodeTable:
         self.payloads = numbers("i")
         self.ops: dict[Any, int] = {}
         self.names: list[str] = []
-        self.kept: dict[int, int] = {}
+        self.payload_index: dict[int, int] = {}
         self.values: list[Any] = []
 
     def write(self, node: Node, inputs: tuple[int, ...]) -> None:
@@ -59,15 +59,15 @@ class _NodeTable:
         self.kinds.append(kind)
         self.inputs.extend(inputs)
         self.counts.append(len(inputs))
-        self.payloads.append(self._keep(payload))
+        self.payloads.append(self._store_payload(payload))
 
     def _op(self, node: Node) -> int:
         op: Any = node.op
         if op in self.ops:
             return self.ops[op]
-        public = OPS.get(op.full_name) is op
-        name = op.full_name if public else _inner_name(op)
-        if not public and _inner(name) is not op:
+        is_public = OPS.get(op.full_name) is op
+        name = op.full_name if is_public else _inner_name(op)
+        if not is_public and _inner(name) is not op:
             raise UnsupportedError(
                 "pickle",
                 f"the operation {op.full_name!r} is not in the table, which the reader finds it by",
@@ -77,11 +77,11 @@ class _NodeTable:
         self.names.append(name)
         return self.ops.setdefault(op, len(self.ops))
 
-    def _keep(self, payload: Any) -> int:
-        place = self.kept.setdefault(id(payload), len(self.values))
-        if place == len(self.values):
-            self.values.append(payload)  # which also keeps its id from being taken over
-        return place
+    def _store_payload(self, payload: Any) -> int:
+        index = self.payload_index.setdefault(id(payload), len(self.values))
+        if index == len(self.values):
+            self.values.append(payload)  # also keeps its id from being reused
+        return index
 
 
 def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
@@ -98,7 +98,7 @@ def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 
 def reduce(self: Array) -> tuple[Any, ...]:
-    """Return what pickle writes of an Array."""
+    """Return the pickled form of an Array."""
     graph = Graph.of([_native.node_of(self)])
     writer = _NodeTable()
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -108,7 +108,7 @@ def reduce(self: Array) -> tuple[Any, ...]:
 
 
 def restore(
-    form: int,
+    format_number: int,
     names: tuple[str, ...],
     kinds: bytes,
     counts: bytes,
@@ -120,10 +120,10 @@ def restore(
 
     Raises UnsupportedError for an operation that is not declared here, or another format.
     """
-    if form != FORMAT:
+    if format_number != FORMAT:
         raise UnsupportedError(
             "unpickle",
-            f"format {form} is not {FORMAT}",
+            f"format {format_number} is not {FORMAT}",
             remedy="read it with the tenfold that wrote it",
         )
     ops = [_declared_op(name) for name in names]
@@ -131,40 +131,40 @@ def restore(
     for column, data in zip(columns, (kinds, counts, inputs, payloads), strict=True):
         column.frombytes(data)
     leaves: dict[int, Any] = {}
-    made: list[Any] = []
+    restored: list[Any] = []
     sources = iter(columns[2])
-    # What was allowed where the expression was written is not asked again.
+    # The options of the reader do not apply to an existing expression.
     with settings.override(strict_dtypes=False, pending_depth=0):
-        for kind, count, place in zip(columns[0], columns[1], columns[3], strict=True):
-            operands = tuple(made[next(sources)] for _ in range(count))
-            if kind == LEAF and place not in leaves:
-                leaves[place] = _restore_leaf(*values[place])
+        for kind, count, payload_index in zip(columns[0], columns[1], columns[3], strict=True):
+            operands = tuple(restored[next(sources)] for _ in range(count))
+            if kind == LEAF and payload_index not in leaves:
+                leaves[payload_index] = _restore_leaf(*values[payload_index])
             if kind == LEAF:
-                made.append(leaves[place])
+                restored.append(leaves[payload_index])
             elif kind == SCALAR:
-                made.append(values[place])
+                restored.append(values[payload_index])
             elif kind == PART:
-                made.append(operands[0][values[place][0]])
+                restored.append(operands[0][values[payload_index][0]])
             else:
-                made.append(_native.apply(ops[kind].id, operands, values[place]))
-    return rename(made[-1])
+                restored.append(_native.apply(ops[kind].id, operands, values[payload_index]))
+    return rename(restored[-1])
 
 
 def _inner_name(op: Any) -> str:
-    """Return the name of an operation that has no public one: its page and its function's."""
+    """Return the internal name of an operation: its page and its function's name."""
     return f"{op.page}:{op.function.__name__}"
 
 
 def _inner(name: str) -> Any:
-    """Return the operation without a public name that a page of this library declares; or None."""
+    """Return the internal operation of that name, or None."""
     page, _, function = name.partition(":")
-    found = getattr(sys.modules.get(f"tenfold.ops.{page}"), function, None)
-    return found if isinstance(found, Op) else None
+    declared = getattr(sys.modules.get(f"tenfold.ops.{page}"), function, None)
+    return declared if isinstance(declared, Op) else None
 
 
 def _declared_op(name: str) -> Any:
-    if ":" in name and (found := _inner(name)) is not None:
-        return found
+    if ":" in name and (op := _inner(name)) is not None:
+        return op
     if name not in OPS:
         raise UnsupportedError(
             "unpickle",

@@ -1,11 +1,11 @@
 """Archive reading: one member of a `.npz` file as an array, within its declared size.
 
-Takes: an open `.npz` file and a key. Hands on: an array in memory, its checksum compared.
+Takes an open `.npz` file and a key, returns an array in memory with a verified checksum.
 
     read_member("results.npz", "heights", file, progress)
 
-An archive that would unpack to more than the memory available is refused by what it declares, and
-one that lies about it is stopped while unpacking, at the size its array's header promised.
+An archive with a declared size above the available memory is refused. An archive that declares a
+wrong size is stopped while unpacking, at the size in its array's header.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tenfold.io.machine import available_memory
 CHUNK_BYTES = 1 << 20
 """Bytes unpacked between two reports of progress."""
 ALLOWED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The two that NumPy writes. LZMA's window alone may ask for 4 GiB."""
+"""The methods that NumPy writes. LZMA may allocate 4 GiB for its window."""
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes done and the bytes there are in all."""
+"""Called with the bytes done and the total bytes."""
 
 
 def read_member(
     path: str, key: str | None, file: IO[bytes], progress: Progress
 ) -> NDArray[np.generic]:
-    """The array of that key, or the only one; raises `InputError` and `OSError` alone."""
+    """Return the array of a key, or the only one. Raises only `InputError` and `OSError`."""
     try:
         with zipfile.ZipFile(file) as archive:
             member = _member(path, key, archive)
@@ -52,18 +52,18 @@ def read_member(
 
 
 def _member(path: str, key: str | None, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """The archive's entry for a key; without a key, its only one."""
+    """Return the archive's entry for a key; without a key its only entry."""
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    have = ", ".join(list(members)[:20]) + (", ..." if len(members) > 20 else "")
+    available_names = ", ".join(list(members)[:20]) + (", ..." if len(members) > 20 else "")
     if not members:
         raise InputError(f"{path}: the archive is empty")
     if key is None and len(members) > 1:
         raise InputError(
             f"{path}: holds several arrays; name one, as in {path}:{next(iter(members))} "
-            f"(there are: {have})"
+            f"(there are: {available_names})"
         )
     if key is not None and key not in members:
-        raise InputError(f"{path}: has no array named {key!r}; there are: {have}")
+        raise InputError(f"{path}: has no array named {key!r}; there are: {available_names}")
     return members[key] if key is not None else next(iter(members.values()))
 
 
@@ -95,26 +95,26 @@ def _unpack(
 
 
 def _read_up_to(stream: IO[bytes], count: int) -> bytes:
-    parts: list[bytes] = []
-    while count > 0 and (part := stream.read(count)):
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+    chunks: list[bytes] = []
+    while count > 0 and (chunk := stream.read(count)):
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
 
 
 def _fill(
     name: str, data: NDArray[np.uint8], start: bytes, stream: IO[bytes], progress: Progress
 ) -> None:
-    """Unpack into memory of the promised size: a stream that is longer or shorter is refused."""
-    done = len(start)
-    data[:done] = np.frombuffer(start, np.uint8)
+    """Unpack into memory of the declared size; a longer or shorter stream is an error."""
+    bytes_read = len(start)
+    data[:bytes_read] = np.frombuffer(start, np.uint8)
     while True:
-        # Read to the very end, not only to the promised size: the checksum is compared there.
-        part = stream.read(CHUNK_BYTES)
-        if done + len(part) > data.size or (not part and done < data.size):
+        # Read to the end of the stream, not only to the declared size: it verifies the checksum.
+        chunk = stream.read(CHUNK_BYTES)
+        if bytes_read + len(chunk) > data.size or (not chunk and bytes_read < data.size):
             raise InputError(f"{name}: unpacks to another size than its header says")
-        if not part:
+        if not chunk:
             return
-        data[done : done + len(part)] = np.frombuffer(part, np.uint8)
-        done += len(part)
-        progress(done, data.size)
+        data[bytes_read : bytes_read + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        bytes_read += len(chunk)
+        progress(bytes_read, data.size)

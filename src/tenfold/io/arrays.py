@@ -1,12 +1,12 @@
 """Array files: reads `.npy` and `.npz` files safely, trusting nothing that they declare.
 
-Takes: `picture.npy`, `results.npz` (one array in it) or `results.npz:key`. Hands on: a read-only
-`numpy.ndarray`; that of a `.npy` file is a map of the file, so one larger than memory can be read.
+Takes `picture.npy`, `results.npz` (with one array) or `results.npz:key`. Returns a read-only
+`numpy.ndarray`. A `.npy` file is memory-mapped, so that it can be larger than memory.
 
     read_array("results.npz:heights")
 
-Refused, each with one line: pickles and object arrays (loading them would run the file's code), and
-unsupported dtypes. So are headers that promise more or less than the file holds, truncated and
+One-line errors refuse pickles and object arrays (loading them would run the file's code) and
+unsupported dtypes. The same holds for headers that do not match the file's size, truncated and
 damaged files, and archives that unpack to more than memory.
 """
 
@@ -27,14 +27,14 @@ from tenfold.io.input_errors import InputError, error_text
 from tenfold.io.machine import available_memory
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(bytes_done: int, total_bytes: int) -> None:
     """No progress shown."""
 
 
 def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]:
-    """The array that `file.npy`, `file.npz` or `file.npz:key` names, read-only.
+    """Return the read-only array of `file.npy`, `file.npz` or `file.npz:key`.
 
-    Raises `InputError` and nothing else for whatever is wrong with the file.
+    Raises `InputError` for every invalid file.
     """
     path, key = split_source(source)
     try:
@@ -51,7 +51,7 @@ def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]
 
 
 def split_source(source: str) -> tuple[str, str | None]:
-    """`file.npz:key` as (file, key); a file whose own name has a colon is taken whole."""
+    """Split `file.npz:key` into (file, key); an existing file name with a colon is not split."""
     path, colon, key = source.rpartition(":")
     if not colon or _exists(source) or not (path.endswith(".npz") or _exists(path)):
         return source, None
@@ -66,7 +66,7 @@ def _exists(path: str) -> bool:
 
 
 def _open(path: str) -> IO[bytes]:
-    """A regular file, opened. Not a pipe or a device: a header is checked by the file's size."""
+    """Open a regular file. Pipes and devices have no size to check a header against."""
     if "\0" in path:
         raise InputError(f"{path!r}: not a file name")
     # A pipe without a writer would block; a regular file does not notice the flag.
@@ -97,7 +97,7 @@ def _map_file(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArr
 
 
 def _normalize(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """In this machine's byte order, aligned, and read-only, so that it can be shared as it is."""
+    """Return the array in native byte order, aligned and read-only, so that it can be shared."""
     if not (array.dtype.isnative and array.flags.aligned):
         if array.nbytes > available_memory():
             raise InputError(

@@ -1,13 +1,13 @@
 """Expression evaluation: turns a checked expression and its inputs into a lazy array.
 
-Takes: a `CheckedExpression`, arrays by name, a `Vocabulary` (the callable names), a limit in bytes.
-Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
+Takes a `CheckedExpression`, arrays by name, a `Vocabulary` (the callable names), a limit in bytes.
+Returns the value, usually a lazy `tenfold.Array`.
 
     evaluate(parse("x * 2 + 1"), {"x": tn.asarray([1.0])}, vocabulary(), limit=10**9)
 
-Only the functions, methods, properties and names of the vocabulary can be reached, because nothing
-else is ever looked up. Numbers of Python are kept below 64 bits and results below the limit, so a
-short line (`9**9**9**9`, `zeros(10**12)`) can neither hang nor exhaust the machine.
+Only the functions, methods, properties and names of the vocabulary are looked up. Python integers
+are limited to 64 bits and results to `limit` bytes, so that a short line (`9**9**9**9`,
+`zeros(10**12)`) can neither hang nor exhaust the machine.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tenfold.io.input_errors import ComputationError, ExpressionError, UserError
 from tenfold.io.vocabulary import Vocabulary
 
 MODULES = ("np", "numpy", "tn", "tenfold")
-"""What stands before names in programs."""
+"""Module prefixes of names in Python programs."""
 
 MULTI_RESULT_FUNCTIONS = ("unstack", "split")
-"""Functions whose number of results an axis or an int says."""
+"""Functions whose number of results depends on an axis or an int."""
 MAX_RESULTS = 10_000
 
 UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
-    # The stubs give each of these functions a type of its own; the tables hold any of them.
+    # In the stubs each function has another type; the table needs one type for all.
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
     ast.USub: operator.neg,  # type: ignore[dict-item]
     ast.Invert: operator.invert,  # type: ignore[dict-item]
@@ -64,7 +64,7 @@ Number = bool | int | float | complex
 
 @dataclass(frozen=True)
 class Scope:
-    """What one evaluation may see: the inputs, the vocabulary, and how large a result may be."""
+    """The scope of an evaluation: inputs, vocabulary, and the limit of a result in bytes."""
 
     inputs: Mapping[str, object]
     vocabulary: Vocabulary
@@ -78,10 +78,10 @@ def evaluate(
     *,
     limit: int,
 ) -> object:
-    """The value of an expression over inputs; no result on the way may exceed `limit` bytes.
+    """Return the value of an expression; no intermediate result may exceed `limit` bytes.
 
-    Raises `ExpressionError` for what is not allowed and `ComputationError` (from the original) for
-    what an operation refuses: wrong shapes, dtypes, arguments, sizes.
+    Raises `ExpressionError` for syntax or names that are not allowed, and `ComputationError` (from
+    the original) for an error of an operation: wrong shapes, dtypes, arguments, sizes.
     """
     return _value(expression.body, Scope(inputs, vocabulary, limit))
 
@@ -115,29 +115,31 @@ def _value(node: ast.expr, scope: Scope) -> object:
 
 
 def _lookup_name(node: ast.expr, name: str, scope: Scope) -> object:
-    """An input, or one of the vocabulary's names: constants and dtypes. Inputs come first."""
+    """Return an input, or else a constant or dtype of the vocabulary."""
     if name in scope.inputs:
         return scope.inputs[name]
     if name in scope.vocabulary.names:
         return scope.vocabulary.names[name]
     if name in scope.vocabulary.functions:
         raise expression_error(node, f"{name} is a function; call it, as in {name}(x)")
-    known = [*scope.inputs, *scope.vocabulary.names]
-    have = ", ".join(scope.inputs) or "none"
-    near = _suggestion(name, known, scope)
-    raise expression_error(node, f"unknown name {name[:40]!r}{near}; the inputs are: {have}")
+    known_names = [*scope.inputs, *scope.vocabulary.names]
+    input_names = ", ".join(scope.inputs) or "none"
+    suggestion = _suggestion(name, known_names, scope)
+    raise expression_error(
+        node, f"unknown name {name[:40]!r}{suggestion}; the inputs are: {input_names}"
+    )
 
 
-def _suggestion(name: str, known: Iterable[str], scope: Scope) -> str:
-    written = scope.vocabulary.instead(name)
-    if written:
-        return f" (write {written})"
-    close = difflib.get_close_matches(name[:40], list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+def _suggestion(name: str, candidates: Iterable[str], scope: Scope) -> str:
+    equivalent = scope.vocabulary.equivalent(name)
+    if equivalent:
+        return f" (write {equivalent})"
+    matches = difflib.get_close_matches(name[:40], list(candidates), n=1)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def _operand(node: ast.expr, scope: Scope) -> object:
-    """A value that operators may work on: an array or a number, not a dtype or a tuple."""
+    """Return the operand of an operator: an array or a number, not a dtype or a tuple."""
     value = _value(node, scope)
     if not isinstance(value, Number | scope.vocabulary.array):
         raise expression_error(node, f"operators work on arrays and numbers, not on {_kind(value)}")
@@ -159,7 +161,7 @@ def _binary(node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, scop
 
 
 def _check_integers(node: ast.expr, sign: str, a: int, b: int) -> None:
-    """Refuse integers of more than 64 bits before computing them; 9**9**9 is 150 MB long."""
+    """Refuse integers of more than 64 bits before computing them; 9**9**9 has 150 MB."""
     grows = sign == "**" and b > 1 and abs(a) > 1 and (a.bit_length() - 1) * b >= 64
     if grows or (sign == "<<" and a != 0 and b >= 64):
         raise expression_error(
@@ -176,49 +178,51 @@ def _call(node: ast.Call, scope: Scope) -> object:
 
 
 def _function(node: ast.expr, scope: Scope) -> tuple[str, Callable[..., object]]:
-    """What a call calls: `name`, `page.name` such as `linalg.solve`, or a method of an array."""
-    words = scope.vocabulary
+    """Return the called function: `name`, `page.name` such as `linalg.solve`, or a method."""
+    names = scope.vocabulary
     if isinstance(node, ast.Name):
-        if node.id not in words.functions:
-            raise _unknown_error(node, node.id, words.functions, scope)
-        return node.id, words.functions[node.id]
+        if node.id not in names.functions:
+            raise _unknown_error(node, node.id, names.functions, scope)
+        return node.id, names.functions[node.id]
     assert isinstance(node, ast.Attribute), "parse() lets no other thing be called"
     _refuse_module(node, scope)
     if page := _page(node.value, scope):
         name = f"{page}.{node.attr}"
-        if name not in words.functions:
-            raise _unknown_error(node, name, words.functions, scope)
-        return name, words.functions[name]
+        if name not in names.functions:
+            raise _unknown_error(node, name, names.functions, scope)
+        return name, names.functions[name]
     owner = _array(node.value, scope)
-    if node.attr not in words.methods:
-        raise _unknown_error(node, node.attr, words.methods, scope, "array method")
+    if node.attr not in names.methods:
+        raise _unknown_error(node, node.attr, names.methods, scope, "array method")
     return node.attr, getattr(owner, node.attr)
 
 
 def _page(node: ast.expr, scope: Scope) -> str:
-    """The page of the namespace that a name stands for, or "" where it is something else."""
+    """Return the name if it is a page of the namespace, else ""."""
     if isinstance(node, ast.Name) and node.id not in scope.inputs:
         return node.id if node.id in scope.vocabulary.pages else ""
     return ""
 
 
 def _unknown_error(
-    node: ast.expr, name: str, known: Iterable[str], scope: Scope, word: str = "function"
+    node: ast.expr, name: str, candidates: Iterable[str], scope: Scope, kind: str = "function"
 ) -> ExpressionError:
-    return expression_error(node, f"unknown {word} {name[:60]!r}{_suggestion(name, known, scope)}")
+    return expression_error(
+        node, f"unknown {kind} {name[:60]!r}{_suggestion(name, candidates, scope)}"
+    )
 
 
 def _refuse_module(node: ast.Attribute, scope: Scope) -> None:
-    """Refuse `np.sqrt` and its like, saying how the name is written here: alone."""
-    owner, parts = node.value, [node.attr]
+    """Refuse `np.sqrt` and the like; the remedy is the name without a module."""
+    owner, name_parts = node.value, [node.attr]
     while isinstance(owner, ast.Attribute):
-        parts.insert(0, owner.attr)
+        name_parts.insert(0, owner.attr)
         owner = owner.value
     if not isinstance(owner, ast.Name) or owner.id not in MODULES or owner.id in scope.inputs:
         return
-    words, name = scope.vocabulary, ".".join(parts)
-    shown = f"{name}(x)" if name in words.functions else name if name in words.names else ""
-    remedy = f"write {shown or words.instead(name) or 'names alone, as in sqrt(x)'}"
+    words, name = scope.vocabulary, ".".join(name_parts)
+    bare_form = f"{name}(x)" if name in words.functions else name if name in words.names else ""
+    remedy = f"write {bare_form or words.equivalent(name) or 'names alone, as in sqrt(x)'}"
     raise expression_error(node, f"names stand here without {owner.id + '.'!r}; {remedy}")
 
 
@@ -237,48 +241,52 @@ def _property(node: ast.Attribute, owner: ast.expr, attribute: str, scope: Scope
     if attribute in scope.vocabulary.methods:
         raise expression_error(node, f".{attribute} is a method; call it, as in x.{attribute}()")
     if attribute not in scope.vocabulary.properties:
-        allowed = " ".join(f".{name}" for name in sorted(scope.vocabulary.properties))
+        property_names = " ".join(f".{name}" for name in sorted(scope.vocabulary.properties))
         raise expression_error(
-            node, f"unknown property {attribute[:40]!r}; arrays have {allowed}, and methods"
+            node, f"unknown property {attribute[:40]!r}; arrays have {property_names}, and methods"
         )
     return _run_step(node, f".{attribute}", lambda: getattr(value, attribute), scope)
 
 
 def _subscript(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -> object:
-    """An element or part of an array, or one of several results (`svd(x)[0]`, `x.shape[1]`)."""
-    value, place = _value(owner, scope), _value(index, scope)
+    """Return a subscript of an array, or one of several results (`svd(x)[0]`, `x.shape[1]`)."""
+    value, subscript = _value(owner, scope), _value(index, scope)
     if isinstance(value, tuple | list):
-        if not isinstance(place, int):
+        if not isinstance(subscript, int):
             raise expression_error(
                 index, "of several results, pick one by its number, as in svd(x)[0]"
             )
     elif not isinstance(value, scope.vocabulary.array):
         raise expression_error(owner, f"only arrays can be subscripted, not {_kind(value)}")
-    return _run_step(node, "subscript", lambda: value[place], scope)  # type: ignore[index]  # asks
+    return _run_step(node, "subscript", lambda: value[subscript], scope)  # type: ignore[index]  # any
 
 
-def _run_step(node: ast.expr, what: str, compute: Callable[[], object], scope: Scope) -> object:
-    """Do one step, with every error it may raise turned into one line that says where it was."""
+def _run_step(
+    node: ast.expr, step_name: str, compute: Callable[[], object], scope: Scope
+) -> object:
+    """Run one step; any error becomes a one-line error with the step's location."""
     try:
         result = compute()
     except UserError:
         raise
-    except Exception as error:  # a user's own operation may raise anything
-        where = f"column {node.col_offset + 1}, {what}"
-        raise ComputationError(f"{where}: {type(error).__name__}: {error_text(error)}") from error
-    _check_size(node, what, result, scope)
+    except Exception as error:  # user-defined operations may raise any error
+        location = f"column {node.col_offset + 1}, {step_name}"
+        raise ComputationError(
+            f"{location}: {type(error).__name__}: {error_text(error)}"
+        ) from error
+    _check_size(node, step_name, result, scope)
     return result
 
 
 def _check_count(node: ast.expr, name: str, arguments: list[object]) -> None:
-    """Refuse results without number before they are made: as many as an axis or an int says."""
+    """Refuse too many results before they are made, from the length of an axis or an int."""
     if name not in MULTI_RESULT_FUNCTIONS:
         return
-    lengths = [each for each in arguments if type(each) is int]
+    lengths = [argument for argument in arguments if type(argument) is int]
     if name == "unstack":
-        place = lengths[0] if lengths else 0
-        shapes = [getattr(each, "shape", ()) for each in arguments]
-        lengths = [shape[place] for shape in shapes if -len(shape) <= place < len(shape)]
+        axis = lengths[0] if lengths else 0
+        shapes = [getattr(argument, "shape", ()) for argument in arguments]
+        lengths = [shape[axis] for shape in shapes if -len(shape) <= axis < len(shape)]
     if any(length > MAX_RESULTS for length in lengths):
         raise ComputationError(
             f"column {node.col_offset + 1}, {name}: gives more than {MAX_RESULTS:,} arrays; "
@@ -286,13 +294,15 @@ def _check_count(node: ast.expr, name: str, arguments: list[object]) -> None:
         )
 
 
-def _check_size(node: ast.expr, what: str, result: object, scope: Scope) -> None:
+def _check_size(node: ast.expr, step_name: str, result: object, scope: Scope) -> None:
     if isinstance(result, int) and abs(result) >= LARGEST_INTEGER:
-        raise expression_error(node, f"{what} gives an integer of more than 64 bits; write floats")
+        raise expression_error(
+            node, f"{step_name} gives an integer of more than 64 bits; write floats"
+        )
     for array in result if isinstance(result, tuple | list) else (result,):
         size = getattr(array, "size", 0) * getattr(getattr(array, "dtype", None), "itemsize", 0)
         if size > scope.limit:
             raise ComputationError(
-                f"column {node.col_offset + 1}, {what}: the result has {size:,} bytes, "
+                f"column {node.col_offset + 1}, {step_name}: the result has {size:,} bytes, "
                 f"more than the {scope.limit:,} of memory available; make it smaller"
             )

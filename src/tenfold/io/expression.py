@@ -1,8 +1,8 @@
 """Expression parser: checks the text of a formula against an allow-list, without `eval`.
 
-Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: a `CheckedExpression`, Python's own
-syntax tree of that text of which every node is of a permitted type in a permitted place. Nothing is
-looked up or computed here; `evaluate.py` does that, over names which `vocabulary.py` permits.
+Takes text such as `sqrt(x**2 + y**2) / mean(x)`. Returns a `CheckedExpression`, Python's syntax
+tree of the text, in which the type and context of every node are permitted. Nothing is looked up
+or computed here; `evaluate.py` does that, with the names of `vocabulary.py`.
 
     >>> sorted(parse("sqrt(x**2 + y**2) / mean(x)").names)
     ['x', 'y']
@@ -27,11 +27,11 @@ MAX_TEXT = 10_000
 MAX_NESTING = 100
 MAX_STRING = 100
 LARGEST_INTEGER = 2**64
-"""Integers in an expression stay below this, written or computed: no array holds a larger one."""
+"""Limit of integer literals and results: no array has a larger integer."""
 
 
 class SyntaxContext(Enum):
-    """Where a node stands, which decides whether text, lists, None or slices may stand there."""
+    """The context of a node, which decides whether text, lists, None or slices are allowed."""
 
     OPERAND = "operand"
     ARGUMENT = "argument"
@@ -71,21 +71,21 @@ COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def expression_error(node: ast.AST, reason: str) -> ExpressionError:
-    """The one error of this module, saying where in the text the reason is."""
+    """Return the error of a node, with its column in the text."""
     return ExpressionError(f"expression, column {getattr(node, 'col_offset', 0) + 1}: {reason}")
 
 
 def parse(text: str) -> CheckedExpression:
     """Read an expression, or raise `ExpressionError` naming the column, the rule and the remedy.
 
-    Raises nothing else, whatever the text: at most `LONGEST_TEXT` characters are looked at and the
-    tree is walked without recursion.
+    Raises no other error: at most `MAX_TEXT` characters are parsed, and the tree is traversed
+    without recursion.
     """
     body = _tree(text)
     names: set[str] = set()
     pending: list[tuple[ast.expr, SyntaxContext, int]] = [(body, SyntaxContext.OPERAND, 1)]
     while pending:
-        node, place, depth = pending.pop()
+        node, context, depth = pending.pop()
         if depth > MAX_NESTING:
             raise expression_error(
                 node,
@@ -94,12 +94,14 @@ def parse(text: str) -> CheckedExpression:
             )
         if isinstance(node, ast.Name):
             names.add(checked_name(node, node.id))
-        pending.extend((child, where, depth + 1) for child, where in _children(node, place))
+        pending.extend(
+            (child, child_context, depth + 1) for child, child_context in _children(node, context)
+        )
     return CheckedExpression(text, body, frozenset(names))
 
 
 def _tree(text: str) -> ast.expr:
-    """The syntax tree of the text. On deep nesting Python's parser raises; it does not crash."""
+    """Return the syntax tree of the text. Python's parser raises on deep nesting."""
     if len(text) > MAX_TEXT:
         raise ExpressionError(
             f"expression: {len(text):,} characters, the most is {MAX_TEXT:,}; split it"
@@ -124,28 +126,28 @@ def _tree(text: str) -> ast.expr:
 
 
 def _count_characters(text: str, body: ast.expr) -> None:
-    """Turn Python's columns, bytes of UTF-8, into characters, which is what a user can count."""
+    """Convert Python's columns from bytes of UTF-8 to characters."""
     rows = [row.encode() for row in text.split("\n")]
     for node in ast.walk(body):
         if isinstance(node, ast.expr):
-            before = rows[node.lineno - 1][: node.col_offset]
-            node.col_offset = len(before.decode(errors="replace"))
+            prefix = rows[node.lineno - 1][: node.col_offset]
+            node.col_offset = len(prefix.decode(errors="replace"))
 
 
 def checked_name(node: ast.AST, name: str) -> str:
-    """The name, unless it begins with an underscore: those lead into Python's insides."""
+    """Return the name; refuse a leading underscore, which gives access to Python internals."""
     if name.startswith("_"):
         raise expression_error(node, f"names beginning with _ are not allowed, got {name[:40]!r}")
     return name
 
 
-def _children(node: ast.expr, place: SyntaxContext) -> Iterator[tuple[ast.expr, SyntaxContext]]:
-    """Check one node by itself and list what is under it, each with the place it stands in."""
+def _children(node: ast.expr, context: SyntaxContext) -> Iterator[tuple[ast.expr, SyntaxContext]]:
+    """Check one node and yield its children with their contexts."""
     match node:
         case ast.Name():
             return
         case ast.Constant():
-            _check_constant(node, place)
+            _check_constant(node, context)
         case ast.UnaryOp():
             yield _unary(node), SyntaxContext.OPERAND
         case ast.BinOp(left=left, right=right):
@@ -168,11 +170,11 @@ def _children(node: ast.expr, place: SyntaxContext) -> Iterator[tuple[ast.expr, 
             yield index, SyntaxContext.INDEX
         case ast.Slice(lower=lower, upper=upper, step=step):
             yield from (
-                (part, SyntaxContext.INDEX) for part in (lower, upper, step) if part is not None
+                (bound, SyntaxContext.INDEX) for bound in (lower, upper, step) if bound is not None
             )
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            _check_sequence(node, place)
-            yield from ((element, place) for element in elements)
+            _check_sequence(node, context)
+            yield from ((element, context) for element in elements)
         case _:
             raise expression_error(
                 node, REMEDIES.get(type(node), f"{type(node).__name__} is not allowed")
@@ -185,10 +187,10 @@ def _unary(node: ast.UnaryOp) -> ast.expr:
     return node.operand
 
 
-def _check_constant(node: ast.Constant, place: SyntaxContext) -> None:
+def _check_constant(node: ast.Constant, context: SyntaxContext) -> None:
     value = node.value
     if isinstance(value, str):
-        if place is not SyntaxContext.ARGUMENT:
+        if context is not SyntaxContext.ARGUMENT:
             raise expression_error(
                 node, "text is allowed only as an argument of a function, as in einsum('ij->ji', x)"
             )
@@ -197,12 +199,12 @@ def _check_constant(node: ast.Constant, place: SyntaxContext) -> None:
                 node, f"text of {len(value)} characters; the most is {MAX_STRING}"
             )
     elif value is None:
-        if place is SyntaxContext.OPERAND:
+        if context is SyntaxContext.OPERAND:
             raise expression_error(
                 node, "None is allowed only as an argument or in a subscript, as in x[:, None]"
             )
     elif value is Ellipsis:
-        if place is not SyntaxContext.INDEX:
+        if context is not SyntaxContext.INDEX:
             raise expression_error(node, "'...' is allowed only in a subscript, as in x[..., 0]")
     elif isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         raise expression_error(
@@ -224,7 +226,7 @@ def _check_comparison(node: ast.Compare) -> None:
 
 
 def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
-    """A call's arguments, and the array in front of a method. The name itself is not a value."""
+    """Yield the arguments of a call, and the owner of a method; the name is not a value."""
     if isinstance(node.func, ast.Name):
         checked_name(node.func, node.func.id)
     elif isinstance(node.func, ast.Attribute):
@@ -247,12 +249,12 @@ def _check_subscripted(value: ast.expr) -> None:
         raise expression_error(value, "only arrays can be subscripted, as in x[0] or sort(x)[-1]")
 
 
-def _check_sequence(node: ast.List | ast.Tuple, place: SyntaxContext) -> None:
-    if place is SyntaxContext.ARGUMENT or (
-        place is SyntaxContext.INDEX and isinstance(node, ast.Tuple)
+def _check_sequence(node: ast.List | ast.Tuple, context: SyntaxContext) -> None:
+    if context is SyntaxContext.ARGUMENT or (
+        context is SyntaxContext.INDEX and isinstance(node, ast.Tuple)
     ):
         return
-    word = "a list" if isinstance(node, ast.List) else "a tuple"
+    kind = "a list" if isinstance(node, ast.List) else "a tuple"
     raise expression_error(
-        node, f"{word} is allowed only as an argument of a function, as in reshape(x, (2, 3))"
+        node, f"{kind} is allowed only as an argument of a function, as in reshape(x, (2, 3))"
     )

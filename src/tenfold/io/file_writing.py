@@ -1,12 +1,12 @@
-"""Atomic file writing: replaces an output file as a whole, or leaves the old one.
+"""Atomic file writing: replaces an output file completely, or keeps the old one.
 
-Takes: a path and the data. Hands on: nothing; the file is there, complete and on the disk.
+Takes a path and the data. Afterwards the file is complete and on the disk.
 
     write_arrays("out.npz", {"sum": a + b, "difference": a - b})
 
-Everything goes to a temporary file in the same directory, is synchronised to the disk and then
-renamed over the old file, which is one step for every reader. On any failure, a full disk or an
-interrupt included, the temporary is removed and the old output is untouched.
+The data is written to a temporary file in the same directory, synchronised to the disk, and renamed
+over the old file, which is atomic for readers. On any failure, a full disk or an interrupt
+included, the temporary file is removed and the old output is unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tenfold.io.input_errors import OutputError, error_text
 
 SUFFIXES = (".npy", ".npz")
 ENTRY_DATE = (1980, 1, 1, 0, 0, 0)
-"""The date of entries in an archive: always the same, so equal arrays give equal files."""
+"""The constant date of archive entries: equal arrays give equal files."""
 
 WriteCallback = Callable[[int], None]
 """Called with the number of bytes just written."""
@@ -39,9 +39,9 @@ def _silent(count: int) -> None:
 
 
 def check_output(path: str) -> Path:
-    """The file that will be written, links followed; raises `OutputError` if it cannot be.
+    """Return the output file with links resolved. Raises `OutputError` if it is not writable.
 
-    Called before computing anything: an hour's work should not end at a closed door.
+    Called before the computation, so that its result is not lost.
     """
     try:
         target = Path(path).resolve()
@@ -69,9 +69,9 @@ def _check_target(path: str, target: Path) -> None:
 
 @contextmanager
 def open_replacing(path: str) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends without an error."""
+    """Open a file that replaces `path` when the block ends without an error."""
     target = check_output(path)
-    # Not made from the name, which may already be as long as a name can be.
+    # Not derived from the name, which may already have the maximal length.
     temporary = target.parent / f".tenfold-{secrets.token_hex(8)}.tmp"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
@@ -89,7 +89,7 @@ def open_replacing(path: str) -> Iterator[IO[bytes]]:
 
 
 def _keep_mode(file: IO[bytes], target: Path) -> None:
-    """An old file's permissions stay; a new one has those which the user's umask gives."""
+    """Keep the permissions of an existing file; a new file follows the umask."""
     try:
         mode = stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def _keep_mode(file: IO[bytes], target: Path) -> None:
 
 
 def _synchronise(folder: Path) -> None:
-    """Make the renaming itself last; some file systems cannot, and the file is whole either way."""
+    """Synchronise the directory entry. Some file systems cannot; the file is complete anyway."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -108,25 +108,25 @@ def _synchronise(folder: Path) -> None:
 
 
 class _CountingFile:
-    """A file that reports how much was written; NumPy then writes in pieces, not all at once."""
+    """A file that reports the bytes written; NumPy then writes in chunks."""
 
-    def __init__(self, file: IO[bytes], written: WriteCallback) -> None:
+    def __init__(self, file: IO[bytes], on_write: WriteCallback) -> None:
         self.file = file
-        self.written = written
+        self.on_write = on_write
 
     def write(self, data: bytes) -> int:
         """Write all of the bytes and report them."""
         count = self.file.write(data)
-        self.written(len(data))
+        self.on_write(len(data))
         return count
 
 
 def write_arrays(
-    path: str, arrays: Mapping[str, NDArray[np.generic]], written: WriteCallback = _silent
+    path: str, arrays: Mapping[str, NDArray[np.generic]], on_write: WriteCallback = _silent
 ) -> None:
     """Write one array as `.npy`, or any number as `.npz` under their names, atomically.
 
-    Raises `OutputError`; the file at `path` is then what it was before.
+    Raises `OutputError`; the file at `path` is then unchanged.
     """
     for name, array in arrays.items():
         if array.dtype.kind not in "biufc":
@@ -136,17 +136,17 @@ def write_arrays(
             )
     with open_replacing(path) as file:
         if path.endswith(".npz"):
-            _write_archive(file, arrays, written)
+            _write_archive(file, arrays, on_write)
         else:
             (array,) = arrays.values()
-            npy.write_array(_CountingFile(file, written), array, allow_pickle=False)
+            npy.write_array(_CountingFile(file, on_write), array, allow_pickle=False)
 
 
 def _write_archive(
-    file: IO[bytes], arrays: Mapping[str, NDArray[np.generic]], written: WriteCallback
+    file: IO[bytes], arrays: Mapping[str, NDArray[np.generic]], on_write: WriteCallback
 ) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", ENTRY_DATE)
             with archive.open(entry, "w", force_zip64=True) as member:
-                npy.write_array(_CountingFile(member, written), array, allow_pickle=False)
+                npy.write_array(_CountingFile(member, on_write), array, allow_pickle=False)

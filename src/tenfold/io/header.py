@@ -1,12 +1,12 @@
 """`.npy` header: parses and validates a header before anything is allocated.
 
-Takes: the first bytes of a file or of an archive's member, and how many bytes there are in all.
-Hands on: a `Header`, or `InputError` with one line.
+Takes the first bytes of a file or of an archive's member, and the total number of bytes. Returns a
+`Header`, or raises a one-line `InputError`.
 
     header = read_header("a.npy", start)
     check_size("a.npy", header, size_of_file)
 
-The text is parsed by NumPy's own public readers, from a bounded piece of the file.
+NumPy's public readers parse the text, from a bounded part of the file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tenfold.errors import ShapeError
 from tenfold.io.input_errors import InputError, error_text
 
 MAX_HEADER = 10_000
-"""Characters of a header, NumPy's own default; ours are about 100."""
+"""Limit of the characters of a header, NumPy's default; usual headers have about 100."""
 START_BYTES = MAX_HEADER + 16
-"""Bytes to read so as to have all of a header of that length, with its signature and length."""
+"""Bytes to read for a header of that length, with its signature and length field."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a `.npy` header says: dtype, shape, order, and where the elements begin, in bytes."""
+    """A `.npy` header: dtype, shape, order, and the offset of the elements in bytes."""
 
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
@@ -42,12 +42,12 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Bytes of all elements, exact however large the shape claims to be."""
+        """The size of all elements in bytes, exact for any shape."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def unknown_format_error(path: str, start: bytes) -> InputError:
-    """What to say of a file that begins with neither signature."""
+    """Return the error of a file with neither signature."""
     if not start:
         return InputError(f"{path}: the file is empty")
     if start[:1] == b"\x80":
@@ -59,7 +59,7 @@ def unknown_format_error(path: str, start: bytes) -> InputError:
 
 
 def read_header(path: str, start: bytes) -> Header:
-    """The header at the start of a `.npy` file's bytes, parsed by NumPy and then checked by us."""
+    """Return the checked header at the start of a `.npy` file's bytes."""
     file = io.BytesIO(start)
     try:
         with warnings.catch_warnings():
@@ -85,7 +85,7 @@ def _header_reader(
 
 
 def check_dtype(path: str, dtype: np.dtype[np.generic]) -> None:
-    """Refuse what Tenfold does not compute with, above all objects: they are pickles."""
+    """Refuse unsupported dtypes, above all objects, which are pickles."""
     if dtype.hasobject:
         raise InputError(
             f"{path}: holds Python objects (a pickle), which are never loaded; "
@@ -103,7 +103,7 @@ def check_dtype(path: str, dtype: np.dtype[np.generic]) -> None:
 
 
 def check_shape(path: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
-    """Refuse a shape that no array can have, whatever the file holds."""
+    """Refuse a shape that no array can have."""
     try:
         if any(isinstance(length, bool) for length in shape):
             raise ShapeError("", f"shape {shape} has a length that is not an integer")
@@ -113,11 +113,13 @@ def check_shape(path: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]) 
 
 
 def check_size(path: str, header: Header, size: int) -> None:
-    """Compare what the header promises with the bytes there are, before allocating anything."""
-    present = size - header.offset
-    if header.size != present:
-        what = "truncated" if present < header.size else "its header does not fit its content"
+    """Compare the declared size with the file's size, before allocating memory."""
+    content_size = size - header.offset
+    if header.size != content_size:
+        problem = (
+            "truncated" if content_size < header.size else "its header does not fit its content"
+        )
         raise InputError(
-            f"{path}: {what}: {header.dtype} of shape {header.shape} is {header.size:,} bytes, "
-            f"the file holds {present:,}"
+            f"{path}: {problem}: {header.dtype} of shape {header.shape} is {header.size:,} bytes, "
+            f"the file holds {content_size:,}"
         )

@@ -1,6 +1,6 @@
 """Machine resources: the memory and processors that this process may use, within its cgroup.
 
-Takes nothing. Hands on numbers: bytes and processors, within the limits of a container (cgroup).
+Returns numbers of bytes and processors, within the limits of a container (cgroup).
 
     >>> available_memory() > 0
     True
@@ -14,11 +14,11 @@ from pathlib import Path
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 DEFAULT_MEMORY = 2**33
-"""Bytes taken to be available where the system does not say: 8 GiB."""
+"""Assumed available bytes where the system does not report them: 8 GiB."""
 
 
 def available_memory() -> int:
-    """Bytes that can be allocated now without swapping, and within the container's limit."""
+    """Return the bytes that can be allocated without swapping, within the container's limit."""
     return max(min([_system_memory(), *_cgroup_memory()]), 0)
 
 
@@ -33,7 +33,7 @@ def _system_memory() -> int:
 
 
 def _cgroup_memory() -> Iterator[int]:
-    """What each enclosing cgroup still allows: version 2, then version 1."""
+    """Yield the remaining memory of each enclosing cgroup: version 2, then version 1."""
     for folder in _cgroups():
         yield from _cgroup_headroom(folder, "memory.max", "memory.current", "")
     yield from _cgroup_headroom(
@@ -41,51 +41,52 @@ def _cgroup_memory() -> Iterator[int]:
     )
 
 
-def _cgroup_headroom(folder: Path, limit: str, used: str, prefix: str) -> Iterator[int]:
-    """What one cgroup still allows. The contents of files in memory are counted as used, but give
-    way to who needs it: in a container that has read or written much they fill it to its limit.
+def _cgroup_headroom(folder: Path, limit: str, usage: str, prefix: str) -> Iterator[int]:
+    """Yield the remaining memory of one cgroup. The page cache counts as available.
+
+    The kernel counts it as used, but reclaims it on demand.
     """
-    most, now = _text(folder / limit).strip(), _text(folder / used).strip()
-    if not (most.isdigit() and now.isdigit()):
+    limit_text, usage_text = _text(folder / limit).strip(), _text(folder / usage).strip()
+    if not (limit_text.isdigit() and usage_text.isdigit()):
         return
     pairs = [line.split() for line in _text(folder / "memory.stat").splitlines()]
     counts = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
     cached = sum(counts.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
-    yield int(most) - int(now) + cached
+    yield int(limit_text) - int(usage_text) + cached
 
 
 def group_processors() -> float | None:
-    """Processors the container may use on average (its CPU quota), or None without a quota."""
+    """Return the CPU quota of the container in processors, or None without a quota."""
     quotas = []
     for folder in _cgroups():
-        words = _text(folder / "cpu.max").split()
-        if len(words) == 2 and words[0].isdigit() and int(words[1]) > 0:
-            quotas.append(int(words[0]) / int(words[1]))
-    old = CGROUP_ROOT / "cpu"
-    quota, period = _text(old / "cpu.cfs_quota_us"), _text(old / "cpu.cfs_period_us")
+        fields = _text(folder / "cpu.max").split()
+        if len(fields) == 2 and fields[0].isdigit() and int(fields[1]) > 0:
+            quotas.append(int(fields[0]) / int(fields[1]))
+    cgroup_v1 = CGROUP_ROOT / "cpu"
+    quota, period = _text(cgroup_v1 / "cpu.cfs_quota_us"), _text(cgroup_v1 / "cpu.cfs_period_us")
     if quota.strip().isdigit() and period.strip().isdigit() and int(period) > 0:
         quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
 
 
 def _cgroups() -> list[Path]:
-    """The version 2 cgroup of this process and those around it."""
+    """Return the version 2 cgroup of this process and its ancestors."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         if line.startswith("0::"):
-            own = CGROUP_ROOT / line[3:].strip().lstrip("/")
-            return [own, *(p for p in own.parents if p.is_relative_to(CGROUP_ROOT))]
+            cgroup = CGROUP_ROOT / line[3:].strip().lstrip("/")
+            return [cgroup, *(p for p in cgroup.parents if p.is_relative_to(CGROUP_ROOT))]
     return []
 
 
 def affinity() -> int:
-    """Processors this process may be scheduled on."""
+    """Return the number of processors that this process may be scheduled on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def processor() -> tuple[str, frozenset[str]]:
-    """The processor's name and its feature flags, both empty where the system does not say."""
+    """Return the processor's name and feature flags, both empty where they are unknown."""
     name, flags = "", frozenset[str]()
     for line in _text(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
@@ -97,7 +98,7 @@ def processor() -> tuple[str, frozenset[str]]:
 
 
 def _text(path: Path) -> str:
-    """The file's text, or "" if the file does not exist: it is optional."""
+    """Return the text of an optional file, or "" if it does not exist."""
     try:
         return path.read_text(errors="replace")
     except OSError:

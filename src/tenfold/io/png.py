@@ -1,6 +1,6 @@
 r"""PNG encoder: writes grey or RGB pictures of eight bits a sample.
 
-Takes: uint8 of shape (height, width) or (height, width, 3). Hands on: the file's bytes.
+Takes uint8 of shape (height, width) or (height, width, 3), returns the file's bytes.
 
     >>> encode_png(np.zeros((2, 3), np.uint8))[:8]
     b'\x89PNG\r\n\x1a\n'
@@ -27,7 +27,7 @@ MAX_SIDE = 2**31 - 1
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """The bytes of a PNG file of these pixels, uint8 (height, width) or (height, width, 3).
+    """Return the bytes of a PNG file of pixels, uint8 (height, width) or (height, width, 3).
 
     Raises `TypeError` for another dtype and `ValueError` for another shape.
     """
@@ -47,7 +47,7 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def _filter_rows(rows: NDArray[np.uint8]) -> bytes:
-    """Each row less the row above it, modulo 256, behind the number of that filter."""
+    """Return each row minus the row above it, modulo 256, after the filter's number."""
     filtered = np.empty((rows.shape[0], rows.shape[1] + 1), np.uint8)
     filtered[:, 0] = UP_FILTER
     filtered[0, 1:] = rows[0]

@@ -1,12 +1,12 @@
 """Timeline file: reads the Chrome trace events that `tn.profile().save` writes.
 
-Takes the path of a file of Chrome trace events (JSON), hands on a frozen `TimelineFile`, times in
-microseconds. Complete events become slices, counter events levels. Instant events of the category
-`ready` become slices without a length: from then on an operator could run. Other events are
-ignored. These `args` of a slice are read: `operators` (numbers of the pushed operators that it ran
-or pushed), `batch` (their number, or that of nodes), and `inputs` (operators whose results a push
-takes). So are `running` (it had not ended) and `apart` (why it was not one with an earlier batch).
-Raises InputError, one line, for any other file.
+Takes the path of a file of Chrome trace events (JSON), returns a frozen `TimelineFile` in
+microseconds. Complete events become slices, counter events peaks. Instant events of the category
+`ready` become slices of length 0: an operator's inputs are ready. Other events are ignored. These
+`args` of a slice are read: `operators` (numbers of the operators that it ran or pushed), `batch`
+(the number of operators or nodes), and `inputs` (the operators whose results a push needs). So are
+`running` (not ended) and `apart` (the reason for a batch split). Raises a one-line InputError for
+any other file.
 
     read_timeline("t.json").slices[0].name
 """
@@ -24,19 +24,19 @@ from typing import TypeVar
 from tenfold.io.input_errors import InputError, error_text
 
 PUSH = "push"
-"""The category of slices that hand work to an engine and do none themselves."""
+"""The category of slices that push operators to an engine."""
 
 READY = "ready"
-"""The category of moments from which on an operator could run."""
+"""The category of events that mark the inputs of an operator as ready."""
 
 T = TypeVar("T")
 Track = tuple[str, str]
-"""Process and thread, as text: files say them as numbers or as names."""
+"""Process and thread as text; in files they are numbers or names."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineSlice:
-    """Work from `begin` to `end` on a track; the operators that it ran or pushed, by number."""
+    """Work from `begin` to `end` on a track, with the numbers of the operators it ran or pushed."""
 
     name: str
     category: str
@@ -51,13 +51,13 @@ class TimelineSlice:
 
     @property
     def duration(self) -> float:
-        """Microseconds that it took."""
+        """Its duration in microseconds."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True)
 class TimelineFile:
-    """Slices in order of their begin, the names of tracks, and the highest of each counter."""
+    """Slices in order of their begin, the names of tracks, and the maximum of each counter."""
 
     slices: tuple[TimelineSlice, ...]
     names: Mapping[Track, str]
@@ -65,7 +65,7 @@ class TimelineFile:
 
 
 def read_timeline(path: str | os.PathLike[str]) -> TimelineFile:
-    """Return the timeline of a file. Raises InputError where it cannot be read or is none."""
+    """Return the timeline of a file. Raises InputError for an unreadable or other file."""
     name = str(path)
     try:
         content = json.loads(Path(path).read_bytes())
@@ -92,7 +92,7 @@ def read_timeline(path: str | os.PathLike[str]) -> TimelineFile:
                     _raise_peaks(peaks, event)
         except ValueError as error:
             raise InputError(f"{name}: event {number} {error}") from error
-    slices.sort(key=lambda each: (each.begin, each.end))
+    slices.sort(key=lambda timeline_slice: (timeline_slice.begin, timeline_slice.end))
     return TimelineFile(tuple(slices), names, peaks)
 
 
@@ -138,10 +138,10 @@ def _arguments(event: dict[str, object]) -> dict[str, object]:
 
 
 def _numbers(arguments: dict[str, object], name: str) -> tuple[int, ...]:
-    found = arguments.get(name, [])
-    if not (isinstance(found, list) and all(_is_integer(each) for each in found)):
+    numbers = arguments.get(name, [])
+    if not (isinstance(numbers, list) and all(_is_integer(number) for number in numbers)):
         raise ValueError(f"has {name} that are no list of whole numbers")
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _is_integer(value: object) -> bool:

@@ -1,13 +1,12 @@
 """Trace summary: a timeline's busiest operators, idle shares, batches and critical path.
 
-Takes a `TimelineFile`, hands on a frozen `TraceSummary`, times in microseconds. Idle is a track's
-time between the first begin and the last end of the whole timeline in which nothing ran on it. Work
-nested in other work on the same track, as the expressions of a user's operator, is counted once.
-The critical path is the chain of operators, each needing the one before it, whose work takes
-longest; dependences are known of pushed operators alone. One launch that ran several operators
-counts whole for each of them, and once where a chain goes through it twice. An operator waits for
-its inputs from its push to when they are there, and from then on for others of its batch or a
-thread until its launch begins.
+Takes a `TimelineFile`, returns a frozen `TraceSummary` with times in microseconds. The idle time of
+a track is the part of the timeline's span without a slice on it. Nested work on one track, as the
+expressions of a user's operator, is counted once. The critical path is the dependency chain of
+operators with the longest work; only pushed operators have known dependences. A launch of several
+operators counts fully for each of them, but once for a chain that passes it twice. An operator
+waits for its inputs from its push until they are ready, then for its batch or a thread until its
+launch begins.
 
     summarise(read_timeline("t.json")).busiest[0].name
 """
@@ -24,10 +23,10 @@ from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, T
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """What all launches of one name took together, without what ran inside them.
+    """The total time of all launches of one name, without nested launches.
 
-    `operators` is None where they were not counted. `running` of them had not ended when the
-    recording ended; their time up to then is counted.
+    `operators` is None where they were not counted. `running` launches had not ended at the end of
+    the recording; their time until then is counted.
     """
 
     name: str
@@ -40,9 +39,9 @@ class OperatorTime:
 
 @dataclass(frozen=True)
 class QueueTime:
-    """Operators of one name that ran, and the times that they took together.
+    """The total waiting and running times of the operators of one name.
 
-    Of a launch that ran several each counts the whole time.
+    A launch of several operators counts fully for each of them.
     """
 
     name: str
@@ -54,7 +53,7 @@ class QueueTime:
 
 @dataclass(frozen=True)
 class TrackUse:
-    """How many slices a track has, and how long something ran on it."""
+    """The number of slices of a track, and its busy time."""
 
     name: str
     slices: int
@@ -73,7 +72,7 @@ class BatchSizeBar:
 
 @dataclass(frozen=True)
 class SplitBatches:
-    """Launches of one name that were batches of their own for one reason."""
+    """The number of launches of one name that were split from a batch for one reason."""
 
     name: str
     reason: str
@@ -91,7 +90,7 @@ class CriticalPathLink:
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """All of it. `critical` is None where no push stands in the timeline."""
+    """The whole summary. `critical` is None for a timeline without pushes."""
 
     span: float
     launches: int
@@ -107,12 +106,12 @@ class TraceSummary:
 
 
 def summarise(timeline: TimelineFile) -> TraceSummary:
-    """Return what a timeline says."""
-    work = [each for each in timeline.slices if each.category not in (PUSH, READY)]
-    pushes = [each for each in timeline.slices if each.category == PUSH]
-    begin = min((each.begin for each in timeline.slices), default=0.0)
-    span = max((each.end for each in timeline.slices), default=0.0) - begin
-    sizes = [each.batch for each in work if each.batch is not None]
+    """Return the summary of a timeline."""
+    work = [piece for piece in timeline.slices if piece.category not in (PUSH, READY)]
+    pushes = [piece for piece in timeline.slices if piece.category == PUSH]
+    begin = min((piece.begin for piece in timeline.slices), default=0.0)
+    span = max((piece.end for piece in timeline.slices), default=0.0) - begin
+    sizes = [piece.batch for piece in work if piece.batch is not None]
     return TraceSummary(
         span,
         len(work),
@@ -129,54 +128,54 @@ def summarise(timeline: TimelineFile) -> TraceSummary:
 
 
 def _busiest(work: Sequence[TimelineSlice]) -> list[OperatorTime]:
-    named: dict[str, list[tuple[TimelineSlice, float]]] = defaultdict(list)
-    for each, own in _self_times(work):
-        named[each.name].append((each, own))
-    found = []
-    for name, pairs in named.items():
-        counts = [each.batch for each, _ in pairs if each.batch is not None]
-        times = [own for _, own in pairs]
-        running = sum(each.running for each, _ in pairs)
-        found.append(
+    by_name: dict[str, list[tuple[TimelineSlice, float]]] = defaultdict(list)
+    for piece, self_time in _self_times(work):
+        by_name[piece.name].append((piece, self_time))
+    operator_times = []
+    for name, pairs in by_name.items():
+        counts = [piece.batch for piece, _ in pairs if piece.batch is not None]
+        times = [self_time for _, self_time in pairs]
+        running = sum(piece.running for piece, _ in pairs)
+        operator_times.append(
             OperatorTime(name, len(pairs), sum(counts) or None, sum(times), max(times), running)
         )
-    return sorted(found, key=lambda each: (-each.total, each.name))
+    return sorted(operator_times, key=lambda piece: (-piece.total, piece.name))
 
 
 def _waits(timeline: TimelineFile) -> list[QueueTime]:
-    """Return what operators waited for, the longest first; slices come in order of begin."""
+    """Return the waiting times of operators, longest first; slices are in order of begin."""
     pushed: dict[int, float] = {}
     ready: dict[int, float] = {}
-    named: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    for each in timeline.slices:
-        for number in each.operators:
-            if each.category == PUSH:
-                pushed[number] = each.begin
-            elif each.category == READY:
-                ready[number] = each.begin
+    times_by_name: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for piece in timeline.slices:
+        for number in piece.operators:
+            if piece.category == PUSH:
+                pushed[number] = piece.begin
+            elif piece.category == READY:
+                ready[number] = piece.begin
             elif number in pushed and number in ready:
-                since = ready[number]
-                times = since - pushed[number], each.begin - since, each.duration
-                named[each.name].append(times)
-    found = [
+                ready_time = ready[number]
+                times = ready_time - pushed[number], piece.begin - ready_time, piece.duration
+                times_by_name[piece.name].append(times)
+    queue_times = [
         QueueTime(name, len(times), *(sum(column) for column in zip(*times, strict=True)))
-        for name, times in named.items()
+        for name, times in times_by_name.items()
     ]
-    return sorted(found, key=lambda each: (-each.for_inputs - each.for_launch, each.name))
+    return sorted(queue_times, key=lambda piece: (-piece.for_inputs - piece.for_launch, piece.name))
 
 
 def _self_times(work: Sequence[TimelineSlice]) -> list[tuple[TimelineSlice, float]]:
-    """Return each piece of work with its duration, less that of what ran inside it."""
-    ordered = sorted(work, key=lambda each: (each.track, each.begin, -each.end))
-    own = [each.duration for each in ordered]
-    around: list[int] = []
-    for index, each in enumerate(ordered):
-        while around and not _encloses(ordered[around[-1]], each):
-            around.pop()
-        if around:
-            own[around[-1]] -= each.duration
-        around.append(index)
-    return [*zip(ordered, own, strict=True)]
+    """Return each piece of work with its duration, minus that of nested work."""
+    ordered = sorted(work, key=lambda piece: (piece.track, piece.begin, -piece.end))
+    self_times = [piece.duration for piece in ordered]
+    enclosing: list[int] = []
+    for index, piece in enumerate(ordered):
+        while enclosing and not _encloses(ordered[enclosing[-1]], piece):
+            enclosing.pop()
+        if enclosing:
+            self_times[enclosing[-1]] -= piece.duration
+        enclosing.append(index)
+    return [*zip(ordered, self_times, strict=True)]
 
 
 def _encloses(outer: TimelineSlice, inner: TimelineSlice) -> bool:
@@ -184,27 +183,27 @@ def _encloses(outer: TimelineSlice, inner: TimelineSlice) -> bool:
 
 
 def _tracks(timeline: TimelineFile, span: float) -> Iterable[TrackUse]:
-    on: dict[Track, list[TimelineSlice]] = defaultdict(list)
-    for each in timeline.slices:
-        if each.category != READY:
-            on[each.track].append(each)
-    for track in sorted(on, key=lambda track: (timeline.names.get(track, ""), track)):
-        busy = _busy_time(on[track])
+    by_track: dict[Track, list[TimelineSlice]] = defaultdict(list)
+    for piece in timeline.slices:
+        if piece.category != READY:
+            by_track[piece.track].append(piece)
+    for track in sorted(by_track, key=lambda track: (timeline.names.get(track, ""), track)):
+        busy = _busy_time(by_track[track])
         name = timeline.names.get(track, f"thread {track[1]}")
-        yield TrackUse(name, len(on[track]), busy, 1 - busy / span if span else 0.0)
+        yield TrackUse(name, len(by_track[track]), busy, 1 - busy / span if span else 0.0)
 
 
 def _busy_time(slices: Sequence[TimelineSlice]) -> float:
-    """Return the time in which at least one of them ran; they come in order of begin."""
-    total, until = 0.0, float("-inf")
-    for each in slices:
-        total += max(0.0, each.end - max(each.begin, until))
-        until = max(until, each.end)
+    """Return the time in which at least one slice ran; slices are in order of begin."""
+    total, covered_end = 0.0, float("-inf")
+    for piece in slices:
+        total += max(0.0, piece.end - max(piece.begin, covered_end))
+        covered_end = max(covered_end, piece.end)
     return total
 
 
 def _batch_histogram(sizes: Sequence[int]) -> list[BatchSizeBar]:
-    """Return a histogram whose bars hold 1, 2, 3 to 4, 5 to 8, ... operators."""
+    """Return a histogram of batch sizes with bars 1, 2, 3 to 4, 5 to 8, ..."""
     counts: dict[int, int] = defaultdict(int)
     for size in sizes:
         counts[(size - 1).bit_length()] += 1
@@ -215,36 +214,36 @@ def _batch_histogram(sizes: Sequence[int]) -> list[BatchSizeBar]:
 
 
 def _split_batches(work: Sequence[TimelineSlice]) -> list[SplitBatches]:
-    """Return why batches were not one with earlier ones, the most frequent reason first."""
-    counts = Counter((each.name, each.apart) for each in work if each.apart)
-    found = [SplitBatches(name, reason, launches) for (name, reason), launches in counts.items()]
-    return sorted(found, key=lambda each: (-each.launches, each.name, each.reason))
+    """Return the reasons for batch splits, the most frequent first."""
+    counts = Counter((piece.name, piece.apart) for piece in work if piece.apart)
+    splits = [SplitBatches(name, reason, launches) for (name, reason), launches in counts.items()]
+    return sorted(splits, key=lambda piece: (-piece.launches, piece.name, piece.reason))
 
 
 def _critical_path(
     work: Sequence[TimelineSlice], pushes: Sequence[TimelineSlice]
 ) -> list[CriticalPathLink]:
     """Return the critical path; operators are numbered in the order of their pushes."""
-    ran = {number: each for each in work for number in each.operators}
-    needs = {number: push.inputs for push in pushes for number in push.operators}
+    launch_of = {number: piece for piece in work for number in piece.operators}
+    inputs_of = {number: push.inputs for push in pushes for number in push.operators}
     total: dict[int, float] = {}
-    before: dict[int, int | None] = {}
-    for number in sorted(ran):
-        own, best, last = ran[number], ran[number].duration, None
-        for needed in needs.get(number, ()):
-            if needed in total:
-                added = 0.0 if ran[needed] is own else own.duration
-                if last is None or total[needed] + added > best:
-                    best, last = total[needed] + added, needed
-        total[number], before[number] = best, last
+    predecessor: dict[int, int | None] = {}
+    for number in sorted(launch_of):
+        own, longest, longest_input = launch_of[number], launch_of[number].duration, None
+        for input_number in inputs_of.get(number, ()):
+            if input_number in total:
+                added = 0.0 if launch_of[input_number] is own else own.duration
+                if longest_input is None or total[input_number] + added > longest:
+                    longest, longest_input = total[input_number] + added, input_number
+        total[number], predecessor[number] = longest, longest_input
     chain = []
-    last = max(total, key=total.__getitem__, default=None)
-    while last is not None:
-        chain.append(ran[last])
-        last = before[last]
+    longest_input = max(total, key=total.__getitem__, default=None)
+    while longest_input is not None:
+        chain.append(launch_of[longest_input])
+        longest_input = predecessor[longest_input]
     launches = [launch for launch, _ in groupby(reversed(chain))]
     links = []
-    for name, same in groupby(launches, key=lambda each: each.name):
-        times = [each.duration for each in same]
+    for name, run in groupby(launches, key=lambda piece: piece.name):
+        times = [piece.duration for piece in run]
         links.append(CriticalPathLink(name, len(times), sum(times)))
     return links

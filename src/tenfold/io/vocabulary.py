@@ -1,9 +1,7 @@
-"""Vocabulary: the allow-list of names for expressions: operations, array methods, constants and
-dtypes.
+"""Vocabulary: the allow-list of names for expressions: operations, methods, constants and dtypes.
 
-Takes: the op table and the dtypes. Hands on: a `Vocabulary`, the allow-list that `evaluate` looks
-names up in. Nothing is listed here by hand that the op table knows: a new operation can be used in
-an expression as soon as it is declared.
+Takes the op table and the dtypes. Returns a `Vocabulary`, in which `evaluate` looks names up. It is
+derived from the op table, so an expression can use a new operation as soon as it is declared.
 
     vocabulary().functions["sqrt"]
 """
@@ -26,22 +24,22 @@ PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """An allow-list: only what stands in it can be reached from an expression."""
+    """An allow-list: an expression can use these names only."""
 
     functions: Mapping[str, Callable[..., object]]
     """Functions by name; those of a page with a dot, as `linalg.solve`."""
     methods: frozenset[str]
     properties: frozenset[str]
     names: Mapping[str, object]
-    """What a bare name may mean besides an input: constants and dtypes."""
-    instead: Callable[[str], str]
-    """How an expression writes what NumPy has the name for; "" for other names."""
+    """Constants and dtypes by name."""
+    equivalent: Callable[[str], str]
+    """Returns the equivalent expression for a NumPy name; "" for other names."""
     array: type
     """The type whose methods and properties may be used, and whose elements may be subscripted."""
 
     @property
     def pages(self) -> frozenset[str]:
-        """The parts of the namespace that have a name of their own, such as `linalg`."""
+        """The submodules of the namespace, such as `linalg`."""
         return frozenset(name.partition(".")[0] for name in self.functions if "." in name)
 
 
@@ -50,17 +48,17 @@ def _equivalent_of(name: str) -> str:
     operation = implementation_of(function) if callable(function) else None
     if operation is not None:
         return f"{operation.full_name}(x)"
-    written = EQUIVALENTS.get(name, "").replace("tn.", "")
-    return "" if "np." in written or "copy." in written else written
+    equivalent = EQUIVALENTS.get(name, "").replace("tn.", "")
+    return "" if "np." in equivalent or "copy." in equivalent else equivalent
 
 
 def vocabulary() -> Vocabulary:
-    """The allow-list of what Tenfold itself offers, as the op table stands now."""
+    """Return the allow-list of the current op table."""
     return Vocabulary(
         functions={**OPS, "asarray": tn.asarray},
         methods=frozenset(operation.name for operation in OPS.values() if operation.method),
         properties=PROPERTIES,
         names={**CONSTANTS, **DTYPES},
-        instead=_equivalent_of,
+        equivalent=_equivalent_of,
         array=tn.Array,
     )

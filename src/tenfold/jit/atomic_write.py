@@ -1,13 +1,13 @@
-"""Atomic write: puts a file into a directory as a whole, by a temporary file and a rename.
+"""Atomic write: writes a file to a temporary name, then renames it.
 
-Takes an open directory, a name and bytes, writes the file. It is written in a directory beside and
-renamed when it is whole. The writer holds a lock on it, which the system releases when the writer
-dies. So files left by dead writers are told from live ones.
+Takes an open directory, a name and bytes, writes the file. It is written in a subdirectory and
+renamed when it is complete. The writer holds a lock on it, which the system releases when the
+writer dies. So abandoned files of dead writers are distinguished from live ones.
 
 >>> import os, tempfile
 >>> with tempfile.TemporaryDirectory() as name:
 ...     directory = os.open(name, DIRECTORY)
-...     print(written(directory, "one", b"content"), sorted(os.listdir(directory)))
+...     print(write_atomic(directory, "one", b"content"), sorted(os.listdir(directory)))
 ...     os.close(directory)
 True ['one', 'writing']
 """
@@ -19,29 +19,29 @@ import os
 import time
 from contextlib import suppress
 
-OWN = os.O_NOFOLLOW | os.O_CLOEXEC
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | OWN
-"""How a directory is opened, not what a link leads to."""
+OPEN_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | OPEN_FLAGS
+"""Flags to open a directory; symbolic links are refused."""
 WRITING = "writing"
-"""The directory of files that are being written."""
+"""The subdirectory of temporary files."""
 ABANDONED = 3600.0
-"""Seconds after which a file is no longer being written, where the system has no locks."""
+"""The age in seconds of an abandoned file, on systems without locks."""
 
 
-def written(directory: int, name: str, data: bytes) -> bool:
-    """Write a file whole, or not at all; False where another process took it for left behind."""
+def write_atomic(directory: int, name: str, data: bytes) -> bool:
+    """Write a file atomically; False if another process removed it as abandoned."""
     with suppress(FileExistsError):
         os.mkdir(WRITING, 0o700, dir_fd=directory)
     drafts = os.open(WRITING, DIRECTORY, dir_fd=directory)
     draft = f"{name}.{os.urandom(8).hex()}"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OWN
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS
         file = os.open(draft, flags, 0o600, dir_fd=drafts)
         try:
             _lock(file)
-            left = memoryview(data)
-            while left:
-                left = left[os.write(file, left) :]
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[os.write(file, remaining) :]
             os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=directory)
         except BaseException:
             with suppress(OSError):
@@ -57,9 +57,9 @@ def written(directory: int, name: str, data: bytes) -> bool:
 
 
 def _lock(file: int) -> bool:
-    """Lock a file as long as it is open; False where the system has no locks.
+    """Lock a file while it is open; False if the system has no locks.
 
-    Raises BlockingIOError where another process has locked it.
+    Raises BlockingIOError if another process holds the lock.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,8 +70,8 @@ def _lock(file: int) -> bool:
     return True
 
 
-def tidy(directory: int) -> None:
-    """Remove drafts that no process is writing any more."""
+def remove_abandoned(directory: int) -> None:
+    """Remove temporary files of dead writers."""
     try:
         drafts = os.open(WRITING, DIRECTORY, dir_fd=directory)
     except OSError:
@@ -86,8 +86,8 @@ def tidy(directory: int) -> None:
 
 
 def _abandoned(drafts: int, name: str) -> bool:
-    """Whether no process writes a file any more. Raises OSError, also for a locked file."""
-    file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | OWN, dir_fd=drafts)
+    """Whether the writer of a file is dead. Raises OSError, also for a locked file."""
+    file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | OPEN_FLAGS, dir_fd=drafts)
     try:
         return _lock(file) or time.time() - os.fstat(file).st_mtime > ABANDONED
     finally:

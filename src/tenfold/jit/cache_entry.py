@@ -1,27 +1,26 @@
 r"""Cache entry: the file format of one compiled kernel in the disk cache.
 
-Takes machine code and its key, hands on bytes. Native code reads them (native/jit/cache_entry.cpp):
-it believes nothing in them before the hash over all of them is right. The numbers are
-little-endian:
+Takes machine code and its key, hands on bytes. Native code reads them (native/jit/cache_entry.cpp),
+after it has verified the hash of the whole file. The numbers are little-endian:
 
-| Bytes | What |
+| Bytes | Content |
 |---|---|
 | 8 | `TENFOLD\n` |
 | 4 | version of this format |
-| 4 | LLVM's level of optimisation |
-| 4 | functions |
+| 4 | optimisation level of LLVM |
+| 4 | number of functions |
 | 4 | bytes of the note |
 | 8 | bytes of the code |
-| 8 | what compiling took, in microseconds |
+| 8 | compile time in microseconds |
 | 32 | environment: our version, LLVM's, the processor |
 | 32 | key: the hash of environment, level and text |
-| 8 for each | where the functions begin in the code |
-| | the note, UTF-8: what the kernel computes |
+| 8 each | offsets of the functions in the code |
+| | the note, UTF-8: a description of the kernel |
 | | the code |
-| 32 | SHA-256 of all before |
+| 32 | SHA-256 of all preceding bytes |
 
 >>> entry = CacheEntry(bytes(32), bytes(32), b"\xc3", (0,), level=2)
->>> len(packed(entry))
+>>> len(pack_entry(entry))
 145
 """
 
@@ -37,38 +36,38 @@ FORMAT = 1
 HEAD = struct.Struct("<8sIIIIQQ32s32s")
 HASH = 32
 LARGEST = _native.LARGEST_ENTRY
-"""Bytes of a file that is read at all; kernels have thousands."""
+"""The largest file in bytes that is read; kernels have thousands."""
 Doubt = _native.Doubt
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A compiled kernel, and what it was compiled of."""
+    """A compiled kernel, with its key and its target environment."""
 
     key: bytes
     environment: bytes
     code: bytes
-    places: tuple[int, ...]
-    """Where its functions begin, in the order in which a kernel names them."""
+    function_offsets: tuple[int, ...]
+    """The offsets of its functions in the code, in the order of the kernel."""
     level: int
     seconds: float = 0.0
     note: str = ""
 
 
-def packed(entry: CacheEntry) -> bytes:
-    """Return the bytes of a file."""
+def pack_entry(entry: CacheEntry) -> bytes:
+    """Return an entry as the bytes of a file."""
     note = entry.note.encode()[: _native.LONGEST_NOTE]
-    head = HEAD.pack(
+    header = HEAD.pack(
         MAGIC,
         FORMAT,
         entry.level,
-        len(entry.places),
+        len(entry.function_offsets),
         len(note),
         len(entry.code),
         round(entry.seconds * 1e6),
         entry.environment,
         entry.key,
     )
-    places = struct.pack(f"<{len(entry.places)}Q", *entry.places)
-    content = b"".join((head, places, note, entry.code))
+    offsets = struct.pack(f"<{len(entry.function_offsets)}Q", *entry.function_offsets)
+    content = b"".join((header, offsets, note, entry.code))
     return content + _native.sha256(content)

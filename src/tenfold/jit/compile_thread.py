@@ -1,10 +1,10 @@
 """Compile thread: runs uninterruptible work, such as LLVM, in a thread so that Ctrl-C ends the
 wait.
 
-Takes functions that no signal reaches, such as a compiler, hands on their result or their
-exception. One runs at a time, and waiting for it is optional. Ctrl-C ends the wait at once. The
-work goes on to its end; a second request for the same work waits for that. A fork waits for it too:
-a child finds nothing half made. The interpreter does not end before.
+Takes uninterruptible functions, such as a compiler, hands on their result or their exception. One
+runs at a time, and waiting for it is optional. Ctrl-C ends the wait at once. The work runs to its
+end, and a second request for the same work waits for it. A fork waits for it too, so that a child
+finds consistent data. So does the end of the interpreter.
 
 >>> background = CompileThread()
 >>> background.run("sum", lambda: 1 + 2)
@@ -22,72 +22,72 @@ from tenfold.jit import fork_safe_lock
 
 Result = TypeVar("Result")
 
-PATIENCE = 0.1
-"""Seconds after which who waits looks whether there is still a thread that works."""
+POLL_SECONDS = 0.1
+"""The interval at which a waiting thread checks that the working thread is alive."""
 
 
 class CompileThread(Generic[Result]):
-    """Pieces of work by name, one after another."""
+    """Runs tasks by name, one after another."""
 
     def __init__(self) -> None:
-        # Held while a function runs: protects what the functions change.
+        # held while a function runs: protects the state that the functions change
         self._lock = fork_safe_lock.lock()
-        # No lock: each use of it is one call, whole under the GIL.
-        self._begun: dict[Hashable, _CompileTask[Result]] = {}
+        # no lock: each use is one call, atomic under the GIL
+        self._tasks: dict[Hashable, _CompileTask[Result]] = {}
 
     def run(self, name: Hashable, function: Callable[[], Result]) -> Result:
-        """Return what a function returns, or what that of this name returns which runs already.
+        """Return the result of a function, or of the running function of the same name.
 
-        Raises what it raises, and what a signal handler raises meanwhile.
+        Raises its exception, or that of a signal handler in the meantime.
         """
-        if _is_left_over():
-            time.sleep(PATIENCE)
-        own = _CompileTask(self._lock, self._begun, name, function)
-        work = self._begun.setdefault(name, own)
-        if work is own:
+        if _outlives_main_thread():
+            time.sleep(POLL_SECONDS)
+        new_task = _CompileTask(self._lock, self._tasks, name, function)
+        task = self._tasks.setdefault(name, new_task)
+        if task is new_task:
             try:
-                own.start()
-            except RuntimeError:  # no thread can be had, as when the interpreter ends
-                own.run()
-        return work.result()
+                new_task.start()
+            except RuntimeError:  # no new threads, for instance at the end of the interpreter
+                new_task.run()
+        return task.result()
 
-    def runs(self, name: Hashable) -> bool:
-        """Whether the function of this name has begun and not ended."""
-        work = self._begun.get(name)
-        return work is not None and work.is_alive()
+    def is_running(self, name: Hashable) -> bool:
+        """Whether the function of this name is running."""
+        task = self._tasks.get(name)
+        return task is not None and task.is_alive()
 
     def busy(self) -> bool:
-        """Whether any function has begun and not ended."""
-        return any(work.is_alive() for work in [*self._begun.values()])
+        """Whether any function is running."""
+        return any(task.is_alive() for task in [*self._tasks.values()])
 
     def wait_idle(self) -> None:
-        """Wait until every started function has ended, including those that start meanwhile."""
-        while running := [work for work in [*self._begun.values()] if work.is_alive()]:
-            running[0].join()
+        """Wait until no function runs, including functions that start in the meantime."""
+        while running_tasks := [task for task in [*self._tasks.values()] if task.is_alive()]:
+            running_tasks[0].join()
 
-    def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
-        """Start a function on a thread, for a later `run`; False while another one still runs.
+    def try_start(self, name: Hashable, function: Callable[[], Result]) -> bool:
+        """Start a function on a thread, for a later `run`; False while another function runs.
 
         It starts one function at a time, so the end of the interpreter waits for one at most. A
-        `run` that waits for the function meanwhile raises its error; otherwise the error is lost.
+        `run` that waits for the function raises its error; otherwise the error is dropped.
         """
-        if _is_left_over() or self.busy():
+        if _outlives_main_thread() or self.busy():
             return False
-        work = _CompileTask(self._lock, self._begun, name, function)
-        self._begun[name] = work
+        task = _CompileTask(self._lock, self._tasks, name, function)
+        self._tasks[name] = task
         try:
-            work.start()
+            task.start()
         except RuntimeError:
-            self._begun.pop(name, None)
+            self._tasks.pop(name, None)
             return False
         return True
 
 
-def _is_left_over() -> bool:
+def _outlives_main_thread() -> bool:
     """Whether this is a daemon thread and the main one has ended.
 
-    The interpreter ends with the last non-daemon thread. It needs a moment in which none of these
-    runs for this thread.
+    The interpreter ends with the last non-daemon thread. A daemon thread must leave it a moment
+    without a compile thread.
     """
     return threading.current_thread().daemon and not threading.main_thread().is_alive()
 
@@ -98,41 +98,41 @@ class _CompileTask(threading.Thread, Generic[Result]):
     def __init__(
         self,
         lock: threading.RLock,
-        begun: dict[Hashable, _CompileTask[Result]],
+        tasks: dict[Hashable, _CompileTask[Result]],
         name: Hashable,
         function: Callable[[], Result],
     ) -> None:
         super().__init__(name="tenfold background", daemon=False)
-        self._lock, self._begun, self._key, self._function = lock, begun, name, function
-        self._made: list[Result] = []
+        self._lock, self._tasks, self._key, self._function = lock, tasks, name, function
+        self._results: list[Result] = []
         self._error: Exception | None = None
-        self._ended = False
-        # Held until the end. Of this kind, not an Event: in the child of a fork it can be used.
-        self._over = threading.Lock()
-        self._over.acquire()
+        self._done = False
+        # held until the end; a Lock, not an Event, so that it works in the child of a fork
+        self._done_lock = threading.Lock()
+        self._done_lock.acquire()
 
     def run(self) -> None:
-        """Call the function, unless that has been done."""
+        """Call the function, unless it is done."""
         with self._lock:
-            if self._ended:
+            if self._done:
                 return
             try:
-                self._made.append(self._function())
+                self._results.append(self._function())
             except Exception as error:  # noqa: BLE001  # the waiting thread raises it
                 self._error = error
-            self._begun.pop(self._key, None)
-            self._ended = True
-            self._over.release()
+            self._tasks.pop(self._key, None)
+            self._done = True
+            self._done_lock.release()
 
     def result(self) -> Result:
         """Wait for the end; signal handlers run meanwhile."""
-        while not self._ended:
-            if self._over.acquire(timeout=PATIENCE):
-                self._over.release()
+        while not self._done:
+            if self._done_lock.acquire(timeout=POLL_SECONDS):
+                self._done_lock.release()
             elif not self.is_alive():
-                # It never began, for a signal came before; or a signal handler has forked, and
-                # this is the child, without the thread.
+                # it never started, because of a signal; or this is the child of a fork in a
+                # signal handler, without the thread
                 self.run()
         if self._error is not None:
             raise self._error
-        return self._made[0]
+        return self._results[0]

@@ -1,10 +1,10 @@
 r"""Compiler driver: compiles the LLVM IR of a kernel to an object image.
 
 Takes LLVM IR, the processor by its name in the settings and LLVM's optimisation level, hands on an
-ObjectImage. LLVM is loaded when the first text is compiled, not earlier.
+ObjectImage. LLVM is loaded lazily, at the first compilation.
 
 >>> text = "define i64 @kernel() {\n  ret i64 3\n}"
->>> sorted(compiled(text, "native", 0).places)
+>>> sorted(compile_ir(text, "native", 0).function_offsets)
 ['kernel']
 """
 
@@ -16,19 +16,19 @@ from tenfold.errors import CompileError
 from tenfold.jit import llvm_bindings
 from tenfold.jit.object_image import ObjectImage, Unlinkable, link
 
-REFUSED = ("avx512bf16", "avx512fp16")
-"""Features of a processor that kernels must not use: the conversion of the one flushes subnormals,
-the arithmetic of the other rounds differently."""
+DISABLED_FEATURES = ("avx512bf16", "avx512fp16")
+"""Features of a processor that kernels must not use: conversion by avx512bf16 flushes subnormals,
+arithmetic by avx512fp16 rounds differently."""
 
-# What LLVM compiles for, by the processor's name and the level of optimisation: one for all
-# `Programs`. `llvm.LOCK` protects it.
+# Target machines by processor name and optimisation level, shared by all `Programs`; protected by
+# `llvm_bindings.LOCK`.
 _machines: dict[tuple[str, int], Any] = {}
 
 
-def compiled(text: str, cpu: str, level: int) -> ObjectImage:
-    """Compile a text. Raises CompileError when LLVM refuses it."""
+def compile_ir(text: str, cpu: str, level: int) -> ObjectImage:
+    """Compile LLVM IR. Raises CompileError when LLVM rejects it."""
     try:
-        return link(llvm_bindings.emitted(text, _machine(cpu, level)))
+        return link(llvm_bindings.emit_object(text, _machine(cpu, level)))
     except (RuntimeError, Unlinkable) as error:
         rule = f"LLVM refuses a kernel: {error}"
         if isinstance(error, Unlinkable):
@@ -38,7 +38,7 @@ def compiled(text: str, cpu: str, level: int) -> ObjectImage:
 
 
 def _machine(cpu: str, level: int) -> Any:
-    """Return the machine of a processor and a level, made when first asked for."""
+    """Return the target machine of a processor and a level, created on first use."""
     with llvm_bindings.LOCK:
         if (cpu, level) not in _machines:
             _machines[cpu, level] = llvm_bindings.machine(*processor(cpu), level)
@@ -50,4 +50,4 @@ def processor(cpu: str) -> tuple[str, str]:
     if cpu != "native":
         return cpu, ""
     name, features = llvm_bindings.host()
-    return name, ",".join((features, *(f"-{refused}" for refused in REFUSED)))
+    return name, ",".join((features, *(f"-{feature}" for feature in DISABLED_FEATURES)))

@@ -1,7 +1,7 @@
-"""Fork-safe lock: a lock that is free in the child of a fork, whatever other threads were doing.
+"""Fork-safe lock: a lock that is always free in the child of a fork.
 
-A fork waits for such a lock and so never finds its data half made. It takes the newest lock first;
-a thread that holds one takes only older ones, so that no two wait for each other.
+A fork acquires such a lock first, so the child finds consistent data. It acquires the newest lock
+first; a thread that holds one acquires only older ones, which prevents deadlocks.
 
 >>> with lock():
 ...     pass
@@ -14,12 +14,12 @@ import threading
 
 
 def lock() -> threading.RLock:
-    """Return a lock, for as long as the process lives, that a fork takes and gives back.
+    """Return a reentrant lock that a fork acquires and releases; it lives as long as the process.
 
-    Its own thread may take it again: a signal handler may fork where it is held.
+    It is reentrant since a signal handler may fork while its thread holds the lock.
     """
-    made = threading.RLock()
+    rlock = threading.RLock()
     os.register_at_fork(
-        before=made.acquire, after_in_parent=made.release, after_in_child=made.release
+        before=rlock.acquire, after_in_parent=rlock.release, after_in_child=rlock.release
     )
-    return made
+    return rlock

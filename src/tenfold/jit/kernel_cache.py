@@ -6,7 +6,7 @@ loads and stores nothing.
 
 >>> from tenfold.settings import options
 >>> with options(cache=False):
-...     print(kept_at("kernel of 1 axis, linear", "native").loaded(2, 1))
+...     print(cached_kernels("kernel of 1 axis, linear", "native").load(2, 1))
 None
 """
 
@@ -20,26 +20,26 @@ from tenfold._native import EntryPoint
 from tenfold.caches import memoized
 from tenfold.jit.cache_entry import CacheEntry
 from tenfold.jit.disk_cache import DiskCache
-from tenfold.jit.log_once import complain
+from tenfold.jit.log_once import log_warning
 from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.target_key import environment, key_of
 from tenfold.settings import get
 
-PLACES = 16
-"""How many directories are known by what the settings name."""
+MOST_DIRECTORIES = 16
+"""The capacity of the caches of directories."""
 
 
 @dataclass(frozen=True)
 class CachedKernels:
-    """The entries of one kernel, at any level of optimisation; without a store there are none."""
+    """The disk entries of one kernel, at any optimisation level; none without a store."""
 
     text: str
     store: DiskCache | None
     environment: bytes
 
-    def loaded(self, level: int, functions: int) -> list[EntryPoint] | None:
-        """Return the functions of the machine code that was left, if there are so many; none where
-        the system refuses memory for them.
+    def load(self, level: int, functions: int) -> list[EntryPoint] | None:
+        """Return the functions of a stored kernel; None without a valid entry, an empty list if the
+        system refuses executable memory.
         """
         if self.store is None:
             return None
@@ -47,75 +47,74 @@ class CachedKernels:
         return self.store.load(key, self.environment, functions)
 
     def has(self, level: int) -> bool:
-        """Whether something was left; whether it can be trusted is seen when it is loaded."""
+        """Whether an entry exists; `load` validates it."""
         if self.store is None:
             return False
         return self.store.has(key_of(self.text, level, self.environment))
 
-    def keep(
+    def save(
         self, level: int, image: ObjectImage, functions: tuple[str, ...], seconds: float, note: str
     ) -> bool:
-        """Leave machine code for later processes; whether that was possible."""
+        """Store machine code for later processes; return whether it succeeded."""
         if self.store is None:
             return False
         key = key_of(self.text, level, self.environment)
-        places = tuple(image.places[name] for name in functions)
-        entry = CacheEntry(key, self.environment, image.code, places, level, seconds, note)
-        return self.store.put(entry)
+        offsets = tuple(image.function_offsets[name] for name in functions)
+        entry = CacheEntry(key, self.environment, image.code, offsets, level, seconds, note)
+        return self.store.store(entry)
 
 
-def kept_at(text: str, cpu: str) -> CachedKernels:
-    """Return what is kept of a kernel under the settings in force."""
-    found = store()
+def cached_kernels(text: str, cpu: str) -> CachedKernels:
+    """Return the disk entries of a kernel under the settings in force."""
+    cache = store()
     try:
-        return CachedKernels(text, found, environment(cpu) if found is not None else b"")
+        return CachedKernels(text, cache, environment(cpu) if cache is not None else b"")
     except OSError as error:
-        complain(f"kernels are not kept: llvmlite is not as expected, {error}", once=True)
+        log_warning(f"kernels are not kept: llvmlite is not as expected, {error}", once=True)
         return CachedKernels(text, None, b"")
 
 
 def store() -> DiskCache | None:
-    """Return the store under the settings in force; None where it is off or has no place."""
+    """Return the disk cache under the settings in force; None if it is off or has no directory."""
     if not get("cache"):
         return None
-    named, limit = str(get("cache_dir")), int(get("cache_limit"))
-    if named:
-        return _store_in(named, limit)
-    return _usual_store(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
+    path, limit = str(get("cache_dir")), int(get("cache_limit"))
+    if path:
+        return _named_cache(path, limit)
+    return _default_cache(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
 
 
-@memoized("directories of kernels that are named", PLACES)
-def _store_in(named: str, limit: int) -> DiskCache:
-    return DiskCache(Path(named), limit << 20)
+@memoized("directories of kernels that are named", MOST_DIRECTORIES)
+def _named_cache(path: str, limit: int) -> DiskCache:
+    return DiskCache(Path(path), limit << 20)
 
 
-# Where homes are is asked once: every kernel asks for the store. The arguments are what
-# `directory` goes by: others, another place.
-@memoized("usual directories of kernels", PLACES)
-def _usual_store(caches: str, home: str | None, limit: int) -> DiskCache | None:  # noqa: ARG001
-    place = directory()
-    return None if place is None else DiskCache(place, limit << 20)
+# Cached, since every kernel looks up the store. The arguments are the inputs of `directory`.
+@memoized("usual directories of kernels", MOST_DIRECTORIES)
+def _default_cache(cache_home: str, home: str | None, limit: int) -> DiskCache | None:  # noqa: ARG001
+    path = directory()
+    return None if path is None else DiskCache(path, limit << 20)
 
 
 def directory() -> Path | None:
     """Return the directory that the settings name, or the default; None without a home."""
-    if named := str(get("cache_dir")):
-        return Path(named)
+    if path := str(get("cache_dir")):
+        return Path(path)
     try:
-        usual = usual_directory()
+        default = default_directory()
     except RuntimeError:
-        usual = None
-    # a home that is named but does not exist is not to be made: users of services have such ones
-    if usual is None or not (usual.parent.is_dir() or usual.parent.parent.is_dir()):
-        complain("kernels are not kept: no home directory was found", once=True, expected=True)
+        default = None
+    # a home directory that does not exist is not created: users of services have such homes
+    if default is None or not (default.parent.is_dir() or default.parent.parent.is_dir()):
+        log_warning("kernels are not kept: no home directory was found", once=True, expected=True)
         return None
-    return usual
+    return default
 
 
-def usual_directory() -> Path:
+def default_directory() -> Path:
     """Return the user's default cache directory. Raises RuntimeError without a home directory.
 
     `XDG_CACHE_HOME` is used only when it is absolute (XDG Base Directory Specification).
     """
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".cache") / "tenfold"
+    cache_home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache_home if cache_home.is_absolute() else Path.home() / ".cache") / "tenfold"

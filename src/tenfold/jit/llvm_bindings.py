@@ -1,15 +1,15 @@
-r"""LLVM: the functions of llvmlite's library that make an object file of a text.
+r"""LLVM bindings: calls the functions of llvmlite's library that compile LLVM IR to an object file.
 
-Takes LLVM IR and what to compile for, hands on an ELF object. The library's functions are called as
-they are: the modules of `llvmlite.binding` that wrap all of them take 24 ms to import, the library
-6, and the first result of a process waits for that (`docs/decisions/0030-llvm-bindings.md`).
+Takes LLVM IR and a target machine, hands on an ELF object. The library is called directly by
+ctypes: importing all of `llvmlite.binding` takes 24 ms, the library 6 ms, and the first result of a
+process waits for it (`docs/decisions/0030-llvm-bindings.md`).
 
-LLVM's machines and tables are state of the process, so their lock stands beside them: each function
-here takes `LOCK` itself, whichever cache, thread or test calls it.
+LLVM's machines and tables are global state of the process, so the lock is global too: each function
+here acquires `LOCK` itself.
 
 >>> name, features = host()
 >>> text = "define i64 @kernel() {\n  ret i64 3\n}"
->>> emitted(text, machine(name, features, 0))[:4]
+>>> emit_object(text, machine(name, features, 0))[:4]
 b'\x7fELF'
 """
 
@@ -24,15 +24,15 @@ from typing import Any
 from tenfold.jit import fork_safe_lock
 
 LIBRARY = "libllvmlite.so"
-KNOWN = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
-"""Versions of llvmlite whose functions are as `FUNCTIONS` says; others are asked themselves."""
+KNOWN_VERSIONS = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
+"""Versions of llvmlite whose signatures are `FUNCTIONS`; others use llvmlite's declarations."""
 RELOCATION, MODEL = "pic", "small"
-"""Code holds distances, no addresses: it runs wherever it lies."""
+"""Position-independent code: it contains no absolute addresses."""
 
 LOCK = fork_safe_lock.lock()
 """Held by each thread that calls into LLVM: protects its tables and every machine. Two threads that
-use one machine at once abort the process. It is older than the locks of each `Background`, under
-which it is taken."""
+use one machine at once abort the process. It is older than the lock of each `CompileThread`, under
+which it is acquired."""
 
 _OUT = ctypes.POINTER(c_char_p)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -60,27 +60,27 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "DisposeMemoryBuffer": (c_int, (c_void_p,)),
     "DisposeString": (c_int, (c_char_p,)),
 }
-"""Of each function what it gives, `c_int` for nothing, and what it takes."""
+"""The result type of each function, `c_int` for none, and its argument types."""
 
 
 @cache
 def library() -> dict[str, Any]:
-    """Return the functions by their names. Raises OSError where the library is not as expected."""
+    """Return the functions by name. Raises OSError if the library is not as expected."""
     import llvmlite
 
-    if ".".join(llvmlite.__version__.split(".")[:2]) not in KNOWN:
-        return _declared_elsewhere()
+    if ".".join(llvmlite.__version__.split(".")[:2]) not in KNOWN_VERSIONS:
+        return _llvmlite_declarations()
     folder = Path(llvmlite.__file__).parent / "binding"
-    found = ctypes.CDLL(str(folder / LIBRARY))
+    shared_library = ctypes.CDLL(str(folder / LIBRARY))
     functions: dict[str, Any] = {}
     for name, (result, arguments) in FUNCTIONS.items():
-        function = functions[name] = found[f"LLVMPY_{name}"]
+        function = functions[name] = shared_library[f"LLVMPY_{name}"]
         function.restype, function.argtypes = result, arguments
     return functions
 
 
-def _declared_elsewhere() -> dict[str, Any]:
-    """The functions as llvmlite declares them: to take others is an error, where it was a crash."""
+def _llvmlite_declarations() -> dict[str, Any]:
+    """The functions as llvmlite declares them: a wrong signature is an error, not a crash."""
     from llvmlite.binding.ffi import lib
 
     return {name: getattr(lib, f"LLVMPY_{name}") for name in FUNCTIONS}
@@ -94,50 +94,54 @@ def host() -> tuple[str, str]:
 
 
 def machine(name: str, features: str, level: int) -> Any:
-    """Return what compiles for a processor, at a level of optimisation from 0 to 3. It is never
-    given back. Raises RuntimeError.
+    """Return the target machine of a processor, at an optimisation level from 0 to 3. It is never
+    freed. Raises RuntimeError.
     """
-    words = [each.encode() for each in (name, features, RELOCATION, MODEL)]
+    encoded = [argument.encode() for argument in (name, features, RELOCATION, MODEL)]
     with LOCK:
         llvm = library()
         llvm["InitializeNativeTarget"]()
         llvm["InitializeNativeAsmPrinter"]()
         triple = _text(llvm["GetDefaultTargetTriple"]).encode()
-        target = _made(llvm["GetTargetFromTriple"], triple)
-        made = llvm["CreateTargetMachine"](target, triple, *words[:2], level, *words[2:], 0, 0, b"")
-    if not made:
+        target = _checked_call(llvm["GetTargetFromTriple"], triple)
+        target_machine = llvm["CreateTargetMachine"](
+            target, triple, *encoded[:2], level, *encoded[2:], 0, 0, b""
+        )
+    if not target_machine:
         raise RuntimeError(f"unknown machine {name} {features}")
-    return made
+    return target_machine
 
 
-def emitted(text: str, machine: Any) -> bytes:
-    """Return the object file of a text. Raises RuntimeError where LLVM refuses it."""
+def emit_object(text: str, machine: Any) -> bytes:
+    """Return the object file of LLVM IR. Raises RuntimeError when LLVM rejects it."""
     with LOCK:
-        return _emitted(text, machine)
+        return _emit_object(text, machine)
 
 
-def _emitted(text: str, machine: Any) -> bytes:
+def _emit_object(text: str, machine: Any) -> bytes:
     llvm = library()
-    context = llvm["ContextCreate"]()  # what LLVM keeps of a text goes with it
+    context = llvm["ContextCreate"]()  # owns the memory of the module
     try:
-        module = _made(llvm["ParseAssembly"], context, text.encode())
+        module = _checked_call(llvm["ParseAssembly"], context, text.encode())
         try:
             triple = _text(llvm["GetTargetMachineTriple"], machine)
             llvm["SetTarget"](module, triple.encode())
-            wrong = c_char_p()
-            refused = llvm["VerifyModule"](module, byref(wrong))
-            why = _taken(wrong)
-            if refused:
-                raise RuntimeError(why)
-            return _bytes(_made(llvm["TargetMachineEmitToMemory"], machine, module, 1))
+            error_text = c_char_p()
+            has_error = llvm["VerifyModule"](module, byref(error_text))
+            error_message = _take_string(error_text)
+            if has_error:
+                raise RuntimeError(error_message)
+            return _take_buffer(
+                _checked_call(llvm["TargetMachineEmitToMemory"], machine, module, 1)
+            )
         finally:
             llvm["DisposeModule"](module)
     finally:
         llvm["ContextDispose"](context)
 
 
-def _bytes(buffer: Any) -> bytes:
-    """Take what a buffer of memory holds."""
+def _take_buffer(buffer: Any) -> bytes:
+    """Return the content of a memory buffer, and free it."""
     llvm = library()
     try:
         return ctypes.string_at(llvm["GetBufferStart"](buffer), llvm["GetBufferSize"](buffer))
@@ -145,25 +149,25 @@ def _bytes(buffer: Any) -> bytes:
         llvm["DisposeMemoryBuffer"](buffer)
 
 
-def _made(function: Any, *arguments: Any) -> Any:
-    """What a function makes, or the RuntimeError that it says."""
-    wrong = c_char_p()
-    made = function(*arguments, byref(wrong))
-    why = _taken(wrong)
-    if not made:
-        raise RuntimeError(why)
-    return made
+def _checked_call(function: Any, *arguments: Any) -> Any:
+    """Return the result of a function, or raise its message as RuntimeError."""
+    error_text = c_char_p()
+    result = function(*arguments, byref(error_text))
+    error_message = _take_string(error_text)
+    if not result:
+        raise RuntimeError(error_message)
+    return result
 
 
 def _text(function: Any, *arguments: Any) -> str:
-    """The text that a function hands out."""
+    """Return the string output of a function."""
     out = c_char_p()
     function(*arguments, byref(out))
-    return _taken(out)
+    return _take_string(out)
 
 
-def _taken(out: c_char_p) -> str:
-    """What was handed out, given back."""
+def _take_string(out: c_char_p) -> str:
+    """Return an output string, and free it."""
     if out.value is None:
         return ""
     text = out.value.decode(errors="replace")
@@ -171,4 +175,4 @@ def _taken(out: c_char_p) -> str:
     return text
 
 
-__all__ = ["FUNCTIONS", "LOCK", "RELOCATION", "emitted", "host", "library", "machine"]
+__all__ = ["FUNCTIONS", "LOCK", "RELOCATION", "emit_object", "host", "library", "machine"]

@@ -1,22 +1,22 @@
-"""Logging: lines about the disk cache in the logger "tenfold", at most once where asked.
+"""Logging: writes lines about the disk cache to the logger "tenfold", optionally only once.
 
-Takes a sentence, hands on nothing. Python writes warnings to stderr where a program has not said
-otherwise. `logging` costs milliseconds and is imported when there is something to say.
+Takes a sentence. By default Python writes warnings to stderr. `logging` takes milliseconds to
+import and is imported at the first line.
 
->>> complain("the cache is full", once=True, expected=True)
+>>> log_warning("the cache is full", once=True, expected=True)
 """
 
 from __future__ import annotations
 
-# What has been said once and for all; adding is whole under the GIL.
-_said: set[str] = set()
+# Lines that were logged once; adding is atomic under the GIL.
+_logged: set[str] = set()
 
 
-def complain(text: str, *, once: bool = False, expected: bool = False) -> None:
-    """Write a line: a warning, or information where nothing is wrong; `once`: in this process."""
-    if once and text in _said:
+def log_warning(text: str, *, once: bool = False, expected: bool = False) -> None:
+    """Log a line: a warning, or information if `expected`; `once`: once in this process."""
+    if once and text in _logged:
         return
-    _said.add(text) if once else None
+    _logged.add(text) if once else None
     import logging
 
     logging.getLogger("tenfold").log(logging.INFO if expected else logging.WARNING, "%s", text)

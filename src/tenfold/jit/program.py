@@ -1,8 +1,8 @@
 """Program: the machine code of a kernel, and the in-memory cache of programs.
 
-Takes a kernel and the processor to compile for, hands on the addresses of its functions. Equal ones
-are compiled once, in the background: Ctrl-C gives the prompt back at once, and the program is
-cached. LLVM is loaded when the first one is.
+Takes a kernel and the target processor, hands on the addresses of its functions. Equal kernels are
+compiled once, on the compile thread: Ctrl-C ends the wait at once, and the program is still cached.
+LLVM is loaded at the first compilation.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tenfold.core.loop_ir import Kernel
 from tenfold.errors import CompileError
 from tenfold.jit import fork_safe_lock
 from tenfold.jit.compile_thread import CompileThread
-from tenfold.jit.compiler import compiled
-from tenfold.jit.kernel_cache import CachedKernels, kept_at
+from tenfold.jit.compiler import compile_ir
+from tenfold.jit.kernel_cache import CachedKernels, cached_kernels
 from tenfold.jit.object_image import ObjectImage
 from tenfold.runtime.blas.product_dispatch import ProductKernel
 from tenfold.runtime.timeline import debug
@@ -34,112 +34,111 @@ from tenfold.settings import CPU_LEVELS, get
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel's functions; their code stays as long as one of them."""
+    """A kernel's functions; any of them keeps the code alive."""
 
     kernel: EntryPoint
     finish: EntryPoint | None
     seconds: float
-    """That rendering and compiling it took."""
-    parts: tuple[EntryPoint, ...] = ()
-    """What does the same as `kernel`, one after the other, for many threads."""
+    """The time to generate and compile it."""
+    scan_phases: tuple[EntryPoint, ...] = ()
+    """The phases of a parallel scan, which together do the work of `kernel`."""
 
 
 Source = Kernel | GenericElementwise | GenericReduction | ProductKernel | LapackCall
 
 WORTH_OPTIMISING = 1 << 14
-"""Elements of one launch from which a kernel is compiled with optimisation at once."""
+"""Elements of a launch from which a kernel is compiled with optimisation at once."""
 MASKS = {1: 16, 2: 16, 3: 4, 4: 1}
-"""For each level the bytes of the smallest elements loaded and stored by a mask; 16: none are."""
+"""By x86-64 level the smallest itemsize with masked loads and stores; 16: none."""
 QUICK, OPTIMISED = 0, 2
-"""LLVM's levels of optimisation, of the two tiers."""
+"""LLVM's optimisation levels of the two tiers."""
 USES_WORTH_OPTIMISING = 8
-"""Launches of a small one after which it is compiled again, with optimisation, while others go on
-with what there is."""
-REPLAYS, LATER, LATEST = 64, 8, 2
-"""Launches by a plan until Python plans anew, with what is optimised by then; how many times as
-many there are where it is not, and how often more than before."""
+"""Small launches after which a kernel is recompiled with optimisation in the background."""
+REPLAYS, REPLAY_GROWTH, MOST_GROWTHS = 64, 8, 2
+"""Replays of an executable until it is built again with optimised programs; the growth of that
+number if they are not ready, and the most growths."""
 
 
 MOST_PROGRAMS = 4096
-"""Programs of each kind that are kept."""
+"""The capacity of each program cache."""
 
 
 @dataclass
 class QuickProgram:
-    """What was compiled quickly, and how often it was launched."""
+    """A program compiled without optimisation, and its number of launches."""
 
     program: Program
     uses: int = 1
-    asked: int = 0
-    """How often an optimised one was looked for that was being compiled."""
+    pending_requests: int = 0
+    """The number of requests for the optimised program while it was not ready."""
 
 
 class Programs:
-    """The programs of kernels: quickly compiled for small data, with optimisation for more.
+    """The programs of kernels: unoptimised for small data, optimised for large data.
 
-    Both have the same bits: LLVM is never told that it may round otherwise.
+    Both give the same bits: LLVM gets no fast-math flags.
     """
 
     def __init__(self) -> None:
         self._lock = fork_safe_lock.lock()  # protects the counts of uses
-        # It compiles one kernel at a time; those of other Programs wait at LLVM's own lock.
+        # one kernel at a time; the kernels of other Programs wait for LLVM's lock
         self._background: CompileThread[Program] = CompileThread()
         self.quick: LruCache[tuple[Source, str], QuickProgram] = LruCache(MOST_PROGRAMS)
         self.optimised: LruCache[tuple[Source, str], Program] = LruCache(MOST_PROGRAMS)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
-        """Return the program of a kernel for a launch of so many elements, on one processor."""
+        """Return the program of a kernel for a launch of `elements`, on one processor."""
         key = kernel, cpu
-        found = self.optimised.get(key)
-        if found is not None and tier != "0":
-            return found
+        optimised = self.optimised.get(key)
+        if optimised is not None and tier != "0":
+            return optimised
         quick = self.quick.get(key)
         if tier == "auto" and elements >= WORTH_OPTIMISING:
             tier = "1"
         if tier == "1":
-            return found or self.compiled(kernel, cpu, optimised=True)
+            return optimised or self.compile(kernel, cpu, optimised=True)
         if quick is None:
-            return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")
+            return self.compile(kernel, cpu, optimised=False, or_better=tier == "auto")
         if tier == "auto" and quick.uses >= USES_WORTH_OPTIMISING:
-            found = self._better(kernel, cpu, quick)
-            if found is not None:
-                return found
+            optimised = self._request_optimised(kernel, cpu, quick)
+            if optimised is not None:
+                return optimised
         self._count(quick)
         return quick.program
 
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
-        """Return the tier at which such a launch would run, and in words how far its program is."""
-        key, kept = (kernel, cpu), kept_at(told(kernel), cpu)
+        """Return the tier of such a launch, and the state of its program in words."""
+        key, disk = (kernel, cpu), cached_kernels(cache_key(kernel), cpu)
         quick = self.quick.get(key)
         worth = quick is not None and quick.uses >= USES_WORTH_OPTIMISING
-        much = elements >= WORTH_OPTIMISING or (worth and kept.has(OPTIMISED))
-        optimised = tier == "1" or (tier == "auto" and (much or key in self.optimised))
+        is_worth = elements >= WORTH_OPTIMISING or (worth and disk.has(OPTIMISED))
+        optimised = tier == "1" or (tier == "auto" and (is_worth or key in self.optimised))
         if key in (self.optimised if optimised else self.quick):
             return int(optimised), "compiled"
-        for level in (OPTIMISED,) if optimised else _levels(QUICK, or_better=tier == "auto"):
-            if kept.has(level):
+        for level in (
+            (OPTIMISED,) if optimised else _accepted_levels(QUICK, or_better=tier == "auto")
+        ):
+            if disk.has(level):
                 return int(level == OPTIMISED), "on disk, compiled"
         return int(optimised), "to be compiled"
 
     def uses_left(self, kernel: Source, tier: str, cpu: str) -> int:
-        """How often a launch may be replayed before its program is asked for; -1: for ever."""
+        """Return the replays of a launch until its program is looked up again; -1: unlimited."""
         if tier == "0" or (kernel, cpu) in self.optimised:
             return -1
         quick = self.quick.get((kernel, cpu))
-        vain = max(quick.asked - 1, 0) if quick else 0
-        return REPLAYS * int(LATER ** min(vain, LATEST))
+        unmet_requests = max(quick.pending_requests - 1, 0) if quick else 0
+        return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MOST_GROWTHS))
 
     def note_use(self, kernel: Source, cpu: str) -> None:
-        """Note that a quickly compiled program has been launched without being asked for; have it
-        optimised if that is worth it by now.
-        """
+        """Count a replayed launch of an unoptimised program; optimise it if it is hot."""
         quick = self.quick.get((kernel, cpu))
-        if quick is None:  # it was forgotten
+        if quick is None:  # evicted
             return
         self._count(quick)
-        worth = quick.uses >= USES_WORTH_OPTIMISING and not quick.asked
+        worth = quick.uses >= USES_WORTH_OPTIMISING and not quick.pending_requests
         if worth and (kernel, cpu) not in self.optimised and not self._background.busy():
-            self._better(kernel, cpu, quick)
+            self._request_optimised(kernel, cpu, quick)
 
     def wait_idle(self) -> None:
         """Wait until no kernel is being compiled in the background."""
@@ -149,123 +148,127 @@ class Programs:
         with self._lock:
             quick.uses += 1
 
-    def compiled(
+    def compile(
         self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
     ) -> Program:
-        """Compile a kernel and keep its program, unless an earlier process has left it on disk.
+        """Load a kernel's program from disk, or compile it, and cache it.
 
-        `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
-        the kernel.
+        `or_better`: an optimised program from disk is accepted too. Raises CompileError when LLVM
+        rejects the kernel.
         """
-        kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
-        if left := self._left(kernel, cpu, kept, _levels(level, or_better=or_better)):
-            return left
-        compiling = self._compiling(kernel, cpu, kept, level)
-        own: list[Source] = []
+        disk, level = cached_kernels(cache_key(kernel), cpu), OPTIMISED if optimised else QUICK
+        if stored := self._load_from_disk(
+            kernel, cpu, disk, _accepted_levels(level, or_better=or_better)
+        ):
+            return stored
+        task = self._compile_task(kernel, cpu, disk, level)
+        compiled_here: list[Source] = []
 
-        def made() -> Program:
-            own.append(kernel)
-            return compiling()
+        def compile_here() -> Program:
+            compiled_here.append(kernel)
+            return task()
 
         try:
-            program = self._background.run((kernel, cpu, optimised), made)
-        finally:  # counted here: Ctrl-C leaves the work to run on into what others count
-            _native.count("compiles", len(own))  # 0 where it waited for what another has begun
-        debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+            program = self._background.run((kernel, cpu, optimised), compile_here)
+        finally:  # counted here, since the work runs on after Ctrl-C
+            _native.count("compiles", len(compiled_here))  # 0 if another thread compiled it
+        debug(1, f"compiled {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
-    def _better(self, kernel: Source, cpu: str, quick: QuickProgram) -> Program | None:
-        """Return the optimised program of a kernel from disk; else have it compiled while others
-        use what there is.
-        """
-        kept = kept_at(told(kernel), cpu)
-        if left := self._left(kernel, cpu, kept, (OPTIMISED,)):
-            return left
+    def _request_optimised(self, kernel: Source, cpu: str, quick: QuickProgram) -> Program | None:
+        """Return the optimised program from disk; else start to compile it in the background."""
+        disk = cached_kernels(cache_key(kernel), cpu)
+        if stored := self._load_from_disk(kernel, cpu, disk, (OPTIMISED,)):
+            return stored
         name = kernel, cpu, True
-        begun = not self._background.runs(name)
-        if begun:
-            compiling = self._compiling(kernel, cpu, kept, OPTIMISED)
-            if not self._background.begin(name, compiling):
+        is_new = not self._background.is_running(name)
+        if is_new:
+            task = self._compile_task(kernel, cpu, disk, OPTIMISED)
+            if not self._background.try_start(name, task):
                 return None
-            _native.count("background_compiles")  # by what asks, not when it ends
+            _native.count("background_compiles")  # at the request, not at the end
         with self._lock:
-            quick.asked += 1
+            quick.pending_requests += 1
         return None
 
-    def _compiling(
-        self, kernel: Source, cpu: str, kept: CachedKernels, level: int
+    def _compile_task(
+        self, kernel: Source, cpu: str, disk: CachedKernels, level: int
     ) -> Callable[[], Program]:
-        """Return what renders and compiles a kernel and keeps its program, here and on disk."""
-        begun, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
+        """Return a function that compiles a kernel and caches it in memory and on disk."""
+        start, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
         debug(4, text)
         if verifies():
             if isinstance(kernel, (Kernel, GenericElementwise, GenericReduction)):
                 verify_kernel(kernel if isinstance(kernel, Kernel) else kernel.kernel)
             verify_alignment(text)
 
-        def made() -> Program:
-            image = compiled(text, cpu, level)
-            program = _program(_loaded(image, functions), functions, begun)
-            program = self._keep(kernel, cpu, level, program)
-            kept.keep(level, image, functions, program.seconds, described(kernel))
+        def compile_kernel() -> Program:
+            image = compile_ir(text, cpu, level)
+            program = _program_from(_load_image(image, functions), functions, start)
+            program = self._publish(kernel, cpu, level, program)
+            disk.save(level, image, functions, program.seconds, description_of(kernel))
             return program
 
-        return made
+        return compile_kernel
 
-    def there(self, loop: GenericElementwise, cpu: str) -> Program | None:
-        """Return the program of a loop, an optimised one rather than another, if one is in memory
-        or on disk.
-        """
-        if found := self.optimised.get((loop, cpu)):
-            return found
+    def cached(self, loop: GenericElementwise, cpu: str) -> Program | None:
+        """Return the program of a loop from memory or disk, preferably optimised; else None."""
+        if optimised := self.optimised.get((loop, cpu)):
+            return optimised
         quick = self.quick.get((loop, cpu))
-        levels = _levels(QUICK, or_better=True)
-        return quick.program if quick else self._left(loop, cpu, kept_at(loop.text, cpu), levels)
+        levels = _accepted_levels(QUICK, or_better=True)
+        return (
+            quick.program
+            if quick
+            else self._load_from_disk(loop, cpu, cached_kernels(loop.text, cpu), levels)
+        )
 
-    def _left(
-        self, kernel: Source, cpu: str, kept: CachedKernels, levels: tuple[int, ...]
+    def _load_from_disk(
+        self, kernel: Source, cpu: str, disk: CachedKernels, levels: tuple[int, ...]
     ) -> Program | None:
-        """Load what an earlier process has left of a kernel, at the first of these levels."""
-        begun, functions = time.perf_counter(), functions_of(kernel)
+        """Load a kernel's program from disk, at the first of these levels."""
+        start, functions = time.perf_counter(), functions_of(kernel)
         for level in levels:
-            entries = kept.loaded(level, len(functions))
+            entries = disk.load(level, len(functions))
             if entries is not None:
-                program = self._keep(kernel, cpu, level, _program(entries, functions, begun))
-                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+                program = self._publish(
+                    kernel, cpu, level, _program_from(entries, functions, start)
+                )
+                debug(1, f"loaded {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
                 return program
         return None
 
-    def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
-        """Keep the first program: of two threads that load one, both get that."""
+    def _publish(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
+        """Cache a program; if another thread was first, return that thread's program."""
         if level == OPTIMISED:
             return self.optimised.setdefault((kernel, cpu), program)
         return self.quick.setdefault((kernel, cpu), QuickProgram(program)).program
 
 
-def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
-    """Return the levels that will do, the best one first."""
+def _accepted_levels(level: int, *, or_better: bool) -> tuple[int, ...]:
+    """Return the accepted levels, the best one first."""
     return (OPTIMISED, QUICK) if or_better else (level,)
 
 
-def _loaded(image: ObjectImage, functions: tuple[str, ...]) -> list[EntryPoint]:
-    """Copy code to executable memory; return its functions, none where memory runs out."""
-    return _native.load_code(image.code, [image.places[name] for name in functions])
+def _load_image(image: ObjectImage, functions: tuple[str, ...]) -> list[EntryPoint]:
+    """Copy code to executable memory; return its functions, none if memory runs out."""
+    return _native.load_code(image.code, [image.function_offsets[name] for name in functions])
 
 
-def _program(entries: list[EntryPoint], functions: tuple[str, ...], begun: float) -> Program:
-    """Say of code that has been loaded what its functions are for."""
+def _program_from(entries: list[EntryPoint], functions: tuple[str, ...], start: float) -> Program:
+    """Return loaded functions as a Program, by their names."""
     if not entries:
         raise CompileError(
             "compile",
             "the system refuses memory that can be executed",
             remedy="let this process have executable memory",
         )
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     if len(entries) == 1:
         return Program(entries[0], None, seconds)
-    at = dict(zip(functions, entries, strict=True))
-    parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-    return Program(at["kernel"], at.get("finish"), seconds, parts)
+    by_name = dict(zip(functions, entries, strict=True))
+    scan_phases = tuple(by_name[name] for name in functions if name not in ("kernel", "finish"))
+    return Program(by_name["kernel"], by_name.get("finish"), seconds, scan_phases)
 
 
 def functions_of(kernel: Source) -> tuple[str, ...]:
@@ -273,8 +276,8 @@ def functions_of(kernel: Source) -> tuple[str, ...]:
     return kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
 
 
-def named(kernel: Source) -> str:
-    """Return what a kernel is called in a line of text."""
+def short_name(kernel: Source) -> str:
+    """Return a short name of a kernel for log lines."""
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return f"a loop of {kernel.op.name}"
     if isinstance(kernel, Kernel):
@@ -282,23 +285,25 @@ def named(kernel: Source) -> str:
     return str(kernel).partition("\n")[0]
 
 
-def described(kernel: Source) -> str:
-    """Return what a kernel computes, in words for a list."""
+def description_of(kernel: Source) -> str:
+    """Return a description of a kernel for lists of the cache."""
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
-        return named(kernel)
-    silent = ("load", "constant", "parameter", "index")
+        return short_name(kernel)
+    omitted = ("load", "constant", "parameter", "index")
     operations = dict.fromkeys(
-        # of a fold or a scan its kind says more
-        str(made.data[0])
-        if made.name in ("fold", "scan") and isinstance(made.data, tuple)
-        else made.name
-        for made in kernel.body
-        if made.name not in silent
+        # folds and scans by their reducer
+        str(instruction.data[0])
+        if instruction.name in ("fold", "scan") and isinstance(instruction.data, tuple)
+        else instruction.name
+        for instruction in kernel.body
+        if instruction.name not in omitted
     )
-    written = dict.fromkeys(str(each.dtype) for each in kernel.operands if each.written)
-    return f"{kernel.traversal} {' '.join(written)}: {' '.join(operations)}"
+    output_dtypes = dict.fromkeys(
+        str(operand.dtype) for operand in kernel.operands if operand.written
+    )
+    return f"{kernel.traversal} {' '.join(output_dtypes)}: {' '.join(operations)}"
 
 
 def level_of(cpu: str) -> int:
@@ -317,31 +322,31 @@ register("programs compiled with optimisation", PROGRAMS.optimised)
 
 
 def program_of(kernel: Source, elements: int) -> Program:
-    """Return the program of a kernel for a launch of so many elements: compiled, or known."""
+    """Return the program of a kernel for a launch of `elements`, compiled or cached."""
     return PROGRAMS.of(kernel, elements, str(get("tier")), str(get("cpu")))
 
 
 def uses_left(kernel: Source) -> int:
-    """Return how often a launch may be replayed before its program is asked for; -1: for ever."""
+    """Return the replays of a launch until its program is looked up again; -1: unlimited."""
     return PROGRAMS.uses_left(kernel, str(get("tier")), str(get("cpu")))
 
 
 def note_use(kernel: Source, cpu: str) -> None:
-    """Note that a quickly compiled program has been launched without being asked for."""
+    """Count a replayed launch of an unoptimised program."""
     PROGRAMS.note_use(kernel, cpu)
 
 
 def state_of(kernel: Source, elements: int) -> tuple[int, str]:
-    """Return the tier (0 or 1) of a launch now, and in words how far its program is: nothing is
-    compiled or loaded.
+    """Return the tier (0 or 1) of a launch now, and the state of its program in words, without
+    compiling or loading it.
     """
     return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
 
 
-def told(kernel: Source) -> str:
+def cache_key(kernel: Source) -> str:
     """Return the key of a kernel, valid while the code generator is unchanged.
 
-    To generate the kernel's text takes a hundred times as long.
+    Generating the IR takes a hundred times as long.
     """
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return str(kernel)
@@ -349,7 +354,7 @@ def told(kernel: Source) -> str:
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:
-    """Return a kernel's source text, as it is compiled for a processor or that of the options."""
+    """Return a kernel's LLVM IR for a processor, by default that of the options."""
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):

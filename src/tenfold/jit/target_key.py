@@ -1,7 +1,7 @@
-"""Target key: a hash of everything besides the IR text that machine code depends on.
+"""Target key: a hash of every input of machine code other than the IR.
 
-Takes the target processor by its name in the settings. Hands on a hash of our version and files,
-LLVM's version and options, and the features of this processor. llvmlite is not imported: its
+Takes the target processor by its name in the settings. Hands on a hash of Tenfold's version and
+files, LLVM's version and options, and the features of this processor. llvmlite is not imported: its
 version is read from its files.
 
 >>> environment("native") == environment("native")
@@ -16,57 +16,55 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tenfold import _native
-from tenfold.jit.compiler import REFUSED
+from tenfold.jit.compiler import DISABLED_FEATURES
 from tenfold.jit.llvm_bindings import LIBRARY, RELOCATION
 from tenfold.version import __version__
 
 
 @cache
 def environment(cpu: str) -> bytes:
-    """Return the hash. Raises OSError where llvmlite's files are not where they should be."""
+    """Return the hash. Raises OSError if llvmlite's files are not found."""
     processor = _native.processor_identity()
-    parts = (
+    items = (
         __version__.encode(),
-        _sources(),
-        _compiler(),
-        " ".join((cpu, RELOCATION, *REFUSED)).encode(),
+        _source_state(),
+        _llvm_build(),
+        " ".join((cpu, RELOCATION, *DISABLED_FEATURES)).encode(),
         struct.pack(f"<{len(processor)}I", *processor),
     )
-    return _native.sha256(b"".join(struct.pack("<Q", len(part)) + part for part in parts))
+    return _native.sha256(b"".join(struct.pack("<Q", len(item)) + item for item in items))
 
 
-MAKERS = ("core", "ops", "schedule", "codegen", "jit", "runtime")
-"""The folders whose files, at any depth, say how a kernel becomes a text, and a text machine
-code.
-"""
+SOURCE_FOLDERS = ("core", "ops", "schedule", "codegen", "jit", "runtime")
+"""The folders whose files, at any depth, determine the generated code."""
 
 
-def _sources() -> bytes:
-    """The key of these files, which differ within one version while a developer edits them.
+def _source_state() -> bytes:
+    """The state of these files, which change within one version during development.
 
-    A kernel keyed by its operations may be generated in another way by other files.
+    Other files may generate other code for the same kernel.
     """
-    package, found = Path(__file__).parent.parent, []
-    for folder in MAKERS:
+    package, states = Path(__file__).parent.parent, []
+    for folder in SOURCE_FOLDERS:
         if not (package / folder).is_dir():
             raise FileNotFoundError(package / folder)
         for file in (package / folder).rglob("*.py"):
             state = file.stat()
-            found.append((str(file.relative_to(package)), state.st_size, state.st_mtime_ns))
-    return repr(sorted(found)).encode()
+            states.append((str(file.relative_to(package)), state.st_size, state.st_mtime_ns))
+    return repr(sorted(states)).encode()
 
 
-def _compiler() -> bytes:
-    """What tells a build of llvmlite, which has LLVM inside, from others."""
+def _llvm_build() -> bytes:
+    """The identity of a build of llvmlite, which contains LLVM."""
     spec = find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("llvmlite")
-    place = Path(spec.submodule_search_locations[0])
-    library = (place / "binding" / LIBRARY).stat()
-    version = (place / "_version.py").read_bytes()
+    directory = Path(spec.submodule_search_locations[0])
+    library = (directory / "binding" / LIBRARY).stat()
+    version = (directory / "_version.py").read_bytes()
     return version + struct.pack("<QQ", library.st_size, library.st_mtime_ns)
 
 
 def key_of(text: str, level: int, environment: bytes) -> bytes:
-    """Return the key of a kernel by what tells it from others: 32 bytes, which name its entry."""
+    """Return the key of a kernel, 32 bytes: the name of its entry."""
     return _native.sha256(environment + struct.pack("<I", level) + text.encode())

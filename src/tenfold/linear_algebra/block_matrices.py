@@ -1,7 +1,8 @@
 """Block matrix rules: products and solves compute only a matrix's nonzero blocks.
 
-Takes products and solves with a matrix that is joined of blocks, some of them zeros, hands on those
-of the blocks, joined. A 0 times a NaN is not computed. Class linear-algebra.
+Input: a product or solve with a matrix concatenated from blocks, some of them zero. Output: the
+products or solves of the blocks, concatenated. A 0 times a NaN is not computed. Class
+linear-algebra.
 
 >>> import tenfold as tn
 >>> x, zero = tn.ones((2, 2)), tn.zeros((2, 2))
@@ -32,20 +33,20 @@ from tenfold.rewrite.rules.views import make_index
 
 x, y = variables("x y")
 MAX_BLOCKS = 64
-"""The blocks of a matrix that is taken apart."""
+"""The largest number of blocks of a matrix that the rules split."""
 
 Grid = list[list[NodeView]]
-"""Blocks that lie side by side, line by line: rows of them, or columns."""
+"""Lines of blocks: rows or columns of a block matrix."""
 
 
 def _blocks_along(term: NodeView, axis: int) -> list[NodeView]:
-    """What was joined along an axis; the term itself where nothing was."""
-    parts = term.inputs if term.op is concat and term.params == (axis,) else ()
-    return list(parts) or [term]
+    """Return the operands of a concatenation along an axis, or the term itself."""
+    operands = term.inputs if term.op is concat and term.params == (axis,) else ()
+    return list(operands) or [term]
 
 
 def _grid(matrix: NodeView, axis: int) -> Grid | None:
-    """The blocks of a matrix, by lines that were joined along an axis; None where none is 0."""
+    """Return the blocks of a matrix by lines along an axis; None if no block is 0."""
     if len(matrix.shape) != 2 or matrix.op is not concat:
         return None
     if matrix.params == (axis,):
@@ -55,10 +56,10 @@ def _grid(matrix: NodeView, axis: int) -> Grid | None:
         if len({tuple(_lengths(line, axis)) for line in lines}) != 1:
             return None
         grid = [list(line) for line in zip(*lines, strict=True)]
-    cells = [cell for line in grid for cell in line]
-    plain = all(cell.dtype == matrix.dtype for cell in cells)
-    some = any(map(_is_zero, cells)) and len(cells) <= MAX_BLOCKS
-    return grid if plain and some else None
+    blocks = [block for line in grid for block in line]
+    same_dtype = all(block.dtype == matrix.dtype for block in blocks)
+    has_zeros = any(map(_is_zero, blocks)) and len(blocks) <= MAX_BLOCKS
+    return grid if same_dtype and has_zeros else None
 
 
 def _is_zero(term: NodeView) -> bool:
@@ -66,16 +67,18 @@ def _is_zero(term: NodeView) -> bool:
 
 
 def _lengths(line: Sequence[NodeView], axis: int) -> list[int]:
-    return [cell.shape[axis] for cell in line]
+    return [block.shape[axis] for block in line]
 
 
 def _slice_lines(match: Match, term: NodeView, axis: int, first: int, last: int) -> NodeView:
-    """Rows, or columns, of a matrix; elements of a vector."""
+    """Return rows or columns of a matrix, or elements of a vector."""
     axis = min(axis, len(term.shape) - 1)
     if term.op is concat:
-        parts = _blocks_between(match, term, axis, first, last)
-        if parts is not None and all(part.dtype == term.dtype for part in parts):
-            return parts[0] if len(parts) == 1 else match.make(concat, *parts, params=term.params)
+        blocks = _blocks_between(match, term, axis, first, last)
+        if blocks is not None and all(block.dtype == term.dtype for block in blocks):
+            return (
+                blocks[0] if len(blocks) == 1 else match.make(concat, *blocks, params=term.params)
+            )
     picks = list(whole_axes(term.shape))
     picks[axis] = (first, last - first, 1)
     return make_index(match, term, tuple(picks))
@@ -84,17 +87,21 @@ def _slice_lines(match: Match, term: NodeView, axis: int, first: int, last: int)
 def _blocks_between(
     match: Match, term: NodeView, axis: int, first: int, last: int
 ) -> list[NodeView] | None:
-    """Of what was joined what lies there, where that is whole blocks; None where blocks are cut."""
+    """Return the blocks from `first` to `last`; None if that range cuts a block."""
     if term.params != (axis,):
-        joined = all(each.op is concat and each.params == (axis,) for each in term.inputs)
+        joined_alike = all(
+            operand.op is concat and operand.params == (axis,) for operand in term.inputs
+        )
         return (
-            [_slice_lines(match, each, axis, first, last) for each in term.inputs] if joined else None
+            [_slice_lines(match, operand, axis, first, last) for operand in term.inputs]
+            if joined_alike
+            else None
         )
     ends = list(pairwise(accumulate(_lengths(term.inputs, axis), initial=0)))
-    there = [at for at, (begin, end) in enumerate(ends) if first <= begin and end <= last]
-    if not there or (ends[there[0]][0], ends[there[-1]][1]) != (first, last):
+    inside = [i for i, (begin, end) in enumerate(ends) if first <= begin and end <= last]
+    if not inside or (ends[inside[0]][0], ends[inside[-1]][1]) != (first, last):
         return None
-    return [term.inputs[at] for at in there]
+    return [term.inputs[i] for i in inside]
 
 
 def _zeros(match: Match, shape: tuple[int, ...]) -> NodeView:
@@ -103,57 +110,63 @@ def _zeros(match: Match, shape: tuple[int, ...]) -> NodeView:
     return match.make(full, params=(shape, zero, root.dtype, root.device))
 
 
-def _block_product(match: Match, grid: Grid, other: NodeView, *, before: bool) -> NodeView | None:
-    """Each line of blocks times the parts of the other matrix that it meets."""
+def _block_product(
+    match: Match, grid: Grid, operand: NodeView, *, on_left: bool
+) -> NodeView | None:
+    """Multiply each line of blocks by the matching slices of the other matrix."""
     root = match.root
-    if other.dtype != root.dtype or len(other.shape) > 2:
+    if operand.dtype != root.dtype or len(operand.shape) > 2:
         return None
     if root.dtype in HALF_DTYPES or kind_of(root.dtype) == "b":
-        return None  # partial sums of halves would be rounded; bools have no sums
-    along = 0 if before else 1
-    strips = [_line_product(match, line, other, before=before) for line in grid]
-    axis = min(along, len(root.shape) - 1)
-    return strips[0] if len(strips) == 1 else match.make(concat, *strips, params=(axis,))
+        return None  # partial sums in half precision would be rounded; bools have no sums
+    line_axis = 0 if on_left else 1
+    line_products = [_line_product(match, line, operand, on_left=on_left) for line in grid]
+    axis = min(line_axis, len(root.shape) - 1)
+    return (
+        line_products[0]
+        if len(line_products) == 1
+        else match.make(concat, *line_products, params=(axis,))
+    )
 
 
-def _line_product(match: Match, line: list[NodeView], other: NodeView, *, before: bool) -> NodeView:
-    """One line of blocks times another matrix, or that times the line."""
-    inner = 1 if before else 0
+def _line_product(
+    match: Match, line: list[NodeView], operand: NodeView, *, on_left: bool
+) -> NodeView:
+    """Multiply one line of blocks by another matrix, on the side of `on_left`."""
+    inner = 1 if on_left else 0
     ends = pairwise(accumulate(_lengths(line, inner), initial=0))
     products = []
-    for cell, (first, last) in zip(line, ends, strict=True):
-        if not _is_zero(cell):
-            part = _slice_lines(match, other, 1 - inner, first, last)
-            operands = (cell, part) if before else (part, cell)
+    for block, (first, last) in zip(line, ends, strict=True):
+        if not _is_zero(block):
+            slice_ = _slice_lines(match, operand, 1 - inner, first, last)
+            operands = (block, slice_) if on_left else (slice_, block)
             products.append(match.make(matmul, *operands))
     if products:
-        return reduce(lambda one, more: match.make(add, one, more), products)
+        return reduce(lambda left, right: match.make(add, left, right), products)
     length = line[0].shape[1 - inner]
-    others = other.shape[1:] if before else other.shape[:-1]
-    return _zeros(match, (length, *others) if before else (*others, length))
+    free_shape = operand.shape[1:] if on_left else operand.shape[:-1]
+    return _zeros(match, (length, *free_shape) if on_left else (*free_shape, length))
 
 
 def _blocks_times(match: Match) -> NodeView | None:
-    blocks, other = match.root.inputs
+    blocks, operand = match.root.inputs
     grid = _grid(blocks, 0)
-    return None if grid is None else _block_product(match, grid, other, before=True)
+    return None if grid is None else _block_product(match, grid, operand, on_left=True)
 
 
 def _times_blocks(match: Match) -> NodeView | None:
-    other, blocks = match.root.inputs
+    operand, blocks = match.root.inputs
     grid = _grid(blocks, 1)
-    return None if grid is None else _block_product(match, grid, other, before=False)
+    return None if grid is None else _block_product(match, grid, operand, on_left=False)
 
 
 def _block_solve(match: Match) -> NodeView | None:
-    """One solve for each block of a diagonal of them, and substitution where there are others on
-    one side of it.
-    """
-    matrix, right = match.root.inputs
+    """Solve a block triangular system: one solve for each diagonal block, and substitution."""
+    matrix, right_side = match.root.inputs
     grid = _grid(matrix, 0)
-    if grid is None or len(right.shape) > 2 or any(len(line) != len(grid) for line in grid):
+    if grid is None or len(right_side.shape) > 2 or any(len(line) != len(grid) for line in grid):
         return None
-    if matrix.dtype != match.root.dtype or right.dtype != match.root.dtype:
+    if matrix.dtype != match.root.dtype or right_side.dtype != match.root.dtype:
         return None
     rows = [line[0].shape[0] for line in grid]
     if any(_lengths(line, 1) != rows for line in grid):
@@ -162,22 +175,24 @@ def _block_solve(match: Match) -> NodeView | None:
     if order is None:
         return None
     ends = list(pairwise(accumulate(rows, initial=0)))
-    found: dict[int, NodeView] = {}
-    for at in order:
-        part = _slice_lines(match, right, 0, *ends[at])
-        for other, known in found.items():
-            if not _is_zero(grid[at][other]):
-                part = match.make(subtract, part, match.make(matmul, grid[at][other], known))
-        found[at] = match.make(solve, grid[at][at], part)
-    return match.make(concat, *(found[at] for at in range(len(rows))), params=(0,))
+    solutions: dict[int, NodeView] = {}
+    for row in order:
+        residual = _slice_lines(match, right_side, 0, *ends[row])
+        for column, solution in solutions.items():
+            if not _is_zero(grid[row][column]):
+                residual = match.make(
+                    subtract, residual, match.make(matmul, grid[row][column], solution)
+                )
+        solutions[row] = match.make(solve, grid[row][row], residual)
+    return match.make(concat, *(solutions[row] for row in range(len(rows))), params=(0,))
 
 
 def _substitution_order(grid: Grid) -> Sequence[int] | None:
-    """In which order blocks are solved for: the first of them reads no other."""
-    places = range(len(grid))
-    above = all(_is_zero(grid[i][j]) for i in places for j in places if j > i)
-    below = all(_is_zero(grid[i][j]) for i in places for j in places if j < i)
-    return places if above else places[::-1] if below else None
+    """Return the order of block substitution; None if the matrix is not block triangular."""
+    indices = range(len(grid))
+    is_lower = all(_is_zero(grid[i][j]) for i in indices for j in indices if j > i)
+    is_upper = all(_is_zero(grid[i][j]) for i in indices for j in indices if j < i)
+    return indices if is_lower else indices[::-1] if is_upper else None
 
 
 BLOCK_MATRIX_RULES = tuple(

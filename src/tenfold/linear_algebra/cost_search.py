@@ -1,16 +1,16 @@
 """Cost search: factors a sum of matrix products so that it takes the fewest multiply-adds.
 
-Takes monomials: a coefficient and the factors that are multiplied, each with its lengths. Hands on
-monomials of the same sum. Monomials with a common beginning or end become one, around a factor that
-is a sum itself, where that is cheaper. Small sums are searched as a whole, larger ones until
-`EFFORT` factors have been examined, and greedily from there. It knows neither arrays nor graphs.
+Input: monomials, each a coefficient times a product of matrix factors. Output: monomials of the
+same sum. Monomials with a common prefix or suffix become one, with a factor that is itself a sum,
+if that is cheaper. The search is exhaustive for small sums. Beyond `SEARCH_BUDGET` examined factors
+it is greedy. The module uses neither arrays nor graphs.
 
 >>> from tenfold.linear_algebra.matrix_polynomial import ONE
 >>> a, b, c = (MatrixFactor((number, "N"), 8, 8) for number in range(3))
->>> cost, words = best((Monomial(ONE, (a, b)), Monomial(ONE, (a, c))))
->>> cost.multiply_adds, [[letter.name for letter in word.letters] for word in words]
+>>> cost, monomials = cheapest_sum((Monomial(ONE, (a, b)), Monomial(ONE, (a, c))))
+>>> cost.multiply_adds, [[factor.name for factor in each.factors] for each in monomials]
 (512, [[(0, 'N'), None]])
->>> [[letter.name for letter in word.letters] for word in words[0].letters[1].words]
+>>> [[factor.name for factor in each.factors] for each in monomials[0].factors[1].monomials]
 [[(1, 'N')], [(2, 'N')]]
 """
 
@@ -24,18 +24,24 @@ from typing import NamedTuple
 
 from tenfold.caches import memoized
 from tenfold.linear_algebra.chain_order import GENERAL, best_order
-from tenfold.linear_algebra.matrix_polynomial import Coefficient, MatrixFactor, Monomial, pair_transposes, sum_of
+from tenfold.linear_algebra.matrix_polynomial import (
+    Coefficient,
+    MatrixFactor,
+    Monomial,
+    pair_transposes,
+    sum_of,
+)
 
 SEARCH_BUDGET = 100
-"""The letters of sums that are looked at before a search follows only what promises most."""
+"""The number of examined factors after which the search is greedy."""
 MAX_MONOMIALS = 64
-"""The words of a sum that is searched at all."""
+"""The largest number of monomials of a sum that is searched."""
 MAX_SUBSET_GROUP = 5
-"""Of so many words that begin alike every selection is tried; of more only all together."""
+"""The largest group of monomials with a common end of which every subset is tried."""
 
 
 class Cost(NamedTuple):
-    """What is to be little: the first counts most."""
+    """The cost to minimise, compared lexicographically."""
 
     multiply_adds: int = 0
     products: int = 0
@@ -43,242 +49,274 @@ class Cost(NamedTuple):
 
 
 @memoized("factored sums", 256)
-def cheapest_sum(words: tuple[Monomial, ...], *, halves: bool = True) -> tuple[Cost, tuple[Monomial, ...]]:
-    """Return the least cost that was found, and the words that have it; with `halves` half of a
-    product counts where the other half is known.
+def cheapest_sum(
+    monomials: tuple[Monomial, ...], *, use_structure: bool = True
+) -> tuple[Cost, tuple[Monomial, ...]]:
+    """Return the least cost found and its monomials.
+
+    With `use_structure`, symmetric and triangular products count half.
     """
-    search = _CostSearch(halves)
-    cost, found = search.of(search.entered(words))
-    return cost, search.written(found)
+    search = _CostSearch(use_structure)
+    cost, cheapest = search.cheapest(search.intern(monomials))
+    return cost, search.to_monomials(cheapest)
 
 
 class _SearchFactor:
-    """A letter of a search, and the words of one that is a sum. Equal ones are one object: they
-    compare and hash at once, however deep their sums are.
+    """An interned factor, with the monomials of a factor that is a sum.
+
+    Equal factors are one object, so comparing and hashing take constant time.
     """
 
-    __slots__ = ("letter", "number", "words")
+    __slots__ = ("factor", "monomials", "signature")
 
-    def __init__(self, letter: MatrixFactor, words: _SearchSum) -> None:
-        self.letter, self.words = letter, words
-        self.number = hash((letter.name[0] if letter.name else -len(words),))
-        """The same for a letter and its transpose; few others have it, nor sums of it."""
+    def __init__(self, factor: MatrixFactor, monomials: _SearchSum) -> None:
+        self.factor, self.monomials = factor, monomials
+        self.signature = hash((factor.name[0] if factor.name else -len(monomials),))
+        """A hash that a factor shares with its transpose."""
 
 
 class _SearchMonomial:
-    """A word of a search, one object as its letters are."""
+    """An interned monomial."""
 
-    __slots__ = ("coefficient", "cost", "likeness", "lines", "sums")
+    __slots__ = ("coefficient", "cost", "factor_orders", "signature", "sum_positions")
 
-    def __init__(self, coefficient: Coefficient, letters: tuple[_SearchFactor, ...]) -> None:
+    def __init__(self, coefficient: Coefficient, factors: tuple[_SearchFactor, ...]) -> None:
         self.coefficient = coefficient
-        self.lines = letters, letters[::-1]
-        """The letters from the beginning, and from the end."""
-        self.sums = [at for at, each in enumerate(letters) if each.words]
-        self.likeness = hash((coefficient, sum([each.number for each in letters])))
-        """What is the same for a word and its transpose, and for few others."""
+        self.factor_orders = factors, factors[::-1]
+        """The factors in order, and in reverse order."""
+        self.sum_positions = [at for at, factor in enumerate(factors) if factor.monomials]
+        self.signature = hash((coefficient, sum([factor.signature for factor in factors])))
+        """A hash that a monomial shares with its transpose."""
         self.cost: Cost | None = None
 
     @property
-    def may_have_halves(self) -> bool:
-        """Whether half of a product in it may be known, at first sight."""
-        letters = self.lines[0]
-        beside = any(one.number == other.number for one, other in pairwise(letters))
-        return beside or any(each.letter.triangular for each in letters)
+    def may_have_structure(self) -> bool:
+        """Whether a product in it may be symmetric or triangular: a cheap necessary condition."""
+        factors = self.factor_orders[0]
+        has_pair = any(left.signature == right.signature for left, right in pairwise(factors))
+        return has_pair or any(factor.factor.triangular for factor in factors)
 
     @property
-    def word(self) -> Monomial:
-        """The word as it was written, or made of others."""
-        return Monomial(self.coefficient, tuple([each.letter for each in self.lines[0]]))
+    def monomial(self) -> Monomial:
+        """The monomial without the data of the search."""
+        return Monomial(
+            self.coefficient, tuple([factor.factor for factor in self.factor_orders[0]])
+        )
 
 
 _SearchSum = tuple[_SearchMonomial, ...]
 
 
 class _CostSearch:
-    """One search: what is known of the sums that have been looked at."""
+    """One search, with a memo of the sums examined so far."""
 
-    def __init__(self, halves: bool) -> None:
-        self.halves = halves
-        self.sums: dict[_SearchSum, tuple[Cost, _SearchSum]] = {}
-        self.letters: dict[MatrixFactor | _SearchSum, _SearchFactor] = {}
-        self.words: dict[tuple[Coefficient, tuple[_SearchFactor, ...]], _SearchMonomial] = {}
-        self.left = SEARCH_BUDGET
+    def __init__(self, use_structure: bool) -> None:
+        self.use_structure = use_structure
+        self.cheapest_sums: dict[_SearchSum, tuple[Cost, _SearchSum]] = {}
+        self.interned_factors: dict[MatrixFactor | _SearchSum, _SearchFactor] = {}
+        self.interned_monomials: dict[
+            tuple[Coefficient, tuple[_SearchFactor, ...]], _SearchMonomial
+        ] = {}
+        self.budget = SEARCH_BUDGET
 
-    def entered(self, words: Sequence[Monomial]) -> _SearchSum:
-        """Return words as those of this search."""
+    def intern(self, monomials: Sequence[Monomial]) -> _SearchSum:
+        """Return the interned monomials of this search."""
         return tuple(
             [
-                self._word(word.coefficient, tuple([self._letter(each) for each in word.letters]))
-                for word in words
+                self._intern_monomial(
+                    monomial.coefficient,
+                    tuple([self._intern_factor(factor) for factor in monomial.factors]),
+                )
+                for monomial in monomials
             ]
         )
 
-    def _letter(self, letter: MatrixFactor) -> _SearchFactor:
-        if letter.words:
-            return self._sum(self.entered(letter.words))
-        return self.letters.get(letter) or self.letters.setdefault(
-            letter, _SearchFactor(letter, ())
+    def _intern_factor(self, factor: MatrixFactor) -> _SearchFactor:
+        if factor.monomials:
+            return self._intern_sum(self.intern(factor.monomials))
+        return self.interned_factors.get(factor) or self.interned_factors.setdefault(
+            factor, _SearchFactor(factor, ())
         )
 
-    def _sum(self, words: _SearchSum) -> _SearchFactor:
-        found = self.letters.get(words)
-        if found is None:
-            letter = sum_of(tuple([each.word for each in words]))
-            found = self.letters[words] = _SearchFactor(letter, words)
-        return found
+    def _intern_sum(self, monomials: _SearchSum) -> _SearchFactor:
+        interned = self.interned_factors.get(monomials)
+        if interned is None:
+            factor = sum_of(tuple([monomial.monomial for monomial in monomials]))
+            interned = self.interned_factors[monomials] = _SearchFactor(factor, monomials)
+        return interned
 
-    def _word(
-        self, coefficient: Coefficient, letters: tuple[_SearchFactor, ...]
+    def _intern_monomial(
+        self, coefficient: Coefficient, factors: tuple[_SearchFactor, ...]
     ) -> _SearchMonomial:
-        key = coefficient, letters
-        return self.words.get(key) or self.words.setdefault(
-            key, _SearchMonomial(coefficient, letters)
+        key = coefficient, factors
+        return self.interned_monomials.get(key) or self.interned_monomials.setdefault(
+            key, _SearchMonomial(coefficient, factors)
         )
 
-    def of(self, words: _SearchSum) -> tuple[Cost, _SearchSum]:
-        """Return the least cost of a sum, and the words that have it. When enough has been looked
-        at, only the factoring that promises most is followed.
+    def cheapest(self, monomials: _SearchSum) -> tuple[Cost, _SearchSum]:
+        """Return the least cost of a sum and its monomials.
+
+        With the budget spent, only the most promising factoring is tried.
         """
-        found = self.sums.get(words)
-        if found is not None:
-            return found
-        self.left -= sum([len(word.lines[0]) for word in words])
-        found = self._as_it_is(words), words
-        for other in self._factored(words, all_of_them=self.left > 0):
-            cheaper = self.of(other)
-            if cheaper[0] < found[0]:
-                found = cheaper
-            if self.left <= 0:
+        cheapest = self.cheapest_sums.get(monomials)
+        if cheapest is not None:
+            return cheapest
+        self.budget -= sum([len(monomial.factor_orders[0]) for monomial in monomials])
+        cheapest = self._unfactored_cost(monomials), monomials
+        for factoring in self._factorings(monomials, all_subsets=self.budget > 0):
+            candidate = self.cheapest(factoring)
+            if candidate[0] < cheapest[0]:
+                cheapest = candidate
+            if self.budget <= 0:
                 break
-        self.sums[words] = found
-        return found
+        self.cheapest_sums[monomials] = cheapest
+        return cheapest
 
-    def written(self, words: _SearchSum) -> tuple[Monomial, ...]:
-        """Return words that were found as plain ones, with the sums in them as they cost least."""
-        return tuple([self._written(word) for word in words])
+    def to_monomials(self, monomials: _SearchSum) -> tuple[Monomial, ...]:
+        """Return plain monomials of interned ones, with the cheapest form of each inner sum."""
+        return tuple([self._to_monomial(monomial) for monomial in monomials])
 
-    def _written(self, word: _SearchMonomial) -> Monomial:
-        letters = [
-            each.letter._replace(words=self.written(self.of(each.words)[1]))
-            if each.words
-            else each.letter
-            for each in word.lines[0]
+    def _to_monomial(self, monomial: _SearchMonomial) -> Monomial:
+        factors = [
+            factor.factor._replace(monomials=self.to_monomials(self.cheapest(factor.monomials)[1]))
+            if factor.monomials
+            else factor.factor
+            for factor in monomial.factor_orders[0]
         ]
-        return Monomial(word.coefficient, tuple(letters))
+        return Monomial(monomial.coefficient, tuple(factors))
 
-    def _as_it_is(self, words: _SearchSum) -> Cost:
-        """The cost of each word by itself; sums in it are searched."""
-        costs = [word.cost or self._one(word) for word in words]
-        if self.halves and len({word.likeness for word in words}) < len(words):
-            cost_of = {word.word: cost for word, cost in zip(words, costs, strict=True)}
-            costs = [cost_of[word] for word, _ in pair_transposes([word.word for word in words])]
+    def _unfactored_cost(self, monomials: _SearchSum) -> Cost:
+        """Return the cost of the monomials one by one; inner sums are searched."""
+        costs = [monomial.cost or self._monomial_cost(monomial) for monomial in monomials]
+        if self.use_structure and len({monomial.signature for monomial in monomials}) < len(
+            monomials
+        ):
+            cost_of = {
+                monomial.monomial: cost for monomial, cost in zip(monomials, costs, strict=True)
+            }
+            costs = [
+                cost_of[monomial]
+                for monomial, _ in pair_transposes([monomial.monomial for monomial in monomials])
+            ]
         multiply_adds, products, sums = map(sum, zip(*costs, strict=True))
-        return Cost(multiply_adds, products, sums + len(words) - 1)
+        return Cost(multiply_adds, products, sums + len(monomials) - 1)
 
-    def _one(self, word: _SearchMonomial) -> Cost:
-        """The cost of a word, with its sums as they cost least."""
+    def _monomial_cost(self, monomial: _SearchMonomial) -> Cost:
+        """Return the cost of a monomial, with the cheapest form of each inner sum."""
         multiply_adds = sums = 0
-        products = len(word.lines[0]) - 1
+        products = len(monomial.factor_orders[0]) - 1
         if products:
-            plain = word.word
-            halves = plain.halves if self.halves and word.may_have_halves else GENERAL
-            multiply_adds = best_order(plain.lengths, halves)[0]
-        for at in word.sums:
-            inner = self.of(word.lines[0][at].words)[0]
+            product = monomial.monomial
+            structure = (
+                product.structure if self.use_structure and monomial.may_have_structure else GENERAL
+            )
+            multiply_adds = best_order(product.lengths, structure)[0]
+        for at in monomial.sum_positions:
+            inner = self.cheapest(monomial.factor_orders[0][at].monomials)[0]
             multiply_adds += inner.multiply_adds
             products += inner.products
             sums += inner.sums
-        word.cost = Cost(multiply_adds, products, sums)
-        return word.cost
+        monomial.cost = Cost(multiply_adds, products, sums)
+        return monomial.cost
 
-    def _factored(self, words: _SearchSum, *, all_of_them: bool) -> Iterator[_SearchSum]:
-        """Yield the sums in which some words that begin alike, or end alike, have become one; first
-        those which save the products by the largest matrices.
+    def _factorings(self, monomials: _SearchSum, *, all_subsets: bool) -> Iterator[_SearchSum]:
+        """Yield sums in which monomials with a common prefix or suffix are factored.
+
+        Factorings that save products with the largest matrices come first.
         """
-        if 1 < len(words) <= MAX_MONOMIALS:
-            for _, chosen, count, end in sorted(_common_ends(words, all_of_them=all_of_them)):
-                yield self._joined(words, chosen, count, end)
-        for place, word in enumerate(words):
-            for at in word.sums:
-                for spliced in self._spliced(word, at):
-                    yield (*words[:place], spliced, *words[place + 1 :])
+        if 1 < len(monomials) <= MAX_MONOMIALS:
+            for _, group, count, end in sorted(_common_ends(monomials, all_subsets=all_subsets)):
+                yield self._factor_out(monomials, group, count, end)
+        for i, monomial in enumerate(monomials):
+            for at in monomial.sum_positions:
+                for spliced in self._spliced_monomials(monomial, at):
+                    yield (*monomials[:i], spliced, *monomials[i + 1 :])
 
-    def _spliced(self, word: _SearchMonomial, at: int) -> Iterator[_SearchMonomial]:
-        """Yield the word with the sum at a place as one word: its letters join the chain."""
-        letters = word.lines[0]
-        inner = letters[at].words
+    def _spliced_monomials(self, monomial: _SearchMonomial, at: int) -> Iterator[_SearchMonomial]:
+        """Yield the monomial with an inner sum factored into one monomial of the chain."""
+        factors = monomial.factor_orders[0]
+        inner = factors[at].monomials
         for end in (0, -1):
-            for count in range(_common_prefix_length([each.lines[end] for each in inner]), 0, -1):
-                (one,) = self._joined(inner, tuple(range(len(inner))), count, end)
-                coefficient = word.coefficient.times(one.coefficient)
-                yield self._word(coefficient, (*letters[:at], *one.lines[0], *letters[at + 1 :]))
+            for count in range(
+                _common_prefix_length([term.factor_orders[end] for term in inner]), 0, -1
+            ):
+                (factored,) = self._factor_out(inner, tuple(range(len(inner))), count, end)
+                coefficient = monomial.coefficient.times(factored.coefficient)
+                yield self._intern_monomial(
+                    coefficient, (*factors[:at], *factored.factor_orders[0], *factors[at + 1 :])
+                )
 
-    def _joined(self, words: _SearchSum, chosen: tuple[int, ...], count: int, end: int) -> _SearchSum:
-        """Make one word of those chosen: the letters they share, around the sum of what is left."""
-        shared = _common_coefficient([words[place].coefficient for place in chosen])
-        rests = []
-        for place in chosen:
-            letters = words[place].lines[0]
-            rest = letters[count:] if end == 0 else letters[:-count]
-            rests.append(self._word(words[place].coefficient.without(shared), rest))
-        inner, letters = self._sum(tuple(rests)), words[chosen[0]].lines[0]
-        around = (*letters[:count], inner) if end == 0 else (inner, *letters[-count:])
-        one = self._word(shared, around)
-        left = [word for place, word in enumerate(words) if place not in chosen]
-        left.insert(chosen[0], one)  # the first of those chosen: all before it are left
-        return tuple(left)
+    def _factor_out(
+        self, monomials: _SearchSum, group: tuple[int, ...], count: int, end: int
+    ) -> _SearchSum:
+        """Replace a group of monomials by their common factors times the sum of the quotients."""
+        common = _common_coefficient([monomials[i].coefficient for i in group])
+        quotients = []
+        for i in group:
+            factors = monomials[i].factor_orders[0]
+            quotient = factors[count:] if end == 0 else factors[:-count]
+            quotients.append(
+                self._intern_monomial(monomials[i].coefficient.divided_by(common), quotient)
+            )
+        inner, factors = self._intern_sum(tuple(quotients)), monomials[group[0]].factor_orders[0]
+        factored_out = (*factors[:count], inner) if end == 0 else (inner, *factors[-count:])
+        product = self._intern_monomial(common, factored_out)
+        result = [monomial for i, monomial in enumerate(monomials) if i not in group]
+        result.insert(group[0], product)  # the first of the group: all before it remain
+        return tuple(result)
 
 
 def _common_ends(
-    words: _SearchSum, *, all_of_them: bool
+    monomials: _SearchSum, *, all_subsets: bool
 ) -> Iterator[tuple[int, tuple[int, ...], int, int]]:
-    """Yield what words have in common: (minus the elements of the matrices that are saved, their
-    places, the letters, at which end).
+    """Yield common prefixes and suffixes of monomials.
+
+    Each is (minus the saved matrix elements, the indices of the monomials, the number of factors,
+    0 for a prefix or -1 for a suffix).
     """
     for end in (0, -1):
         groups: dict[_SearchFactor, list[int]] = {}
-        lines = [word.lines[end] for word in words]
-        for place, letters in enumerate(lines):
-            if len(letters) > 1:
-                groups.setdefault(letters[0], []).append(place)
+        lines = [monomial.factor_orders[end] for monomial in monomials]
+        for i, factors in enumerate(lines):
+            if len(factors) > 1:
+                groups.setdefault(factors[0], []).append(i)
         for group in groups.values():
             if len(group) == 1:
                 continue
-            for chosen in _selections(group, all_of_them=all_of_them):
-                rows = [lines[place] for place in chosen]
-                saved = 0
+            for selection in _selections(group, all_subsets=all_subsets):
+                rows = [lines[i] for i in selection]
+                saved_elements = 0
                 for count in range(1, _common_prefix_length(rows) + 1):
-                    letter = rows[0][count - 1].letter
-                    saved += letter.rows * letter.columns
-                    yield -saved * (len(chosen) - 1), chosen, count, end
+                    factor = rows[0][count - 1].factor
+                    saved_elements += factor.rows * factor.columns
+                    yield -saved_elements * (len(selection) - 1), selection, count, end
 
 
-def _selections(group: list[int], *, all_of_them: bool) -> Iterator[tuple[int, ...]]:
+def _selections(group: list[int], *, all_subsets: bool) -> Iterator[tuple[int, ...]]:
     yield tuple(group)
-    if len(group) <= MAX_SUBSET_GROUP and all_of_them:
+    if len(group) <= MAX_SUBSET_GROUP and all_subsets:
         for size in range(len(group) - 1, 1, -1):
             yield from combinations(group, size)
 
 
 def _common_prefix_length(rows: Sequence[tuple[_SearchFactor, ...]]) -> int:
-    """How many letters are the same at the beginning; one of each row is left over."""
-    most, first = min(map(len, rows)) - 1, rows[0]
-    for place in range(most):
-        letter = first[place]
+    """Return the number of equal factors at the beginning; one factor of each row remains."""
+    limit, first = min(map(len, rows)) - 1, rows[0]
+    for i in range(limit):
+        factor = first[i]
         for row in rows:
-            if row[place] is not letter:
-                return place
-    return most
+            if row[i] is not factor:
+                return i
+    return limit
 
 
 def _common_coefficient(coefficients: list[Coefficient]) -> Coefficient:
-    """Return the scalars that all coefficients have, and the sign of the first."""
+    """Return the scalars common to all coefficients, and the sign of the first."""
     first = coefficients[0]
-    if all(each.scalars == first.scalars for each in coefficients):
+    if all(coefficient.scalars == first.scalars for coefficient in coefficients):
         return first
-    if not all(each.scalars for each in coefficients):
+    if not all(coefficient.scalars for coefficient in coefficients):
         return Coefficient(first.sign)
-    counts = (Counter(each.scalars) for each in coefficients)
-    shared = reduce(lambda one, other: one & other, counts)
-    return Coefficient(first.sign, tuple(sorted(shared.elements())))
+    counts = (Counter(coefficient.scalars) for coefficient in coefficients)
+    common = reduce(lambda left, right: left & right, counts)
+    return Coefficient(first.sign, tuple(sorted(common.elements())))

@@ -1,11 +1,11 @@
 """Polynomial lowering: turns a matrix polynomial into nodes, with as few BLAS operations as
 possible.
 
-Takes monomials (`linear_algebra/cost_search.py`) whose factors name terms by number, hands on the
-node of their sum. Products are made in the order of their chains, each accumulated into the sum so
-far; the rest is elementwise. A product with a scale, a sign, a conjugate or something added is a
+Input: monomials (`linear_algebra/cost_search.py`) whose factors name terms by number. Output: the
+node of their sum. Products are built in the cheapest chain order, each accumulated into the sum so
+far; other operations are elementwise. A product with a scale, a sign, a conjugate or an addend is a
 `gemm`; vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a
-product with a triangle a `trmm`; a product beside its own transpose is made once.
+product with a triangle a `trmm`. A product added to its own transpose is computed once.
 """
 
 from __future__ import annotations
@@ -16,22 +16,42 @@ from typing import NamedTuple
 
 from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
-from tenfold.linear_algebra.chain_order import GENERAL, Tree, best_order, syrk_pays_off, trmm_pays_off
+from tenfold.linear_algebra.chain_order import (
+    GENERAL,
+    Tree,
+    best_order,
+    syrk_pays_off,
+    trmm_pays_off,
+)
 from tenfold.linear_algebra.cost_search import Cost
-from tenfold.linear_algebra.matrix_polynomial import ONE, Coefficient, MatrixFactor, Monomial, transpose_relation, pair_transposes
+from tenfold.linear_algebra.matrix_polynomial import (
+    ONE,
+    Coefficient,
+    MatrixFactor,
+    Monomial,
+    pair_transposes,
+    transpose_relation,
+)
 from tenfold.linear_algebra.normal_form import trmm_triangle
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
 from tenfold.ops.movement import permute_dims
-from tenfold.ops.syrk import MIRRORED, OTHER, half_of_forms, place_of, syrk, trmm
+from tenfold.ops.syrk import (
+    OPPOSITE_TRIANGLE,
+    SYMMETRIC_RESULTS,
+    half_of_forms,
+    syrk,
+    triangular_operand,
+    trmm,
+)
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match
 
 
 class _Operand(NamedTuple):
-    """A node, and the form in which it is multiplied."""
+    """A node and its form in the product."""
 
     term: NodeView
     form: str = "N"
@@ -47,7 +67,7 @@ NO_OPERANDS: Mapping[int, _Operand] = MappingProxyType({})
 
 
 class _Addend(NamedTuple):
-    """A node, and what it is multiplied by before it is added."""
+    """A node and its coefficient in the sum."""
 
     term: NodeView
     coefficient: Coefficient = ONE
@@ -55,38 +75,39 @@ class _Addend(NamedTuple):
 
 def lower_polynomial(
     match: Match,
-    words: Sequence[Monomial],
+    monomials: Sequence[Monomial],
     terms: Sequence[NodeView],
     *,
-    accumulated: bool,
-    halves: bool = True,
+    accumulate: bool,
+    use_structure: bool = True,
 ) -> NodeView:
-    """Return the node of a sum of words, which name terms by number.
+    """Return the node of a sum of monomials, which name terms by number.
 
-    If not `accumulated`, single matrices are added after all products, in the elementwise kernel
-    that reads the sum. With `halves`, half of a product is computed where that is enough.
+    Without `accumulate`, single matrices are added after all products, in the elementwise kernel
+    that reads the sum. With `use_structure`, symmetric and triangular products compute one half.
     """
-    return _NodeBuilder(match, terms, halves).sum(words, accumulated=accumulated)
+    return _NodeBuilder(match, terms, use_structure).sum(monomials, accumulate=accumulate)
 
 
-def min_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool) -> int:
-    """Return a lower bound of the operations of a sum of words, without making its node: its
-    products, and the additions of single matrices that no product accumulates into.
+def min_operations(cost: Cost, monomials: Sequence[Monomial], *, accumulate: bool) -> int:
+    """Return a lower bound of the operations of a sum of monomials.
+
+    It counts the products, and the additions of single matrices without an accumulating product.
     """
-    plain = sum([len(word.letters) == 1 for word in words])
-    begun = accumulated or plain == len(words)
-    return cost.products + max(0, plain - begun)
+    single_matrices = sum([len(monomial.factors) == 1 for monomial in monomials])
+    has_accumulator = accumulate or single_matrices == len(monomials)
+    return cost.products + max(0, single_matrices - has_accumulator)
 
 
 def _product_op(half: str) -> Op[...]:
-    """The operation of a product of which some half is enough."""
+    """Return the operation of a product for a half: gemm for "", syrk or trmm."""
     if not half:
         return gemm
-    return syrk if half in MIRRORED else trmm
+    return syrk if half in SYMMETRIC_RESULTS else trmm
 
 
 def _extent(tree: Tree) -> tuple[int, int]:
-    """From which matrix of a chain to one beyond which a tree goes."""
+    """Return the range [first, last) of the matrices of a tree."""
     if isinstance(tree, int):
         return tree, tree + 1
     first, last = _extent(tree[0])
@@ -94,71 +115,74 @@ def _extent(tree: Tree) -> tuple[int, int]:
 
 
 class _NodeBuilder:
-    def __init__(self, match: Match, terms: Sequence[NodeView], halves: bool) -> None:
-        self.match, self.terms, self.halves = match, terms, halves
+    def __init__(self, match: Match, terms: Sequence[NodeView], use_structure: bool) -> None:
+        self.match, self.terms, self.use_structure = match, terms, use_structure
 
-    def sum(self, words: Sequence[Monomial], *, accumulated: bool = True) -> NodeView:
-        """Make the sum of words; all but one product are accumulated into what is there."""
+    def sum(self, monomials: Sequence[Monomial], *, accumulate: bool = True) -> NodeView:
+        """Build the sum of monomials; each product accumulates into the sum so far."""
         addends = [
-            _Addend(self.plain(self.operand(word.letters[0])), word.coefficient)
-            for word in words
-            if len(word.letters) == 1
+            _Addend(self.materialize(self.lower_factor(monomial.factors[0])), monomial.coefficient)
+            for monomial in monomials
+            if len(monomial.factors) == 1
         ]
-        there: list[_Addend] = []
-        if accumulated and addends:
-            there = addends if len(addends) == 1 else [_Addend(self.added(addends))]
+        accumulator: list[_Addend] = []
+        if accumulate and addends:
+            accumulator = addends if len(addends) == 1 else [_Addend(self.sum_addends(addends))]
             addends = []
-        several: list[_Addend] = []
-        for word, form in pair_transposes(words, halves=self.halves):
+        separate: list[_Addend] = []
+        for monomial, form in pair_transposes(monomials, use_structure=self.use_structure):
             if form:
-                several += self.with_transpose(word, form)
-            elif len(word.letters) > 1:
-                left, right = self.factors(word)
-                if mirrored := self.mirrored(left, right, word.coefficient):
-                    several.append(mirrored)
+                separate += self.with_transpose(monomial, form)
+            elif len(monomial.factors) > 1:
+                left, right = self.final_operands(monomial)
+                if symmetric := self.symmetric_product(left, right, monomial.coefficient):
+                    separate.append(symmetric)
                 else:
-                    there = self.accumulated(left, right, word.coefficient, there)
-        return self.added([*addends, *there, *several])
+                    accumulator = self.accumulate(left, right, monomial.coefficient, accumulator)
+        return self.sum_addends([*addends, *accumulator, *separate])
 
-    def with_transpose(self, word: Monomial, form: str) -> list[_Addend]:
-        """Make a product once that is added to its own transpose or adjoint."""
-        left, right = self.factors(word)
-        (once,) = self.accumulated(left, right, word.coefficient, [])
-        other = self.plain(_Operand(once.term, form))
-        return [once, _Addend(other, once.coefficient)]
+    def with_transpose(self, monomial: Monomial, form: str) -> list[_Addend]:
+        """Build a product once and add its transpose or adjoint."""
+        left, right = self.final_operands(monomial)
+        (product,) = self.accumulate(left, right, monomial.coefficient, [])
+        transposed = self.materialize(_Operand(product.term, form))
+        return [product, _Addend(transposed, product.coefficient)]
 
-    def accumulated(
-        self, left: _Operand, right: _Operand, by: Coefficient, there: list[_Addend]
+    def accumulate(
+        self, left: _Operand, right: _Operand, coefficient: Coefficient, accumulator: list[_Addend]
     ) -> list[_Addend]:
-        """Add a product to what is there: in one operation, if that is a matrix."""
+        """Add a product to the accumulator: one gemm, if the product is a matrix."""
         if not self.is_matrix(left, right):
-            return [*there, _Addend(self.product(left, right), by)]
-        if not there and by == ONE:
+            return [*accumulator, _Addend(self.product(left, right), coefficient)]
+        if not accumulator and coefficient == ONE:
             return [_Addend(self.product(left, right))]
-        third = there[0] if there else None
-        return [_Addend(self.gemm(left, right, by, third))]
+        addend = accumulator[0] if accumulator else None
+        return [_Addend(self.gemm(left, right, coefficient, addend))]
 
-    def factors(self, word: Monomial) -> tuple[_Operand, _Operand]:
-        """Make all products of a word but the last one; no recursion, chains may be long."""
-        order = best_order(word.lengths, word.halves if self.halves else GENERAL)[1]
-        found: dict[int, _Operand] = {}
+    def final_operands(self, monomial: Monomial) -> tuple[_Operand, _Operand]:
+        """Build all products of a monomial except the last; no recursion, chains may be long."""
+        structure = monomial.structure if self.use_structure else GENERAL
+        _, order = best_order(monomial.lengths, structure)
+        operands: dict[int, _Operand] = {}
         stack: list[tuple[Tree, bool]] = [(order, False)]
         results: list[_Operand] = []
         while stack:
-            tree, entered = stack.pop()
+            tree, visited = stack.pop()
             if isinstance(tree, int):
-                if tree not in found:
-                    found[tree] = self.operand(word.letters[tree], word, found)
-                results.append(found[tree])
+                if tree not in operands:
+                    operands[tree] = self.lower_factor(monomial.factors[tree], monomial, operands)
+                results.append(operands[tree])
                 continue
             left_tree, right_tree = tree
-            if not entered:
+            if not visited:
                 stack.append((tree, True))
-                stack += [(part, False) for part in (right_tree, left_tree) if part is not None]
+                stack += [
+                    (subtree, False) for subtree in (right_tree, left_tree) if subtree is not None
+                ]
                 continue
             if right_tree is None:
                 middle = _extent(left_tree)[1]
-                form = transpose_relation(word.letters[middle - 1], word.letters[middle])
+                form = transpose_relation(monomial.factors[middle - 1], monomial.factors[middle])
                 results.append(_Operand(results[-1].term, form))
             if stack:
                 right, left = results.pop(), results.pop()
@@ -166,24 +190,26 @@ class _NodeBuilder:
         left, right = results
         return left, right
 
-    def operand(
+    def lower_factor(
         self,
-        letter: MatrixFactor,
-        word: Monomial | None = None,
-        found: Mapping[int, _Operand] = NO_OPERANDS,
+        factor: MatrixFactor,
+        monomial: Monomial | None = None,
+        lowered: Mapping[int, _Operand] = NO_OPERANDS,
     ) -> _Operand:
-        """Make what a letter stands for; of a word whose letters at some places are made."""
-        if letter.words:
-            for place, made in found.items():
-                if word is not None and (form := transpose_relation(word.letters[place], letter)):
-                    return _Operand(made.term, form)
-            return _Operand(self.sum(letter.words))
-        assert letter.name is not None, "a factor that is not a sum has a name"
-        number, form = letter.name
+        """Build a factor of a monomial; `lowered` has the operands built so far, by index."""
+        if factor.monomials:
+            for i, operand in lowered.items():
+                if monomial is not None and (
+                    form := transpose_relation(monomial.factors[i], factor)
+                ):
+                    return _Operand(operand.term, form)
+            return _Operand(self.sum(factor.monomials))
+        assert factor.name is not None, "a factor that is not a sum has a name"
+        number, form = factor.name
         return _Operand(self.terms[number], form)
 
     def is_matrix(self, left: _Operand, right: _Operand) -> bool:
-        """Whether a product is a matrix, or a stack of them, and none of one row or column."""
+        """Whether a product is a matrix, or a stack of them, with several rows and columns."""
         if len(left.term.shape) < 2 or len(right.term.shape) < 2:
             return False
         rows = left.term.shape[-1 if left.form in TRANSPOSED else -2]
@@ -191,67 +217,70 @@ class _NodeBuilder:
         return min(rows, columns) > 1
 
     def product(self, left: _Operand, right: _Operand) -> NodeView:
-        """Make a product, and nothing else of it."""
+        """Build a product without a scale or addend."""
         conjugated = left.form in CONJUGATED or right.form in CONJUGATED
         if self.half(left, right) or (conjugated and self.is_matrix(left, right)):
             return self.gemm(left, right, ONE, None)
-        return self.match.make(matmul, self.plain(left), self.plain(right))
+        return self.match.make(matmul, self.materialize(left), self.materialize(right))
 
     def half(self, left: _Operand, right: _Operand) -> str:
-        """Return which half of a product is enough, where it is worth it; nothing for most."""
-        if not self.halves or len(left.term.shape) != 2 or len(right.term.shape) != 2:
+        """Return the half for a syrk or trmm; "" for a gemm."""
+        if not self.use_structure or len(left.term.shape) != 2 or len(right.term.shape) != 2:
             return ""
         rows, inner = left.lengths
         columns = right.lengths[1]
         if left.term == right.term and syrk_pays_off(rows, inner):
             return half_of_forms(left.form + right.form)
-        for operand, place, lines in ((left, "first", columns), (right, "second", rows)):
-            order, others = operand.lengths
-            if order == others and trmm_pays_off(order, lines):
-                found = trmm_triangle(operand.term)
-                if found is not None:
-                    turned = operand.form in TRANSPOSED
-                    return f"{place} {OTHER[found.side] if turned else found.side}"
+        for operand, position, lines in ((left, "first", columns), (right, "second", rows)):
+            order, other_length = operand.lengths
+            if order == other_length and trmm_pays_off(order, lines):
+                triangle = trmm_triangle(operand.term)
+                if triangle is not None:
+                    side = triangle.side
+                    if operand.form in TRANSPOSED:
+                        side = OPPOSITE_TRIANGLE[side]
+                    return f"{position} {side}"
         return ""
 
     def gemm(
-        self, left: _Operand, right: _Operand, by: Coefficient, third: _Addend | None
+        self, left: _Operand, right: _Operand, coefficient: Coefficient, addend: _Addend | None
     ) -> NodeView:
-        """Make a product with its scale, and what it is added to; half of it where that is enough.
-
-        Nothing is added to a symmetric half.
-        """
-        half, scalars = self.half(left, right), self.numbers(by)
+        """Build a gemm, syrk or trmm with its scale and addend; a syrk has no addend."""
+        half, scalars = self.half(left, right), self.scalar_terms(coefficient)
         factors, op = [left.term, right.term], _product_op(half)
         if op is trmm:
-            place, _ = place_of(half)
-            triangle = trmm_triangle(factors[place])
-            assert triangle is not None, "it has been seen"
-            factors[place] = triangle.matrix
+            position, _ = triangular_operand(half)
+            triangle = trmm_triangle(factors[position])
+            assert triangle is not None, "half() found it"
+            factors[position] = triangle.matrix
         inputs = [*factors, *scalars]
-        added = 0
-        if third is not None:
-            inputs += [third.term, *self.numbers(third.coefficient)]
-            added = third.coefficient.sign
-        halves = (half,) if half else ()
-        params = (left.form, right.form, *halves, by.sign, len(scalars), added)
+        addend_sign = 0
+        if addend is not None:
+            inputs += [addend.term, *self.scalar_terms(addend.coefficient)]
+            addend_sign = addend.coefficient.sign
+        half_params = (half,) if half else ()
+        params = (left.form, right.form, *half_params, coefficient.sign, len(scalars), addend_sign)
         return self.match.make(op, *inputs, params=params)
 
-    def mirrored(self, left: _Operand, right: _Operand, by: Coefficient) -> _Addend | None:
-        """Make a product with its own transpose or adjoint; None where it is none."""
+    def symmetric_product(
+        self, left: _Operand, right: _Operand, coefficient: Coefficient
+    ) -> _Addend | None:
+        """Build a matrix times its own transpose or adjoint; None for other products."""
         half = self.half(left, right)
-        if half not in MIRRORED:
+        if half not in SYMMETRIC_RESULTS:
             return None
-        if half == "hermitian" and any(kind_of(each.dtype) == "c" for each in self.numbers(by)):
-            return _Addend(self.gemm(left, right, ONE, None), by)
-        return _Addend(self.gemm(left, right, by, None))
+        if half == "hermitian" and any(
+            kind_of(scalar.dtype) == "c" for scalar in self.scalar_terms(coefficient)
+        ):
+            return _Addend(self.gemm(left, right, ONE, None), coefficient)
+        return _Addend(self.gemm(left, right, coefficient, None))
 
-    def numbers(self, coefficient: Coefficient) -> list[NodeView]:
+    def scalar_terms(self, coefficient: Coefficient) -> list[NodeView]:
         """Return the scalars of a coefficient."""
-        return [self.terms[number] for number in coefficient.scalars]
+        return [self.terms[scalar] for scalar in coefficient.scalars]
 
-    def plain(self, operand: _Operand) -> NodeView:
-        """Make an operand in its form: a vector has no transpose."""
+    def materialize(self, operand: _Operand) -> NodeView:
+        """Return an operand as a node, transposed and conjugated; a vector has no transpose."""
         term, form = operand
         if form in CONJUGATED:
             term = self.match.make(conj, term)
@@ -260,22 +289,22 @@ class _NodeBuilder:
             term = self.match.make(permute_dims, term, params=((*stack, columns, rows),))
         return term
 
-    def added(self, addends: Sequence[_Addend]) -> NodeView:
-        """Make the sum of what is there, elementwise; one that is not taken off comes first."""
-        first = next((each for each in addends if each.coefficient.sign > 0), addends[0])
-        total = self.scaled(first)
+    def sum_addends(self, addends: Sequence[_Addend]) -> NodeView:
+        """Build an elementwise sum; an addend of positive sign comes first, if there is one."""
+        first = next((addend for addend in addends if addend.coefficient.sign > 0), addends[0])
+        total = self.scale_addend(first)
         if first.coefficient.sign < 0:
             total = self.match.make(negative, total)
-        left = list(addends)
-        left.remove(first)
-        for each in left:
-            op = add if each.coefficient.sign > 0 else subtract
-            total = self.match.make(op, total, self.scaled(each))
+        remaining = list(addends)
+        remaining.remove(first)
+        for addend in remaining:
+            op = add if addend.coefficient.sign > 0 else subtract
+            total = self.match.make(op, total, self.scale_addend(addend))
         return total
 
-    def scaled(self, addend: _Addend) -> NodeView:
-        """Make something times its scalars; the sign is left."""
+    def scale_addend(self, addend: _Addend) -> NodeView:
+        """Multiply an addend by its scalars, without its sign."""
         term = addend.term
-        for number in self.numbers(addend.coefficient):
-            term = self.match.make(multiply, term, number)
+        for scalar in self.scalar_terms(addend.coefficient):
+            term = self.match.make(multiply, term, scalar)
         return term

@@ -1,11 +1,11 @@
 """Product rules: rewrite sums of matrix products to the form with the fewest multiply-adds.
 
-Takes the largest expression around a node of products, sums, scales, transposes and conjugates, in
-one floating dtype, whose parts have no other readers. Reads it as monomials
-(`linear_algebra/cost_search.py`), hands on the cheapest sum of them: chains in the best order,
-common factors factored out, the rest distributed. Scales, signs, transposes and conjugates go into
-the flags of `gemm`; an addend is accumulated into by the next product. Where half of a product is
-known, as of `x @ x.T` and `tril(x) @ y`, half is computed. Class linear-algebra.
+Input: the largest expression at a node of products, sums, scales, transposes and conjugates, in one
+floating dtype, whose inner nodes have no other readers. Output: the cheapest equal sum of monomials
+(`linear_algebra/cost_search.py`): chains in the best order, common factors factored out, other
+products distributed. Scales, signs, transposes and conjugates become flags of `gemm`; the next
+product accumulates into an addend. Symmetric and triangular products such as `x @ x.T` and `tril(x)
+@ y` compute one half. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> x, u = tn.ones((8, 8)), tn.ones((8,))
@@ -23,8 +23,18 @@ from itertools import islice
 from tenfold.core.op import Kind
 from tenfold.core.pattern import pattern, variables
 from tenfold.linear_algebra.cost_search import cheapest_sum
-from tenfold.linear_algebra.normal_form import DTYPES, BLAS_PRODUCTS, MatrixExpression, same_stack_shape, is_matrix_operation, is_inner, score, trmm_triangle, untransposed
-from tenfold.linear_algebra.polynomial_lowering import min_operations, lower_polynomial
+from tenfold.linear_algebra.normal_form import (
+    BLAS_PRODUCTS,
+    DTYPES,
+    MatrixExpression,
+    is_inner,
+    is_matrix_operation,
+    same_stack_shape,
+    score,
+    trmm_triangle,
+    untransposed,
+)
+from tenfold.linear_algebra.polynomial_lowering import lower_polynomial, min_operations
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
@@ -41,104 +51,113 @@ _PRODUCT_OPS = frozenset((matmul, *BLAS_PRODUCTS))
 
 
 class _ProductCache:
-    """What is known of a graph while it is rewritten."""
+    """Facts about the products of a graph during its rewrite."""
 
     def __init__(self) -> None:
-        self.products = False
-        self.seen = 0
-        """The nodes among which products have been looked for."""
-        self.letters: dict[int, frozenset[int]] = {}
-        """For the top of each expression that has been read or made, what it was made of then: as
-        long as it is the same, nothing is to be gained."""
+        self.found_product = False
+        self.scanned = 0
+        """The number of nodes already searched for products."""
+        self.matrices_read: dict[int, frozenset[int]] = {}
+        """For the root of each expression read or built so far, its matrices then. With the same
+        matrices it cannot become cheaper."""
 
     def has_products(self, ops: Sequence[Operator]) -> bool:
-        """Whether there is a product anywhere, written or made by a rule."""
-        if not self.products and self.seen < len(ops):
-            self.products = not _PRODUCT_OPS.isdisjoint(ops[self.seen :])
-            self.seen = len(ops)
-        return self.products
+        """Whether the graph has a product."""
+        if not self.found_product and self.scanned < len(ops):
+            self.found_product = not _PRODUCT_OPS.isdisjoint(ops[self.scanned :])
+            self.scanned = len(ops)
+        return self.found_product
 
 
-def _product_cache(work: RewriteGraph) -> _ProductCache:
-    found: _ProductCache | None = work.notes.get(_ProductCache)
-    if found is None:
-        found = work.notes[_ProductCache] = _ProductCache()
-    return found
+def _product_cache(graph: RewriteGraph) -> _ProductCache:
+    cache: _ProductCache | None = graph.rule_cache.get(_ProductCache)
+    if cache is None:
+        cache = graph.rule_cache[_ProductCache] = _ProductCache()
+    return cache
 
 
 def is_expression_root(match: Match) -> bool:
-    """Whether the root is the top of an expression that may have a product in it."""
+    """Whether the root is the root of an expression that may have a product."""
     root = match.root
-    if not _product_cache(root.work).has_products(root.work.ops) or not is_matrix_operation(root):
+    if not _product_cache(root.graph).has_products(root.graph.ops) or not is_matrix_operation(root):
         return False
     reader = _reader(root)
     return reader is None or not (is_matrix_operation(reader) and root.shape)
 
 
 def _reader(term: NodeView) -> NodeView | None:
-    """The one node that reads a term."""
-    if not term.alone:
+    """Return the only node that reads a term; None if there are several."""
+    if not term.single_reader:
         return None
-    readers = list(islice(term.work.readers(term.at), 2))
-    return NodeView(term.work, readers[0]) if len(readers) == 1 else None
+    readers = list(islice(term.graph.readers(term.at), 2))
+    return NodeView(term.graph, readers[0]) if len(readers) == 1 else None
 
 
 def _feeds_elementwise(root: NodeView) -> bool:
-    """Whether an elementwise kernel reads a term: an addition costs nothing there."""
+    """Whether an elementwise kernel reads a term: an addition is free there."""
     reader = _reader(root)
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
 def _read_in_part(root: NodeView) -> bool:
-    """Whether the reader of a term may need only a part, less than half of the whole."""
+    """Whether the reader of a term may need only a part of it."""
     reader = _reader(root)
     return reader is not None and reader.op in (index, diagonal, sum_over)
 
 
 def _cheapest_form(match: Match) -> NodeView | None:
     root = match.root
-    letters = _product_cache(root.work).letters
+    matrices_read = _product_cache(root.graph).matrices_read
     expression = MatrixExpression(root)
-    if not expression.is_whole:
+    if not expression.is_complete:
         return None
-    made_of = expression.made_of
-    if letters.get(root.at) == made_of:
+    matrices = expression.matrices
+    if matrices_read.get(root.at) == matrices:
         return None
-    letters[root.at] = made_of
+    matrices_read[root.at] = matrices
     if not expression.has_product or _is_already_cheapest(root):
         return None
-    words = expression.words()
-    if words is None:
+    monomials = expression.monomials()
+    if monomials is None:
         return None
-    halves = len(root.shape) == 2 and not _read_in_part(root)  # of stacks all is made
-    cost, found = cheapest_sum(words, halves=halves)
-    accumulated, written = not _feeds_elementwise(root), expression.score()
-    operations = min_operations(cost, found, accumulated=accumulated)
-    if (cost.multiply_adds, 4 * operations) >= written:
+    use_structure = len(root.shape) == 2 and not _read_in_part(root)  # stacks have no syrk
+    cost, cheapest = cheapest_sum(monomials, use_structure=use_structure)
+    accumulate, current_score = not _feeds_elementwise(root), expression.score()
+    operations = min_operations(cost, cheapest, accumulate=accumulate)
+    if (cost.multiply_adds, 4 * operations) >= current_score:
         return None
-    looked = root.work.looked
-    by = lower_polynomial(match, found, expression.terms, accumulated=accumulated, halves=halves)
-    root.work.looked = looked  # numbers are operands before and after: any may stand there
-    if score(by) >= written:
+    read_scalars = (
+        root.graph.read_scalars
+    )  # scalars are operands before and after: no value is read
+    result = lower_polynomial(
+        match,
+        cheapest,
+        expression.numbered_terms,
+        accumulate=accumulate,
+        use_structure=use_structure,
+    )
+    root.graph.read_scalars = read_scalars
+    if score(result) >= current_score:
         return None
-    letters[by.at] = made_of
-    return by
+    matrices_read[result.at] = matrices
+    return result
 
 
 def _is_already_cheapest(root: NodeView) -> bool:
-    """Whether it is seen at once that nothing takes less than what is written: one product of two
-    matrices that have nothing to do with each other, and what a kernel adds to it.
+    """Whether the expression is one product of two unrelated matrices, perhaps with an addend.
+
+    An elementwise kernel adds the addend. Such an expression has no cheaper form.
     """
     if root.op in (add, subtract) and _feeds_elementwise(root):
-        one, other = root.inputs
-        if is_inner(other):
-            one, other = other, one
-        return is_inner(one) and not is_inner(other) and _is_unstructured_product(one)
+        product, addend = root.inputs
+        if is_inner(addend):
+            product, addend = addend, product
+        return is_inner(product) and not is_inner(addend) and _is_unstructured_product(product)
     return _is_unstructured_product(root)
 
 
 def _is_unstructured_product(term: NodeView) -> bool:
-    """Whether a term is a product of two matrices, of which nothing is known."""
+    """Whether a term is a product of two different matrices without a known triangle."""
     if term.op is not matmul or any(map(is_inner, term.inputs)):
         return False
     first, second = map(untransposed, term.inputs)
@@ -146,19 +165,22 @@ def _is_unstructured_product(term: NodeView) -> bool:
 
 
 def _adds_broadcast_rows(match: Match) -> bool:
-    """Whether a broadcast array is added to a product that only the root needs, and no elementwise
-    kernel reads the sum.
+    """Whether a broadcast array is added to a product, and no elementwise kernel reads the sum.
+
+    The product must have no other reader.
     """
     root, rows, factors = match.root, match["z"], (match["x"], match["y"])
     shape = root.shape
     if rows.is_scalar or (rows.shape == shape and same_stack_shape(*factors)):
         return False
-    if rows.shape[-1:] != shape[-1:] or min(len(each.shape) for each in factors) < 2:
+    if rows.shape[-1:] != shape[-1:] or min(len(operand.shape) for operand in factors) < 2:
         return False
-    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
+    product = next(
+        operand for operand in root.inputs if operand.op is matmul and operand.inputs == factors
+    )
     fits = product.shape == shape and min(shape[-2:]) > 1
-    same = {each.dtype for each in (*factors, rows, root)} == {root.dtype}
-    return fits and same and root.dtype in DTYPES and product.alone and not _feeds_elementwise(root)
+    fits = fits and {operand.dtype for operand in (*factors, rows, root)} == {root.dtype}
+    return fits and root.dtype in DTYPES and product.single_reader and not _feeds_elementwise(root)
 
 
 def _gemm_with_rows(match: Match) -> NodeView:
@@ -173,13 +195,19 @@ GEMM_ROWS_RULE = Rule(
     when=_adds_broadcast_rows,
     exactness="linear-algebra",
 )
-"""A row that is added to every row of a product is what the product begins with; and so is what is
-added to a product of stacks that are not alike, which is not read as words."""
+"""A broadcast addend initialises the result of a gemm. So does the addend of a product whose
+operands have different stack shapes, which has no normal form."""
 
 PRODUCT_RULES = (
     GEMM_ROWS_RULE,
     *tuple(
-        Rule(f"products-{name}", pattern(op), _cheapest_form, when=is_expression_root, exactness="linear-algebra")
+        Rule(
+            f"products-{name}",
+            pattern(op),
+            _cheapest_form,
+            when=is_expression_root,
+            exactness="linear-algebra",
+        )
         for name, op in (
             ("chain", matmul),
             ("sum", add),

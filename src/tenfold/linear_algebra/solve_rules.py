@@ -1,12 +1,16 @@
 """Solve rules: replace inverses by solves, and share one factorisation of each matrix.
 
-Takes products with inverses, solves, inverses and determinants, hands on solves. They become
-substitutions where a triangle, a diagonal or a promise is visible
-(`linear_algebra/structure_inference.py`). All solves and determinants of a matrix share one
-factorisation, by Cholesky where the matrix is seen to be positive definite. Class linear-algebra.
+Input: products with inverses, solves, inverses and determinants. Output: solves. A visible or
+assumed triangle (`linear_algebra/structure_inference.py`) makes them substitutions. A solve with a
+diagonal matrix is a division by the diagonal; the matrix is not computed, and the division fuses
+with its neighbours. All solves and determinants of a matrix share one factorisation: Cholesky for a
+positive definite matrix. Class linear-algebra.
 
->>> print(SOLVES[0])
+>>> print(SOLVE_RULES[0])
 inverse-times: matmul(x, y) => ... (linear-algebra)
+>>> import tenfold as tn
+>>> tn.linalg.solve(tn.diag(tn.asarray([2.0, 4.0])), tn.asarray([1.0, 1.0])).tolist()
+[0.5, 0.25]
 """
 
 from __future__ import annotations
@@ -17,8 +21,18 @@ from itertools import islice
 from tenfold._native import Node
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
-from tenfold.dtypes import kind_of
-from tenfold.linear_algebra.structure_inference import apply_form, is_positive_definite, assumed_structure, strip_transposes, transpose, visible_triangle, factorization_method, original_operand
+from tenfold.dtypes import FLOAT32, FLOAT64, kind_of
+from tenfold.linear_algebra.structure_inference import (
+    TRANSPOSED_FORM,
+    apply_form,
+    assumed_structure,
+    factorization_method,
+    is_positive_definite,
+    original_operand,
+    strip_transposes,
+    transpose,
+    visible_triangle,
+)
 from tenfold.ops.cast import astype
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
@@ -26,30 +40,32 @@ from tenfold.ops.create import eye
 from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.factors import det_factored, factors, inv_factored, solve_factored
 from tenfold.ops.linalg import det, inv, solve
-from tenfold.ops.lu_and_triangular import triangular_solve
+from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import prod
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rewrite_graph import ORIGIN
 from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.views import insert_axes
 
 x, y = variables("x y")
 
 
 def readers(term: NodeView) -> Iterator[NodeView]:
-    """Yield the operations that read a term, the newest first."""
-    return (NodeView(term.work, at) for at in term.work.readers(term.at))
+    """Yield the operations that read a term, newest first."""
+    return (NodeView(term.graph, at) for at in term.graph.readers(term.at))
 
 
 def _only_read_by_products(term: NodeView) -> bool:
-    """Whether only products read an inverse, directly or through transposes: if they become solves,
-    the inverse is dead.
+    """Whether only products read an inverse, directly or through transposes.
+
+    When they become solves, the inverse is dead.
     """
-    if term.seen:
+    if term.live_out:
         return False
     for reader in readers(term):
         if reader.op is matmul:
-            if all(each == term for each in reader.inputs):
+            if all(operand == term for operand in reader.inputs):
                 return False
         elif not (reader.op in (permute_dims, conj) and _only_read_by_products(reader)):
             return False
@@ -57,62 +73,65 @@ def _only_read_by_products(term: NodeView) -> bool:
 
 
 _INVERSE_OPS: tuple[Op[...], ...] = (inv, permute_dims, conj)
-"""What may be an inverse, or a view of one."""
+"""The operations that may be an inverse or a view of one."""
 
 
 def _match_inverse(term: NodeView) -> tuple[NodeView, str] | None:
-    """Return the inverse that a factor is, and in which form it stands there."""
-    inverse, form, between = strip_transposes(term)
+    """Return the inverse below the views of a factor, and its form."""
+    inverse, form, views = strip_transposes(term)
     if inverse.op is not inv:
         return None
-    if not all(each.read_once or _only_read_by_products(each) for each in (inverse, *between)):
+    if not all(node.single_use or _only_read_by_products(node) for node in (inverse, *views)):
         return None
     return inverse, form
 
 
-def _solve_with_inverted(match: Match, inverse: NodeView, form: str, right: NodeView) -> NodeView | None:
-    """Return the solution of equations with what was inverted, in that form."""
+def _solve_with_inverted(
+    match: Match, inverse: NodeView, form: str, right_side: NodeView
+) -> NodeView | None:
+    """Return the solution of equations with the inverted matrix, in a form."""
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
     try:
-        way = _solve_method(matrix, original_operand(inverse))
-        if way != "gauss":
-            return _solve_with_factors(match, _get_or_make_factors(match, matrix, way), right, form)
+        method = _solve_method(matrix, original_operand(inverse))
+        if method != "gauss":
+            return _solve_with_factors(
+                match, _get_or_make_factors(match, matrix, method), right_side, form
+            )
         if matrix.dtype != inverse.dtype:
             matrix = match.make(astype, matrix, params=(inverse.dtype,))
-        return match.make(solve, apply_form(match, matrix, form), right)
+        return match.make(solve, apply_form(match, matrix, form), right_side)
     finally:
         ORIGIN.reset(token)
 
 
-def _if_root_type(match: Match, made: NodeView | None) -> NodeView | None:
-    """Return what was made if it has the Type of the root."""
-    return made if made is not None and made.type == match.root.type else None
+def _if_root_type(match: Match, result: NodeView | None) -> NodeView | None:
+    """Return the result if it has the Type of the root."""
+    return result if result is not None and result.type == match.root.type else None
 
 
 def _inverse_times(match: Match) -> NodeView | None:
     """inv(A) @ B solves A X = B."""
-    found = _match_inverse(match["x"])
-    return None if found is None else _if_root_type(match, _solve_with_inverted(match, *found, match["y"]))
-
-
-_TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
+    inverse_and_form = _match_inverse(match["x"])
+    if inverse_and_form is None:
+        return None
+    return _if_root_type(match, _solve_with_inverted(match, *inverse_and_form, match["y"]))
 
 
 def _times_inverse(match: Match) -> NodeView | None:
-    """B @ inv(A) is the transpose of what solves A^T X = B^T."""
-    found, left = _match_inverse(match["y"]), match["x"]
-    if found is None:
+    """B @ inv(A) is the transpose of the solution of A^T X = B^T."""
+    inverse_and_form, left = _match_inverse(match["y"]), match["x"]
+    if inverse_and_form is None:
         return None
-    inverse, form = found
-    vector = len(left.shape) == 1
-    if vector and len(inverse.shape) > 2:
+    inverse, form = inverse_and_form
+    is_vector = len(left.shape) == 1
+    if is_vector and len(inverse.shape) > 2:
         return None
-    right = left if vector else transpose(match, left)
-    made = _solve_with_inverted(match, inverse, _TRANSPOSED[form], right)
-    if made is None or vector:
-        return _if_root_type(match, made)
-    return _if_root_type(match, transpose(match, made))
+    right_side = left if is_vector else transpose(match, left)
+    solution = _solve_with_inverted(match, inverse, TRANSPOSED_FORM[form], right_side)
+    if solution is None or is_vector:
+        return _if_root_type(match, solution)
+    return _if_root_type(match, transpose(match, solution))
 
 
 _SOLVE_OPS: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
@@ -121,55 +140,60 @@ _SOLVE_OPS: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
 def _product_of_solution(match: Match) -> NodeView | None:
     """inv(A) @ B @ C with fewer columns in C than in B: first B @ C."""
     solution, second = match["x"], match["y"]
-    if not solution.alone:
+    if not solution.single_reader:
         return None
-    matrix, right = solution.inputs
-    if len(right.shape) < 2 or (len(second.shape) == 1 and len(solution.shape) > 2):
+    matrix, right_side = solution.inputs
+    if len(right_side.shape) < 2 or (len(second.shape) == 1 and len(solution.shape) > 2):
         return None
-    if (second.shape[-1] if len(second.shape) > 1 else 1) >= right.shape[-1]:
+    if (second.shape[-1] if len(second.shape) > 1 else 1) >= right_side.shape[-1]:
         return None
-    product = match.make(matmul, right, second)
+    product = match.make(matmul, right_side, second)
     if solution.op is solve_factored and kind_of(product.dtype) != kind_of(solution.dtype):
         return None
     return _if_root_type(match, match.again(solution, matrix, product))
 
 
 def _solve_product(match: Match) -> NodeView | None:
-    """(A @ C) X = B of square A and C: first A, then C; the product is not made. Not where more
-    columns are solved for than that saves, nor where Cholesky's way is seen.
+    """(A @ C) X = B of square A and C: solve with A, then with C, without the product.
+
+    Not for many columns of B, nor for a positive definite product.
     """
-    matrix, right = match["x"], match["y"]
-    if matrix.op is not matmul or not matrix.read_once or is_positive_definite(original_operand(match.root)):
+    matrix, right_side = match["x"], match["y"]
+    if (
+        matrix.op is not matmul
+        or not matrix.single_use
+        or is_positive_definite(original_operand(match.root))
+    ):
         return None
     first, second = matrix.inputs
-    alike = first.shape == second.shape == matrix.shape and len(matrix.shape) == 2
-    if not alike or not first.dtype == second.dtype == match.root.dtype:
+    same_square = first.shape == second.shape == matrix.shape and len(matrix.shape) == 2
+    if not same_square or not first.dtype == second.dtype == match.root.dtype:
         return None
-    if right.size * 3 > matrix.size * 2:
+    if right_side.size * 3 > matrix.size * 2:
         return None
-    return _if_root_type(match, match.make(solve, second, match.make(solve, first, right)))
+    return _if_root_type(match, match.make(solve, second, match.make(solve, first, right_side)))
 
 
 def _determinant_of_transposed(match: Match) -> NodeView | None:
-    """It is that of the matrix."""
-    matrix, form, between = strip_transposes(match["x"])
-    if not between or form not in "NT":
+    """The determinant of a transpose is that of the matrix."""
+    matrix, form, views = strip_transposes(match["x"])
+    if not views or form not in "NT":
         return None
     return _if_root_type(match, match.make(det, matrix))
 
 
 def _structured_solve(match: Match) -> NodeView | None:
     """A substitution, or a product with the transpose of an orthogonal matrix."""
-    matrix, right = match["x"], match["y"]
+    matrix, right_side = match["x"], match["y"]
     triangle = visible_triangle(match, matrix)
     if triangle is not None:
         params = (triangle.side, triangle.unit_diagonal)
-        made = match.make(triangular_solve, triangle.matrix, right, params=params)
-        return _if_root_type(match, made)
+        solution = match.make(triangular_solve, triangle.matrix, right_side, params=params)
+        return _if_root_type(match, solution)
     inner, form, _ = strip_transposes(matrix)
     if assumed_structure(inner) == "orthogonal":
-        turned = apply_form(match, inner, _ADJOINT[form])
-        return _if_root_type(match, match.make(matmul, turned, right))
+        adjoint = apply_form(match, inner, _ADJOINT[form])
+        return _if_root_type(match, match.make(matmul, adjoint, right_side))
     return None
 
 
@@ -188,7 +212,9 @@ def _structured_inverse(match: Match) -> NodeView | None:
     order = root.shape[-1]
     identity = match.make(eye, params=(order, order, 0, root.dtype, root.type.device))
     params = (triangle.side, triangle.unit_diagonal)
-    return _if_root_type(match, match.make(triangular_solve, triangle.matrix, identity, params=params))
+    return _if_root_type(
+        match, match.make(triangular_solve, triangle.matrix, identity, params=params)
+    )
 
 
 def _structured_determinant(match: Match) -> NodeView | None:
@@ -197,18 +223,20 @@ def _structured_determinant(match: Match) -> NodeView | None:
     if triangle is None or kind_of(triangle.matrix.dtype) not in "fc":
         return None
     matrix = triangle.matrix
-    last = len(matrix.shape) - 2
-    on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
-    return _if_root_type(match, match.make(prod, on_it, params=((last,), False, None)))
+    row_axis = len(matrix.shape) - 2
+    diagonal_term = match.make(diagonal, matrix, params=(0, row_axis, row_axis + 1))
+    return _if_root_type(match, match.make(prod, diagonal_term, params=((row_axis,), False, None)))
 
 
 def _factoring_operations(term: NodeView) -> Iterator[NodeView]:
-    """Yield what factors a matrix, be it through transposes."""
+    """Yield the operations that factor a matrix, directly or through transposes."""
     for reader in readers(term):
         if reader.op in (solve, inv, det, factors) and reader.inputs[0] == term:
             yield reader
-        elif reader.op in (permute_dims, conj) and strip_transposes(reader).between:
-            yield from (each for each in _factoring_operations(reader) if each.op is solve)
+        elif reader.op in (permute_dims, conj) and strip_transposes(reader).views:
+            yield from (
+                operation for operation in _factoring_operations(reader) if operation.op is solve
+            )
 
 
 def _is_shared(matrix: NodeView) -> bool:
@@ -221,49 +249,55 @@ _SUITABLE_METHODS = {
     "cholesky": ("cholesky",),
     "symmetric": ("symmetric", "cholesky"),
 }
-"""Factors of which ways do where one is wanted."""
+"""The methods whose factors serve a request for a method."""
 
 
-def _get_or_make_factors(match: Match, matrix: NodeView, way: str) -> NodeView:
-    """Return the factors of a matrix: those that are there, or new ones."""
+def _get_or_make_factors(match: Match, matrix: NodeView, method: str) -> NodeView:
+    """Return existing factors of a matrix, or new ones."""
     for reader in readers(matrix):
-        if reader.op is factors and reader.params[0] in _SUITABLE_METHODS[way]:
+        if reader.op is factors and reader.params[0] in _SUITABLE_METHODS[method]:
             return reader
-    return match.make(factors, matrix, params=(way,))
+    return match.make(factors, matrix, params=(method,))
 
 
 def _solve_method(matrix: NodeView, node: Node) -> str:
-    """By which way a matrix is factored for solves: that for symmetric matrices has no inverses
-    and no determinants, so what else is asked of the matrix takes Cholesky's way if that goes, or
-    else Gauss's; then solves do as well.
+    """Return the factorisation method for solves.
+
+    Symmetric factors serve solves only. If the matrix has other factoring operations, all use
+    Cholesky or Gauss.
     """
-    way = factorization_method(node)
-    if way == "symmetric" and not all(_only_solves(each) for each in _factoring_operations(matrix)):
+    method = factorization_method(node)
+    if method == "symmetric" and not all(
+        _only_solves(operation) for operation in _factoring_operations(matrix)
+    ):
         return _inverse_method(node)
-    return way
+    return method
 
 
 def _only_solves(term: NodeView) -> bool:
-    """Whether what factors a matrix does it to solve."""
+    """Whether an operation factors a matrix only to solve."""
     if term.op is inv:
         return _only_read_by_products(term)
     return term.op is solve or (term.op is factors and term.params == ("symmetric",))
 
 
 def _inverse_method(node: Node) -> str:
-    """By which way a matrix is factored for its inverse or determinant: what is complex and
-    symmetric need not be Hermitian.
+    """Return the factorisation method for an inverse or a determinant.
+
+    A complex symmetric matrix need not be Hermitian, so it takes Gauss.
     """
-    way = factorization_method(node)
-    if way == "symmetric":
+    method = factorization_method(node)
+    if method == "symmetric":
         return "gauss" if kind_of(node.type.dtype) == "c" else "cholesky"
-    return way
+    return method
 
 
-def _solve_with_factors(match: Match, packed: NodeView, right: NodeView, form: str) -> NodeView | None:
-    """Return the solution by factors, in the dtype of the root."""
+def _solve_with_factors(
+    match: Match, packed: NodeView, right_side: NodeView, form: str
+) -> NodeView | None:
+    """Return the solution from factors, in the dtype of the root."""
     if kind_of(packed.dtype) != "c":
-        if kind_of(right.dtype) == "c":
+        if kind_of(right_side.dtype) == "c":
             return None
         form = "T" if form in "TC" else "N"
     elif packed.params == ("symmetric",):
@@ -272,32 +306,35 @@ def _solve_with_factors(match: Match, packed: NodeView, right: NodeView, form: s
         if packed.params != ("cholesky",):
             return None
         form = "T"  # of a Hermitian matrix the conjugate is the transpose
-    return match.make(solve_factored, packed, right, params=(form, match.root.dtype))
+    return match.make(solve_factored, packed, right_side, params=(form, match.root.dtype))
 
 
 def _use_shared_factors(match: Match) -> NodeView | None:
-    """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
+    """Use factors if they are shared, cheaper than Gauss, or broadcast to several systems."""
     root, node = match.root, original_operand(match.root)
-    matrix, form, between = strip_transposes(match["x"])
-    way = _solve_method(matrix, node) if root.op is solve else _inverse_method(node)
-    if (form == "J" and way != "symmetric") or (between and root.op is not solve):
-        matrix, form, between = match["x"], "N", ()
+    matrix, form, views = strip_transposes(match["x"])
+    method = _solve_method(matrix, node) if root.op is solve else _inverse_method(node)
+    if (form == "J" and method != "symmetric") or (views and root.op is not solve):
+        matrix, form, views = match["x"], "N", ()
     broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
-    if way == "gauss" and not (broadcast or _is_shared(matrix)):
+    if method == "gauss" and not (broadcast or _is_shared(matrix)):
         return None
     if root.op is inv:
         if _only_read_by_products(root):
             return None  # the products become solves
-        return match.make(inv_factored, _get_or_make_factors(match, matrix, way), params=(root.dtype,))
-    packed = _get_or_make_factors(match, matrix, way)
+        return match.make(
+            inv_factored, _get_or_make_factors(match, matrix, method), params=(root.dtype,)
+        )
+    packed = _get_or_make_factors(match, matrix, method)
     if root.op is det:
         return match.make(det_factored, packed, params=(root.dtype,))
     return _solve_with_factors(match, packed, match["y"], form)
 
 
 def _merge_factors(match: Match) -> NodeView | None:
-    """By factors that serve an inverse or a determinant as well, of a matrix that is only now seen
-    to be the same.
+    """Use the factors of an inverse or a determinant in place of symmetric factors.
+
+    CSE may show only now that both factor the same matrix.
     """
     root, packed = match.root, match["x"]
     if packed.op is not factors or packed.params != ("symmetric",):
@@ -310,25 +347,39 @@ def _merge_factors(match: Match) -> NodeView | None:
 
 
 def _cholesky_factors(match: Match) -> NodeView | None:
-    """Cholesky's way, where it is seen to be one, or may be."""
+    """Replace Gauss factors by Cholesky factors if the matrix is symmetric."""
     if match.root.params != ("gauss",) or _inverse_method(original_operand(match.root)) == "gauss":
         return None
     return match.again(match.root, match["x"], params=("cholesky",))
 
 
 def _symmetric_transposed(match: Match) -> NodeView | None:
-    """A matrix that was promised to be its own transpose."""
+    """The transpose of a matrix that is assumed symmetric is the matrix."""
     term, (axes,) = match["x"], match.root.params
-    last = len(axes) - 2
-    promise = assumed_structure(term)
-    own = promise in ("symmetric", "diagonal") or (
-        promise == "positive-definite" and kind_of(term.dtype) != "c"
+    row_axis = len(axes) - 2
+    structure = assumed_structure(term)
+    is_own_transpose = structure in ("symmetric", "diagonal") or (
+        structure == "positive-definite" and kind_of(term.dtype) != "c"
     )
-    return term if own and axes == (*range(last), last + 1, last) else None
+    return term if is_own_transpose and axes == (*range(row_axis), row_axis + 1, row_axis) else None
 
 
-def _rule(name: str, matched: object, by: object) -> Rule:
-    return Rule(name, matched, by, exactness="linear-algebra")  # type: ignore[arg-type]  # checked
+def _diagonal_division(match: Match) -> NodeView | None:
+    """Divide the right side by the diagonal; None for an empty system, which cannot fail."""
+    root, matrix, right_side = match.root, match["x"], match["y"]
+    if root.params != ("diagonal", False) or root.dtype not in (FLOAT32, FLOAT64) or not root.size:
+        return None
+    if matrix.dtype != root.dtype or right_side.dtype != root.dtype:
+        return None
+    row_axis = len(matrix.shape) - 2
+    diagonal_term = match.make(diagonal, matrix, params=(0, row_axis, row_axis + 1))
+    if len(right_side.shape) > 1:
+        diagonal_term = insert_axes(match, diagonal_term, (row_axis + 1,))
+    return _if_root_type(match, match.make(solve_diagonal, right_side, diagonal_term))
+
+
+def _rule(name: str, lhs: object, rhs: object) -> Rule:
+    return Rule(name, lhs, rhs, exactness="linear-algebra")  # type: ignore[arg-type]  # checked
 
 
 SOLVE_RULES = (
@@ -346,4 +397,5 @@ SOLVE_RULES = (
     _rule("factors-shared", pattern(solve_factored, x, y), _merge_factors),
     _rule("factors-definite", pattern(factors, x), _cholesky_factors),
     _rule("symmetric-transposed", pattern.permute_dims(x), _symmetric_transposed),
+    _rule("solve-diagonal", pattern(triangular_solve, x, y), _diagonal_division),
 )

@@ -1,15 +1,15 @@
 """Structure inference: whether a matrix is triangular, diagonal, symmetric or positive definite.
 
-Takes a term, hands on through which transposes it is seen, which triangle holds it, and which
-structure it was promised to have. Of a node as it was written it says whether it is positive
-definite. It uses structure alone, never a value, but for the sign of a literal number.
+Input: a term. Output: the matrix below its transposes, its triangle, and its assumed structure
+(`tn.assume`). For an original node: whether it is positive definite. Inference reads the structure
+of the graph and the sign of literal numbers, and no array values.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> x = tn.ones((3, 2))
->>> is_definite(_native.node_of(x.mT @ x + 0.5 * tn.eye(2)))
+>>> is_positive_definite(_native.node_of(x.mT @ x + 0.5 * tn.eye(2)))
 True
->>> is_definite(_native.node_of(x.mT @ x - tn.eye(2)))
+>>> is_positive_definite(_native.node_of(x.mT @ x - tn.eye(2)))
 False
 """
 
@@ -35,20 +35,20 @@ from tenfold.rewrite.rule import Match
 
 def is_matrix_transpose(axes: tuple[int, ...]) -> bool:
     """Whether a permutation transposes matrices and nothing else."""
-    last = len(axes) - 2
-    return last >= 0 and axes == (*range(last), last + 1, last)
+    row_axis = len(axes) - 2
+    return row_axis >= 0 and axes == (*range(row_axis), row_axis + 1, row_axis)
 
 
 def transpose(match: Match, term: NodeView) -> NodeView:
-    """Return the transposed matrices: what was transposed before if that is it."""
+    """Return the transposed matrices; the transpose of a transpose is its input."""
     if term.op is permute_dims and is_matrix_transpose(*term.params):
         return term.inputs[0]
-    last = len(term.shape) - 2
-    return match.make(permute_dims, term, params=((*range(last), last + 1, last),))
+    row_axis = len(term.shape) - 2
+    return match.make(permute_dims, term, params=((*range(row_axis), row_axis + 1, row_axis),))
 
 
 def conjugate(match: Match, term: NodeView) -> NodeView:
-    """Return the conjugate: itself of real numbers."""
+    """Return the conjugate, or the term itself if it is real."""
     if kind_of(term.dtype) != "c":
         return term
     return term.inputs[0] if term.op is conj else match.make(conj, term)
@@ -59,8 +59,8 @@ class UntransposedMatrix(NamedTuple):
 
     matrix: NodeView
     form: str
-    """ "N" as it is, "T" transposed, "J" conjugated, "C" both."""
-    between: tuple[NodeView, ...]
+    """ "N" plain, "T" transposed, "J" conjugated, "C" both."""
+    views: tuple[NodeView, ...]
     """The terms that transpose and conjugate."""
 
 
@@ -70,7 +70,7 @@ _CONJUGATED_FORM = {"N": "J", "J": "N", "T": "C", "C": "T"}
 
 def strip_transposes(term: NodeView) -> UntransposedMatrix:
     """Return the matrix below transposes and conjugates."""
-    form, between = "N", []
+    form, views = "N", []
     while True:
         if term.op is permute_dims and is_matrix_transpose(*term.params):
             form = TRANSPOSED_FORM[form]
@@ -80,25 +80,25 @@ def strip_transposes(term: NodeView) -> UntransposedMatrix:
                 break
         else:
             break
-        between.append(term)
+        views.append(term)
         (term,) = term.inputs
-    return UntransposedMatrix(term, form, tuple(between))
+    return UntransposedMatrix(term, form, tuple(views))
 
 
 def apply_form(match: Match, term: NodeView, form: str) -> NodeView:
-    """Return a matrix transposed and conjugated, as a form says."""
+    """Return a matrix in a form: transposed, conjugated, both or plain."""
     if form in "TC":
         term = transpose(match, term)
     return conjugate(match, term) if form in "JC" else term
 
 
 def assumed_structure(term: NodeView) -> str:
-    """Return what was promised of a matrix; nothing for most."""
+    """Return the structure assumed for a matrix (`tn.assume`); "" for none."""
     return str(term.params[0]) if term.op in (declared, verified) else ""
 
 
 class Triangle(NamedTuple):
-    """A matrix that is held by one side of another, which need not be 0 elsewhere."""
+    """A triangular matrix, stored in one side of `matrix`, whose other side need not be 0."""
 
     matrix: NodeView
     side: str
@@ -107,10 +107,10 @@ class Triangle(NamedTuple):
 
 
 def triangle_of(term: NodeView) -> Triangle | None:
-    """Return the triangle that holds a square matrix, where that is visible."""
-    op, promise = term.op, assumed_structure(term)
-    if promise in ("triangular", "diagonal"):
-        return Triangle(term, "either" if promise == "triangular" else "diagonal")
+    """Return the triangle of a square matrix; None if none is visible."""
+    op, structure = term.op, assumed_structure(term)
+    if structure in ("triangular", "diagonal"):
+        return Triangle(term, "either" if structure == "triangular" else "diagonal")
     if op is diagonal_matrix and term.params == (0,):
         return Triangle(term, "diagonal")
     if op is tril and term.params[0] <= 0:
@@ -119,16 +119,16 @@ def triangle_of(term: NodeView) -> Triangle | None:
         return Triangle(term.inputs[0] if term.params == (0,) else term, "upper")
     if op is cholesky:
         return Triangle(term, "upper" if term.params[0] else "lower")
-    if op is None and term.width == 1:  # one of several results
+    if op is None and term.input_count == 1:  # one of several results
         return _triangle_of_result(term)
     return None
 
 
 def _triangle_of_result(term: NodeView) -> Triangle | None:
-    (whole,), (number,) = term.inputs, term.params
-    if whole.op is lu and number:
-        return Triangle(term, "lower" if number == 1 else "upper", number == 1)
-    return Triangle(term, "upper") if whole.op is qr and number == 1 else None
+    (factorization,), (index,) = term.inputs, term.params
+    if factorization.op is lu and index:
+        return Triangle(term, "lower" if index == 1 else "upper", index == 1)
+    return Triangle(term, "upper") if factorization.op is qr and index == 1 else None
 
 
 _TRANSPOSED_SIDE = {"lower": "upper", "upper": "lower", "either": "either", "diagonal": "diagonal"}
@@ -137,22 +137,23 @@ _TRANSPOSED_SIDE = {"lower": "upper", "upper": "lower", "either": "either", "dia
 def visible_triangle(match: Match, term: NodeView) -> Triangle | None:
     """As triangle_of, through transposes and conjugates."""
     matrix, form, _ = strip_transposes(term)
-    found = triangle_of(matrix)
-    if found is None or form == "N":
-        return found
-    side = _TRANSPOSED_SIDE[found.side] if form in "TC" else found.side
-    return Triangle(apply_form(match, found.matrix, form), side, found.unit_diagonal)
+    triangle = triangle_of(matrix)
+    if triangle is None or form == "N":
+        return triangle
+    side = _TRANSPOSED_SIDE[triangle.side] if form in "TC" else triangle.side
+    return Triangle(apply_form(match, triangle.matrix, form), side, triangle.unit_diagonal)
 
 
-def original_operand(term: NodeView, place: int = 0) -> Node:
-    """Return an operand of an operation as it was written, whatever stands there now."""
-    return term.node.inputs[place]
+def original_operand(term: NodeView, index: int = 0) -> Node:
+    """Return an operand of an operation before any rewrite."""
+    return term.node.inputs[index]
 
 
 def is_positive_definite(node: Node) -> bool:
-    """Whether a matrix is seen to be positive definite, but for rounding: `x.T @ x` of no more
-    columns than rows, and `c * eye + x.T @ x` with c > 0, conjugated where complex, scaled by
-    numbers above 0.
+    """Whether a matrix is visibly positive definite, up to rounding.
+
+    That is `x.T @ x` with no more columns than rows, and `c * eye + x.T @ x` with c > 0; adjoints
+    if complex, and multiples by positive numbers.
     """
     node = _strip_node_transposes(node)[0]
     if _pending_op(node) in (declared, verified):
@@ -167,14 +168,15 @@ def is_positive_definite(node: Node) -> bool:
 
 
 def factorization_method(node: Node) -> str:
-    """By which of the ways of `ops/factors.py` a matrix is factored: by Cholesky's one that is seen
-    to be positive definite; "symmetric" for one that was promised to be that.
+    """Return the factorisation method of a matrix (`ops/factors.py`).
+
+    "cholesky" if it is positive definite, "symmetric" if it is assumed symmetric, else "gauss".
     """
     if is_positive_definite(node):
         return "cholesky"
     node = _strip_node_transposes(node)[0]
-    promised = _pending_op(node) in (declared, verified) and node.params[0] == "symmetric"
-    return "symmetric" if promised else "gauss"
+    is_symmetric = _pending_op(node) in (declared, verified) and node.params[0] == "symmetric"
+    return "symmetric" if is_symmetric else "gauss"
 
 
 def _pending_op(node: Node) -> Op[...] | None:
@@ -182,7 +184,7 @@ def _pending_op(node: Node) -> Op[...] | None:
 
 
 def _unscaled(node: Node) -> Node:
-    """Return a matrix without the numbers above 0 that multiply or divide it."""
+    """Return a matrix without the positive numbers that multiply or divide it."""
     while _pending_op(node) in (multiply, divide):
         first, second = node.inputs
         if second.is_scalar and _is_positive(second):
@@ -204,23 +206,23 @@ def _is_identity(node: Node) -> bool:
 
 
 def _is_gram(node: Node, *, tall: bool) -> bool:
-    """Whether it is a product of a matrix with its own adjoint; `tall`: of full rank, perhaps."""
+    """Whether it is a matrix times its own adjoint; `tall`: it may have full rank."""
     if _pending_op(node) is not matmul:
         return False
     first, second = node.inputs
-    one, other = _strip_node_transposes(first), _strip_node_transposes(second)
-    if one[0] != other[0] or len(first.type.shape) < 2:
+    first_stripped, second_stripped = _strip_node_transposes(first), _strip_node_transposes(second)
+    if first_stripped[0] != second_stripped[0] or len(first.type.shape) < 2:
         return False
-    forms = one[1] + other[1]
-    adjoint = kind_of(first.type.dtype) == "c"
-    if forms not in (("NC", "CN", "TJ", "JT") if adjoint else ("NT", "TN")):
+    forms = first_stripped[1] + second_stripped[1]
+    is_complex = kind_of(first.type.dtype) == "c"
+    if forms not in (("NC", "CN", "TJ", "JT") if is_complex else ("NT", "TN")):
         return False
     rows, columns = first.type.shape[-2:]
     return not tall or rows <= columns
 
 
 def _strip_node_transposes(node: Node) -> tuple[Node, str]:
-    """Return the matrix below transposes and conjugates, and the form in which it is seen."""
+    """Return the matrix below transposes and conjugates, and its form."""
     form = "N"
     while True:
         op = _pending_op(node)

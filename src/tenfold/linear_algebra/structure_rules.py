@@ -1,13 +1,13 @@
 """Structure rules: products with diagonal, identity and outer-product matrices become cheaper
 operations.
 
-Takes a product with such a matrix, or with sums and multiples of them, hands on scalings, products
-of vectors, or the other operand itself: the matrix is not made. "Diagonal" may be a promise; an
-off-main diagonal scales rows, or columns, that are moved. Class linear-algebra: a 0 times a NaN, or
-the sign of a zero, is not computed.
+Input: a product with such a matrix, or with sums and multiples of them. Output: scalings, vector
+products, or the other operand; the matrix is not computed. A matrix may be assumed diagonal. An
+off-main diagonal scales and shifts rows or columns. Class linear-algebra: a 0 times a NaN, or the
+sign of a zero, is not computed.
 
->>> print(STRUCTURE[1])
-diagonal-times: matmul(diagonal_matrix(x), y) => ... when is_main (linear-algebra)
+>>> print(STRUCTURE_RULES[1])
+diagonal-times: matmul(diagonal_matrix(x), y) => ... when on_main_diagonal (linear-algebra)
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from tenfold.ops.diagonal_tril_triu import diagonal, diagonal_matrix
 from tenfold.ops.pad import pad
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.views import make_index, insert_axes
+from tenfold.rewrite.rules.views import insert_axes, make_index
 
 x, y = variables("x y")
 MAX_DEPTH = 8
-"""Up to so many operations deep a matrix is looked into."""
+"""The greatest depth of operations that the rules look into."""
 
 
 def on_main_diagonal(match: Match) -> bool:
     """Whether a diagonal matrix has its vector on the main diagonal."""
-    return all(each.params == (0,) for each in match.root.inputs if each.op is diagonal_matrix)
+    return all(
+        operand.params == (0,) for operand in match.root.inputs if operand.op is diagonal_matrix
+    )
 
 
 def _is_identity(term: NodeView) -> bool:
@@ -43,129 +45,150 @@ def _is_identity(term: NodeView) -> bool:
 
 
 def identity_on_left(match: Match) -> bool:
-    """Whether an identity stands before `x`, which has the Type of the product."""
+    """Whether the left operand is an identity and `x` has the Type of the product."""
     return match["x"].type == match.root.type and _is_identity(match.root.inputs[0])
 
 
 def identity_on_right(match: Match) -> bool:
-    """Whether an identity stands behind `x`, which has the Type of the product."""
+    """Whether the right operand is an identity and `x` has the Type of the product."""
     return match["x"].type == match.root.type and _is_identity(match.root.inputs[1])
 
 
-def _diagonal_product(match: Match, scale: NodeView, other: NodeView, *, before: bool) -> NodeView:
-    """A diagonal matrix times another: rows of it scaled, or columns."""
-    if before and len(other.shape) > 1:
+def _diagonal_product(
+    match: Match, scale: NodeView, operand: NodeView, *, on_left: bool
+) -> NodeView:
+    """Multiply a diagonal matrix by an operand: scale its rows or columns."""
+    if on_left and len(operand.shape) > 1:
         scale = insert_axes(match, scale, (len(scale.shape),))
-    elif len(other.shape) > 1 and len(scale.shape) > 1:
+    elif len(operand.shape) > 1 and len(scale.shape) > 1:
         scale = insert_axes(match, scale, (len(scale.shape) - 1,))
-    return match.make(multiply, scale, other)
+    return match.make(multiply, scale, operand)
 
 
-def _off_diagonal_product(match: Match, matrix: NodeView, other: NodeView, *, before: bool) -> NodeView | None:
-    """A diagonal beside the main one times another matrix: rows of that, or columns, are scaled,
-    and moved by the offset; what they leave is 0.
+def _off_diagonal_product(
+    match: Match, matrix: NodeView, operand: NodeView, *, on_left: bool
+) -> NodeView | None:
+    """Multiply a matrix with an off-main diagonal by an operand.
+
+    Its rows or columns are scaled and shifted by the offset; zeros fill the gap.
     """
     (scale,), (offset,) = matrix.inputs, matrix.params
-    axes = len(other.shape)
-    if len(scale.shape) != 1 or axes > 2 or scale.size == 0 or 0 in other.shape:
+    axes = len(operand.shape)
+    if len(scale.shape) != 1 or axes > 2 or scale.size == 0 or 0 in operand.shape:
         return None
-    axis = 0 if before else axes - 1
-    away = offset if before else -offset  # above 0: what comes first is left out
-    picks = list(whole_axes(other.shape))
-    picks[axis] = (max(away, 0), scale.size, 1)
-    made = _diagonal_product(match, scale, make_index(match, other, tuple(picks)), before=before)
-    around = [(0, 0)] * axes
-    around[axis] = (max(-away, 0), max(away, 0))
-    zero = {"i": 0, "u": 0, "f": 0.0, "c": 0j}[kind_of(made.dtype)]
-    return match.make(pad, made, params=(tuple(around), "constant", zero))
+    axis = 0 if on_left else axes - 1
+    shift = offset if on_left else -offset  # positive: drops the first lines
+    picks = list(whole_axes(operand.shape))
+    picks[axis] = (max(shift, 0), scale.size, 1)
+    scaled = _diagonal_product(
+        match, scale, make_index(match, operand, tuple(picks)), on_left=on_left
+    )
+    padding = [(0, 0)] * axes
+    padding[axis] = (max(-shift, 0), max(shift, 0))
+    zero = {"i": 0, "u": 0, "f": 0.0, "c": 0j}[kind_of(scaled.dtype)]
+    return match.make(pad, scaled, params=(tuple(padding), "constant", zero))
 
 
-def _assumed_diagonal_product(match: Match, matrix: NodeView, other: NodeView, *, before: bool) -> NodeView:
-    """A matrix that was promised to be diagonal times another."""
-    last = len(matrix.shape) - 2
-    on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
-    return _diagonal_product(match, on_it, other, before=before)
+def _assumed_diagonal_product(
+    match: Match, matrix: NodeView, operand: NodeView, *, on_left: bool
+) -> NodeView:
+    """Multiply a matrix that is assumed diagonal by an operand."""
+    row_axis = len(matrix.shape) - 2
+    diagonal_term = match.make(diagonal, matrix, params=(0, row_axis, row_axis + 1))
+    return _diagonal_product(match, diagonal_term, operand, on_left=on_left)
 
 
 def _outer_product(
-    match: Match, column: NodeView, row: NodeView, other: NodeView, *, before: bool
+    match: Match, column: NodeView, row: NodeView, operand: NodeView, *, on_left: bool
 ) -> NodeView | None:
-    """An outer product u v^T times a matrix W: u (v^T W); or W times it: (W u) v^T."""
+    """Multiply an outer product u v^T by W as u (v^T W), or W by it as (W u) v^T."""
     if len(column.shape) != 2 or column.shape[1] != 1 or len(row.shape) not in (1, 2):
         return None
     lengths = column.shape[0], row.shape[-1]
-    if row.shape[:-1] not in ((), (1,)) or len(other.shape) > 2 or min(lengths) < 2:
+    if row.shape[:-1] not in ((), (1,)) or len(operand.shape) > 2 or min(lengths) < 2:
         return None
-    first = make_index(match, column, (*whole_axes(lengths[:1]), 0))
-    second = make_index(match, row, (0,) * (len(row.shape) - 1) + whole_axes(lengths[1:]))
-    if before:
-        left = column if len(other.shape) == 2 else first
-        return match.make(multiply, left, match.make(matmul, second, other))
-    scale = match.make(matmul, other, first)
-    return match.make(multiply, insert_axes(match, scale, (1,) if scale.shape else ()), second)
+    column_vector = make_index(match, column, (*whole_axes(lengths[:1]), 0))
+    row_vector = make_index(match, row, (0,) * (len(row.shape) - 1) + whole_axes(lengths[1:]))
+    if on_left:
+        left_factor = column if len(operand.shape) == 2 else column_vector
+        return match.make(multiply, left_factor, match.make(matmul, row_vector, operand))
+    scale = match.make(matmul, operand, column_vector)
+    return match.make(multiply, insert_axes(match, scale, (1,) if scale.shape else ()), row_vector)
 
 
 def _structured_product(
-    match: Match, matrix: NodeView, other: NodeView, depth: int, *, before: bool
+    match: Match, matrix: NodeView, operand: NodeView, depth: int, *, on_left: bool
 ) -> NodeView | None:
-    """A matrix times another, where the matrix need not be made; None where it must."""
+    """Multiply a structured matrix by an operand; None if the matrix must be computed."""
     if matrix.dtype != match.root.dtype:
-        return None  # it would be rounded, or wrap, elsewhere
+        return None  # rounding or wrapping would move to another operation
     if _is_identity(matrix):
-        return other
+        return operand
     if matrix.op is diagonal_matrix:
         if matrix.params != (0,):
-            return _off_diagonal_product(match, matrix, other, before=before)
-        return _diagonal_product(match, matrix.inputs[0], other, before=before)
+            return _off_diagonal_product(match, matrix, operand, on_left=on_left)
+        return _diagonal_product(match, matrix.inputs[0], operand, on_left=on_left)
     if assumed_structure(matrix) == "diagonal":
-        return _assumed_diagonal_product(match, matrix, other, before=before)
-    if depth == MAX_DEPTH or matrix.op not in COMBINING_OPS or not matrix.alone:
+        return _assumed_diagonal_product(match, matrix, operand, on_left=on_left)
+    if depth == MAX_DEPTH or matrix.op not in COMBINING_OPS or not matrix.single_reader:
         return None
-    inner = partial(_structured_product, match, other=other, depth=depth + 1, before=before)
+    inner = partial(_structured_product, match, operand=operand, depth=depth + 1, on_left=on_left)
     if matrix.op is negative:
-        made = inner(matrix.inputs[0])
-        return None if made is None else match.make(negative, made)
+        product = inner(matrix.inputs[0])
+        return None if product is None else match.make(negative, product)
     first, second = matrix.inputs
     if matrix.op is not multiply:
-        return _sum_product(match, matrix, [inner(first), inner(second)], other, before=before)
+        return _sum_product(match, matrix, [inner(first), inner(second)], operand, on_left=on_left)
     if not first.shape or not second.shape:
-        number, rest = (second, first) if first.shape else (first, second)
-        made = inner(rest) if rest.shape == matrix.shape else None
-        return None if made is None else match.make(multiply, made, number)
-    found = _outer_product(match, first, second, other, before=before)
-    return found or _outer_product(match, second, first, other, before=before)
+        scalar, inner_matrix = (second, first) if first.shape else (first, second)
+        product = inner(inner_matrix) if inner_matrix.shape == matrix.shape else None
+        return None if product is None else match.make(multiply, product, scalar)
+    outer_product = _outer_product(match, first, second, operand, on_left=on_left)
+    return outer_product or _outer_product(match, second, first, operand, on_left=on_left)
 
 
 def _sum_product(
-    match: Match, matrix: NodeView, parts: list[NodeView | None], other: NodeView, *, before: bool
+    match: Match,
+    matrix: NodeView,
+    products: list[NodeView | None],
+    operand: NodeView,
+    *,
+    on_left: bool,
 ) -> NodeView | None:
-    """A sum of two matrices times another, distributed over the sum. One summand may lack a
-    product of its structure, if the other operand is not larger than it.
+    """Distribute a product over a sum of two matrices.
+
+    One summand may be unstructured, if the operand is not larger than it.
     """
-    whole = all(each.shape == matrix.shape for each in matrix.inputs)
-    if not whole or parts == [None, None] or (None in parts and other.size > matrix.size):
+    no_broadcast = all(summand.shape == matrix.shape for summand in matrix.inputs)
+    if (
+        not no_broadcast
+        or products == [None, None]
+        or (None in products and operand.size > matrix.size)
+    ):
         return None
-    made = [
-        match.make(matmul, *((each, other) if before else (other, each))) if part is None else part
-        for part, each in zip(parts, matrix.inputs, strict=True)
+    summands = [
+        match.make(matmul, *((summand, operand) if on_left else (operand, summand)))
+        if product is None
+        else product
+        for product, summand in zip(products, matrix.inputs, strict=True)
     ]
     assert matrix.op is not None, "a sum"
-    return match.make(matrix.op, *made)
+    return match.make(matrix.op, *summands)
 
 
 COMBINING_OPS = (add, subtract, multiply, negative)
-"""Of which operations a matrix is looked into."""
+"""The operations of matrices that the rules look into."""
 
 
-def _combined_product(match: Match, *, before: bool) -> NodeView | None:
-    """The product with a matrix that is combined of others, or is diagonal in another way."""
+def _combined_product(match: Match, *, on_left: bool) -> NodeView | None:
+    """Multiply by a matrix combined of others, an off-main diagonal or an assumed diagonal."""
     first, second = match.root.inputs
-    matrix, other = (first, second) if before else (second, first)
+    matrix, operand = (first, second) if on_left else (second, first)
     dtype = match.root.dtype
-    if other.dtype != dtype or dtype in HALF_DTYPES or kind_of(dtype) == "b":
+    if operand.dtype != dtype or dtype in HALF_DTYPES or kind_of(dtype) == "b":
         return None
-    made = _structured_product(match, matrix, other, 0, before=before)
-    return made if made is not None and made.type == match.root.type else None
+    product = _structured_product(match, matrix, operand, 0, on_left=on_left)
+    return product if product is not None and product.type == match.root.type else None
 
 
 _diagonal_matrix, _eye = pattern.diagonal_matrix, pattern.eye()
@@ -183,14 +206,14 @@ STRUCTURE_RULES = (
     Rule(
         "diagonal-times",
         _diagonal_matrix(x) @ y,
-        lambda match: _diagonal_product(match, match["x"], match["y"], before=True),
+        lambda match: _diagonal_product(match, match["x"], match["y"], on_left=True),
         when=on_main_diagonal,
         exactness="linear-algebra",
     ),
     Rule(
         "times-diagonal",
         y @ _diagonal_matrix(x),
-        lambda match: _diagonal_product(match, match["x"], match["y"], before=False),
+        lambda match: _diagonal_product(match, match["x"], match["y"], on_left=False),
         when=on_main_diagonal,
         exactness="linear-algebra",
     ),
@@ -200,7 +223,7 @@ STRUCTURE_RULES = (
         Rule(
             name,
             product,
-            partial(_combined_product, before=before),
+            partial(_combined_product, on_left=before),
             exactness="linear-algebra",
         )
         for op, of in (

@@ -4,7 +4,7 @@ Takes the module's name and the name asked for, hands on the error: near names, 
 NumPy's the operation that answers for it, or how the same is written here. For an attribute of an
 Array the same.
 
->>> print(absent("tenfold", "cumsum"))
+>>> print(missing_name_error("tenfold", "cumsum"))
 module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
 """
 
@@ -62,8 +62,8 @@ def missing_name_error(module: str, name: str) -> AttributeError:
 
 
 def _remedy(module: str, name: str) -> str:
-    theirs: Any = np.linalg if module.endswith(".linalg") else np
-    function = getattr(theirs, name, None)
+    numpy_module: Any = np.linalg if module.endswith(".linalg") else np
+    function = getattr(numpy_module, name, None)
     if isinstance(function, ModuleType):
         return f"write {MODULES.get(name, f'np.{name} with np.asarray(x), which waits')}"
     operation = implementation_of(function) if callable(function) else None
@@ -72,10 +72,10 @@ def _remedy(module: str, name: str) -> str:
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
     if callable(function):
-        prefix = "np.linalg" if theirs is np.linalg else "np"
+        prefix = "np.linalg" if numpy_module is np.linalg else "np"
         return f"use {prefix}.{name}(np.asarray(x)), which waits"
-    near = similar_names(name)
-    return f"did you mean {' or '.join(near)}?" if near else ""
+    suggestions = similar_names(name)
+    return f"did you mean {' or '.join(suggestions)}?" if suggestions else ""
 
 
 def missing_attribute(_self: Array, name: str) -> NoReturn:
@@ -105,15 +105,19 @@ def _attribute_remedy(name: str) -> str:
         return f"write {EQUIVALENTS[name]}"
     if hasattr(np.ndarray, name):
         return f"use np.asarray(x).{name}, which waits"
-    known = [each for each in dir(Array) if not each.startswith("_")]
-    near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
-    return f"did you mean {' or '.join(f'x.{each}' for each in near)}?" if near else ""
+    attributes = [attribute for attribute in dir(Array) if not attribute.startswith("_")]
+    suggestions = difflib.get_close_matches(name, attributes, n=2, cutoff=0.75)
+    return (
+        f"did you mean {' or '.join(f'x.{attribute}' for attribute in suggestions)}?"
+        if suggestions
+        else ""
+    )
 
 
 def _takes_more(operation: Operation[...]) -> bool:
     """Whether a call needs more than one argument."""
-    given = operation.signature.parameters.values()
-    return sum(each.default is each.empty for each in given) > 1
+    parameters = operation.signature.parameters.values()
+    return sum(parameter.default is parameter.empty for parameter in parameters) > 1
 
 
 def module_getattr(module: str, public: Mapping[str, Any] | None = None) -> Callable[[str], Any]:

@@ -132,8 +132,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> tn.isdtype(tn.float32, ("real floating", "complex floating"))
     True
     """
-    asked = canonical(dtype, "isdtype")
-    return any(_is_of(asked, one) for one in (kind if isinstance(kind, tuple) else (kind,)))
+    checked = canonical(dtype, "isdtype")
+    return any(
+        _is_of(checked, single_kind)
+        for single_kind in (kind if isinstance(kind, tuple) else (kind,))
+    )
 
 
 def _is_of(dtype: Dtype, kind: Any) -> bool:

@@ -45,10 +45,10 @@ def wrong_call(
 ) -> TypeError:
     """Return the error of a call, to be raised: what it said, and what to write."""
     text = str(error)
-    added = (
+    remedy = (
         "" if ";" in text and operation.name not in CALL_HINTS else hint(operation, args, kwargs)
     )
-    return TypeError("; ".join(filter(None, (text, added))))
+    return TypeError("; ".join(filter(None, (text, remedy))))
 
 
 def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -57,16 +57,18 @@ def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, An
     unknown = [name for name in kwargs if name not in parameters]
     if unknown:
         return _unknown(operation, unknown[0])
-    by_place = [p for p in parameters.values() if p.kind <= Parameter.POSITIONAL_OR_KEYWORD]
-    if len(args) <= len(by_place):
+    positional = [p for p in parameters.values() if p.kind <= Parameter.POSITIONAL_OR_KEYWORD]
+    if len(args) <= len(positional):
         return ""
     if operation.name in CALL_HINTS:
         return CALL_HINTS[operation.name]
-    last = len(by_place) - 1
-    if by_place[last].name in SEQUENCES and all(type(each) is int for each in args[last:]):
-        return f"give the {by_place[last].name} as one tuple, as in {tuple(args[last:])}"
-    named = _keyword_only(operation)
-    return f"by name alone: {', '.join(named)}" if named else ""
+    last = len(positional) - 1
+    if positional[last].name in SEQUENCES and all(
+        type(argument) is int for argument in args[last:]
+    ):
+        return f"give the {positional[last].name} as one tuple, as in {tuple(args[last:])}"
+    keyword_names = _keyword_only(operation)
+    return f"by name alone: {', '.join(keyword_names)}" if keyword_names else ""
 
 
 def _keyword_only(operation: Operation[...]) -> list[str]:
@@ -78,13 +80,13 @@ def _keyword_only(operation: Operation[...]) -> list[str]:
 def _unknown(operation: Operation[...], name: str) -> str:
     """What to write for an argument of a name that the operation has not."""
     parameters = operation.signature.parameters
-    ours = NAMES.get(name, "")
-    if ours in parameters:
-        return f"write {ours}="
-    near = difflib.get_close_matches(name, parameters, n=1, cutoff=0.7)
-    if near:
-        return f"did you mean {near[0]}=?"
+    tenfold_name = NAMES.get(name, "")
+    if tenfold_name in parameters:
+        return f"write {tenfold_name}="
+    matches = difflib.get_close_matches(name, parameters, n=1, cutoff=0.7)
+    if matches:
+        return f"did you mean {matches[0]}=?"
     if name in SUBSTITUTES:
         return SUBSTITUTES[name].format(call=public_name(operation))
-    shown = ", ".join(_keyword_only(operation))
-    return f"it takes {shown}" if shown else ""
+    keyword_text = ", ".join(_keyword_only(operation))
+    return f"it takes {keyword_text}" if keyword_text else ""

@@ -63,12 +63,12 @@ def annotation_text(annotation: object) -> str:
     if annotation is inspect.Parameter.empty:
         return "Any"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    known = BUILTINS | IMPORTS.keys()
+    importable = BUILTINS | IMPORTS.keys()
 
     def checked(match: re.Match[str]) -> str:
         if match[0] == "bool":
             return "builtins.bool"  # in the stub of tenfold, `bool` is the dtype
-        return match[0] if match[0].partition(".")[0] in known else "Any"
+        return match[0] if match[0].partition(".")[0] in importable else "Any"
 
     return WORD.sub(checked, text) if "'" not in text and '"' not in text else "Any"
 
@@ -88,11 +88,11 @@ def signature_text(signature: inspect.Signature, *, method: bool = False) -> str
     parts: list[str] = []
     parameters = list(signature.parameters.values())
     for position, parameter in enumerate(parameters):
-        before = parameters[position - 1].kind if position else None
-        if before is parameter.POSITIONAL_ONLY and parameter.kind is not before:
+        previous_kind = parameters[position - 1].kind if position else None
+        if previous_kind is parameter.POSITIONAL_ONLY and parameter.kind is not previous_kind:
             parts.append("/")
         starred = (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        if parameter.kind is parameter.KEYWORD_ONLY and before not in starred:
+        if parameter.kind is parameter.KEYWORD_ONLY and previous_kind not in starred:
             parts.append("*")
         parts.append("self" if method and position == 0 else parameter_text(parameter))
     if parameters and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -119,8 +119,10 @@ def _function(name: str, signature: str, doc: str, indent: str = "") -> str:
 
 
 def _headed(title: str, body: str) -> str:
-    used = {name for name in IMPORTS if re.search(rf"\b{name}\b", body)}
-    lines = sorted({IMPORTS[name] for name in used}, key=lambda line: (line[:6] == "import", line))
+    used_names = {name for name in IMPORTS if re.search(rf"\b{name}\b", body)}
+    lines = sorted(
+        {IMPORTS[name] for name in used_names}, key=lambda line: (line[:6] == "import", line)
+    )
     note = f'"""{title}\n\nMade by `make stubs` from the op table; do not edit.\n"""\n'
     return "\n".join([note, *lines, "", body])
 
@@ -171,8 +173,11 @@ def operators_text() -> str:
     ]
     for namespace in surface.namespaces():
         rows += ["", f"class {namespace}:", f'    """The operations of tenfold.{namespace}."""', ""]
-        found = surface.operators_of(namespace)
-        rows += [f"    {name}: {type(op).__name__}[...]" for name, op in sorted(found.items())]
+        namespace_operators = surface.operators_of(namespace)
+        rows += [
+            f"    {name}: {type(op).__name__}[...]"
+            for name, op in sorted(namespace_operators.items())
+        ]
     return _headed("Every public operation itself, by name.", "\n".join(rows) + "\n")
 
 

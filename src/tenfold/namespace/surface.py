@@ -34,14 +34,14 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
             raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
     declared = operation.function
-    function: Any = operation.quickly(python) if isinstance(operation, Op) else python
+    function: Any = operation.with_call_cache(python) if isinstance(operation, Op) else python
     function.__name__ = operation.name
     function.__qualname__ = operation.name
     function.__module__ = f"tenfold.{operation.namespace}".rstrip(".")
     function.__doc__ = declared.__doc__
     function.__wrapped__ = declared  # inspect finds the signature by it
-    made: Callable[..., Any] = function
-    return made
+    public_function: Callable[..., Any] = function
+    return public_function
 
 
 def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
@@ -51,27 +51,31 @@ def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
 
 def module(namespace: str, doc: str) -> ModuleType:
     """Make `tenfold.<namespace>` an importable module of the operations that stand there."""
-    made = ModuleType(f"tenfold.{namespace}", doc)
-    made.__dict__.update(functions(namespace))
-    made.__dict__["__all__"] = sorted(functions(namespace))
-    sys.modules[made.__name__] = made
-    return made
+    new_module = ModuleType(f"tenfold.{namespace}", doc)
+    new_module.__dict__.update(functions(namespace))
+    new_module.__dict__["__all__"] = sorted(functions(namespace))
+    sys.modules[new_module.__name__] = new_module
+    return new_module
 
 
 def operators() -> ModuleType:
     """Make `tenfold.operators`: every public operation itself, by name. Those of a submodule stand
     in one of the same name, and beside the others: `linalg.inv` and `linalg_inv`.
     """
-    made = ModuleType("tenfold.operators", "Every public operation as an operator, by name.")
-    made.__dict__.update({name.replace(".", "_"): op for name, op in OPS.items()})
+    operators_module = ModuleType(
+        "tenfold.operators", "Every public operation as an operator, by name."
+    )
+    operators_module.__dict__.update({name.replace(".", "_"): op for name, op in OPS.items()})
     for namespace in namespaces():
         doc = f"The operations of tenfold.{namespace} as operators, by name."
-        part = ModuleType(f"tenfold.operators.{namespace}", doc)
-        part.__dict__.update(operators_of(namespace))
-        made.__dict__[namespace] = sys.modules[part.__name__] = part
-    made.__dict__["__getattr__"] = absent.module_getattr("tenfold.operators", made.__dict__)
-    sys.modules[made.__name__] = made
-    return made
+        submodule = ModuleType(f"tenfold.operators.{namespace}", doc)
+        submodule.__dict__.update(operators_of(namespace))
+        operators_module.__dict__[namespace] = sys.modules[submodule.__name__] = submodule
+    operators_module.__dict__["__getattr__"] = absent.module_getattr(
+        "tenfold.operators", operators_module.__dict__
+    )
+    sys.modules[operators_module.__name__] = operators_module
+    return operators_module
 
 
 def namespaces() -> list[str]:

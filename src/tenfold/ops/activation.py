@@ -15,11 +15,11 @@ from tenfold.ops.selection import maximum, minimum, where
 
 _INVERSE_SQRT2 = 0.7071067811865476
 _INVERSE_SQRT2_ERROR = -4.833646656726457e-17
-"""1 / sqrt(2) as a float64, and what is missing to it."""
+"""1 / sqrt(2) as a float64, and its rounding error."""
 
 
 def _rounded_inverse_sqrt2(dtype: np.dtype) -> tuple[float, float]:
-    """Return 1 / sqrt(2) as `dtype` rounds it, and what is missing to it."""
+    """Return 1 / sqrt(2) rounded to `dtype`, and the rounding error."""
     rounded = float(dtype.type(_INVERSE_SQRT2))
     return rounded, (_INVERSE_SQRT2 - rounded) + _INVERSE_SQRT2_ERROR
 

@@ -16,7 +16,7 @@ from tenfold.core.shape_rules import checked_shape, normalize_count
 from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops.create import default_dtype, number, number_of
-from tenfold.ops.indexing import captured
+from tenfold.ops.indexing import capture
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import checked_device
 
@@ -35,7 +35,7 @@ def _arange_reference(
 def _arange_at(
     k: Body, at: ResultIndex, start: Any, stop: Any, step: Any, repeat: int, *params: Any
 ) -> Any:
-    """NumPy's own way: the first two as they are, the others by the distance of these."""
+    """As NumPy: the first two elements exactly, the others by the difference of these."""
     length, dtype, _ = params
     if repeat != 1 or length < 3 or dtype not in (FLOAT32, FLOAT64, DTYPES["int32"], INT64):
         return NotImplemented
@@ -52,7 +52,7 @@ def _arange_at(
 
 
 def _runtime_constant(k: Body, at: ResultIndex, value: np.generic) -> Element:
-    """A number, given at the launch."""
+    """A scalar kernel argument, bound at the launch."""
     if value.dtype.kind == "i":
         return k.convert(at.number(int(value)), value.dtype)
     bits = int(np.float64(value).view(np.int64))
@@ -252,6 +252,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
         order[:2] = reversed(order[:2])
     lengths = tuple(vectors[position].size for position in order)
     return tuple(
-        captured(broadcast_to(x, lengths, axis=order.index(position) if x.ndim else None))
+        capture(broadcast_to(x, lengths, axis=order.index(position) if x.ndim else None))
         for position, x in enumerate(vectors)
     )

@@ -25,15 +25,17 @@ from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.core.upcast import widened
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, kind_of
 from tenfold.ops import complex_parts
-from tenfold.ops.complex_parts import each_part, real_alone, real_or_complex
-from tenfold.ops.integer_division import floored_quotient, floored_remainder, whole_power
+from tenfold.ops.complex_parts import componentwise, real_only, real_or_complex
+from tenfold.ops.integer_division import floor_quotient, floor_remainder, integer_power
 
 
 def _sum(_: Body, x: Element, y: Element) -> Element:
     return x | y if kind_of(x.dtype) == "b" else x + y
 
 
-@elementwise(dtypes=any_dtype, reference=np.add, kernel=each_part(_sum), symbol="+", commutes=True)
+@elementwise(
+    dtypes=any_dtype, reference=np.add, kernel=componentwise(_sum), symbol="+", commutes=True
+)
 def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or.
 
@@ -44,7 +46,7 @@ def add(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
-    dtypes=numeric, reference=np.subtract, kernel=each_part(lambda _, x, y: x - y), symbol="-"
+    dtypes=numeric, reference=np.subtract, kernel=componentwise(lambda _, x, y: x - y), symbol="-"
 )
 def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError
@@ -56,7 +58,7 @@ def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-def multiplied(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def multiply_unfused(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return `x * y`; complex ones part by part, because NumPy's loop contracts some to FMA.
 
     It does so for some layouts only: the bits would depend on the layout.
@@ -75,7 +77,7 @@ def _product(_: Body, x: Element, y: Element) -> Element:
 
 @elementwise(
     dtypes=any_dtype,
-    reference=multiplied,
+    reference=multiply_unfused,
     kernel=real_or_complex(_product, complex_parts.product),
     numpy=(np.multiply,),
     symbol="*",
@@ -119,7 +121,7 @@ def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @elementwise(
     dtypes=real_arithmetic,
     reference=_floor_quotient,
-    kernel=floored_quotient,
+    kernel=floor_quotient,
     numpy=(np.floor_divide,),
     symbol="//",
     cost=12,
@@ -137,7 +139,7 @@ def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What is left by the quotient rounded down; NumPy's for floats, 0 by an integer 0."""
+    """The remainder of floor division; NumPy's for floats, 0 for an integer by 0."""
     if kind_of(x.dtype) not in "iu":
         return np.remainder(x, y)
     return np.remainder(x, np.where(y == 0, 1, y).astype(y.dtype))
@@ -146,7 +148,7 @@ def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @elementwise(
     dtypes=real_arithmetic,
     reference=_modulo,
-    kernel=floored_remainder,
+    kernel=floor_remainder,
     numpy=(np.remainder,),
     symbol="%",
     cost=20,
@@ -170,17 +172,17 @@ def _sqrt_power(x: np.ndarray) -> np.ndarray:
 
 
 _SPECIAL_POWERS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
-    2: lambda x: multiplied(x, x),
+    2: lambda x: multiply_unfused(x, x),
     1: np.positive,
     -1: np.reciprocal,
     0.5: _sqrt_power,
 }
-"""The exponents for which NumPy has a shorter way; it takes it for a number alone."""
+"""The exponents for which NumPy has a fast path; NumPy takes it for a scalar exponent only."""
 
 
 @widened
 def _power_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's power; by its shorter ways for every element of an exponent that has one."""
+    """NumPy's power, with its fast path for each element whose exponent has one."""
     if kind_of(x.dtype) not in "fc":
         return _integer_power(x, y)
     if y.size == 1 and y.item() in _SPECIAL_POWERS:
@@ -206,13 +208,13 @@ def _power(k: Body, x: Element, y: Element) -> Element:
         return k.rare(simple, "simple_power", k.call("pow", x, y), x, y)
     if kind_of(y.dtype) == "i":
         k.fail(y < 0)
-    return whole_power(k, x, y)
+    return integer_power(k, x, y)
 
 
 @elementwise(
     dtypes=arithmetic,
     reference=_power_reference,
-    kernel=real_alone(_power),
+    kernel=real_only(_power),
     numpy=(np.power,),
     symbol="**",
     whole_exponent=True,
@@ -242,7 +244,7 @@ def _negated(k: Body, x: Element) -> Element:
 @elementwise(
     dtypes=numeric,
     reference=np.negative,
-    kernel=each_part(_negated),
+    kernel=componentwise(_negated),
     takes_halves=True,
     symbol="neg",
 )
@@ -317,8 +319,8 @@ def sign(x: Array, /) -> Array:
 
 
 def _square_reference(x: np.ndarray) -> np.ndarray:
-    """Return `x * x`; complex as `multiplied`, for NumPy's bits depend on the layout here, too."""
-    return multiplied(x, x)
+    """Return `x * x`; complex by `multiply_unfused`, since NumPy's bits depend on the layout."""
+    return multiply_unfused(x, x)
 
 
 @elementwise(
@@ -344,7 +346,7 @@ def _reciprocal_reference(x: np.ndarray) -> np.ndarray:
 
 
 def _reciprocal(k: Body, x: Element) -> Element:
-    """As _inverse."""
+    """As _reciprocal_reference."""
     if kind_of(x.dtype) == "f":
         return 1.0 / x
     return k.select(x == 1 if kind_of(x.dtype) == "u" else (x == 1) | (x == -1), x, 0)

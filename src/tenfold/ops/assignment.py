@@ -31,7 +31,7 @@ from tenfold.dtypes import kind_of, promote, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
 from tenfold.ops.gathering import integers
-from tenfold.ops.index_parsing import parse, refused
+from tenfold.ops.index_parsing import index_error, parse
 from tenfold.ops.indexing import index
 
 if TYPE_CHECKING:
@@ -70,11 +70,10 @@ def refuse_misfit(value_shape: Shape, value: Typed | Type, shape: Shape, dtype: 
         )
 
 
-def normal(access: Access, shape: Shape) -> Access:
-    """Return the access of a part in the one form that equal parts have: no coefficient where the
-    part has one position.
+def normalize_access(access: Access, shape: Shape) -> Access:
+    """Return the canonical index map of a part: no coefficient where the part has one position.
 
-    >>> normal(((0, 2, 1), (1, 1, 0)), (1, 4))
+    >>> normalize_access(((0, 2, 1), (1, 1, 0)), (1, 4))
     ((None, 0, 1), (1, 1, 0))
     """
     return tuple(
@@ -102,8 +101,8 @@ def _set_at_reference(x: np.ndarray, value: np.ndarray, access: Access, shape: S
     return result
 
 
-MOST_PIECES = 9
-"""Blocks that are computed by kernels of their own each: a part inside of four axes."""
+MAX_UPDATE_BLOCKS = 9
+"""The most blocks, one kernel each: a box with slabs on both sides of four axes."""
 
 
 def _set_at_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any:
@@ -131,17 +130,17 @@ def _set_at_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any
         ResultBlock(tuple(box_start), tuple(lengths), 1, reads),
         *_slabs(x, box_start, lengths),
     ]
-    return blocks if len(blocks) <= MOST_PIECES else NotImplemented
+    return blocks if len(blocks) <= MAX_UPDATE_BLOCKS else NotImplemented
 
 
 def _value_read(axis_steps: dict[Any, Any], axis: int, shape: Shape) -> Step:
-    """How an axis of the value is read while a block of the result is gone through."""
+    """The index-map step of one axis of the value, within its block of the result."""
     result_axis, coefficient, _ = axis_steps[axis]
     return (result_axis, coefficient, 0 if coefficient > 0 else shape[axis] - 1)
 
 
 def _slabs(x: Shape, box_starts: Sequence[int], lengths: Sequence[int]) -> Iterator[ResultBlock]:
-    """What is left of `x` around a box, before and after it on each axis in turn."""
+    """The slabs of `x` around a box, before and after it on each axis in turn."""
     start, shape = [0] * len(x), list(x)
     for axis, (box_start, length) in enumerate(zip(box_starts, lengths, strict=True)):
         box_end = box_start + length
@@ -208,7 +207,7 @@ def _set_at_members(members: Members, access: Access, shape: Shape) -> Array:
         for axis, coefficient, start in access
     )
     batched_shape = (members.length, *shape)
-    params = (normal(((0, 1, 0), *shifted), batched_shape), batched_shape)
+    params = (normalize_access(((0, 1, 0), *shifted), batched_shape), batched_shape)
     result: Array = members.call((members.in_front(0), members.aligned(1, len(shape))), params)
     return result
 
@@ -245,11 +244,11 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     x = array(x)
     parsed = parse(x, key, "set_at")
     if parsed.arrays:
-        raise refused(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
+        raise index_error(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
     shape = indexed(x.shape, parsed.picks, parsed.new_axes)
     assert index.reads is not None, "an index reads by steps"
     reads = index.reads(x.shape, parsed.picks, parsed.new_axes)
-    return BoundCall((x, value), (normal(reads, shape), shape))
+    return BoundCall((x, value), (normalize_access(reads, shape), shape))
 
 
 def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], index_axis: int) -> Shape:
@@ -274,7 +273,7 @@ def _put_at_reference(x: np.ndarray, value: np.ndarray, *args: Any) -> np.ndarra
     """One position after the other, in row-major order of the indices: the last one wins."""
     *indices, axes, index_axis = args
     checked = (
-        bounds_checks.checked(index_array, axis, x.shape[axis])
+        bounds_checks.validated_indices(index_array, axis, x.shape[axis])
         for index_array, axis in zip(indices, axes, strict=True)
     )
     index_arrays = np.broadcast_arrays(*checked)
@@ -298,8 +297,8 @@ def _put_at_reference(x: np.ndarray, value: np.ndarray, *args: Any) -> np.ndarra
 
 
 def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) -> Array:
-    """With indices of their own the members' numbers are one more index, and the indices' axes the
-    first ones of the part.
+    """Batch rule. Where the indices are batched, the member numbers are one more index array, and
+    the index axes come first in the part.
     """
     count = len(members.operands)
     indices = [members.shape(at) for at in range(2, count)]
@@ -362,4 +361,4 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> BoundCall:
     return BoundCall((x, values, rows), ((0,), 0))
 
 
-__all__ = ["Access", "normal", "put_at", "put_shape", "refuse_misfit", "set_at"]
+__all__ = ["Access", "normalize_access", "put_at", "put_shape", "refuse_misfit", "set_at"]

@@ -23,8 +23,8 @@ from tenfold.errors import ShapeError
 from tenfold.ops.linalg import square
 from tenfold.settings import get
 
-ROUNDING_FACTOR = 100
-"""By how many roundings of n terms a product may differ from what was promised."""
+TOLERANCE_FACTOR = 100
+"""How many roundings of n terms a product may differ from the assumed structure."""
 
 
 def _unequal(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -32,10 +32,10 @@ def _unequal(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(x: np.ndarray, scale: Any) -> Any:
-    """What rounding may do to sums of as many terms as there are rows, of that size."""
+    """The tolerance for rounding in sums of as many terms as rows, of magnitude `scale`."""
     dtype = real_part(x.dtype)
     unit = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
-    return ROUNDING_FACTOR * x.shape[-1] * unit * scale
+    return TOLERANCE_FACTOR * x.shape[-1] * unit * scale
 
 
 def _asymmetric(x: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ def _off_diagonal(x: np.ndarray) -> np.ndarray:
 
 
 def _off_triangle(x: np.ndarray) -> np.ndarray:
-    """What is not 0 in that triangle of a matrix that has fewer such."""
+    """The nonzero elements in the triangle of a matrix that has fewer of them."""
     upper, lower = np.triu(x, 1) != 0, np.tril(x, -1) != 0
     is_lower = np.count_nonzero(upper, (-1, -2)) <= np.count_nonzero(lower, (-1, -2))
     return np.where(is_lower[..., None, None], upper, lower)
@@ -87,7 +87,7 @@ def _failing_pivot(x: np.ndarray) -> int | None:
     return None
 
 
-# What a promise says, and where it is broken. Table.
+# For each structure its statement, and where it does not hold. Table.
 PROMISES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "symmetric": ("x[i, j] equals x[j, i]", _asymmetric),
     "triangular": ("all elements above the diagonal are 0, or all below it", _off_triangle),
@@ -116,7 +116,7 @@ def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     batch_params=as_stack,
 )
 def declared(x: Array, /, structure: str) -> BoundCall:
-    """Return what `x` holds, of which something is promised."""
+    """Return the values of `x` with an assumed structure."""
     return BoundCall((x,), (structure,))
 
 
@@ -142,7 +142,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     batch_params=as_stack,
 )
 def verified(x: Array, /, structure: str) -> BoundCall:
-    """Return what `x` holds, once it is known to keep the promise."""
+    """Return the values of `x` after a check of the assumed structure."""
     return BoundCall((x,), (structure,))
 
 

@@ -21,7 +21,7 @@ from tenfold._native import Array
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape, whole_axes
 from tenfold.ops.arange import arange
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import broadcast_to, reshape
 
@@ -57,7 +57,7 @@ class Members:
         """Return an operand with `count` new axes of length 1 before the member's `axis`."""
         x, stacked_axis = self.operands[at], axis + self.batched[at]
         return (
-            viewed(x, whole_axes(x.shape), tuple(range(stacked_axis, stacked_axis + count)))
+            index_view(x, whole_axes(x.shape), tuple(range(stacked_axis, stacked_axis + count)))
             if count
             else x
         )

@@ -94,14 +94,14 @@ def _right_shift_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _left_shift_element(k: Body, x: Element, y: Element) -> Element:
-    """As _left."""
+    """As _left_shift_reference."""
     distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
     bits = 8 * x.dtype.itemsize
     return k.select(distance < bits, x << (y & (bits - 1)), 0)
 
 
 def _right_shift_element(k: Body, x: Element, y: Element) -> Element:
-    """As _right: a shift by the width less one leaves the sign alone."""
+    """As _right_shift_reference: a shift by the width less one leaves only the sign."""
     distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
     bits = 8 * x.dtype.itemsize
     if kind_of(x.dtype) == "i":

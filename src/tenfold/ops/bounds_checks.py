@@ -1,6 +1,6 @@
 """Bounds checks: validate indices along an axis, at the call where known, else at the wait.
 
->>> counted(-1, 3)
+>>> normalize_position(-1, 3)
 2
 """
 
@@ -19,12 +19,12 @@ def remedy(length: int) -> str:
     return f"use {-length} to {length - 1}" if length else "the axis is empty"
 
 
-def counted(position: int, length: int) -> int | None:
+def normalize_position(position: int, length: int) -> int | None:
     """Return `position` counted from 0, or None when it is out of bounds."""
     return position % length if -length <= position < length else None
 
 
-def first_outside(positions: np.ndarray, length: int) -> int | None:
+def first_out_of_bounds(positions: np.ndarray, length: int) -> int | None:
     """Return the first of `positions` that is out of bounds, or None."""
     if positions.size == 0:
         return None
@@ -34,7 +34,7 @@ def first_outside(positions: np.ndarray, length: int) -> int | None:
     return int(positions[out_of_range][0]) if out_of_range.any() else None
 
 
-def known(indices: Array) -> np.ndarray | None:
+def known_values(indices: Array) -> np.ndarray | None:
     """Return the values of an Array if they are there and stay: nothing is computed."""
     value = _native.node_of(indices).value()
     if value is None or isinstance(value.owner, dense.ExternalMemory):
@@ -44,16 +44,16 @@ def known(indices: Array) -> np.ndarray | None:
 
 def check_known(indices: Array, axis: int, x: Array, operation: str) -> None:
     """Raise IndexError at the call for an index into `axis` that is known and out of bounds."""
-    values, length = known(indices), x.shape[axis]
-    invalid = None if values is None else first_outside(values, length)
+    values, length = known_values(indices), x.shape[axis]
+    invalid = None if values is None else first_out_of_bounds(values, length)
     if invalid is not None:
         rule = out_of_bounds(invalid, axis, length)
         raise IndexError(message(operation, rule, [x], remedy(length)))
 
 
-def checked(indices: np.ndarray, axis: int, length: int) -> np.ndarray:
+def validated_indices(indices: np.ndarray, axis: int, length: int) -> np.ndarray:
     """Return indices as NumPy takes them, or raise IndexError: the check at the wait."""
-    invalid = first_outside(indices, length)
+    invalid = first_out_of_bounds(indices, length)
     if invalid is not None:
         raise IndexError(f"{out_of_bounds(invalid, axis, length)}; {remedy(length)}")
     return indices.astype(np.intp)

@@ -57,7 +57,7 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)
 
 
-def converted(x: Array, dtype: np.dtype) -> Array:
+def convert(x: Array, dtype: np.dtype) -> Array:
     """Return `x` in `dtype`: itself where it has it, which takes no node."""
     return x if x.dtype == dtype else astype(x, dtype)
 
@@ -96,7 +96,7 @@ def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
     return k.constant(number, dtype)
 
 
-def converted_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
+def convert_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
     """Return an element in another dtype as `cast_values` does: with one rounding, saturated."""
     if isinstance(x, ComplexElement):
         if dtype == BOOL:
@@ -118,7 +118,7 @@ def _convert_real(k: Body, x: Element, dtype: np.dtype) -> Element:
         x = k.convert(x, FLOAT32)
     kinds = kind_of(x.dtype), kind_of(dtype)
     if dtype in HALF_DTYPES:
-        return rounded_half(k, x, dtype)
+        return round_to_half(k, x, dtype)
     if kinds[0] == "f" and kinds[1] in "iu":
         return _saturate_element(k, x, dtype)
     if kinds[0] in "iu" and kinds[1] == "f" and x.dtype.itemsize == 8:
@@ -128,7 +128,7 @@ def _convert_real(k: Body, x: Element, dtype: np.dtype) -> Element:
     return k.convert(x, dtype)
 
 
-def rounded_half(k: Body, x: Element, dtype: np.dtype) -> Element:
+def round_to_half(k: Body, x: Element, dtype: np.dtype) -> Element:
     """Return an element as a half type, rounded once: as `_to_bfloat16`, by a float32 to odd."""
     if kind_of(x.dtype) == "b" or x.dtype.itemsize < 4 or x.dtype == FLOAT32:
         return k.convert(k.convert(x, FLOAT32), dtype)
@@ -150,7 +150,7 @@ def rounded_half(k: Body, x: Element, dtype: np.dtype) -> Element:
 def _round_to_sticky_bit(k: Body, x: Element) -> Element:
     """Return an integer of 64 bits that is a float64, and rounds to shorter floats as `x` does.
 
-    Of what a float64 has no bits for, one bit says whether it is 0.
+    One sticky bit tells whether the bits beyond a float64's precision are all 0.
     """
     bound = 2**53
     is_exact = x < bound if kind_of(x.dtype) == "u" else (x < bound) & (x > -bound)
@@ -168,21 +168,21 @@ def _int64_to_float64(k: Body, x: Element) -> Element:
     return high * 2.0**32 + low
 
 
-def whole_bits(k: Body, x: Element, dtype: np.dtype) -> Element:
-    """Return a whole float64 as an integer of 64 bits, modulo 2**64: the inverse of `_float64`."""
+def float64_to_int64(k: Body, x: Element, dtype: np.dtype) -> Element:
+    """Return a whole float64 as an integer of 64 bits, modulo 2**64."""
     high = k.floor(x * 2.0**-32)
     low = k.bits(x - high * 2.0**32 + 2.0**52, dtype) & 0xFFFFFFFF
     return (k.bits(high + 1.5 * 2.0**52, dtype) << 32) | low
 
 
 def _saturate_element(k: Body, x: Element, dtype: np.dtype) -> Element:
-    """As _saturated."""
+    """As _saturate."""
     limits = np.iinfo(dtype)
     top = x >= 2.0 ** (limits.bits - (limits.min < 0))
     bottom = x < float(limits.min)
     in_range = k.select(top | bottom | (x != x), 0.0, x)
     if limits.bits == 64:
-        result = whole_bits(k, k.trunc(k.convert(in_range, FLOAT64)), dtype)
+        result = float64_to_int64(k, k.trunc(k.convert(in_range, FLOAT64)), dtype)
     else:
         result = k.convert(in_range, dtype)
     return k.select(bottom, int(limits.min), k.select(top, int(limits.max), result))
@@ -203,7 +203,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     shapes="broadcast",
     rule=_rule,
     reference=cast_values,
-    kernel=converted_element,
+    kernel=convert_element,
     takes_halves=True,
     kind=Kind.MAP,
     method=True,

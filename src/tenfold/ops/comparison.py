@@ -25,7 +25,7 @@ from tenfold.ops.create import full
 def _out_of_range_result(
     *, if_smaller: bool, if_larger: bool
 ) -> Callable[[tuple[Type, ...], int, bool], Array]:
-    """The answer for a scalar beyond its dtype, given those for `x1` smaller and `x1` larger."""
+    """Return the rule for a Python integer beyond the other operand's dtype: a constant result."""
 
     def constant_result(types: tuple[Type, ...], position: int, negative: bool) -> Array:
         shape = broadcast(*(type_.shape for type_ in types))
@@ -62,7 +62,7 @@ def _equal_pairs(_: Body, x: ComplexElement, y: ComplexElement) -> Element:
     reference=np.equal,
     kernel=real_or_complex(_comparison_element(operator.eq), _equal_pairs),
     symbol="==",
-    out_of_range=_out_of_range_result(smaller=False, larger=False),
+    out_of_range=_out_of_range_result(if_smaller=False, if_larger=False),
     commutes=True,
 )
 def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -79,7 +79,7 @@ def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.not_equal,
     kernel=real_or_complex(_comparison_element(operator.ne), lambda *pairs: ~_equal_pairs(*pairs)),
     symbol="!=",
-    out_of_range=_out_of_range_result(smaller=True, larger=True),
+    out_of_range=_out_of_range_result(if_smaller=True, if_larger=True),
     commutes=True,
 )
 def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -96,7 +96,7 @@ def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.less,
     kernel=_comparison_element(operator.lt),
     symbol="<",
-    out_of_range=_out_of_range_result(smaller=True, larger=False),
+    out_of_range=_out_of_range_result(if_smaller=True, if_larger=False),
 )
 def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -112,7 +112,7 @@ def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.less_equal,
     kernel=_comparison_element(operator.le),
     symbol="<=",
-    out_of_range=_out_of_range_result(smaller=True, larger=False),
+    out_of_range=_out_of_range_result(if_smaller=True, if_larger=False),
 )
 def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -128,7 +128,7 @@ def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.greater,
     kernel=_comparison_element(operator.gt),
     symbol=">",
-    out_of_range=_out_of_range_result(smaller=False, larger=True),
+    out_of_range=_out_of_range_result(if_smaller=False, if_larger=True),
 )
 def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
@@ -144,7 +144,7 @@ def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.greater_equal,
     kernel=_comparison_element(operator.ge),
     symbol=">=",
-    out_of_range=_out_of_range_result(smaller=False, larger=True),
+    out_of_range=_out_of_range_result(if_smaller=False, if_larger=True),
 )
 def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.

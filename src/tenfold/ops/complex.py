@@ -13,7 +13,7 @@ from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.errors import ShapeError
 
-COMPLEX_OF_PART = {part: whole for whole, part in REAL_DTYPES.items()}
+COMPLEX_OF_REAL = {part: whole for whole, part in REAL_DTYPES.items()}
 
 
 def _conjugate_element(_: Body, x: Operand) -> Operand:
@@ -101,7 +101,7 @@ def _view_as_real_inverse(parts: Array, x: Array) -> Array:
 
 
 def _view_as_real_strides(shape: Shape, strides: Shape) -> Shape:
-    """In parts, of which a complex number has two."""
+    """Strides in real elements, two for each complex number."""
     return (*(2 * stride for stride in strides), 1)
 
 
@@ -126,7 +126,7 @@ def view_as_real(x: Array, /) -> BoundCall:
 
 def _view_as_complex_rule(types: tuple[Type, ...]) -> Inferred:
     (type_,) = types
-    if type_.dtype not in COMPLEX_OF_PART:
+    if type_.dtype not in COMPLEX_OF_REAL:
         raise refuse_dtype("needs float32 or float64", types, "convert with tn.astype first")
     if not type_.shape or type_.shape[-1] != 2:
         raise ShapeError(
@@ -134,11 +134,11 @@ def _view_as_complex_rule(types: tuple[Type, ...]) -> Inferred:
             f"the last axis of shape {type_.shape} does not hold two parts",
             remedy="stack the parts, as in tn.stack([real, imag], axis=-1)",
         )
-    return Inferred(((type_.shape[:-1], COMPLEX_OF_PART[type_.dtype]),), (type_.dtype,))
+    return Inferred(((type_.shape[:-1], COMPLEX_OF_REAL[type_.dtype]),), (type_.dtype,))
 
 
 def _view_as_complex_reference(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x).view(COMPLEX_OF_PART[x.dtype])[..., 0]
+    return np.ascontiguousarray(x).view(COMPLEX_OF_REAL[x.dtype])[..., 0]
 
 
 def _view_as_complex_inverse(numbers: Array, x: Array) -> Array:
@@ -146,7 +146,7 @@ def _view_as_complex_inverse(numbers: Array, x: Array) -> Array:
 
 
 def _view_as_complex_strides(shape: Shape, strides: Shape) -> Shape | None:
-    """In complex numbers; None where the two parts of one do not lie together."""
+    """Strides in complex numbers; None where real and imaginary parts are not adjacent."""
     *outer_strides, part_stride = strides
     if part_stride != 1 or any(stride % 2 for stride in outer_strides):
         return None

@@ -26,9 +26,7 @@ Rule = Callable[[Body, ComplexElement], ComplexElement]
 
 
 def by_name(name: str, of_complex: Rule) -> Callable[..., Any]:
-    """Return the rule that calls a real function by its name, and has its own for
-    complex elements.
-    """
+    """Return a kernel rule: a call of the named real function, or `of_complex` for complex."""
     return real_or_complex(lambda k, x: k.call(name, x), of_complex)
 
 
@@ -128,7 +126,7 @@ def sqrt(k: Body, z: ComplexElement) -> ComplexElement:
 
 
 def _sine_parts(k: Body, z: ComplexElement) -> tuple[Element, ...]:
-    """Return sin(x), cos(x), sinh(y), cosh(y) and what is missing in the scale of the last two.
+    """Return sin(x), cos(x), scaled sinh(y), scaled cosh(y) and the scale of the last two.
 
     Where `y` is infinite and `x` has no angle, the cosine is 1, and so one part is infinite.
     """

@@ -5,9 +5,9 @@ Takes rules on elements, hands on rules on operands, which are elements or Compl
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
 >>> z = ComplexElement(body.load(0, FLOAT32), body.load(1, FLOAT32))
->>> each_part(lambda k, x: -x)(body, z)
+>>> componentwise(lambda k, x: -x)(body, z)
 ComplexElement(real=<%2 float32>, imaginary=<%3 float32>)
->>> real_alone(lambda k, x: -x)(body, z)
+>>> real_only(lambda k, x: -x)(body, z)
 NotImplemented
 """
 
@@ -24,7 +24,7 @@ Real = Callable[..., Element]
 """A rule of real elements."""
 
 
-def each_part(rule: Real) -> Callable[..., Any]:
+def componentwise(rule: Real) -> Callable[..., Any]:
     """Return a rule that makes the real part of real parts, the imaginary one of imaginary ones."""
 
     def on_parts(k: Body, *operands: ComplexElement) -> ComplexElement:
@@ -45,7 +45,7 @@ def real_or_complex(real: Real, of_complex: Callable[..., Any]) -> Callable[...,
     return rule
 
 
-def real_alone(rule: Real) -> Callable[..., Any]:
+def real_only(rule: Real) -> Callable[..., Any]:
     """Return a rule that refuses complex elements: a call computes them."""
     return real_or_complex(rule, lambda *_: NotImplemented)
 

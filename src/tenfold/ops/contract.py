@@ -70,9 +70,9 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
     return Contraction(((first - 1,), (max(0, second - 2),)), (rows, columns))
 
 
-def product_members(members: Members, *params: Any) -> Array:
-    """One product whose stack begins with the batch axis. A first operand that all members share
-    goes second where the members have one column: the planner makes one matrix of what meets one.
+def contraction_members(members: Members, *params: Any) -> Array:
+    """Batch rule: one product whose stack begins with the batch axis. A shared first operand goes
+    second where the members have one column, so that the planner can make one matrix of them.
     """
     assert members.op.contraction is not None, "a product"
     types = tuple(
@@ -102,8 +102,8 @@ def product_members(members: Members, *params: Any) -> Array:
 
 
 def _matmul_members(members: Members) -> Array:
-    """Matrices are a stack of products, and vectors beside one shared matrix the rows of another;
-    all else, and single columns beside a shared matrix, as in other products.
+    """Batch rule: matrices become a stack. Vectors times a shared matrix become the rows of a
+    matrix. All else, and columns times a shared matrix, follows `contraction_members`.
     """
     x1, x2 = members.operands
     ndim1, ndim2 = members.ndim(0), members.ndim(1)
@@ -115,7 +115,7 @@ def _matmul_members(members: Members) -> Array:
     elif (ndim1, ndim2) == (2, 1) and members.batched == (False, True):
         result = members.call((x2, permute_dims(x1, (1, 0))))
     else:
-        result = product_members(members)
+        result = contraction_members(members)
     return result
 
 
@@ -193,7 +193,7 @@ def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
     ),
     numpy=(np.vecdot, np.linalg.vecdot),
     also=("linalg",),
-    batch=product_members,
+    batch=contraction_members,
     samples=[
         SampleCall(((3,), (3,))),
         SampleCall(((2, 3), (3,))),
@@ -229,7 +229,7 @@ AxisPairs = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _normalize_axis_pairs(x1: Array, x2: Array, axes: Any) -> AxisPairs:
-    """Return what `axes` says as two equally long tuples of axes counted from 0."""
+    """Return `axes` as two equally long tuples of axes counted from 0."""
     if isinstance(axes, Sequence) and not isinstance(axes, str):
         if len(axes) != 2:
             raise ShapeError(
@@ -315,7 +315,7 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: AxisPairs) -> Contract
     multiply_adds=_tensordot_multiply_adds,
     numpy=(np.tensordot, np.linalg.tensordot),
     also=("linalg",),
-    batch=product_members,
+    batch=contraction_members,
     samples=[
         SampleCall(((2, 3, 4), (3, 4, 5))),
         SampleCall(((2, 3), (4,)), {"axes": 0}),
@@ -349,7 +349,7 @@ def _contract_rule(types: tuple[Type, ...], contracted: AxisPairs, free: AxisPai
 
 
 def _contract(x1: np.ndarray, x2: np.ndarray, contracted: AxisPairs, free: AxisPairs) -> np.ndarray:
-    """Letters of its own for what is contracted or kept, an ellipsis for the stack."""
+    """By np.einsum: a letter for each contracted or free axis, an ellipsis for the stack."""
     alphabet = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     contracted_letters = [next(alphabet) for _ in contracted[0]]
     free_letters = [[next(alphabet) for _ in axes] for axes in free]
@@ -376,14 +376,14 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: AxisPairs, free
     promotes=True,
     multiply_adds=_contract_multiply_adds,
     public=False,
-    batch=product_members,
+    batch=contraction_members,
 )
 def contract(x1: Array, x2: Array, /, contracted: AxisPairs, free: AxisPairs) -> BoundCall:
-    """Product of stacks over several axes: each pair of `contracted` is summed over, what is `kept`
-    of one operand stays an axis of the result, the others are a stack and broadcast.
+    """Product of stacks over several axes: each pair of `contracted` is summed over, the `free`
+    axes of one operand stay in the result, the others are a stack and broadcast.
 
-    What `einsum` makes of two operands whose axes cannot be walked as one. The result has the axes
-    of the stack, those kept of `x1` and those kept of `x2`. Halves are accumulated in float32.
+    `einsum` uses it for two operands whose axes do not coalesce. The result has the axes of the
+    stack, the free ones of `x1` and those of `x2`. Halves are accumulated in float32.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([[1, 2], [3, 4]])

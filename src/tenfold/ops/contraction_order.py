@@ -9,7 +9,7 @@ the search is greedy (Smith and Gray 2018, "opt_einsum", JOSS 3). Terms with the
 first, then the two whose product is smallest compared with its factors. Terms that share no label
 come last, the smallest first.
 
->>> order_of(["ij", "jk", "kl"], "il", {"i": 9, "j": 2, "k": 9, "l": 2})
+>>> contraction_order(["ij", "jk", "kl"], "il", {"i": 9, "j": 2, "k": 9, "l": 2})
 ContractionOrder(pairs=((1, 2), (0, 3)), multiply_adds=72)
 """
 
@@ -26,7 +26,7 @@ MAX_OPTIMAL_TERMS = 8
 
 
 class ContractionOrder(NamedTuple):
-    """Which terms are multiplied, and what that costs."""
+    """The pairs of terms to multiply, in order, and their cost."""
 
     pairs: tuple[tuple[int, int], ...]
     """Terms have numbers from 0, products those that follow; each is a factor once."""
@@ -36,8 +36,8 @@ class ContractionOrder(NamedTuple):
 def contraction_order(
     terms: Sequence[Iterable[str]], output: Iterable[str], lengths: Mapping[str, int]
 ) -> ContractionOrder:
-    """Return in which order terms are multiplied; what is in none but one term and not in the
-    output has been summed before. Linear in terms that have the same labels, else quadratic.
+    """Return the order in which terms are multiplied. Labels of one term alone that the output
+    lacks must be summed before. Linear in terms of equal labels, else quadratic.
     """
     network = _Network(terms, output, lengths)
     if len(network.terms) <= MAX_OPTIMAL_TERMS:
@@ -97,7 +97,7 @@ def _optimal_order(network: _Network) -> ContractionOrder:
 def _best_split(
     network: _Network, output_labels: list[int], best: list[tuple[int, int, int]], subset: int
 ) -> tuple[int, int, int]:
-    """Return (multiply-adds, elements of products, one part) of the best way to make a set."""
+    """Return (multiply-adds, elements of products, one part) of the cheapest split of a set."""
     splittable = part = subset & (
         subset - 1
     )  # the first term is in the other part, so no cut comes twice
@@ -124,7 +124,7 @@ def _collect_pairs(
 
 
 class _GreedySearch:
-    """The state of the search for many terms: the terms that are left, and the owners of labels."""
+    """Greedy search for many terms: the remaining terms, and the terms that own each label."""
 
     def __init__(self, network: _Network) -> None:
         self.network = network
@@ -140,7 +140,7 @@ class _GreedySearch:
             self.owners[label].add(term)
 
     def order(self) -> ContractionOrder:
-        """Multiply until one term is left."""
+        """Multiply until one term remains."""
         self._multiply_same_labels()
         self._multiply_sharing()
         sizes = [(self.network.size(labels), term) for term, labels in self.remaining.items()]

@@ -1,6 +1,6 @@
 """Creation: arrays built from their parameters alone; the last parameter is the device.
 
-A node of creation has no input and kind VALUE; its values are made when they are asked for.
+A creation node has no input and kind VALUE; its values are computed on demand.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import normalize_axis, normalize_count
 from tenfold.dtypes import BOOL, canonical
 from tenfold.errors import ShapeError
-from tenfold.ops.arithmetic import multiplied, subtract
+from tenfold.ops.arithmetic import multiply_unfused, subtract
 from tenfold.ops.comparison import not_equal
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat
-from tenfold.ops.reduce import accumulating
+from tenfold.ops.reduce import accumulation_dtypes
 
 _SAMPLES = (
     SampleCall(((5,),)),
@@ -65,7 +65,7 @@ def _reference(ufunc: np.ufunc, identity: int) -> Callable[..., np.ndarray]:
         x: np.ndarray, axis: int, dtype: Any, include_initial: bool, exclusive: bool
     ) -> np.ndarray:
         rows = np.moveaxis(x, axis, -1)
-        combine = multiplied if ufunc is np.multiply and x.dtype.kind == "c" else ufunc
+        combine = multiply_unfused if ufunc is np.multiply and x.dtype.kind == "c" else ufunc
         scanned = _scan(combine, rows)
         if include_initial or exclusive:
             initial = np.full((*rows.shape[:-1], 1), identity, x.dtype)
@@ -81,7 +81,7 @@ def _scan_rule(
     types: tuple[Type, ...], axis: int, dtype: Any, include_initial: bool, exclusive: bool
 ) -> Inferred:
     (type_,) = types
-    operand, result = accumulating(type_, dtype)
+    operand, result = accumulation_dtypes(type_, dtype)
     shape = list(type_.shape)
     shape[axis] += include_initial
     return Inferred(((tuple(shape), result),), (operand,))

@@ -13,7 +13,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, operation
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
-from tenfold.ops.linalg import computed_in, square
+from tenfold.ops.linalg import computation_dtype, square
 from tenfold.ops.svd_eig import NOT_FINITE
 
 
@@ -27,7 +27,7 @@ class EigResult(NamedTuple):
 def _eigenvalue_types(types: tuple[Type, ...]) -> tuple[Shape, np.dtype, np.dtype]:
     """Return (the shape of the eigenvalues, their dtype, that of the computation)."""
     stack, order = square(types[0].shape)
-    compute_dtype = computed_in(types)
+    compute_dtype = computation_dtype(types)
     is_single = real_part(compute_dtype).itemsize == real_part(COMPLEX64).itemsize
     return (*stack, order), COMPLEX64 if is_single else COMPLEX128, compute_dtype
 

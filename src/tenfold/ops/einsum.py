@@ -1,12 +1,12 @@
 """Einsum: sums of products written with letters, made of diagonals, sums and products.
 
 Takes text such as "ij,jk->ik" and operands, hands on an Array. Text, dtype and shapes determine a
-recipe, which is found once (`recipe_of`). First come sums over labels of one operand alone, then
+path, which is cached (`einsum_path`). First come sums over labels of one operand alone, then
 products of two terms in their cheapest order (`contraction_order.py`). Each is one matrix product
-or one map (`einsum_steps.py`). A call applies the recipe's operations to its operands.
+or one map (`einsum_steps.py`). A call applies the operations of the path to its operands.
 
 >>> from tenfold.dtypes import FLOAT64
->>> for step in recipe_of("ij,kj->ki", FLOAT64, ((2, 3), (4, 3))).steps:
+>>> for step in einsum_path("ij,kj->ki", FLOAT64, ((2, 3), (4, 3))).steps:
 ...     print(step)
 operand 0: permute_dims((1, 0))
 operands 1, 2: matmul()
@@ -27,26 +27,26 @@ from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import promote, promotion_operand
 from tenfold.errors import DTypeError
-from tenfold.ops.cast import converted
+from tenfold.ops.cast import convert
 from tenfold.ops.contraction_order import contraction_order
 from tenfold.ops.create import number_of
 from tenfold.ops.einsum_parser import Labels, lengths_of, parse_subscripts
 from tenfold.ops.einsum_steps import EinsumPath, LabelledTerm, PathBuilder
 
 MAX_CACHED_PATHS = 1024
-"""Recipes that are kept; the one not used for longest goes first."""
+"""The most cached paths; the least recently used one is evicted first."""
 
 
 @memoized("recipes of einsums", MAX_CACHED_PATHS)
 def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
-    """Return what an einsum of operands of one dtype is made of, or raise ShapeError."""
+    """Return the operations of an einsum of operands of one dtype, or raise ShapeError."""
     inputs, output = parse_subscripts(subscripts, [len(shape) for shape in shapes])
     lengths = lengths_of(inputs, shapes)
     builder = PathBuilder(dtype, len(shapes), lengths)
     operands = zip(inputs, shapes, strict=True)
     terms = [builder.operand(position, *operand) for position, operand in enumerate(operands)]
     if len(terms) > 1:
-        # An axis of length 1 has nothing to say: it comes back with the result.
+        # Axes of length 1 are dropped here; the last reshape restores them.
         squeezed = tuple(label for label in output if lengths[label] != 1)
         result = _contract_terms(builder, terms, squeezed)
         shape = tuple(lengths[label] for label in output)
@@ -54,7 +54,7 @@ def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> 
     (term,) = terms
     builder.reorder(builder.sum_out(term, set(output)), output)
     if not builder.steps:
-        # An operand that is its own result gets a second name: rebinding one must not rebind both.
+        # The result must not be the operand itself: rebinding one would rebind both.
         builder.permute(0, tuple(range(len(output))))
     return EinsumPath(tuple(builder.steps))
 
@@ -62,7 +62,7 @@ def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> 
 def _contract_terms(
     builder: PathBuilder, terms: list[LabelledTerm], output: Labels
 ) -> LabelledTerm:
-    """Multiply terms in their cheapest order, and sum over what the output lacks."""
+    """Multiply terms in their cheapest order, and sum over the labels that the output lacks."""
     counts = Counter(label for term in terms for label in term.labels)
     needed_labels = {label for label, count in counts.items() if count > 1} | set(output)
     products: dict[int, LabelledTerm] = {
@@ -107,7 +107,7 @@ def _convert_operands(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
     for position, (operand_, type_) in enumerate(zip(operands, types, strict=True)):
         if type_.weak:  # an int beyond the dtype is refused, where a cast would wrap it
             arrays[position] = array(number_of(operand_, dtype, "einsum"))
-    return [converted(x, dtype) for x in arrays], dtype
+    return [convert(x, dtype) for x in arrays], dtype
 
 
 @derived(

@@ -4,9 +4,9 @@ Takes text such as "ij,jk->ik" and the operands' numbers of axes, hands on one l
 of each operand and of the result. Takes these and the operands' shapes, hands on the length of each
 label. Each kind of mistake has an error message of its own.
 
->>> labelled("ij,jk", (2, 2))
+>>> parse_subscripts("ij,jk", (2, 2))
 ([('i', 'j'), ('j', 'k')], ('i', 'k'))
->>> labelled("...i,i", (3, 1))
+>>> parse_subscripts("...i,i", (3, 1))
 ([('...2', '...1', 'i'), ('i',)], ('...2', '...1'))
 >>> lengths_of([("i", "j"), ("j",)], [(2, 1), (3,)])
 {'i': 2, 'j': 3}
@@ -122,7 +122,7 @@ def _operand_labels(term: str, ndim: int, position: int) -> Labels:
 
 
 def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Labels:
-    """Return the labels of an output that was written, or raise ShapeError."""
+    """Return the labels of an explicit output, or raise ShapeError."""
     if "," in output:
         raise ShapeError(
             "", f"there is a comma in the output {output!r}", remedy="there is one result"

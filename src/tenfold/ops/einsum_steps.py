@@ -1,17 +1,17 @@
 """Einsum steps: lowers an einsum to operations on one operand, or on two at a time.
 
-Takes terms, places of values whose axes have labels, hands on steps: each an operation, the places
-of its operands and its parameters. A product of two terms that sums over a label is one matrix
-product. Labels of both terms and the result are its stack. Of the labels of one term alone, the
-longest run that coalesces is its rows or columns; the others are part of the stack. So no operand
-is copied into that form. A product without a sum is a map.
+Takes terms, values whose axes have labels. Hands on steps: each an operation, the positions of its
+operands and its parameters. A product of two terms that sums over a label is one matrix product.
+Labels of both terms and the result are its stack. Of the labels of one term alone, the longest run
+that coalesces is its rows or columns; the others are part of the stack. So no operand is copied. A
+product without a sum is a map.
 
 >>> from tenfold.dtypes import FLOAT64
->>> writer = PathBuilder(FLOAT64, 2, {"b": 4, "i": 5, "j": 6, "k": 7})
->>> x, y = writer.operand(0, ("i", "j"), (5, 6)), writer.operand(1, ("b", "j", "k"), (4, 6, 7))
->>> writer.product(x, y, {"b", "i", "k"}, ("b", "i", "k")).labels
+>>> builder = PathBuilder(FLOAT64, 2, {"b": 4, "i": 5, "j": 6, "k": 7})
+>>> x, y = builder.operand(0, ("i", "j"), (5, 6)), builder.operand(1, ("b", "j", "k"), (4, 6, 7))
+>>> builder.product(x, y, {"b", "i", "k"}, ("b", "i", "k")).labels
 ('b', 'i', 'k')
->>> print(*writer.steps)
+>>> print(*builder.steps)
 operands 0, 1: matmul()
 """
 
@@ -36,17 +36,17 @@ from tenfold.ops.reduce import sum as sum_over
 from tenfold.ops.reshaping import reshape
 
 Axes = list[Labels]
-"""Of an array: the labels that each axis walks as one, none where it has length 1."""
+"""The labels that coalesce into each axis of an array; none for an axis of length 1."""
 LONG_RUN = 16
-"""Elements beside each other from which no longer axis is preferred to them."""
+"""A contiguous run of so many elements is preferred to any longer run with strides."""
 
 
 class EinsumStep(NamedTuple):
-    """One operation of a recipe."""
+    """One operation of a path."""
 
     op: Op[...]
     operands: tuple[int, ...]
-    """Of its operands: those of the einsum have places from 0, the results of steps follow."""
+    """Positions: the operands of the einsum count from 0, the results of steps follow."""
     params: Params
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class EinsumStep(NamedTuple):
 
 @dataclass(frozen=True)
 class EinsumPath:
-    """What an einsum is made of; the last step makes the result."""
+    """The operations of an einsum; the last step returns the result."""
 
     steps: tuple[EinsumStep, ...]
 
@@ -68,18 +68,18 @@ class LabelledTerm(NamedTuple):
     position: int
     labels: Labels
     strides: Shape
-    """In elements, of an operand in row-major order: which axes can be walked as one."""
+    """In elements, for an operand in row-major order: they tell which axes coalesce."""
 
 
 class PathBuilder:
-    """Writes the steps of a recipe, and knows the lengths of all labels."""
+    """Builds the steps of a path; it knows the lengths of all labels."""
 
     def __init__(self, dtype: np.dtype, operands: int, lengths: Mapping[str, int]) -> None:
         self.dtype, self.operands, self.lengths = dtype, operands, lengths
         self.steps: list[EinsumStep] = []
 
     def add(self, op: Op[...], operands: Sequence[int], *params: object) -> int:
-        """Append a step, and return the place of what it makes."""
+        """Append a step, and return the position of its result."""
         self.steps.append(EinsumStep(op, tuple(operands), params))
         return self.operands + len(self.steps) - 1
 
@@ -108,11 +108,11 @@ class PathBuilder:
         return LabelledTerm(position, labels, strides)
 
     def computed(self, position: int, labels: Labels) -> LabelledTerm:
-        """Return what a computation has made, which lies in row-major order."""
+        """Return the term of a computed value, which is in row-major order."""
         return LabelledTerm(position, labels, row_major(self.shape(labels)))
 
     def sum_out(self, term: LabelledTerm, kept_labels: set[str]) -> LabelledTerm:
-        """Return a term summed over every label that is not to be kept."""
+        """Return a term summed over all labels but `kept_labels`."""
         summed_axes = tuple(
             axis for axis, label in enumerate(term.labels) if label not in kept_labels
         )
@@ -144,7 +144,7 @@ class PathBuilder:
     def product(
         self, a: LabelledTerm, b: LabelledTerm, kept_labels: set[str], output: Labels | None
     ) -> LabelledTerm:
-        """Return the product of two terms, summed over the labels that are not to be kept; where
+        """Return the product of two terms, summed over all labels but `kept_labels`; where
         the order of the result's axes is known, in that order if it costs nothing.
         """
         inner = [label for label in a.labels if label in b.labels and label not in kept_labels]
@@ -172,8 +172,8 @@ class PathBuilder:
     def _free_labels(
         self, term: LabelledTerm, partner: LabelledTerm, order: Labels
     ) -> tuple[list[str], Labels]:
-        """Return the labels that a term alone has: those of the stack, then the others, which can
-        be walked as one. These are such as hold the last axis, if they are long, else the longest.
+        """Return the labels that a term alone has: those of the stack, then those that coalesce.
+        The latter are the run of the last axis if it is long, else the longest run.
         """
         free = [label for label in term.labels if label not in partner.labels]
         runs = self._coalesced_runs(term, free)
@@ -186,7 +186,7 @@ class PathBuilder:
         return stack_labels, longest
 
     def _coalesced_runs(self, term: LabelledTerm, labels: Sequence[str]) -> list[Labels]:
-        """Cut labels, those with long strides first, into runs that can be walked as one."""
+        """Split labels, those with long strides first, into runs that coalesce."""
         runs: list[Labels] = []
         previous_stride = 0
         for stride, label in sorted(
@@ -244,7 +244,7 @@ class PathBuilder:
         free: tuple[Labels, Labels],
         labels: Labels,
     ) -> LabelledTerm:
-        """Return a product over several axes that cannot be walked as one in both terms."""
+        """Return a product over several axes that do not coalesce in both terms."""
         left_stack, right_stack = stacks
         rows, columns = free
         first = self._arrange(
@@ -262,7 +262,7 @@ class PathBuilder:
         return self.computed(self.add(contract, (first, second), spans[:2], spans[2:]), labels)
 
     def _arrange(self, term: LabelledTerm, axes: Axes) -> int:
-        """Return the place of a term whose axes are runs of labels, of length 1 where there are
+        """Return the position of a term with runs of labels as axes, of length 1 where there are
         none.
         """
         labels = tuple(label for run in axes for label in run)
@@ -277,7 +277,7 @@ def _single_label_axes(labels: Iterable[str]) -> Axes:
 
 
 def _without_leading_ones(axes: Axes) -> Axes:
-    """Return axes without those of length 1 that lead: broadcasting puts them there."""
+    """Return axes without leading ones of length 1, which broadcasting adds."""
     leading = next((axis for axis, run in enumerate(axes) if run), len(axes))
     return axes[leading:]
 
@@ -287,5 +287,5 @@ def _axis_range(first: int, count: int) -> tuple[int, ...]:
 
 
 def _drop_two(values: tuple[Any, ...], first: int, second: int) -> tuple[Any, ...]:
-    """Return a tuple without the values at two places."""
+    """Return a tuple without the values at two positions."""
     return (*values[:first], *values[first + 1 : second], *values[second + 1 :])

@@ -16,7 +16,7 @@ from tenfold.core.upcast import special, widened
 from tenfold.ops import complex_functions
 from tenfold.ops.complex_functions import by_name
 from tenfold.ops.complex_parts import real_or_complex
-from tenfold.ops.erfc import complementary
+from tenfold.ops.erfc import erfc_reference
 
 
 @elementwise(
@@ -428,7 +428,7 @@ def erf(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(complementary), elementary=True, accuracy=4)
+@elementwise(dtypes=real_floating, reference=widened(erfc_reference), elementary=True, accuracy=4)
 def erfc(x: Array, /) -> Array:
     """`1 - erf(x)`, element by element, accurate where it is tiny.
 

@@ -12,7 +12,7 @@ Computation 25, 1971; D. Hunter, T. Regan, "A note on the evaluation of the comp
 function", Mathematics of Computation 26, 1972. With 2 pi / h = 13 the latter is 5e-19. All terms
 are positive, and everything but the exponential carries its rounding error along.
 
->>> complementary(np.asarray([0.0, 30.0])).tolist()
+>>> erfc_reference(np.asarray([0.0, 30.0])).tolist()
 [1.0, 0.0]
 """
 
@@ -37,7 +37,7 @@ LOG2 = (0.6931471805599453, 2.3190468138462996e-17)
 PI = Decimal("3.14159265358979323846264338327950288419716939937511")
 
 
-def complementary(x: np.ndarray) -> np.ndarray:
+def erfc_reference(x: np.ndarray) -> np.ndarray:
     """Return 1 - erf(x) of float64; NaN for NaN."""
     a = np.minimum(np.abs(x), CUTOFF)
     square = two_product(a, a)

@@ -2,19 +2,19 @@
 
 `factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision. n rows hold the
 factors by columns, as LAPACK leaves them; one more row holds the pivots, counted from 1. Where the
-matrix was promised or inferred to be positive definite, and Cholesky succeeded, the lower triangle
+matrix is assumed or inferred to be positive definite, and Cholesky succeeded, the lower triangle
 holds its factor and the pivots are 0; the upper triangle is not read. Nothing is refused: a zero on
 the diagonal says singular.
 
-A matrix that was promised to be symmetric is factored by Cholesky, too, if it is real and that
+A matrix that is assumed to be symmetric is factored by Cholesky, too, if it is real and that
 succeeds. Else it is factored by Bunch and Kaufman, with as many multiply-adds ("Some stable methods
 for calculating inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977).
 It is P L D L^T P^T. L stands below the diagonal, which is that of D; the exchanges of rows are
 negative pivots. One row more has the off-diagonal elements of D; its last number is not 0 where
-another method had failed before. Singular and non-finite matrices are left to Gaussian elimination.
+another method had failed before. Gaussian elimination handles singular and non-finite matrices.
 
 >>> import tenfold as tn
->>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), way="gauss")
+>>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), method="gauss")
 >>> packed.tolist()  # rows exchanged: the matrix is diag(4, 2) now
 [[4.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
 >>> solve_factored(packed, tn.asarray([2.0, 4.0]), dtype=tn.float64).tolist()
@@ -35,8 +35,8 @@ from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
 from tenfold.ops.linalg import (
     SINGULAR,
-    computed_in,
-    computed_of,
+    computation_dtype,
+    computation_dtype_of,
     refuse_singular,
     square,
 )
@@ -49,27 +49,27 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-WAYS = ("gauss", "cholesky", "symmetric")
-"""Gauss's elimination; Cholesky's way if that goes, else it; for symmetric matrices that of Bunch
-and Kaufman, for real ones only if Cholesky's does not go.
+FACTOR_METHODS = ("gauss", "cholesky", "symmetric")
+"""Gaussian elimination; Cholesky, with elimination as the fallback; Bunch and Kaufman's for
+symmetric matrices, for real ones as the fallback of Cholesky.
 """
 
 
-def _factors_rule(types: tuple[Type, ...], way: str) -> Inferred:
+def _factors_rule(types: tuple[Type, ...], method: str) -> Inferred:
     stack, order = square(types[0].shape)
-    dtype = COMPLEX128 if kind_of(computed_in(types)) == "c" else FLOAT64
-    rows = order + (2 if way == "symmetric" else 1)
+    dtype = COMPLEX128 if kind_of(computation_dtype(types)) == "c" else FLOAT64
+    rows = order + (2 if method == "symmetric" else 1)
     return Inferred((((*stack, rows, order), dtype),), (dtype,))
 
 
-def _factors(x: np.ndarray, way: str) -> np.ndarray:
+def _factors(x: np.ndarray, method: str) -> np.ndarray:
     """SciPy's factorisations, matrix by matrix."""
     n = x.shape[-1]
-    packed = np.zeros((*x.shape[:-2], n + (2 if way == "symmetric" else 1), n), x.dtype)
+    packed = np.zeros((*x.shape[:-2], n + (2 if method == "symmetric" else 1), n), x.dtype)
     for at in np.ndindex(x.shape[:-2]) if n else ():
-        hermitian = way == "cholesky" or kind_of(x.dtype) != "c"
-        if way == "gauss" or not (hermitian and _by_cholesky(x[at], packed[at])):
-            if way != "symmetric":
+        hermitian = method == "cholesky" or kind_of(x.dtype) != "c"
+        if method == "gauss" or not (hermitian and _by_cholesky(x[at], packed[at])):
+            if method != "symmetric":
                 _by_gauss(x[at], packed[at])
             elif not _by_bunch_and_kaufman(x[at], packed[at]):
                 _by_gauss(x[at], packed[at])
@@ -78,7 +78,7 @@ def _factors(x: np.ndarray, way: str) -> np.ndarray:
 
 
 def _by_cholesky(x: np.ndarray, packed: np.ndarray) -> bool:
-    """Whether Cholesky's way goes; if it was tried, the last number says so."""
+    """Factor by Cholesky and return whether it succeeded; a failure sets the last number."""
     from scipy import linalg  # imported only where it is used
 
     n = len(x)
@@ -106,8 +106,8 @@ def _by_gauss(x: np.ndarray, packed: np.ndarray) -> None:
 
 
 def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
-    """Whether the matrix is finite and not singular; LAPACK's pivots are negative in both rows of a
-    block of two, of which only the second was exchanged.
+    """Factor by Bunch and Kaufman; return whether the matrix is finite and not singular. LAPACK's
+    pivots are negative in both rows of a block of two, of which only the second was exchanged.
     """
     from scipy.linalg import lapack  # imported only where it is used
 
@@ -123,21 +123,23 @@ def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
     return True
 
 
-def _factors_multiply_adds(types: tuple[Type, ...], way: str) -> int:
-    """Of Cholesky's way where that may go, even if the diagonal rules it out; Bunch's and
-    Kaufman's takes as many; `gone_back` has what comes to it.
+def _factors_multiply_adds(types: tuple[Type, ...], method: str) -> int:
+    """The count of Cholesky wherever it is tried; Bunch and Kaufman's takes as many. The fallback's
+    are added by `failed_multiply_adds`.
     """
     stack, order = square(types[0].shape)
-    return product(stack) * (by_gauss(order) if way == "gauss" else by_cholesky(order))
+    return product(stack) * (
+        lu_multiply_adds(order) if method == "gauss" else cholesky_multiply_adds(order)
+    )
 
 
-def by_gauss(order: int) -> int:
-    """Return the multiply-adds of Gauss's elimination."""
+def lu_multiply_adds(order: int) -> int:
+    """Return the multiply-adds of Gaussian elimination."""
     return order**3 // 3
 
 
-def by_cholesky(order: int) -> int:
-    """Return the multiply-adds of Cholesky's way, and of that of Bunch and Kaufman."""
+def cholesky_multiply_adds(order: int) -> int:
+    """Return the multiply-adds of Cholesky's method, and of Bunch and Kaufman's."""
     return order**3 // 6
 
 
@@ -148,13 +150,13 @@ def by_cholesky(order: int) -> int:
     public=False,
     batch_params=as_stack,
 )
-def factors(x: Array, /, *, way: str) -> BoundCall:
-    """Return the factors of square matrices in one array, by one of `WAYS`."""
-    return BoundCall((array(x),), (way,))
+def factors(x: Array, /, *, method: str) -> BoundCall:
+    """Return the factors of square matrices in one array, by one of `FACTOR_METHODS`."""
+    return BoundCall((array(x),), (method,))
 
 
 class FactorParts(NamedTuple):
-    """What an array of factors holds."""
+    """The fields of a packed array of factors."""
 
     columns: np.ndarray
     """The factors by columns: (..., n, n)."""
@@ -164,7 +166,7 @@ class FactorParts(NamedTuple):
     """
     diagonal: np.ndarray
     off_diagonal: np.ndarray
-    """What D has beside its diagonal, 0 of other factors: (..., n)."""
+    """The off-diagonal elements of D, 0 for other factors: (..., n)."""
 
     @property
     def cholesky(self) -> np.ndarray:
@@ -172,8 +174,8 @@ class FactorParts(NamedTuple):
         return np.asarray((self.pivots == 0).all(-1))
 
 
-def parts_of(packed: np.ndarray) -> FactorParts:
-    """Return what an array of factors holds, most of it as views."""
+def unpack_factors(packed: np.ndarray) -> FactorParts:
+    """Return the fields of a packed array of factors, most of them views."""
     n = packed.shape[-1]
     columns = packed[..., :n, :]
     pivots = packed[..., n, :].real.astype(np.int32)
@@ -188,7 +190,7 @@ def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     An exchange of two rows turns the sign; Cholesky's factor counts twice.
     """
-    _, pivots, diagonal, _ = parts = parts_of(packed)
+    _, pivots, diagonal, _ = parts = unpack_factors(packed)
     moduli = np.abs(diagonal)
     signs = np.sign(diagonal)
     exchanged = (pivots != 0) & (pivots != np.arange(1, pivots.shape[-1] + 1))
@@ -240,36 +242,36 @@ def det_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
 
 
 class FailedAttempt(NamedTuple):
-    """What tells whether a way had failed before another gave the factors of a matrix: a number
-    that is not 0 then.
+    """The number in a packed matrix that is not 0 if a method failed before the one that factored
+    it.
     """
 
     at: int
-    """Which number it is."""
+    """The position of the number in the matrix, flattened."""
     multiply_adds: int
-    """What comes to those of `factors` then."""
+    """The additional multiply-adds of the failed method."""
 
 
-def tried(shape: Shape) -> FailedAttempt:
-    """Return it for factors of that shape."""
+def failed_attempt(shape: Shape) -> FailedAttempt:
+    """Return the FailedAttempt for packed factors of a shape."""
     rows, order = shape[-2:]
     if rows > order + 1:
-        return FailedAttempt(rows * order - 1, by_cholesky(order))
-    return FailedAttempt(order * order, by_gauss(order))
+        return FailedAttempt(rows * order - 1, cholesky_multiply_adds(order))
+    return FailedAttempt(order * order, lu_multiply_adds(order))
 
 
-def gone_back(packed: np.ndarray) -> int:
-    """Return the multiply-adds of ways that had failed before."""
+def failed_multiply_adds(packed: np.ndarray) -> int:
+    """Return the multiply-adds of failed methods."""
     *stack, rows, order = packed.shape
-    at, multiply_adds = tried(packed.shape)
+    at, multiply_adds = failed_attempt(packed.shape)
     return int(np.count_nonzero(packed.reshape(*stack, rows * order)[..., at])) * multiply_adds
 
 
 def refuse_zero_pivot(packed: np.ndarray) -> None:
     """Raise LinAlgError, naming the matrix, where a factor has a zero on its diagonal. A block of
-    two rows may have; what Bunch and Kaufman's way gives is not singular.
+    two rows may have one: factors of Bunch and Kaufman's method are never singular.
     """
-    _, pivots, diagonal, _ = parts_of(packed)
+    _, pivots, diagonal, _ = unpack_factors(packed)
     zero = ((diagonal == 0) & (pivots >= 0)).any(-1)
     if zero.any():
         shape = (*packed.shape[:-2], packed.shape[-1], packed.shape[-1])
@@ -287,10 +289,10 @@ def _solve_factored_rule(types: tuple[Type, ...], transposed: str, dtype: np.dty
 def _solve_factored(
     packed: np.ndarray, rhs: np.ndarray, transposed: str, dtype: np.dtype
 ) -> np.ndarray:
-    """By the matrices that the factors multiply to."""
+    """Multiply the factors back to the matrices, and solve with these."""
     refuse_zero_pivot(packed)
     n = packed.shape[-1]
-    columns, pivots, diagonal, off_diagonal = parts = parts_of(packed)
+    columns, pivots, diagonal, off_diagonal = parts = unpack_factors(packed)
     matrix = columns.swapaxes(-1, -2)
     cholesky, unit_lower = np.tril(matrix), np.tril(matrix, -1) + np.eye(n)
     definite = cholesky @ np.conj(cholesky.swapaxes(-1, -2))
@@ -387,6 +389,6 @@ def slogdet(x: Array, /) -> Any:
     """
     x = array(x)
     square(x.shape)
-    dtype = computed_of(x)
-    packed = factors(x, way="gauss")
+    dtype = computation_dtype_of(x)
+    packed = factors(x, method="gauss")
     return SlogdetResult(sign_of(packed, dtype=dtype), logarithm_of(packed, dtype=real_part(dtype)))

@@ -24,7 +24,7 @@ from tenfold.core.dtype_rules import real_numeric
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, HALF_DTYPES, kind_of
-from tenfold.ops.cast import rounded_half
+from tenfold.ops.cast import round_to_half
 
 Pair = tuple[np.ndarray, np.ndarray]
 """A rounded value and its exact error."""
@@ -132,11 +132,11 @@ def _fma_element(k: Body, x: Element, y: Element, z: Element) -> Element:
     total = product + term
     virtual = total - product
     error = (product - (total - virtual)) + (term - virtual)
-    return rounded_half(k, _round_to_odd_element(k, total, error), dtype)
+    return round_to_half(k, _round_to_odd_element(k, total, error), dtype)
 
 
 def _round_to_odd_element(k: Body, rounded: Element, error: Element) -> Element:
-    """As _odd; `rounded` is not 0 where there is an error."""
+    """As _round_to_odd; `rounded` is not 0 where there is an error."""
     bits = k.bits(rounded, UNSIGNED[8])
     next_bits = k.select((error > 0) == (rounded > 0), bits + 1, bits - 1)
     exact = (error == 0) | (error != error) | ((bits & 1) != 0)

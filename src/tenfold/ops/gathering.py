@@ -41,7 +41,7 @@ def _require_integers(indices: Sequence[Type | Array]) -> None:
 def _gather_reference(x: np.ndarray, *args: Any) -> np.ndarray:
     *indices, axes, index_axis = args
     key = tuple(
-        bounds_checks.checked(index, axis, x.shape[axis])
+        bounds_checks.validated_indices(index, axis, x.shape[axis])
         for index, axis in zip(indices, axes, strict=True)
     )
     gathered = np.moveaxis(x, axes, range(len(axes)))[key]
@@ -67,7 +67,7 @@ def _gather_element(k: Body, at: ResultIndex, x: GatherSource, *args: Any) -> Op
 
 
 def _gather_members(members: Members, axes: tuple[int, ...], index_axis: int) -> Array:
-    """Of a batched array with indices of their own the members' numbers are one more index."""
+    """Batch rule: if array and indices are batched, the member numbers are one more index array."""
     x, *indices = members.operands
     array_batched, *indices_batched = members.batched
     if not any(indices_batched):
@@ -173,7 +173,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 
 def integers(indices: Any) -> Array:
-    """Return indices as an Array: a list is taken as well."""
+    """Return indices, an Array or a list, as an Array."""
     if isinstance(indices, (list, tuple, range)):
         try:
             values = np.asarray(indices)
@@ -205,7 +205,7 @@ def _drop_axis(shape: Shape, axis: int) -> Shape:
 def _take_along_axis_reference(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     other_lengths = np.broadcast_shapes(_drop_axis(x.shape, axis), _drop_axis(indices.shape, axis))
     shapes = [(*other_lengths[:axis], y.shape[axis], *other_lengths[axis:]) for y in (x, indices)]
-    positions = bounds_checks.checked(indices, axis, x.shape[axis])
+    positions = bounds_checks.validated_indices(indices, axis, x.shape[axis])
     return np.take_along_axis(
         np.broadcast_to(x, shapes[0]), np.broadcast_to(positions, shapes[1]), axis
     )

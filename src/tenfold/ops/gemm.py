@@ -43,7 +43,7 @@ def _stack(types: Sequence[Type]) -> Shape:
     return broadcast(types[0].shape[:-2], types[1].shape[:-2])
 
 
-def inferred(types: tuple[Type, ...], *params: Any) -> Inferred:
+def gemm_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
     """Return the Type of a gemm, and the dtypes of its operands."""
     m, _, n = _lengths(types, params)
     dtype = promote(types)
@@ -55,13 +55,13 @@ def _multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
     return product(_stack(types)) * m * k * n
 
 
-def turned(x: np.ndarray, form: str) -> np.ndarray:
-    """Return an operand in its form, but for the conjugate: a view."""
+def transpose_by_form(x: np.ndarray, form: str) -> np.ndarray:
+    """Return the view of an operand that its form transposes; it does not conjugate."""
     return np.swapaxes(x, -1, -2) if form in TRANSPOSED else x
 
 
-def third_of(inputs: Sequence[np.ndarray], params: Params) -> np.ndarray | None:
-    """Return x3, if there is one."""
+def addend_of(inputs: Sequence[np.ndarray], params: Params) -> np.ndarray | None:
+    """Return x3, or None if nothing is added."""
     *_, scales, added = params
     return inputs[2 + scales] if added else None
 
@@ -80,22 +80,22 @@ def scalars_of(
     return scalars[0], scalars[1]
 
 
-def computed(*args: Any) -> np.ndarray:
+def gemm_reference(*args: Any) -> np.ndarray:
     """Return NumPy's value of a gemm of operands and params."""
     inputs, params = args[:-5], args[-5:]
     alpha, beta = scalars_of(inputs, params, inputs[0].dtype)
     x1, x2 = (
-        np.conj(turned(x, form)) if form in CONJUGATED else turned(x, form)
+        np.conj(transpose_by_form(x, form)) if form in CONJUGATED else transpose_by_form(x, form)
         for x, form in zip(inputs[:2], params[:2], strict=True)
     )
     result = alpha * np.matmul(x1, x2)
-    x3 = third_of(inputs, params)
+    x3 = addend_of(inputs, params)
     return np.asarray(result if x3 is None else result + beta * x3)
 
 
 @operation(
-    rule=inferred,
-    reference=computed,
+    rule=gemm_rule,
+    reference=gemm_reference,
     multiply_adds=_multiply_adds,
     accumulates_into=lambda *params: 2 + params[3] if params[4] else None,
     kind=Kind.CONTRACTION,
@@ -105,10 +105,10 @@ def computed(*args: Any) -> np.ndarray:
 def gemm(
     x1: Array, x2: Array, /, *scalars_and_x3: Any, forms: str = "NN", sign: int = 1, added: int = 0
 ) -> BoundCall:
-    """Matrix product with what is about it: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
+    """Matrix product, scaled and added to: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
 
-    `others` are the numbers that multiply the product, then, if `added` is 1 or -1, x3, which
-    broadcasts to (..., m, n), and the numbers that multiply it. `forms` has one letter for each
+    `scalars_and_x3` are the scales of the product, then, if `added` is 1 or -1, x3, which
+    broadcasts to (..., m, n), and its scales. `forms` has one letter for each
     operand: "N" as it is, "T" transposed, "J" conjugated, "C" both. All are of one dtype. Stacks
     broadcast.
 

@@ -2,7 +2,7 @@
 
 >>> import tenfold as tn
 >>> key = parse(tn.zeros((4, 5)), (slice(1, None), None, -1), "getitem")
->>> key.picks, key.new, key.view
+>>> key.picks, key.new_axes, key.view
 (((1, 3, 1), 4), (1,), True)
 """
 
@@ -27,22 +27,22 @@ from tenfold.storage import dense
 
 @dataclass(frozen=True, slots=True)
 class ParsedIndex:
-    """A key that fits its array: picks and new axes first, then arrays index what they left."""
+    """A parsed key: picks and new axes apply first, then the index arrays."""
 
     picks: tuple[Pick, ...]
     """For each axis an int or (start, length, step)."""
     new_axes: tuple[int, ...]
-    """Where axes of length 1 stand in the result of the picks."""
+    """Positions of the new axes of length 1 in the result of the picks."""
     arrays: tuple[tuple[int, Array], ...]
-    """Integer arrays, each with the axis it indexes of what the picks and new axes left."""
+    """Integer arrays, each with the axis that it indexes of the result of picks and new axes."""
     index_axis: int
-    """Where the axes of the arrays stand in the result."""
+    """The position of the index arrays' axes in the result."""
     view: bool
     """Whether the result is a view, as NumPy's would be."""
 
 
 _parsed: LruCache[tuple[Any, ...], ParsedIndex] = LruCache(4096, "keys of arrays")
-"""By shape and key: keys without arrays, which loops use again and again."""
+"""Parsed keys without arrays, by shape and key."""
 
 
 def parse(x: Array, key: Any, operation: str) -> ParsedIndex:
@@ -63,7 +63,7 @@ def parse(x: Array, key: Any, operation: str) -> ParsedIndex:
 
 
 def _cacheable_items(items: tuple[Any, ...]) -> list[Any] | None:
-    """Return a key of ints, slices of ints, `...` and None as what equal ones have in common."""
+    """Return a key of ints, slices of ints, `...` and None in hashable form, else None."""
     key_items: list[Any] = []
     for item in items:
         if type(item) is slice:
@@ -78,7 +78,7 @@ def _cacheable_items(items: tuple[Any, ...]) -> list[Any] | None:
     return key_items
 
 
-def refused(x: Array, operation: str, rule: str, remedy: str) -> IndexError:
+def index_error(x: Array, operation: str, rule: str, remedy: str) -> IndexError:
     """Return the error of a key that does not fit, to be raised."""
     return IndexError(message(operation, rule, [x], remedy))
 
@@ -98,22 +98,22 @@ def _normalize_item(x: Array, item: Any, operation: str) -> Any:
     if hasattr(item, "__index__"):
         return operator.index(item)
     rule = f"{item!r} of type {type(item).__name__} is not an index"
-    raise refused(x, operation, rule, "use ints, slices, ..., None, integer arrays or masks")
+    raise index_error(x, operation, rule, "use ints, slices, ..., None, integer arrays or masks")
 
 
 def _normalize_array_item(x: Array, item: Any, operation: str) -> Any:
-    """Return an array as a term: a mask is computed, a 0-d integer that is known is an int."""
+    """Return an array as a term: a mask is computed, a computed 0-d integer is an int."""
     if isinstance(item, _SEQUENCES):
         item = _from_sequence(x, item, operation)
     kind = kind_of(item.dtype)
     if kind not in "biu":
         rule = f"an array of {item.dtype} is not an index"
-        raise refused(x, operation, rule, "convert it with tn.astype(i, tn.int64), or compare")
+        raise index_error(x, operation, rule, "convert it with tn.astype(i, tn.int64), or compare")
     indices = array(item)
     if kind == "b":
         mask = values(indices, operation)
         return mask if mask.ndim else bool(mask)
-    known_value = bounds_checks.known(indices) if indices.ndim == 0 else None
+    known_value = bounds_checks.known_values(indices) if indices.ndim == 0 else None
     return indices if known_value is None else int(known_value)
 
 
@@ -124,7 +124,7 @@ def _from_sequence(x: Array, items: Any, operation: str) -> np.ndarray:
         indices = np.asarray(items)
     except ValueError:
         rule = f"{items!r} has rows of different lengths"
-        raise refused(x, operation, rule, "give rows of equal lengths") from None
+        raise index_error(x, operation, rule, "give rows of equal lengths") from None
     return indices if indices.size else indices.astype(np.int64)
 
 
@@ -139,10 +139,12 @@ def _expand_ellipsis(x: Array, terms: list[Any], operation: str) -> list[Any]:
     """Put whole slices after the `...`, or at the end, so that every axis has a term."""
     ellipses = [position for position, term in enumerate(terms) if term is Ellipsis]
     if len(ellipses) > 1:
-        raise refused(x, operation, f"... stands {len(ellipses)} times", "write it once at most")
+        raise index_error(
+            x, operation, f"... stands {len(ellipses)} times", "write it once at most"
+        )
     indexed_axes = sum(map(_axes_of_term, terms))
     if indexed_axes > x.ndim:
-        raise refused(x, operation, _too_many(terms, indexed_axes, x.ndim), "leave some out")
+        raise index_error(x, operation, _too_many(terms, indexed_axes, x.ndim), "leave some out")
     insert_at = ellipses[0] + 1 if ellipses else len(terms)
     return [*terms[:insert_at], *[slice(None)] * (x.ndim - indexed_axes), *terms[insert_at:]]
 
@@ -168,15 +170,15 @@ def _expand_masks(x: Array, terms: list[Any], operation: str) -> list[Any]:
             )  # as NumPy: it takes nothing
             if term.shape != masked_shape and not is_empty:
                 rule = f"a mask of shape {term.shape} does not fit axes of shape {masked_shape}"
-                raise refused(x, operation, rule, "compare the array itself, as in x[x > 0]")
-            result.extend(constant(x, positions) for positions in term.nonzero())
+                raise index_error(x, operation, rule, "compare the array itself, as in x[x > 0]")
+            result.extend(constant_array(x, positions) for positions in term.nonzero())
         else:
             result.append(term)
         axis += _axes_of_term(term)
     return result
 
 
-def constant(x: Array, positions: np.ndarray) -> Array:
+def constant_array(x: Array, positions: np.ndarray) -> Array:
     """Return an Array on the device of `x` that adopts an ndarray without other references."""
     return _native.value_array(dense.adopt(positions, x.device))
 
@@ -192,7 +194,7 @@ def _build_index(x: Array, terms: list[Any], view: bool, operation: str) -> Pars
         elif term is not Ellipsis:
             picks.append(_pick(x, len(picks), term, operation))
         if isinstance(term, bool):  # an axis of length 1, of which all or nothing is taken
-            arrays.append((axis, constant(x, np.zeros(int(term), np.int64))))
+            arrays.append((axis, constant_array(x, np.zeros(int(term), np.int64))))
         elif isinstance(term, Array):
             bounds_checks.check_known(term, len(picks) - 1, x, operation)
             arrays.append((axis, term))
@@ -205,10 +207,10 @@ def _pick(x: Array, axis: int, term: Any, operation: str) -> Pick:
         return normalize_slice(slice(None), length)
     if isinstance(term, slice):
         return _slice_pick(x, term, length, operation)
-    position = bounds_checks.counted(term, length)
+    position = bounds_checks.normalize_position(term, length)
     if position is None:
         rule = bounds_checks.out_of_bounds(term, axis, length)
-        raise refused(x, operation, rule, bounds_checks.remedy(length))
+        raise index_error(x, operation, rule, bounds_checks.remedy(length))
     return position
 
 
@@ -223,9 +225,7 @@ def _slice_pick(x: Array, term: slice, length: int, operation: str) -> Pick:
 
 
 def _index_axis(terms: list[Any]) -> int:
-    """Where the axes of the arrays stand: at the first if arrays and ints stand together, else
-    first.
-    """
+    """The position of the index arrays' axes: the first index if all are adjacent, else 0."""
     is_index = [isinstance(term, (Array, int)) for term in terms]
     if not any(isinstance(term, (Array, bool)) for term in terms):
         return 0

@@ -26,7 +26,7 @@ from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, indexed, whole_axes
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import parse, refused
+from tenfold.ops.index_parsing import index_error, parse
 
 
 def _index_reference(
@@ -99,7 +99,9 @@ def index(x: Array, /, key: Any) -> BoundCall:
     x = array(x)
     parsed = parse(x, key, "index")
     if parsed.arrays:
-        raise refused(x, "index", "arrays in the key make no view", "write x[key], or use tn.take")
+        raise index_error(
+            x, "index", "arrays in the key make no view", "write x[key], or use tn.take"
+        )
     return BoundCall((x,), (parsed.picks, parsed.new_axes))
 
 
@@ -112,7 +114,7 @@ def get_item(x: Array, key: Any) -> Array:
     parsed = parse(x, key, "getitem")
     view = x
     if not parsed.arrays or parsed.new_axes or parsed.picks != whole_axes(x.shape):
-        view = viewed(x, parsed.picks, parsed.new_axes)
+        view = index_view(x, parsed.picks, parsed.new_axes)
     if parsed.arrays:
         axes = tuple(axis for axis, _ in parsed.arrays)
         indices = (values for _, values in parsed.arrays)
@@ -120,18 +122,16 @@ def get_item(x: Array, key: Any) -> Array:
             return _native.apply(gather.id, (view, *indices), (axes, parsed.index_axis))
         except ExplainedError as error:
             raise error.renamed("getitem", [x]) from None
-    return view if parsed.view else captured(view)
+    return view if parsed.view else capture(view)
 
 
-def viewed(x: Array, picks: tuple[Pick, ...], new_axes: tuple[int, ...] = ()) -> Array:
-    """Return the view that picks, one for each axis, and new axes take of `x`: one node of
-    `index`.
-    """
+def index_view(x: Array, picks: tuple[Pick, ...], new_axes: tuple[int, ...] = ()) -> Array:
+    """Return the view of `x` by picks, one for each axis, and new axes: one node of `index`."""
     return _native.apply(index.id, (x,), (picks, new_axes))
 
 
-def captured(x: Array) -> Array:
-    """Return `x` as an Array of its own, which later assignments to its base do not reach."""
+def capture(x: Array) -> Array:
+    """Return `x` as an Array without a base, so that later assignments do not change it."""
     return _native.array_of(_native.node_of(x))
 
 

@@ -6,7 +6,7 @@ processors divide packets of floats, not of integers.
 >>> from tenfold.dtypes import DTYPES
 >>> body = Body()
 >>> x, y = (body.load(i, DTYPES["int8"]) for i in range(2))
->>> floored_quotient(body, x, y).dtype
+>>> floor_quotient(body, x, y).dtype
 dtype('int8')
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 
 from tenfold.core.scalar_ir import SIGNED, UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, kind_of
-from tenfold.ops.cast import whole_bits
+from tenfold.ops.cast import float64_to_int64
 
 _OFFSET = 1.5 * 2.0**52
 """The last bits of a float64 near it are a whole number, in two's complement."""
 
 
-def floored_quotient(k: Body, x: Element, y: Element) -> Element:
+def floor_quotient(k: Body, x: Element, y: Element) -> Element:
     """Return `x / y` rounded down: 0 for an integer by 0, and NumPy's for floats."""
     if kind_of(x.dtype) == "f":
         return _float_divmod(k, x, y)[0]
@@ -34,8 +34,8 @@ def floored_quotient(k: Body, x: Element, y: Element) -> Element:
     return k.select(y == 0, 0, quotient)
 
 
-def floored_remainder(k: Body, x: Element, y: Element) -> Element:
-    """Return what `floored_quotient` leaves: 0 for an integer by 0, and NumPy's for floats."""
+def floor_remainder(k: Body, x: Element, y: Element) -> Element:
+    """Return the remainder of `floor_quotient`: 0 for an integer by 0, and NumPy's for floats."""
     if kind_of(x.dtype) == "f":
         return _float_divmod(k, x, y)[1]
     remainder = x - _integer_quotient(k, x, y) * y
@@ -98,9 +98,9 @@ def _unsigned_divmod(k: Body, x: Element, y: Element) -> tuple[Element, Element]
     """
     below_one = 1.0 - 2.0**-50
     inverse = below_one / k.convert(y, FLOAT64)
-    first_digit = whole_bits(k, k.floor(k.convert(x, FLOAT64) * inverse), x.dtype)
+    first_digit = float64_to_int64(k, k.floor(k.convert(x, FLOAT64) * inverse), x.dtype)
     remainder = x - first_digit * y
-    second_digit = whole_bits(k, k.floor(k.convert(remainder, FLOAT64) * inverse), x.dtype)
+    second_digit = float64_to_int64(k, k.floor(k.convert(remainder, FLOAT64) * inverse), x.dtype)
     remainder = remainder - second_digit * y
     one_more = remainder >= y
     quotient = first_digit + second_digit
@@ -124,7 +124,7 @@ def _float_divmod(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
 
 
 def _truncated_remainder(k: Body, x: Element, y: Element) -> Element:
-    """Return C's fmod, exactly. Far quotients are for formulas of their own."""
+    """Return C's fmod, exactly. Large quotients go to separate formulas."""
     dividend, divisor = (k.convert(k.abs(operand), FLOAT64) for operand in (x, y))
     ratio = dividend / divisor
     step, limit, formula = (
@@ -176,7 +176,7 @@ def _far_narrow_remainder(k: Body, x: Element, y: Element) -> Element:
 
 
 def _narrow_remainder_steps(k: Body, x: Element, y: Element) -> Element:
-    """Take 145 bits of the quotient; what is left may have either sign."""
+    """Subtract 145 bits of the quotient; the remainder may have either sign."""
     for _ in range(5):
         x = _narrow_remainder_step(k, x, y, k.rint(_rounded_quotient(x, y, 29)))
     return x
@@ -199,7 +199,7 @@ def _remainder_part(k: Body, x: Element, y: Element) -> Element:
 
 def _remainder_steps(k: Body, x: Element, y: Element) -> Element:
     """Take 96 bits of the quotient by `y`, or first by 2**1400 or 2**700 times `y`, lest it
-    overflow; what is left may have either sign.
+    overflow; the remainder may have either sign.
     """
     for _ in range(2):
         scaled = y * 2.0**700
@@ -209,7 +209,7 @@ def _remainder_steps(k: Body, x: Element, y: Element) -> Element:
     return x
 
 
-def whole_power(k: Body, x: Element, y: Element) -> Element:
+def integer_power(k: Body, x: Element, y: Element) -> Element:
     """Return `x` to the power of `y` for integers, `y` from 0; it wraps.
 
     By squaring; the bits of the exponent above the last four, where it has any, by `high_power`.
@@ -247,7 +247,7 @@ def _sixteenth_power(_: Body, x: Element) -> Element:
 
 
 def _high_power(k: Body, power: Element, x: Element, y: Element) -> Element:
-    """Multiply `power` by the powers of `x` that `y` names, whose last bits were taken already."""
+    """Multiply `power` by the powers of `x` for the remaining bits of `y`."""
     for _ in range(2 * y.dtype.itemsize - 1):
         power = k.rare(y != 0, "power_part", power, power, x, y)
         y = y >> 4

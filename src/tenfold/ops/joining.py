@@ -1,7 +1,7 @@
 """Joining and splitting (`concat`, `stack`, `split`): arrays as one, one as several views; lazy.
 
-A join reads the values its inputs have when it is written; its result is a copy. The result of
-`concat` also knows the Arrays it was joined from, so that it can be assigned to: `parts_of`.
+A join reads the values that its inputs have at the call; its result is a copy. `joined_arrays`
+returns the Arrays that a result of `concat` was joined from, so that it can be assigned to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenfold.core.op_decorators import along_next_axis, array, derived, operatio
 from tenfold.core.shape_rules import Shape, normalize_axis, normalize_slice, product, whole_axes
 from tenfold.dtypes import promote
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 from tenfold.ops.reshaping import reshape
 
 
@@ -68,12 +68,12 @@ def _to_operands(arrays: Sequence[Array]) -> list[Array]:
     return operands
 
 
-MOST_JOINED = 16
-"""Arrays that are joined by kernels of their own each."""
+MAX_JOINED_BLOCKS = 16
+"""The most arrays that are joined by one kernel each."""
 
 
 def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
-    if len(shapes) > MOST_JOINED:
+    if len(shapes) > MAX_JOINED_BLOCKS:
         return NotImplemented
     ends = list(accumulate(shape[axis] for shape in shapes))
     starts = [end - shape[axis] for end, shape in zip(ends, shapes, strict=True)]
@@ -85,9 +85,9 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 _Movement = tuple[int, tuple[Any, ...]]
 _ViewReference = tuple[Any, tuple[_Movement, ...]]
-"""A weak reference to a base Array (not a view), and the movements that make the view of it."""
+"""A weak reference to a base Array, and the movements from it to the view."""
 _concat_operands: dict[int, tuple[Any, tuple[_ViewReference, ...]]] = {}
-"""By the id of what `concat` returned: the weak reference that ends the entry, and the names."""
+"""By the id of a `concat` result: a weak reference that removes the entry, and the operands."""
 
 
 def _remember(result: Array, arrays: Sequence[Array]) -> None:
@@ -97,7 +97,7 @@ def _remember(result: Array, arrays: Sequence[Array]) -> None:
 
 
 def _view_reference(x: Array) -> _ViewReference:
-    """How `x` is found again although nothing here keeps it alive, nor what it is a view of."""
+    """Return a weak reference to `x`, or to its base with the movements to `x`."""
     movements: list[_Movement] = []
     while x.base is not None:
         node = _native.node_of(x)
@@ -106,8 +106,8 @@ def _view_reference(x: Array) -> _ViewReference:
     return weakref.ref(x), tuple(reversed(movements))
 
 
-def parts_of(joined: Array) -> list[Array | None] | None:
-    """Return what an Array that `concat` returned joins, None for each that is gone; None for
+def joined_arrays(joined: Array) -> list[Array | None] | None:
+    """Return the Arrays that a result of `concat` joins, None for each that is freed; None for
     another Array, and for one that has been assigned to since.
     """
     _, references = _concat_operands.get(id(joined), (None, None))
@@ -181,7 +181,7 @@ def _stack_reference(*args: Any) -> np.ndarray:
 
 def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     (operand_shape, *_), ndim = shapes, len(shapes[0])
-    if len(shapes) > MOST_JOINED or (axis == ndim and product(operand_shape) > 1):
+    if len(shapes) > MAX_JOINED_BLOCKS or (axis == ndim and product(operand_shape) > 1):
         return NotImplemented  # single elements side by side
     shape = (*operand_shape[:axis], 1, *operand_shape[axis:])
     reads = tuple((a + (a >= axis), 1, 0) for a in range(ndim))
@@ -236,7 +236,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     x = array(x)
     unstacked_axis, picks = normalize_axis(axis, x.ndim), whole_axes(x.shape)
     return tuple(
-        viewed(x, (*picks[:unstacked_axis], position, *picks[unstacked_axis + 1 :]))
+        index_view(x, (*picks[:unstacked_axis], position, *picks[unstacked_axis + 1 :]))
         for position in range(x.shape[unstacked_axis])
     )
 
@@ -269,7 +269,7 @@ def split(
     bounds = zip((None, *cuts), (*cuts, None), strict=True)
     picks = [normalize_slice(slice(start, stop), length) for start, stop in bounds]
     return tuple(
-        viewed(x, (*whole_picks[:split_axis], pick, *whole_picks[split_axis + 1 :]))
+        index_view(x, (*whole_picks[:split_axis], pick, *whole_picks[split_axis + 1 :]))
         for pick in picks
     )
 

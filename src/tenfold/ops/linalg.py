@@ -6,13 +6,13 @@ A matrix without an answer raises `numpy.linalg.LinAlgError` at the wait.
 
 Counts of multiply-adds are half the floating-point operations of Golub and Van Loan 2013, "Matrix
 Computations", 4th edition: 3.2.9 (LU), 4.2.5 (Cholesky), 5.2.2 and 5.2.3 (QR), table 8.6.1 (SVD),
-8.3.3
-(symmetric QR).
+8.3.3 (symmetric QR).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,7 +25,9 @@ from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 from tenfold.ops import diagonal_tril_triu
-from tenfold.ops.batched_solve import stacked_solves
+from tenfold.ops.batch_rules import Members
+from tenfold.ops.movement import permute_dims, squeeze
+from tenfold.ops.reshaping import reshape
 
 
 class QRResult(NamedTuple):
@@ -50,7 +52,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-def computed_in(types: Sequence[Type]) -> np.dtype:
+def computation_dtype(types: Sequence[Type]) -> np.dtype:
     """The dtype of the computation; halves are refused."""
     dtype = promote(types)
     if dtype in HALF_DTYPES:
@@ -62,16 +64,16 @@ def computed_in(types: Sequence[Type]) -> np.dtype:
     return dtype if kind_of(dtype) in "fc" else FLOAT64
 
 
-def computed_of(*arrays: Array) -> np.dtype:
+def computation_dtype_of(*arrays: Array) -> np.dtype:
     """As computed_in, for arrays."""
     if len(arrays) == 1:
         return _computed_of_one(arrays[0].dtype)
-    return computed_in([Type(x.shape, x.dtype, x.device) for x in arrays])
+    return computation_dtype([Type(x.shape, x.dtype, x.device) for x in arrays])
 
 
 @cache
 def _computed_of_one(dtype: np.dtype) -> np.dtype:
-    return computed_in([Type((), dtype, "cpu")])
+    return computation_dtype([Type((), dtype, "cpu")])
 
 
 def matrices(shape: Shape) -> tuple[Shape, int, int]:
@@ -95,7 +97,7 @@ def square(shape: Shape) -> tuple[Shape, int]:
 
 def _same_shape(types: tuple[Type, ...], *params: Any) -> Inferred:
     square(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     return Inferred(((types[0].shape, dtype),), (dtype,))
 
 
@@ -110,7 +112,7 @@ def _per_matrix(count: Callable[[int], int]) -> Callable[..., int]:
 
 
 SINGULAR = "add a small multiple of tn.eye(n), or drop dependent rows; tn.linalg.svd shows them"
-"""What to do with a singular matrix."""
+"""The remedy for a singular matrix."""
 
 
 def refuse_singular(
@@ -190,7 +192,7 @@ def inv(x: Array, /) -> BoundCall:
 
 def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     stack, _ = square(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     return Inferred(((stack, dtype),), (dtype,))
 
 
@@ -216,7 +218,7 @@ def det(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-def solve_right(order: int, rhs: Shape) -> None:
+def check_rhs(order: int, rhs: Shape) -> None:
     """Raise ShapeError where a right side does not fit so many equations."""
     if not rhs:
         raise ShapeError("", "the right side has no axes", remedy="give a vector or matrices")
@@ -234,7 +236,7 @@ def solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
     """Return (the stack's shape, the order, the right side's last axes)."""
     stack, order = square(types[0].shape)
     rhs = types[1].shape
-    solve_right(order, rhs)
+    check_rhs(order, rhs)
     if len(rhs) == 1:
         return stack, order, rhs
     return broadcast(stack, rhs[:-2]), order, rhs[-2:]
@@ -243,7 +245,7 @@ def solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
 def solve_rule(types: tuple[Type, ...], *_: object) -> Inferred:
     """The result of a solve with the first operand for the second."""
     stack, _order, rhs = solve_shapes(types)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     return Inferred(((stack + rhs, dtype),), (dtype, dtype))
 
 
@@ -252,6 +254,40 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     stack, order, rhs = solve_shapes(types)
     factorisations = product(types[0].shape[:-2]) * (order**3 // 3)
     return factorisations + product(stack) * order * product(rhs)
+
+
+def solve_members(members: Members, *params: Any) -> Array:
+    """Batch rule: solve for a stack; a matrix that all members share is factored once.
+
+    >>> sides = np.asarray([[2.0, 8.0], [4.0, 4.0]])
+    >>> members = Members(solve, 2, tuple(map(array, (np.eye(2) * 2, sides))), (False, True))
+    >>> solve_members(members).tolist()
+    [[1.0, 4.0], [2.0, 2.0]]
+    """
+    matrix_ndim, rhs_ndim = members.ndim(0), members.ndim(1)
+    if not members.batched[1]:
+        result: Array = members.call((members.aligned(0, rhs_ndim), members.operands[1]), params)
+        return result
+    rhs = members.operands[1] if rhs_ndim > 1 else members.spread(1, 1, 1)
+    ndim = max(matrix_ndim, rhs_ndim, 2)
+    columns = replace(members, operands=(members.operands[0], rhs))
+    solutions = members.call((columns.aligned(0, ndim), columns.aligned(1, ndim)), params)
+    return solutions if rhs_ndim > 1 else squeeze(solutions, -1)
+
+
+def shared_matrix_solve_members(members: Members, *params: Any) -> Array:
+    """Batch rule: a matrix that all members share solves for all right sides in one call."""
+    rhs_ndim = members.ndim(1)
+    if members.batched[0] or members.ndim(0) > 2 or rhs_ndim > 2:
+        return solve_members(members, *params)
+    rhs = members.operands[1] if rhs_ndim > 1 else members.spread(1, 1, 1)
+    length, order, columns = rhs.shape
+    rhs_matrix = reshape(permute_dims(rhs, (1, 0, 2)), (order, length * columns))
+    solutions = reshape(
+        members.call((members.operands[0], rhs_matrix), params), (order, length, columns)
+    )
+    solutions = permute_dims(solutions, (1, 0, 2))
+    return solutions if rhs_ndim > 1 else squeeze(solutions, -1)
 
 
 @operation(
@@ -264,7 +300,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     multiply_adds=_solve_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.solve,),
-    batch=stacked_solves,
+    batch=solve_members,
     samples=[
         SampleCall(((3, 3), (3,))),
         SampleCall(((3, 3), (3, 2))),
@@ -333,7 +369,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> BoundCall:
 
 def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     inner = min(rows, columns) if mode == "reduced" else rows
     q, r = (*stack, rows, inner), (*stack, inner, columns)
     return Inferred(((q, dtype), (r, dtype)), (dtype,))
@@ -398,7 +434,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> BoundCall:
 
 def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     inner = min(rows, columns)
     u_columns, vh_rows = (rows, columns) if full_matrices else (inner, inner)
     shapes = ((*stack, rows, u_columns), (*stack, inner), (*stack, vh_rows, columns))
@@ -449,7 +485,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> BoundCall:
 
 def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
     stack, order = square(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     values, vectors = (*stack, order), (*stack, order, order)
     return Inferred(((values, real_part(dtype)), (vectors, dtype)), (dtype,))
 

@@ -1,5 +1,4 @@
-"""LU and triangular solves: factors by Gaussian elimination, and equations with triangular
-matrices.
+"""LU, triangular and diagonal solves: Gaussian elimination, and equations with triangular matrices.
 
 Takes stacks of matrices, hands on solutions and factors: library calls as in `ops/linalg.py`.
 """
@@ -11,11 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.dtype_rules import real_floating
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, as_stack, operation
+from tenfold.core.op_decorators import array, as_stack, elementwise, operation
+from tenfold.core.scalar_ir import Body, Element
 from tenfold.core.shape_rules import product
-from tenfold.ops.batched_solve import solves_as_one
-from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_rule, solve_shapes
+from tenfold.ops.linalg import (
+    SINGULAR,
+    computation_dtype,
+    matrices,
+    refuse_singular,
+    shared_matrix_solve_members,
+    solve_rule,
+    solve_shapes,
+)
 
 
 class LUResult(NamedTuple):
@@ -26,11 +34,11 @@ class LUResult(NamedTuple):
     U: Array
 
 
-SIDES = ("lower", "upper", "either", "diagonal")
+TRIANGLES = ("lower", "upper", "either", "diagonal")
 """Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
 
 
-def side_of(x: np.ndarray) -> str:
+def triangle_of(x: np.ndarray) -> str:
     """Return the side that holds all matrices of a stack; "mixed" if neither does."""
     if not np.triu(x, 1).any():
         return "lower"
@@ -54,7 +62,7 @@ def _triangular_solve_reference(
         if side == "diagonal":
             solutions[at] /= np.diagonal(stacked[at])[:, None]
             continue
-        lower = side == "lower" or (side == "either" and side_of(stacked[at]) == "lower")
+        lower = side == "lower" or (side == "either" and triangle_of(stacked[at]) == "lower")
         solutions[at] = linalg.solve_triangular(
             stacked[at],
             solutions[at],
@@ -81,7 +89,7 @@ def _triangular_solve_multiply_adds(types: tuple[Type, ...], side: str, unit_dia
     remedy="a triangular matrix with 0 on its diagonal has no inverse: drop that row",
     multiply_adds=_triangular_solve_multiply_adds,
     namespace="linalg",
-    batch=solves_as_one,
+    batch=shared_matrix_solve_members,
     samples=[
         SampleCall(((3, 3), (3,))),
         SampleCall(((3, 3), (3, 2)), {"upper": True}),
@@ -109,9 +117,42 @@ def triangular_solve(
     return BoundCall((array(x1), array(x2)), ("upper" if upper else "lower", bool(unit_diagonal)))
 
 
+def _divide_reference(rhs: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    if not diagonal.all():
+        raise np.linalg.LinAlgError("Singular matrix: 0 on the diagonal")
+    return np.asarray(rhs / diagonal)
+
+
+def _divide_element(k: Body, rhs: Element, diagonal: Element) -> Element:
+    k.fail(diagonal == 0)
+    return rhs / diagonal
+
+
+@elementwise(
+    dtypes=real_floating,
+    reference=_divide_reference,
+    kernel=_divide_element,
+    can_fail=True,
+    remedy=SINGULAR,
+    public=False,
+    name="solve",
+    cost=4,
+)
+def solve_diagonal(rhs: Array, diagonal: Array, /) -> Array:
+    """Quotient `rhs / diagonal`, element by element: the solution for diagonal matrices.
+
+    Takes the diagonals, shaped to broadcast with the right sides. Rules make it of solves with
+    diagonal matrices (`linear_algebra/solve_rules.py`), so that the matrix is not computed. Raises
+    LinAlgError at the wait for a 0 on the diagonal.
+
+    >>> solve_diagonal.reference(np.asarray([2.0, 6.0]), np.asarray([1.0, 3.0]))
+    array([2., 2.])
+    """
+
+
 def _lu_rule(types: tuple[Type, ...]) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype, rank_bound = computed_in(types), min(rows, columns)
+    dtype, rank_bound = computation_dtype(types), min(rows, columns)
     shapes = ((*stack, rows, rows), (*stack, rows, rank_bound), (*stack, rank_bound, columns))
     return Inferred(tuple((shape, dtype) for shape in shapes), (dtype,))
 

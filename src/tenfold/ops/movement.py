@@ -21,7 +21,7 @@ from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, whole_axes
 from tenfold.errors import ShapeError
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 
 
 def _permute(shape: Shape, axes: tuple[int, ...]) -> Shape:
@@ -111,7 +111,7 @@ def moveaxis(
 
 
 def _normalize_axis_list(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Axes in the order in which they are given, each once."""
+    """Axes counted from 0, in the order of the argument, each once."""
     axis_tuple = tuple(axes) if isinstance(axes, Sequence) else (axes,)
     normalize_axes(axis_tuple, ndim)
     return tuple(normalize_axis(axis, ndim) for axis in axis_tuple)
@@ -161,13 +161,13 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @memoized("orders of transposed axes", 128)
 def _transposed_order(axes: int) -> tuple[tuple[int, ...]]:
-    """What permutes the axes so that matrices are transposed."""
+    """The params of `permute_dims` that transpose the last two axes."""
     *stack, rows, columns = range(axes)
     return ((*stack, columns, rows),)
 
 
 def _transposed(x: Array) -> Array:
-    """The node that `permute_dims` would make, in a tenth of the time: nothing is to be checked."""
+    """As `permute_dims`, without its checks, in a tenth of the time."""
     result: Array = _native.apply(permute_dims.id, (x,), _transposed_order(x.ndim))
     return result
 
@@ -205,7 +205,7 @@ def flip(x: Array, /, axis: Axis = None) -> Array:
     for flipped in normalize_axes(axis, x.ndim):
         length = x.shape[flipped]
         picks[flipped] = (length - 1, length, -1) if length > 1 else picks[flipped]
-    return viewed(x, tuple(picks))
+    return index_view(x, tuple(picks))
 
 
 @derived(
@@ -227,7 +227,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     x = array(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     new_axes = normalize_axes(axis, x.ndim + count)
-    return viewed(x, whole_axes(x.shape), new_axes)
+    return index_view(x, whole_axes(x.shape), new_axes)
 
 
 @derived(
@@ -260,4 +260,4 @@ def squeeze(x: Array, /, axis: Axis = None) -> Array:
                 remedy="take one position of it, as in x[0]",
             )
         picks[dropped] = 0
-    return viewed(x, tuple(picks))
+    return index_view(x, tuple(picks))

@@ -18,7 +18,7 @@ from tenfold.core.shape_rules import Shape, checked_shape, normalize_slice
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.create import default_dtype, number, number_of
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 
 Widths = tuple[tuple[int, int], ...]
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -43,8 +43,8 @@ def _pad_reference(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.n
     return np.pad(x, widths, mode, **options) if widths else x
 
 
-MOST_PIECES = 9
-"""Blocks that are computed by kernels of their own each: two axes with both edges."""
+MAX_PAD_BLOCKS = 9
+"""The most blocks, one kernel each: two axes with both edges."""
 
 
 def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) -> Any:
@@ -56,7 +56,7 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
     if any(max(pair) > n + reach for pair, n in zip(widths, inner, strict=True)):
         return NotImplemented  # more than once around
     edges = [_edges(pair, n, mode) for pair, n in zip(widths, inner, strict=True)]
-    if math.prod(map(len, edges)) > MOST_PIECES:
+    if math.prod(map(len, edges)) > MAX_PAD_BLOCKS:
         return NotImplemented
     return [
         ResultBlock(
@@ -84,9 +84,7 @@ def _slabs(inner: Shape, widths: Widths, value: Any) -> list[ResultBlock]:
 
 
 def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int, int]]:
-    """Blocks of an axis: where each begins in the result, its length, and how the input is read:
-    so many positions further for each, from which on.
-    """
+    """Blocks of an axis: the start in the result, the length, and step and start in the input."""
     width_before, width_after = pair
     step, start_before, start_after = {
         "edge": (0, 0, n - 1),
@@ -219,7 +217,7 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
         for first_index, m in zip(starts, part_shape, strict=True)
     )
     picks = (normalize_slice(part_slice, n) for part_slice, n in zip(slices, x.shape, strict=True))
-    return viewed(x, tuple(picks))
+    return index_view(x, tuple(picks))
 
 
 def _positions(start: Sequence[int]) -> tuple[int, ...]:

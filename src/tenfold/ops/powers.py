@@ -14,7 +14,7 @@ from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
-from tenfold.ops.indexing import captured, get_item
+from tenfold.ops.indexing import capture, get_item
 from tenfold.ops.joining import stack
 from tenfold.ops.linalg import inv, square
 from tenfold.ops.reshaping import broadcast_to
@@ -54,7 +54,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     if power < 0:
         x, power = inv(x), -power
     result = None
-    square_power = captured(x)
+    square_power = capture(x)
     while power:
         if power & 1:
             result = square_power if result is None else matmul(result, square_power)
@@ -97,7 +97,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         rule = f"axis {axis} counts from the first axis of operands of {x1.ndim} and {x2.ndim} axes"
         raise ShapeError("", rule, remedy="count from the last one, as in axis=-1")
     axes = [normalize_axis(axis, operand.ndim) - operand.ndim for operand in (x1, x2)]
-    lengths = [operand.shape[place] for operand, place in zip((x1, x2), axes, strict=True)]
+    lengths = [operand.shape[x_axis] for operand, x_axis in zip((x1, x2), axes, strict=True)]
     if lengths != [3, 3]:
         rule = f"vectors of {lengths[0]} and {lengths[1]} components have no cross product"
         raise ShapeError("", rule, remedy="give three along axis")

@@ -19,8 +19,8 @@ from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Axis, normalize_axes, normalize_axis
 from tenfold.dtypes import BOOL, HALF_DTYPES, INT64, accumulator, compute_dtype, kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ops.arithmetic import multiplied
-from tenfold.ops.cast import converted_element
+from tenfold.ops.arithmetic import multiply_unfused
+from tenfold.ops.cast import convert_element
 
 Axes = tuple[int, ...]
 Dtypes = tuple[np.dtype, np.dtype]
@@ -40,7 +40,7 @@ _ONE_AXIS_SAMPLES = (
 )
 
 
-def accumulating(type_: Type, dtype: np.dtype | None) -> Dtypes:
+def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> Dtypes:
     """Return the dtype in which `type_` is accumulated, and that of the result."""
     result = accumulator(type_.dtype) if dtype is None else dtype
     if kind_of(type_.dtype) == "c" and kind_of(result) != "c":
@@ -61,7 +61,7 @@ def _join_components(components: tuple[Element, ...]) -> Operand:
 
 
 def _leave_accumulators(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
-    return converted_element(k, _join_components(accumulators), dtype)
+    return convert_element(k, _join_components(accumulators), dtype)
 
 
 def _leave_sum(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
@@ -89,7 +89,7 @@ def _sum_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.
 
 
 @reduction(
-    dtypes=accumulating,
+    dtypes=accumulation_dtypes,
     reference=_sum_reference,
     folding=_reduction_tree("add", leave=_leave_sum, identity=0),
     method=True,
@@ -117,11 +117,11 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = F
 
 
 def _prod_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
-    return fold_axes(multiplied, x, axes, keepdims, identity=1)
+    return fold_axes(multiply_unfused, x, axes, keepdims, identity=1)
 
 
 @reduction(
-    dtypes=accumulating,
+    dtypes=accumulation_dtypes,
     reference=_prod_reference,
     folding=_reduction_tree("product", identity=1),
     method=True,

@@ -30,7 +30,7 @@ from tenfold.core.shape_rules import (
     row_major,
 )
 from tenfold.errors import ShapeError
-from tenfold.ops.indexing import captured
+from tenfold.ops.indexing import capture
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
@@ -75,15 +75,15 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Bou
         raise ShapeError(
             "", f"shape {x.shape} read as {target} is not a view here", remedy="allow a copy"
         )
-    return BoundCall((x if viewable else captured(x),), (target,))
+    return BoundCall((x if viewable else capture(x),), (target,))
 
 
 _strides_cache: dict[int, tuple[Any, Shape | None]] = {}
-"""By the id of a view: the weak reference that ends the entry, and the view's strides."""
+"""By the id of a view: a weak reference that removes the entry, and the view's strides."""
 
 
 def _can_view(x: Array, target_shape: Shape) -> bool:
-    """Whether the elements of `x` lie so that `target` reads them by strides, as NumPy asks."""
+    """Whether strides exist that read the elements of `x` in the target shape, as in NumPy."""
     strides = _strides_of(x)
     return strides is not None and reshaped_strides(x.shape, strides, target_shape) is not None
 
@@ -91,7 +91,7 @@ def _can_view(x: Array, target_shape: Shape) -> bool:
 def _strides_of(x: Array) -> Shape | None:
     """Return the strides of a view in its last base, in elements; None where it has none.
 
-    They are remembered, so that a chain of n reshaped views is walked in linear time.
+    They are cached, so that a chain of n reshaped views takes linear time.
     """
     chain = []
     base = x
@@ -116,7 +116,7 @@ def _strides_of(x: Array) -> Shape | None:
 
 
 def _broadcast_shape(shape: Shape, target: Shape, first_axis: int) -> Shape:
-    """Return `target` if `shape` broadcasts to it with its first axis at axis `first` of it."""
+    """Return `target` if `shape` broadcasts to it from axis `first_axis` on."""
     target_lengths = target[max(first_axis, 0) :][: len(shape)]
     fits = first_axis >= 0 and len(target_lengths) == len(shape)
     if not fits or any(n not in (1, m) for n, m in zip(shape, target_lengths, strict=True)):

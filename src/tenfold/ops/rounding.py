@@ -9,7 +9,7 @@ from tenfold.core.dtype_rules import real, rounding
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import kind_of
-from tenfold.ops.complex_parts import each_part
+from tenfold.ops.complex_parts import componentwise
 
 
 @elementwise(
@@ -58,7 +58,7 @@ def trunc(x: Array, /) -> Array:
     """
 
 
-@each_part
+@componentwise
 def _round_element(k: Body, x: Element) -> Element:
     return k.rint(x) if kind_of(x.dtype) == "f" else x
 

@@ -16,67 +16,74 @@ from tenfold.dtypes import INT64, compute_dtype, kind_of, promote, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.cast import astype
-from tenfold.ops.reduce import accumulating
+from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 
 
-def _refuse_outside(indices: np.ndarray, low: int, high: int, what: str) -> None:
-    if indices.size and not low <= indices.min() <= indices.max() < high:
-        wrong = (indices < low) | (indices >= high)
-        place = np.unravel_index(int(np.argmax(wrong)), indices.shape)
-        at = ", ".join(str(int(i)) for i in place)
-        raise IndexError(f"{what} {indices[place]} at [{at}] is out of range {low} to {high - 1}")
+def _refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description: str) -> None:
+    if indices.size and not start <= indices.min() <= indices.max() < stop:
+        is_outside = (indices < start) | (indices >= stop)
+        position = np.unravel_index(int(np.argmax(is_outside)), indices.shape)
+        at_text = ", ".join(str(int(i)) for i in position)
+        raise IndexError(
+            f"{description} {indices[position]} at [{at_text}] "
+            f"is out of range {start} to {stop - 1}"
+        )
 
 
-def _whole(type_: Type, what: str) -> None:
+def _require_integers(type_: Type, description: str) -> None:
     if kind_of(type_.dtype) not in "iu":
-        raise refuse_dtype(f"{what} need integers", [type_], "convert with tn.astype(x, tn.int64)")
+        raise refuse_dtype(
+            f"{description} need integers", [type_], "convert with tn.astype(x, tn.int64)"
+        )
 
 
 def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
     x, ids = types
-    _whole(ids, "segment_ids")
+    _require_integers(ids, "segment_ids")
     if len(ids.shape) != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             "",
             f"segment_ids of shape {ids.shape} do not name the rows of shape {x.shape}",
             remedy="give one id for each index of the first axis",
         )
-    operand, result = accumulating(x, None)
+    operand, result = accumulation_dtypes(x, None)
     return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
 
 
-def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
-    _refuse_outside(ids, 0, num_segments, "segment id")
+def _segment_sum_reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+    _refuse_out_of_range(ids, 0, num_segments, "segment id")
     sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
     np.add.at(sums, ids.astype(np.intp, copy=False), x)
     return sums
 
 
-def _numbered(members: Members, at: int, low: int, high: int) -> Array:
-    """Return indices of the rows of all members one after the other, for those of each member's
-    rows 0 to `high` - 1, counted from the end where they are negative and not below `low`.
+def _flat_indices(members: Members, at: int, start: int, stop: int) -> Array:
+    """Return each member's row indices as indices into the rows of all members, concatenated.
 
-    One that is out of range stays so.
+    Indices are valid from `start` to `stop` - 1; negative ones count from the end. An invalid index
+    stays invalid.
     """
-    indices, count = astype(members.operands[at], INT64), members.length * high
-    wrong = (indices < low) | (indices >= high)
-    place = where(indices < 0, indices + high, indices) + members.numbers(members.ndim(at)) * high
-    return where(wrong, where(indices < 0, indices - count, indices + count), place)
+    indices, count = astype(members.operands[at], INT64), members.length * stop
+    out_of_range = (indices < start) | (indices >= stop)
+    flat_indices = (
+        where(indices < 0, indices + stop, indices) + members.numbers(members.ndim(at)) * stop
+    )
+    return where(out_of_range, where(indices < 0, indices - count, indices + count), flat_indices)
 
 
 def _segment_members(members: Members, num_segments: int) -> Array:
     x, total = members.in_front(0), members.length * num_segments
     rows = reshape(x, (members.length * x.shape[1], *x.shape[2:]))
-    ids = reshape(_numbered(members, 1, 0, num_segments), (rows.shape[0],))
+    ids = reshape(_flat_indices(members, 1, 0, num_segments), (rows.shape[0],))
     sums = members.call((rows, ids), (total,))
     return reshape(sums, (members.length, num_segments, *x.shape[2:]))
 
 
 @operation(
     rule=_segment_rule,
-    reference=_segment_sum,
+    reference=_segment_sum_reference,
     can_fail=True,
     remedy="use ids from 0 to num_segments - 1, or give more segments",
     batch=_segment_members,
@@ -103,7 +110,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
     x, indices, values = types
-    _whole(indices, "indices")
+    _require_integers(indices, "indices")
     if not x.shape:
         raise ShapeError("", "x of shape () has no axis to index", remedy="add to it with +")
     rows = (*indices.shape, *x.shape[1:])
@@ -124,32 +131,32 @@ def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred(((x.shape, x.dtype),), (dtype, indices.dtype, dtype))
 
 
-def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _add_at_reference(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     length = len(x)
-    _refuse_outside(indices, -length, length, "index")
+    _refuse_out_of_range(indices, -length, length, "index")
     sums = x.copy()
     rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
     np.add.at(sums, indices.astype(np.intp, copy=False), rows)
     return sums
 
 
-def _added_members(members: Members) -> Array:
+def _add_at_members(members: Members) -> Array:
     x = members.in_front(0)
-    high = x.shape[1]
-    rows = reshape(x, (members.length * high, *x.shape[2:]))
+    row_count = x.shape[1]
+    rows = reshape(x, (members.length * row_count, *x.shape[2:]))
     values = members.aligned(2, members.ndim(1) + members.ndim(0) - 1)
-    sums = members.call((rows, _numbered(members, 1, -high, high), values))
+    sums = members.call((rows, _flat_indices(members, 1, -row_count, row_count), values))
     return reshape(sums, x.shape)
 
 
 @operation(
     rule=_add_at_rule,
-    reference=_add_at,
+    reference=_add_at_reference,
     promotes=True,
     indices=(1,),
     can_fail=True,
     remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
-    batch=_added_members,
+    batch=_add_at_members,
     samples=[
         SampleCall(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
         SampleCall(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),

@@ -14,15 +14,19 @@ from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, dtype_names, kind_of, promote_dtypes
 from tenfold.errors import DTypeError
 from tenfold.ops.cast import astype
-from tenfold.ops.complex_parts import each_part
+from tenfold.ops.complex_parts import componentwise
 
 
-def _selected(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
-    return each_part(lambda k, x, y: k.select(condition, x, y))(k, x, y)
+def _where_element(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
+    return componentwise(lambda k, x, y: k.select(condition, x, y))(k, x, y)
 
 
 @elementwise(
-    dtypes=selection, reference=np.where, kernel=_selected, takes_halves=True, numpy=(np.where,)
+    dtypes=selection,
+    reference=np.where,
+    kernel=_where_element,
+    takes_halves=True,
+    numpy=(np.where,),
 )
 def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
@@ -36,60 +40,60 @@ def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, 
     """
 
 
-def _larger(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _maximum_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The larger; NaN if either is, 0 of -0 and 0, where NumPy takes the first."""
     largest = np.maximum(x, y)
-    return _zeros_ordered(largest, x, y, np.signbit(x)) if kind_of(x.dtype) == "f" else largest
+    return _order_zeros(largest, x, y, np.signbit(x)) if kind_of(x.dtype) == "f" else largest
 
 
-def _smaller(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _minimum_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The smaller; NaN if either is, -0 of -0 and 0, where NumPy takes the first."""
     smallest = np.minimum(x, y)
-    return _zeros_ordered(smallest, x, y, ~np.signbit(x)) if kind_of(x.dtype) == "f" else smallest
+    return _order_zeros(smallest, x, y, ~np.signbit(x)) if kind_of(x.dtype) == "f" else smallest
 
 
-def _zeros_ordered(
-    chosen: np.ndarray, x: np.ndarray, y: np.ndarray, second: np.ndarray
+def _order_zeros(
+    selected: np.ndarray, x: np.ndarray, y: np.ndarray, takes_second: np.ndarray
 ) -> np.ndarray:
-    """Of two zeros take `y` where `second`, `x` elsewhere."""
-    return np.where((x == 0) & (y == 0), np.where(second, y, x), chosen)
+    """Of two zeros select `y` where `takes_second`, `x` elsewhere."""
+    return np.where((x == 0) & (y == 0), np.where(takes_second, y, x), selected)
 
 
-def _largest(k: Body, x: Element, y: Element) -> Element:
-    """As _larger: of equal floats the bits that both have, for the sign of zeros."""
+def _maximum_element(k: Body, x: Element, y: Element) -> Element:
+    """As the reference: of equal floats the bitwise and, for the sign of zeros."""
     if kind_of(x.dtype) == "b":
         return x | y
-    first, second = _comparable(k, x), _comparable(k, y)
+    first, second = _to_comparable(k, x), _to_comparable(k, y)
     if kind_of(x.dtype) != "f":
         return k.select(first < second, y, x)
     unsigned = UNSIGNED[x.dtype.itemsize]
-    both = k.bits(k.bits(x, unsigned) & k.bits(y, unsigned), x.dtype)
-    larger = k.select((first > second) | (first != first), x, y)
-    return k.select(first == second, both, larger)
+    common = k.bits(k.bits(x, unsigned) & k.bits(y, unsigned), x.dtype)
+    result = k.select((first > second) | (first != first), x, y)
+    return k.select(first == second, common, result)
 
 
-def _smallest(k: Body, x: Element, y: Element) -> Element:
-    """As _smaller: of equal floats the bits that one has, for the sign of zeros."""
+def _minimum_element(k: Body, x: Element, y: Element) -> Element:
+    """As the reference: of equal floats the bitwise or, for the sign of zeros."""
     if kind_of(x.dtype) == "b":
         return x & y
-    first, second = _comparable(k, x), _comparable(k, y)
+    first, second = _to_comparable(k, x), _to_comparable(k, y)
     if kind_of(x.dtype) != "f":
         return k.select(second < first, y, x)
     unsigned = UNSIGNED[x.dtype.itemsize]
-    either = k.bits(k.bits(x, unsigned) | k.bits(y, unsigned), x.dtype)
-    smaller = k.select((first < second) | (first != first), x, y)
-    return k.select(first == second, either, smaller)
+    union = k.bits(k.bits(x, unsigned) | k.bits(y, unsigned), x.dtype)
+    result = k.select((first < second) | (first != first), x, y)
+    return k.select(first == second, union, result)
 
 
-def _comparable(k: Body, x: Element) -> Element:
-    """Return what can be compared: of a half type the float32."""
+def _to_comparable(k: Body, x: Element) -> Element:
+    """Return a half type as float32, which can be compared."""
     return k.convert(x, FLOAT32) if x.dtype in HALF_DTYPES else x
 
 
 @elementwise(
     dtypes=real,
-    reference=_larger,
-    kernel=_largest,
+    reference=_maximum_reference,
+    kernel=_maximum_element,
     takes_halves=True,
     numpy=(np.maximum,),
     commutes=True,
@@ -107,8 +111,8 @@ def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 @elementwise(
     dtypes=real,
-    reference=_smaller,
-    kernel=_smallest,
+    reference=_minimum_reference,
+    kernel=_minimum_element,
     takes_halves=True,
     numpy=(np.minimum,),
     commutes=True,
@@ -149,40 +153,40 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     if kind_of(x.dtype) in "bc":
         rule = f"needs real numbers, not {x.dtype}"
         raise DTypeError("", rule, remedy="take tn.abs(x) of complex numbers, convert booleans")
-    low, high = _bound(min, x, below=True), _bound(max, x, below=False)
+    low, high = _normalize_bound(min, x, below=True), _normalize_bound(max, x, below=False)
     if low is not None:
         x = maximum(x, low)
     return x if high is None else minimum(x, high)
 
 
-def _bound(bound: Any, x: Array, *, below: bool) -> Any:
+def _normalize_bound(bound: Any, x: Array, *, is_lower: bool) -> Any:
     """Return a bound of `x` that promotes to its dtype; None if it has no effect."""
     if bound is None or (isinstance(bound, float) and kind_of(x.dtype) == "f"):
         return bound
     if isinstance(bound, float):
-        raise _unfit(np.dtype(float), x)
+        raise _bound_dtype_error(np.dtype(float), x)
     if isinstance(bound, int):
-        return None if _has_no_effect(bound, x.dtype, below) else bound
+        return None if _has_no_effect(bound, x.dtype, is_lower) else bound
     bound = array(bound)
     if promote_dtypes(x.dtype, bound.dtype) == x.dtype:
         return bound
     kinds = kind_of(x.dtype) + kind_of(bound.dtype)
     if kinds[0] in "iu" and kinds[1] in "iu":
-        return _saturated(bound, x.dtype)
+        return _saturate_bound(bound, x.dtype)
     if kinds == "ff":
         return astype(bound, x.dtype)
-    raise _unfit(bound.dtype, x)
+    raise _bound_dtype_error(bound.dtype, x)
 
 
-def _has_no_effect(bound: int, dtype: np.dtype, below: bool) -> bool:
+def _has_no_effect(bound: int, dtype: np.dtype, is_lower: bool) -> bool:
     if kind_of(dtype) not in "iu":
         return False
     limits = np.iinfo(dtype)
-    return bound <= limits.min if below else bound >= limits.max
+    return bound <= limits.min if is_lower else bound >= limits.max
 
 
-def _saturated(bound: Array, dtype: np.dtype) -> Array:
-    """Return an integer bound in an integer dtype, with what is beyond it at its limits."""
+def _saturate_bound(bound: Array, dtype: np.dtype) -> Array:
+    """Return an integer bound in an integer dtype, saturated at its limits."""
     target, source = np.iinfo(dtype), np.iinfo(bound.dtype)
     if source.min < target.min:
         bound = maximum(bound, int(target.min))
@@ -191,6 +195,7 @@ def _saturated(bound: Array, dtype: np.dtype) -> Array:
     return astype(bound, dtype)
 
 
-def _unfit(dtype: np.dtype, x: Array) -> DTypeError:
-    rule = f"the result keeps the dtype of x, which {dtype_names([dtype])} bounds do not fit: {x.dtype}"
+def _bound_dtype_error(dtype: np.dtype, x: Array) -> DTypeError:
+    kind = dtype_names([dtype])
+    rule = f"the result keeps the dtype of x, which {kind} bounds do not fit: {x.dtype}"
     return DTypeError("", rule, remedy="convert x, or round the bounds, with tn.astype")

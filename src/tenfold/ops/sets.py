@@ -17,8 +17,8 @@ from tenfold.core.op_decorators import array, derived, operation, values
 from tenfold.dtypes import BOOL, INT64, kind_of, promote
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.index_parsing import constant
-from tenfold.ops.sorting import exact, sorted_positions, sorted_values
+from tenfold.ops.index_parsing import constant_array
+from tenfold.ops.sorting import sortable, sorted_positions, sorted_values
 
 
 class UniqueAll(NamedTuple):
@@ -44,35 +44,35 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-def _starts(rising: np.ndarray) -> np.ndarray:
-    """Return where in sorted values another one begins: bool."""
-    starts = np.ones(rising.shape, bool)
-    np.not_equal(rising[1:], rising[:-1], out=starts[1:])
+def _run_starts(ascending: np.ndarray) -> np.ndarray:
+    """Return where in sorted values a run of equal ones begins: bool."""
+    starts = np.ones(ascending.shape, bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=starts[1:])
     return starts
 
 
-def _lengths(starts: np.ndarray) -> np.ndarray:
+def _run_lengths(starts: np.ndarray) -> np.ndarray:
     """Return how often each value occurs."""
     return np.diff(np.flatnonzero(starts), append=starts.size)
 
 
-def _rising(given: np.ndarray) -> np.ndarray:
+def _sort_flat(flat: np.ndarray) -> np.ndarray:
     """Return flat values sorted; complex ones by their real, then their imaginary parts."""
-    if given.dtype.kind == "c":
-        return given[sorted_positions(given)]
-    return sorted_values(given).astype(given.dtype, copy=False)
+    if flat.dtype.kind == "c":
+        return flat[sorted_positions(flat)]
+    return sorted_values(flat).astype(flat.dtype, copy=False)
 
 
-def _with_positions(x: Array, operation: str) -> tuple[np.ndarray, ...]:
+def _unique_with_positions(x: Array, operation: str) -> tuple[np.ndarray, ...]:
     """Return the values of `x`, their first positions, the inverse positions and the counts."""
-    given = values(x, operation).reshape(-1)
-    keys = exact(given)
-    order = sorted_positions(keys)
-    starts = _starts(keys[order])
-    inverse = np.empty(given.shape, np.int64)
+    flat = values(x, operation).reshape(-1)
+    sort_keys = sortable(flat)
+    order = sorted_positions(sort_keys)
+    starts = _run_starts(sort_keys[order])
+    inverse = np.empty(flat.shape, np.int64)
     inverse[order] = np.cumsum(starts) - 1
-    first = order[starts]
-    return given[first], first, inverse.reshape(x.shape), _lengths(starts)
+    first_positions = order[starts]
+    return flat[first_positions], first_positions, inverse.reshape(x.shape), _run_lengths(starts)
 
 
 @derived(
@@ -91,7 +91,9 @@ def unique_all(x: Array, /) -> UniqueAll:
     ([1, 3], [1, 0], [1, 0, 1])
     """
     x = array(x)
-    return UniqueAll(*(constant(x, part) for part in _with_positions(x, "unique_all")))
+    return UniqueAll(
+        *(constant_array(x, field) for field in _unique_with_positions(x, "unique_all"))
+    )
 
 
 @derived(
@@ -108,9 +110,11 @@ def unique_counts(x: Array, /) -> UniqueCounts:
     [1, 2]
     """
     x = array(x)
-    rising = _rising(values(x, "unique_counts").reshape(-1))
-    starts = _starts(rising)
-    return UniqueCounts(constant(x, rising[starts]), constant(x, _lengths(starts)))
+    ascending = _sort_flat(values(x, "unique_counts").reshape(-1))
+    starts = _run_starts(ascending)
+    return UniqueCounts(
+        constant_array(x, ascending[starts]), constant_array(x, _run_lengths(starts))
+    )
 
 
 @derived(
@@ -127,8 +131,8 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
     [1, 0, 1]
     """
     x = array(x)
-    different, _, inverse, _ = _with_positions(x, "unique_inverse")
-    return UniqueInverse(constant(x, different), constant(x, inverse))
+    unique, _, inverse, _ = _unique_with_positions(x, "unique_inverse")
+    return UniqueInverse(constant_array(x, unique), constant_array(x, inverse))
 
 
 @derived(
@@ -144,8 +148,8 @@ def unique_values(x: Array, /) -> Array:
     [1, 3]
     """
     x = array(x)
-    rising = _rising(values(x, "unique_values").reshape(-1))
-    return constant(x, rising[_starts(rising)])
+    ascending = _sort_flat(values(x, "unique_values").reshape(-1))
+    return constant_array(x, ascending[_run_starts(ascending)])
 
 
 @derived(
@@ -163,41 +167,42 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if x.ndim == 0:
         raise ShapeError("", "an array without axes has no positions", remedy="compare with 0")
     return tuple(
-        constant(x, where.astype(INT64, copy=False)) for where in values(x, "nonzero").nonzero()
+        constant_array(x, positions.astype(INT64, copy=False))
+        for positions in values(x, "nonzero").nonzero()
     )
 
 
-def _membership(types: tuple[Type, ...], invert: bool) -> Inferred:
+def _isin_rule(types: tuple[Type, ...], invert: bool) -> Inferred:
     common = promote(types)
-    mixed = kind_of(common) == "f" and all(kind_of(type_.dtype) in "iu" for type_ in types)
-    operands = tuple(type_.dtype for type_ in types) if mixed else (common, common)
+    mixes_signs = kind_of(common) == "f" and all(kind_of(type_.dtype) in "iu" for type_ in types)
+    operands = tuple(type_.dtype for type_ in types) if mixes_signs else (common, common)
     return Inferred(((types[0].shape, BOOL),), operands)
 
 
-def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
+def _isin_reference(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
     if x.dtype == candidates.dtype:
-        return np.isin(exact(x), exact(candidates), invert=invert)
-    # A signed and a 64-bit unsigned integer: only what is not negative can be equal.
+        return np.isin(sortable(x), sortable(candidates), invert=invert)
+    # A signed and a 64-bit unsigned integer: only nonnegative numbers can be equal.
     signed = x if x.dtype.kind == "i" else candidates
     if signed is x:
-        found = np.isin(x.astype(np.uint64), candidates) & (x >= 0)
+        contained = np.isin(x.astype(np.uint64), candidates) & (x >= 0)
     else:
-        found = np.isin(x, candidates[candidates >= 0].astype(np.uint64))
-    return found ^ invert
+        contained = np.isin(x, candidates[candidates >= 0].astype(np.uint64))
+    return contained ^ invert
 
 
-def _members_in_all(members: Members, invert: bool) -> Any:
-    """With candidates of their own the members have nothing in common."""
+def _isin_members(members: Members, invert: bool) -> Any:
+    """Batch rule: candidates must be shared."""
     return NotImplemented if members.batched[1] else members.call(members.operands, (invert,))
 
 
 @operation(
-    rule=_membership,
-    reference=_isin,
+    rule=_isin_rule,
+    reference=_isin_reference,
     kind=Kind.CONTRACTION,
     promotes=True,
     numpy=(np.isin,),
-    batch=_members_in_all,
+    batch=_isin_members,
     samples=[
         SampleCall(((2, 3), (4,))),
         SampleCall(((2,), (0,)), {"invert": True}),
@@ -212,9 +217,9 @@ def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> BoundCall:
     >>> tn.isin(tn.asarray([1, 2, 3]), tn.asarray([3, 1])).tolist()
     [True, False, True]
     """
-    return BoundCall((_strong(x1), _strong(x2)), (bool(invert),))
+    return BoundCall((_to_strong_dtype(x1), _to_strong_dtype(x2)), (bool(invert),))
 
 
-def _strong(operand: Any) -> Any:
-    """Return an int as an array of its own dtype: 300 is in no uint8 array, but no mistake."""
+def _to_strong_dtype(operand: Any) -> Any:
+    """Return an int as an array, so that 300 can be tested against uint8 without an error."""
     return array(operand) if isinstance(operand, int) else operand

@@ -27,19 +27,19 @@ _SAMPLES = (
 )
 
 
-def exact(x: np.ndarray) -> np.ndarray:
-    """bfloat16 as float32, which holds all of it and is what NumPy can sort."""
+def sortable(x: np.ndarray) -> np.ndarray:
+    """bfloat16 as float32, which holds its values exactly and which NumPy can sort."""
     return x.astype(FLOAT32) if x.dtype == BFLOAT16 else x
 
 
-def _opposite(keys: np.ndarray) -> np.ndarray:
+def _reverse_order_keys(keys: np.ndarray) -> np.ndarray:
     """Return keys of the opposite order, of which NaN is last too."""
     # Every integer has a complement, but not every one a negative.
     return np.negative(keys) if keys.dtype.kind == "f" else np.invert(keys)
 
 
-MOST_LENGTH = 2000
-"""Up to so long an axis NumPy's stable sort is the fastest way to sort stably."""
+MAX_STABLE_LENGTH = 2000
+"""The longest axis for which NumPy's stable sort is the fastest stable one."""
 
 
 def sorted_positions(keys: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -48,14 +48,14 @@ def sorted_positions(keys: np.ndarray, axis: int = -1) -> np.ndarray:
     NumPy sorts numbers of 4 and 8 bytes faster in any order than stably, so that it pays to sort
     once more, the positions of equals among themselves.
     """
-    if keys.shape[axis] <= MOST_LENGTH or keys.dtype.kind == "c" or keys.itemsize < 4:
+    if keys.shape[axis] <= MAX_STABLE_LENGTH or keys.dtype.kind == "c" or keys.itemsize < 4:
         return np.argsort(keys, axis=axis, kind="stable")
     order = np.argsort(keys, axis=axis)
     lines = np.moveaxis(np.take_along_axis(keys, order, axis), axis, -1)
-    first, next_ = lines[..., :-1], lines[..., 1:]
-    differ = first < next_
+    lower, upper = lines[..., :-1], lines[..., 1:]
+    differ = lower < upper
     if keys.dtype.kind == "f":
-        differ |= (first == first) & (next_ != next_)
+        differ |= (lower == lower) & (upper != upper)
     if differ.all():
         return order
     groups = np.zeros(lines.shape, np.int64)
@@ -67,31 +67,30 @@ def sorted_positions(keys: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.moveaxis(ranks, -1, axis)
 
 
-def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    keys = exact(x)
-    return sorted_positions(_opposite(keys) if descending else keys, axis)
+def _argsort_reference(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    keys = sortable(x)
+    return sorted_positions(_reverse_order_keys(keys) if descending else keys, axis)
 
 
 def sorted_values(x: np.ndarray, axis: int = 0, descending: bool = False) -> np.ndarray:
-    """Return real `x` sorted along an axis, in the dtype of `exact`; zeros keep their order."""
-    keys = exact(x)
+    """Return real `x` sorted along an axis, in the dtype of `sortable`; zeros keep their order."""
+    keys = sortable(x)
     if keys.dtype == FLOAT16:  # NumPy 2.5 sorts long ones with NaN wrongly; float32 has them all
         with np.errstate(invalid="ignore"):
-            wide = sorted_values(keys.astype(FLOAT32), axis, descending)
-            return wide.astype(FLOAT16)
+            result32 = sorted_values(keys.astype(FLOAT32), axis, descending)
+            return result32.astype(FLOAT16)
     if descending:
-        found = _opposite(np.sort(_opposite(keys), axis=axis))
+        result = _reverse_order_keys(np.sort(_reverse_order_keys(keys), axis=axis))
     else:
-        found = np.sort(keys, axis=axis)
-    # What compares equal looks alike, but zeros of two signs, and NaN: NumPy's sorts make various
-    # ones of them.
+        result = np.sort(keys, axis=axis)
+    # Zeros of two signs and NaNs have different bits: NumPy's sorts do not preserve them.
     if keys.dtype.kind == "f" and keys.size:
         if _has_negative_zeros(keys):
-            lines, sorted_lines = (np.moveaxis(each, axis, -1) for each in (keys, found))
+            lines, sorted_lines = (np.moveaxis(values, axis, -1) for values in (keys, result))
             sorted_lines[sorted_lines == 0] = lines[lines == 0]
-        if np.isnan(found.take(-1, axis)).any():
-            found[np.isnan(found)] = np.nan
-    return found
+        if np.isnan(result.take(-1, axis)).any():
+            result[np.isnan(result)] = np.nan
+    return result
 
 
 def _has_negative_zeros(x: np.ndarray) -> bool:
@@ -110,7 +109,7 @@ def _argsort_rule(types: tuple[Type, ...], axis: int, descending: bool) -> Infer
     return Inferred(((type_.shape, INT64),), (type_.dtype,))
 
 
-def _along(x: Array, axis: int, descending: bool) -> BoundCall:
+def _bind_sort(x: Array, axis: int, descending: bool) -> BoundCall:
     x = array(x)
     return BoundCall((x,), (normalize_axis(axis, x.ndim), bool(descending)))
 
@@ -136,14 +135,14 @@ def sort(
     >>> tn.sort(tn.asarray([[3, 1, 2], [9, 7, 8]]), descending=True).tolist()
     [[3, 2, 1], [9, 8, 7]]
     """
-    return _along(x, axis, descending)
+    return _bind_sort(x, axis, descending)
 
 
 @operation(
     rule_free=True,
     bind_depends_on="types",
     rule=_argsort_rule,
-    reference=_order,
+    reference=_argsort_reference,
     method=True,
     numpy=(np.argsort,),
     batch_params=along_next_axis,
@@ -161,25 +160,27 @@ def argsort(
     >>> tn.argsort(tn.asarray([3, 1, 2, 1, 3, 0]), descending=True).tolist()
     [0, 4, 2, 1, 3, 5]
     """
-    return _along(x, axis, descending)
+    return _bind_sort(x, axis, descending)
 
 
-def _search(x1: np.ndarray, x2: np.ndarray, *rest: Any) -> np.ndarray:
-    *sorters, side = rest
+def _searchsorted_reference(x1: np.ndarray, x2: np.ndarray, *args: Any) -> np.ndarray:
+    *sorters, side = args
     for sorter in sorters:
         _check_positions(sorter, len(x1))
         x1 = x1[sorter.astype(np.intp)]
-    return np.asarray(np.searchsorted(exact(x1), exact(x2), side))
+    return np.asarray(np.searchsorted(sortable(x1), sortable(x2), side))
 
 
 def _check_positions(sorter: np.ndarray, length: int) -> None:
-    wrong = (sorter < 0) | (sorter >= length)
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise IndexError(f"position {sorter[place]} of sorter is out of range for length {length}")
+    out_of_range = (sorter < 0) | (sorter >= length)
+    if out_of_range.any():
+        position = int(np.argmax(out_of_range))
+        raise IndexError(
+            f"position {sorter[position]} of sorter is out of range for length {length}"
+        )
 
 
-def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
+def _searchsorted_rule(types: tuple[Type, ...], side: str) -> Inferred:
     x1, x2, *sorters = types
     if len(x1.shape) != 1:
         raise ShapeError("", f"x1 of shape {x1.shape} has not one axis", remedy="search one row")
@@ -198,22 +199,22 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
     return Inferred(((x2.shape, INT64),), operands)
 
 
-def _search_members(members: Members, side: str) -> Any:
-    """In rows of their own the members search one by one."""
-    _, own, *_ = members.batched
-    shared = members.batched.count(True) == own
-    return members.call(members.operands, (side,)) if shared else NotImplemented
+def _searchsorted_members(members: Members, side: str) -> Any:
+    """Batch rule: only the values may be batched."""
+    _, batched_rows, *_ = members.batched
+    only_values_batched = members.batched.count(True) == batched_rows
+    return members.call(members.operands, (side,)) if only_values_batched else NotImplemented
 
 
 @operation(
-    rule=_search_rule,
-    reference=_search,
+    rule=_searchsorted_rule,
+    reference=_searchsorted_reference,
     promotes=True,
     indices=(2,),
     can_fail=True,
     method=True,
     numpy=(np.searchsorted,),
-    batch=_search_members,
+    batch=_searchsorted_members,
     samples=[
         SampleCall(((5,), (2, 3))),
         SampleCall(((0,), (3,)), {"side": "right"}),

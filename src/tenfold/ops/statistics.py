@@ -19,7 +19,7 @@ from tenfold.core.shape_rules import Axis, normalize_axes, product
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import DTypeError
 from tenfold.ops import reduce
-from tenfold.ops.cast import converted
+from tenfold.ops.cast import convert
 from tenfold.ops.complex import abs2, imag, real
 from tenfold.ops.create import number
 from tenfold.ops.elementary import exp, log, sqrt
@@ -29,18 +29,22 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 from tenfold.ops.variance import sum_of_squares
 
-_SPREAD = (*SAMPLES, SampleCall(((4, 3),), {"axis": 0, "correction": 1}))
-_ROWS = (SampleCall(((3, 4),)), SampleCall(((2, 3, 2),), {"axis": (0, 1)}), SampleCall(((2, 0),)))
+_VARIANCE_SAMPLES = (*SAMPLES, SampleCall(((4, 3),), {"axis": 0, "correction": 1}))
+_SOFTMAX_SAMPLES = (
+    SampleCall(((3, 4),)),
+    SampleCall(((2, 3, 2),), {"axis": (0, 1)}),
+    SampleCall(((2, 0),)),
+)
 
 
-def _entered(x: Array) -> tuple[Array, np.dtype]:
+def _to_computation_dtype(x: Array) -> tuple[Array, np.dtype]:
     """Return `x` in the dtype in which it is computed, and the dtype of the result."""
     x = array(x)
     result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
-    return converted(x, compute_dtype(result)), result
+    return convert(x, compute_dtype(result)), result
 
 
-def _entered_real(x: Array) -> tuple[Array, np.dtype]:
+def _to_real_computation_dtype(x: Array) -> tuple[Array, np.dtype]:
     x = array(x)
     if kind_of(x.dtype) == "c":
         raise DTypeError(
@@ -48,10 +52,10 @@ def _entered_real(x: Array) -> tuple[Array, np.dtype]:
             f"needs real numbers, not {x.dtype}",
             remedy="take tn.real(x), tn.imag(x) or tn.abs(x)",
         )
-    return _entered(x)
+    return _to_computation_dtype(x)
 
 
-def _count(x: Array, axis: Axis) -> int:
+def _elements_per_result(x: Array, axis: Axis) -> int:
     """How many elements of `x` are folded into one result."""
     return product(x.shape[i] for i in normalize_axes(axis, x.ndim))
 
@@ -67,31 +71,31 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     >>> tn.mean(tn.asarray([[1, 2], [3, 6]]), axis=1).tolist()
     [1.5, 4.5]
     """
-    values, result = _entered(x)
+    values, result = _to_computation_dtype(x)
     total = reduce.sum(values, axis=axis, keepdims=keepdims)
     # elements per sum; an empty result has no sums, so its divisor does not matter
-    return converted(total / (values.size // (total.size or 1)), result)
+    return convert(total / (values.size // (total.size or 1)), result)
 
 
-def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
+def _variance(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
     """Return the variance in the dtype of the computation; complex numbers have distances."""
-    less = number(correction, "")
-    if isinstance(less, complex):
+    correction_number = number(correction, "")
+    if isinstance(correction_number, complex):
         raise DTypeError(
             "", f"correction {correction} is not a real number", remedy="give a real one"
         )
-    axes, count = normalize_axes(axis, values.ndim), _count(values, axis)
+    axes, count = normalize_axes(axis, values.ndim), _elements_per_result(values, axis)
     if count == 0:
         total = reduce.sum(abs2(values), axis=axes, keepdims=keepdims)
     elif kind_of(values.dtype) == "c":
-        across = sum_of_squares(real(values), axes, keepdims=keepdims)
-        total = across + sum_of_squares(imag(values), axes, keepdims=keepdims)
+        real_squares = sum_of_squares(real(values), axes, keepdims=keepdims)
+        total = real_squares + sum_of_squares(imag(values), axes, keepdims=keepdims)
     else:
         total = sum_of_squares(values, axes, keepdims=keepdims)
-    return total / max(count - less, 0)
+    return total / max(count - correction_number, 0)
 
 
-@derived(reference=np.var, method=True, numpy=(np.var,), samples=_SPREAD)
+@derived(reference=np.var, method=True, numpy=(np.var,), samples=_VARIANCE_SAMPLES)
 def var(
     x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
@@ -107,11 +111,11 @@ def var(
     >>> tn.var(tn.asarray([1, 2, 3, 4])).item()
     1.25
     """
-    values, result = _entered(x)
-    return converted(_spread(values, axis, correction, keepdims), real_part(result))
+    values, result = _to_computation_dtype(x)
+    return convert(_variance(values, axis, correction, keepdims), real_part(result))
 
 
-@derived(reference=np.std, method=True, numpy=(np.std,), samples=_SPREAD)
+@derived(reference=np.std, method=True, numpy=(np.std,), samples=_VARIANCE_SAMPLES)
 def std(
     x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
@@ -123,8 +127,8 @@ def std(
     >>> tn.std(tn.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1).tolist()
     [1.0, 0.0]
     """
-    values, result = _entered(x)
-    return converted(sqrt(_spread(values, axis, correction, keepdims)), real_part(result))
+    values, result = _to_computation_dtype(x)
+    return convert(sqrt(_variance(values, axis, correction, keepdims)), real_part(result))
 
 
 @derived(samples=(*SAMPLES, SampleCall(((2, 0),), {"axis": 1})))
@@ -138,25 +142,25 @@ def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Arra
     >>> tn.logsumexp(tn.asarray([1000.0, 1000.0])).item()
     1000.6931471805599
     """
-    values, result = _entered_real(x)
-    if _count(values, axis) == 0:
-        return converted(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
+    values, result = _to_real_computation_dtype(x)
+    if _elements_per_result(values, axis) == 0:
+        return convert(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
     largest = reduce.max(values, axis=axis, keepdims=True)
     zero: Any = 0.0  # weak: the dtype stays
     shift = where(isfinite(largest), largest, zero)  # inf - inf would be NaN
     total = log(reduce.sum(exp(values - shift), axis=axis, keepdims=keepdims))
-    return converted(total + reshape(shift, total.shape), result)
+    return convert(total + reshape(shift, total.shape), result)
 
 
-def _shifted(x: Array, axis: Axis) -> tuple[Array, np.dtype]:
+def _minus_maximum(x: Array, axis: Axis) -> tuple[Array, np.dtype]:
     """Return `x` minus its maximum, which is 0 or below."""
-    values, result = _entered_real(x)
-    if _count(values, axis) == 0:
+    values, result = _to_real_computation_dtype(x)
+    if _elements_per_result(values, axis) == 0:
         return values, result
     return values - reduce.max(values, axis=axis, keepdims=True), result
 
 
-@derived(samples=_ROWS)
+@derived(samples=_SOFTMAX_SAMPLES)
 def softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     """`exp(x)` over its sum along `axis` (one, a tuple, or all when None), without overflow.
 
@@ -167,12 +171,12 @@ def softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     >>> tn.softmax(tn.asarray([1000.0, 1000.0])).tolist()
     [0.5, 0.5]
     """
-    values, result = _shifted(x, axis)
+    values, result = _minus_maximum(x, axis)
     powers = exp(values)
-    return converted(powers / reduce.sum(powers, axis=axis, keepdims=True), result)
+    return convert(powers / reduce.sum(powers, axis=axis, keepdims=True), result)
 
 
-@derived(samples=_ROWS)
+@derived(samples=_SOFTMAX_SAMPLES)
 def log_softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     """Logarithm of `tn.softmax` along `axis`, exact where softmax itself would be 0.
 
@@ -182,5 +186,5 @@ def log_softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     >>> tn.log_softmax(tn.asarray([0.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """
-    values, result = _shifted(x, axis)
-    return converted(values - log(reduce.sum(exp(values), axis=axis, keepdims=True)), result)
+    values, result = _minus_maximum(x, axis)
+    return convert(values - log(reduce.sum(exp(values), axis=axis, keepdims=True)), result)

@@ -22,7 +22,14 @@ from tenfold.ops.complex import abs2, conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import zeros
 from tenfold.ops.indexing import get_item
-from tenfold.ops.linalg import computed_in, computed_of, matrices, solve_right, square, svd
+from tenfold.ops.linalg import (
+    check_rhs,
+    computation_dtype,
+    computation_dtype_of,
+    matrices,
+    square,
+    svd,
+)
 from tenfold.ops.movement import matrix_transpose
 from tenfold.ops.reduce import count_nonzero, max, sum  # noqa: A004  # their public names
 from tenfold.ops.selection import where
@@ -39,15 +46,15 @@ class LstsqResult(NamedTuple):
     singular_values: Array
 
 
-def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
+def _eigvalsh_rule(types: tuple[Type, ...]) -> Inferred:
     stack, order = square(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     return Inferred((((*stack, order), real_part(dtype)),), (dtype,))
 
 
 @operation(
     bind_depends_on="types",
-    rule=_eigenvalues,
+    rule=_eigvalsh_rule,
     reference=np.linalg.eigvalsh,
     can_fail=True,
     remedy=NOT_FINITE,
@@ -76,13 +83,13 @@ def eigvalsh(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-def _singular_values(types: tuple[Type, ...]) -> Inferred:
+def _svdvals_rule(types: tuple[Type, ...]) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     return Inferred((((*stack, min(rows, columns)), real_part(dtype)),), (dtype,))
 
 
-def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
+def _svdvals_multiply_adds(types: tuple[Type, ...]) -> int:
     """2 m n^2 - 2 n^3 / 3 for the longer m: Golub and Van Loan 2013, table 8.6.1."""
     stack, rows, columns = matrices(types[0].shape)
     m, n = sorted((rows, columns), reverse=True)
@@ -91,11 +98,11 @@ def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
 
 @operation(
     bind_depends_on="types",
-    rule=_singular_values,
+    rule=_svdvals_rule,
     reference=np.linalg.svdvals,
     can_fail=True,
     remedy=NOT_FINITE,
-    multiply_adds=_singular_multiply_adds,
+    multiply_adds=_svdvals_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.svdvals,),
     batch_params=as_stack,
@@ -119,26 +126,26 @@ def svdvals(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-def _rounding(x: Array) -> float:
-    """The rounding of singular values: by the standard, max(m, n) units of the dtype."""
+def _default_rtol(x: Array) -> float:
+    """The default relative tolerance, by the standard: max(m, n) * eps of the dtype."""
     rows, columns = x.shape[-2:]
-    units = float(np.finfo(computed_of(x)).eps)
+    units = float(np.finfo(computation_dtype_of(x)).eps)
     return units * (rows if rows > columns else columns)
 
 
-def _least(x: Array, values: Array, rtol: Any) -> Array:
-    """The singular values up to this one count as 0."""
+def _cutoff(x: Array, values: Array, rtol: Any) -> Array:
+    """The largest singular value that counts as 0."""
     if rtol is None:
-        return max(values, axis=-1, keepdims=True) * _rounding(x)
-    each = array(rtol)
-    if each.ndim > x.ndim - 2:
+        return max(values, axis=-1, keepdims=True) * _default_rtol(x)
+    tolerance = array(rtol)
+    if tolerance.ndim > x.ndim - 2:
         raise ShapeError(
             "",
-            f"rtol of shape {each.shape} is more than one for each of {x.shape[:-2]} matrices",
+            f"rtol of shape {tolerance.shape} is more than one for each of {x.shape[:-2]} matrices",
             remedy="give a number, or one for each matrix of the stack",
         )
-    least: Array = get_item(astype(each, values.dtype), (Ellipsis, None))
-    return max(values, axis=-1, keepdims=True) * least
+    scaled_tolerance: Array = get_item(astype(tolerance, values.dtype), (Ellipsis, None))
+    return max(values, axis=-1, keepdims=True) * scaled_tolerance
 
 
 @derived(
@@ -164,18 +171,18 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     values = svdvals(x)
     if not rows or not columns:
         return zeros(stack, dtype=np.int64, device=x.device)
-    return count_nonzero(values > _least(x, values, rtol), axis=-1)
+    return count_nonzero(values > _cutoff(x, values, rtol), axis=-1)
 
 
 def _adjoint(x: Array) -> Array:
-    turned: Array = matrix_transpose(x)
-    return conj(turned) if kind_of(x.dtype) == "c" else turned
+    transposed: Array = matrix_transpose(x)
+    return conj(transposed) if kind_of(x.dtype) == "c" else transposed
 
 
-def _reciprocals(values: Array, least: Array) -> Array:
-    """1 over the singular values that count, 0 for the others."""
-    counts = values > least
-    return where(counts, 1 / where(counts, values, 1), 0)
+def _reciprocals(values: Array, cutoff: Array) -> Array:
+    """1 over the singular values above the cutoff, 0 for the others."""
+    is_nonzero = values > cutoff
+    return where(is_nonzero, 1 / where(is_nonzero, values, 1), 0)
 
 
 @derived(
@@ -199,10 +206,10 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     x = array(x)
     stack, rows, columns = matrices(x.shape)
     if 0 in (rows, columns):
-        dtype = computed_of(x)
+        dtype = computation_dtype_of(x)
         return zeros((*stack, columns, rows), dtype=dtype, device=x.device)
     u, s, vh = svd(x, full_matrices=False)
-    weights = get_item(_reciprocals(s, _least(x, s, rtol)), (Ellipsis, slice(None), None))
+    weights = get_item(_reciprocals(s, _cutoff(x, s, rtol)), (Ellipsis, slice(None), None))
     return matmul(_adjoint(vh), weights * _adjoint(u))
 
 
@@ -225,30 +232,30 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> Any:
     """
     x1, x2 = array(x1), array(x2)
     stack, rows, columns = matrices(x1.shape)
-    solve_right(rows, x2.shape)
-    right = get_item(x2, (slice(None), None)) if x2.ndim == 1 else x2
-    dtype = computed_of(x1, x2)
-    x1, right = astype(x1, dtype), astype(right, dtype)
+    check_rhs(rows, x2.shape)
+    rhs = get_item(x2, (slice(None), None)) if x2.ndim == 1 else x2
+    dtype = computation_dtype_of(x1, x2)
+    x1, rhs = astype(x1, dtype), astype(rhs, dtype)
     if 0 in (rows, columns):
-        shape = np.broadcast_shapes(stack, right.shape[:-2])
-        found = zeros((*shape, columns, right.shape[-1]), dtype=dtype, device=x1.device)
+        shape = np.broadcast_shapes(stack, rhs.shape[:-2])
+        solution = zeros((*shape, columns, rhs.shape[-1]), dtype=dtype, device=x1.device)
         s = zeros((*stack, 0), dtype=real_part(dtype), device=x1.device)
         rank = zeros(stack, dtype=np.int64, device=x1.device)
     else:
         u, s, vh = svd(x1, full_matrices=False)
-        least = _least(x1, s, rcond)
-        weights = get_item(_reciprocals(s, least), (Ellipsis, slice(None), None))
-        found = matmul(_adjoint(vh), weights * matmul(_adjoint(u), right))
-        rank = count_nonzero(s > least, axis=-1)
-    residuals = sum(abs2(right - matmul(x1, found)), axis=-2)
+        cutoff = _cutoff(x1, s, rcond)
+        weights = get_item(_reciprocals(s, cutoff), (Ellipsis, slice(None), None))
+        solution = matmul(_adjoint(vh), weights * matmul(_adjoint(u), rhs))
+        rank = count_nonzero(s > cutoff, axis=-1)
+    residuals = sum(abs2(rhs - matmul(x1, solution)), axis=-2)
     if x2.ndim == 1:
-        found, residuals = (get_item(each, (Ellipsis, 0)) for each in (found, residuals))
-    return LstsqResult(found, residuals, rank, s)
+        solution, residuals = (get_item(result, (Ellipsis, 0)) for result in (solution, residuals))
+    return LstsqResult(solution, residuals, rank, s)
 
 
-def _condition(types: tuple[Type, ...], order: Any) -> Inferred:
+def _cond_rule(types: tuple[Type, ...], order: Any) -> Inferred:
     stack, rows, columns = matrices(types[0].shape)
-    dtype = computed_in(types)
+    dtype = computation_dtype(types)
     if not rows or not columns:
         text = f"matrices of {rows} x {columns} have no condition"
         raise ShapeError("", text, remedy="give matrices with elements")
@@ -257,7 +264,7 @@ def _condition(types: tuple[Type, ...], order: Any) -> Inferred:
     return Inferred(((stack, real_part(dtype)),), (dtype,))
 
 
-def _cond(x: np.ndarray, order: Any) -> np.ndarray:
+def _cond_reference(x: np.ndarray, order: Any) -> np.ndarray:
     return np.asarray(np.linalg.cond(x, order))
 
 
@@ -265,11 +272,11 @@ ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
 
 
 @operation(
-    rule=_condition,
-    reference=_cond,
+    rule=_cond_rule,
+    reference=_cond_reference,
     can_fail=True,
     remedy=NOT_FINITE,
-    multiply_adds=lambda types, _: _singular_multiply_adds(types),
+    multiply_adds=lambda types, _: _svdvals_multiply_adds(types),
     namespace="linalg",
     numpy=(np.linalg.cond,),
     batch_params=as_stack,

@@ -28,31 +28,31 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, Kind, Params
 from tenfold.core.op_decorators import array, operation
-from tenfold.ops.gemm import TRANSPOSED, computed, inferred
-from tenfold.ops.lu_and_triangular import side_of
+from tenfold.ops.gemm import TRANSPOSED, gemm_reference, gemm_rule
+from tenfold.ops.lu_and_triangular import triangle_of
 
-SYMMETRIC = (96, 64)
-"""The rows, and the columns, from which on half of a product with its own transpose was faster than
-the whole (registers of 64 bytes, float32: the most that any dtype needs)."""
-TRIANGULAR = (64, 8)
-"""The order of a triangular matrix, and the rows or columns of the other, likewise."""
-MIRRORED = ("symmetric", "hermitian")
-OTHER = {"lower": "upper", "upper": "lower", "either": "either"}
+MIN_SYRK_SIZE = (96, 64)
+"""The least rows and columns for which syrk was faster than gemm (registers of 64 bytes, float32:
+the largest of all dtypes)."""
+MIN_TRMM_SIZE = (64, 8)
+"""The least order of a triangular matrix, and rows or columns of the other, likewise for trmm."""
+SYMMETRIC_RESULTS = ("symmetric", "hermitian")
+OPPOSITE_TRIANGLE = {"lower": "upper", "upper": "lower", "either": "either"}
 
 
-def _whole(params: Params) -> Params:
-    """The params of the gemm that computes both halves."""
+def _gemm_params(params: Params) -> Params:
+    """The params of the gemm that computes both triangles."""
     return (*params[:2], *params[3:])
 
 
 def _rule(types: tuple[Type, ...], *params: Any) -> Inferred:
-    return inferred(types, *_whole(params))
+    return gemm_rule(types, *_gemm_params(params))
 
 
-def _symmetric(*given: Any) -> np.ndarray:
-    """The lower half, and its copy."""
-    inputs, params = given[:-6], given[-6:]
-    lower = np.tril(computed(*inputs, *_whole(params)))
+def _syrk_reference(*args: Any) -> np.ndarray:
+    """The lower triangle, mirrored."""
+    inputs, params = args[:-6], args[-6:]
+    lower = np.tril(gemm_reference(*inputs, *_gemm_params(params)))
     upper = np.tril(lower, -1).T
     if params[2] == "symmetric":
         return np.asarray(lower + upper)
@@ -60,15 +60,15 @@ def _symmetric(*given: Any) -> np.ndarray:
     return np.asarray(lower + upper.conj())
 
 
-def _symmetric_multiply_adds(types: tuple[Type, ...], first: str, *_: Any) -> int:
+def _syrk_multiply_adds(types: tuple[Type, ...], first: str, *_: Any) -> int:
     rows, columns = types[0].shape[::-1] if first in TRANSPOSED else types[0].shape
     return rows * (rows + 1) // 2 * columns
 
 
 @operation(
     rule=_rule,
-    reference=_symmetric,
-    multiply_adds=_symmetric_multiply_adds,
+    reference=_syrk_reference,
+    multiply_adds=_syrk_multiply_adds,
     accumulates_into=lambda *_: None,
     kind=Kind.CONTRACTION,
     promotes=True,
@@ -102,60 +102,60 @@ def half_of_forms(forms: str) -> str:
 
 
 def triangle(x: np.ndarray, side: str) -> np.ndarray:
-    """Return a matrix with zeros beside its triangle; all of it where either may be meant."""
+    """Return a matrix with zeros outside its triangle; all of it for "either"."""
     if side == "either":
         return x
     return np.asarray(np.tril(x) if side == "lower" else np.triu(x))
 
 
-def _triangular(*given: Any) -> np.ndarray:
-    inputs, params = list(given[:-6]), tuple(given[-6:])
-    place, side = place_of(params[2])
-    if params[place] in TRANSPOSED:
-        side = OTHER[side]
-    inputs[place] = triangle(inputs[place], side)
-    return np.asarray(computed(*inputs, *_whole(params)))
+def _trmm_reference(*args: Any) -> np.ndarray:
+    inputs, params = list(args[:-6]), tuple(args[-6:])
+    operand_index, side = triangular_operand(params[2])
+    if params[operand_index] in TRANSPOSED:
+        side = OPPOSITE_TRIANGLE[side]
+    inputs[operand_index] = triangle(inputs[operand_index], side)
+    return np.asarray(gemm_reference(*inputs, *_gemm_params(params)))
 
 
-def place_of(half: str) -> tuple[int, str]:
+def triangular_operand(half: str) -> tuple[int, str]:
     """Return which operand is triangular, and its side.
 
-    >>> place_of("second upper")
+    >>> triangular_operand("second upper")
     (1, 'upper')
     """
-    place, side = half.split()
-    return ("first", "second").index(place), side
+    operand, side = half.split()
+    return ("first", "second").index(operand), side
 
 
-def resolved(half: str, factors: Sequence[np.ndarray]) -> str:
-    """Return a half whose side only the values tell, with its side: nothing where the matrix is not
-    triangular. The first row and the first column are enough for most.
+def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
+    """Return a half with "either" replaced by the triangle of the values; "" if the matrix is not
+    triangular. The first row and the first column decide for most.
     """
     if not half.endswith("either"):
         return half
-    place, _ = place_of(half)
-    x = factors[place]
+    operand_index, _ = triangular_operand(half)
+    x = factors[operand_index]
     if x[:1, 1:].any():
         side = "mixed" if x[1:, :1].any() else "upper"
     else:
-        side = "lower" if x[1:, :1].any() else side_of(x)
+        side = "lower" if x[1:, :1].any() else triangle_of(x)
     return "" if side == "mixed" else half.replace("either", side)
 
 
-def _triangular_multiply_adds(
+def _trmm_multiply_adds(
     types: tuple[Type, ...], first: str, second: str, half: str, *_: Any
 ) -> int:
-    place = place_of(half)[0]
-    order = types[place].shape[0]
-    other, form = types[1 - place].shape, (first, second)[1 - place]
-    lines = other[(1 - place) ^ (form in TRANSPOSED)]
-    return order * (order + 1) // 2 * lines
+    operand_index = triangular_operand(half)[0]
+    order = types[operand_index].shape[0]
+    other_shape, form = types[1 - operand_index].shape, (first, second)[1 - operand_index]
+    vectors = other_shape[(1 - operand_index) ^ (form in TRANSPOSED)]
+    return order * (order + 1) // 2 * vectors
 
 
 @operation(
     rule=_rule,
-    reference=_triangular,
-    multiply_adds=_triangular_multiply_adds,
+    reference=_trmm_reference,
+    multiply_adds=_trmm_multiply_adds,
     accumulates_into=lambda *params: 2 + params[4] if params[5] else None,
     kind=Kind.CONTRACTION,
     promotes=True,
@@ -165,13 +165,13 @@ def trmm(
     x1: Array,
     x2: Array,
     /,
-    *others: Any,
+    *scalars_and_x3: Any,
     half: str = "first lower",
     forms: str = "NN",
     sign: int = 1,
     added: int = 0,
 ) -> BoundCall:
-    """Product of two matrices, one of them triangular, with what `gemm` has about a product.
+    """Product of two matrices, one of them triangular, scaled and added to as in `gemm`.
 
     `half` says which operand, in its form of `forms`, has which triangle: "first lower", "first
     upper", "first either", and "second" likewise. The rest is as in `gemm`.
@@ -181,7 +181,9 @@ def trmm(
     >>> trmm(x, tn.eye(2)).tolist()
     [[1.0, 0.0], [2.0, 3.0]]
     """
-    scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
+    scales = next(
+        (i for i, x in enumerate(scalars_and_x3) if isinstance(x, Array)), len(scalars_and_x3)
+    )
     return BoundCall(
-        (array(x1), array(x2), *others), (forms[0], forms[1], half, sign, scales, added)
+        (array(x1), array(x2), *scalars_and_x3), (forms[0], forms[1], half, sign, scales, added)
     )

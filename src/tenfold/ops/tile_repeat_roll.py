@@ -20,45 +20,45 @@ from tenfold.core.shape_rules import Axis, Shape, normalize_axis
 from tenfold.dtypes import FLOAT64, INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.gathering import gather, integers
-from tenfold.ops.index_parsing import constant
+from tenfold.ops.index_parsing import constant_array
 from tenfold.ops.reshaping import reshape
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
 
 
-def _tiled(shape: Shape, counts: tuple[int, ...]) -> Shape:
+def _tile_shape(shape: Shape, counts: tuple[int, ...]) -> Shape:
     padded = (*(1,) * (len(counts) - len(shape)), *shape)
     return tuple(length * count for length, count in zip(padded, counts, strict=True))
 
 
-MOST_PARTS = 8
-"""Blocks that are set side by side by kernels of their own each."""
+MAX_TILE_BLOCKS = 8
+"""The most blocks, one kernel each."""
 
 
 def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
     (shape,) = shapes
-    if math.prod(counts) > MOST_PARTS:
+    if math.prod(counts) > MAX_TILE_BLOCKS:
         return NotImplemented
-    whole = (*(1,) * (len(counts) - len(shape)), *shape)
+    padded = (*(1,) * (len(counts) - len(shape)), *shape)
     reads = tuple((axis + len(counts) - len(shape), 1, 0) for axis in range(len(shape)))
     return [
-        ResultBlock(tuple(map(operator.mul, place, whole)), whole, 0, reads)
-        for place in itertools.product(*map(range, counts))
+        ResultBlock(tuple(map(operator.mul, position, padded)), padded, 0, reads)
+        for position in itertools.product(*map(range, counts))
     ]
 
 
-def _tiled_members(members: Members, counts: tuple[int, ...]) -> Array:
-    made: Array = members.call((members.aligned(0, len(counts)),), ((1, *counts),))
-    return made
+def _tile_members(members: Members, counts: tuple[int, ...]) -> Array:
+    result: Array = members.call((members.aligned(0, len(counts)),), ((1, *counts),))
+    return result
 
 
 @movement(
-    shape=_tiled,
+    shape=_tile_shape,
     pieces=_tile_pieces,
     reference=np.tile,
     numpy=(np.tile,),
-    batch=_tiled_members,
+    batch=_tile_members,
     samples=[
         SampleCall(((2, 3),), positional=(2,)),
         SampleCall(((3,),), positional=((2, 2),)),
@@ -75,41 +75,46 @@ def tile(x: Array, repetitions: int | Sequence[int], /) -> BoundCall:
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     x = array(x)
-    counts = tuple(_counts(repetitions))
+    counts = tuple(_normalize_counts(repetitions))
     return BoundCall((x,), ((*(1,) * (x.ndim - len(counts)), *counts),))
 
 
-def _counts(given: int | Sequence[int]) -> list[int]:
+def _normalize_counts(repetitions: int | Sequence[int]) -> list[int]:
     try:
-        counts = [operator.index(n) for n in (given if isinstance(given, Sequence) else (given,))]
+        counts = [
+            operator.index(n)
+            for n in (repetitions if isinstance(repetitions, Sequence) else (repetitions,))
+        ]
     except TypeError:
         raise ShapeError(
-            "", f"repetitions {given!r} are no ints", remedy="give an int, or one for each element"
+            "",
+            f"repetitions {repetitions!r} are no ints",
+            remedy="give an int, or one for each element",
         ) from None
     if any(count < 0 for count in counts):
-        raise ShapeError("", f"repetitions {given!r} are negative", remedy="use 0 or more")
+        raise ShapeError("", f"repetitions {repetitions!r} are negative", remedy="use 0 or more")
     return counts
 
 
-def _lengthened(shape: Shape, count: int, axis: int) -> Shape:
+def _repeat_shape(shape: Shape, count: int, axis: int) -> Shape:
     return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
 
 
-def _repeated_at(k: Body, at: ResultIndex, x: GatherSource, count: int, axis: int) -> Operand:
+def _repeat_element(k: Body, at: ResultIndex, x: GatherSource, count: int, axis: int) -> Operand:
     """The position by the count, rounded down.
 
     Half a position further on it is 1 / (2 * count) or more away from every integer, more than the
     roundings amount to, for memory holds no 2**50 elements.
     """
-    part = 1.0 / k.convert(at.number(count), FLOAT64)
-    whole = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * part, INT64)
-    return x.at(with_axis_index(at, axis, whole))
+    reciprocal = 1.0 / k.convert(at.number(count), FLOAT64)
+    position = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * reciprocal, INT64)
+    return x.at(with_axis_index(at, axis, position))
 
 
 @movement(
-    shape=_lengthened,
+    shape=_repeat_shape,
     reference=np.repeat,
-    element_at=_repeated_at,
+    element_at=_repeat_element,
     public=False,
     batch_params=lambda _, count, axis: (count, axis + 1),
 )
@@ -144,16 +149,16 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     x = array(x)
     if axis is None:
         x = reshape(x, (-1,))
-    where = normalize_axis(0 if axis is None else axis, x.ndim)
+    repeated_axis = normalize_axis(0 if axis is None else axis, x.ndim)
     if isinstance(repeats, (int, np.integer)):
-        (count,) = _counts(int(repeats))
-        count = count if x.shape[where] else 1  # of nothing NumPy takes any number
-        return _native.apply(repeat_each.id, (x,), (count, where))
-    positions = _positions(repeats, x.shape[where], x)
-    return _native.apply(gather.id, (x, positions), ((where,), where))
+        (count,) = _normalize_counts(int(repeats))
+        count = count if x.shape[repeated_axis] else 1  # of nothing NumPy takes any number
+        return _native.apply(repeat_each.id, (x,), (count, repeated_axis))
+    positions = _repeated_positions(repeats, x.shape[repeated_axis], x)
+    return _native.apply(gather.id, (x, positions), ((repeated_axis,), repeated_axis))
 
 
-def _positions(repeats: Any, length: int, x: Array) -> Array:
+def _repeated_positions(repeats: Any, length: int, x: Array) -> Array:
     """Return the positions 0 to length - 1, each repeated."""
     counts = integers(repeats)
     if kind_of(counts.dtype) not in "iu":
@@ -162,64 +167,64 @@ def _positions(repeats: Any, length: int, x: Array) -> Array:
     if counts.shape not in ((), (1,), (length,)):
         rule = f"repeats of shape {counts.shape} do not fit an axis of length {length}"
         raise ShapeError("", rule, remedy="give a count for each position, or one for all")
-    given = values(counts, "repeat")
-    if given.size and given.min() < 0:
-        raise ShapeError("", f"repeats {given.min()} is negative", remedy="use 0 or more")
-    return constant(x, np.repeat(np.arange(length), given))
+    count_values = values(counts, "repeat")
+    if count_values.size and count_values.min() < 0:
+        raise ShapeError("", f"repeats {count_values.min()} is negative", remedy="use 0 or more")
+    return constant_array(x, np.repeat(np.arange(length), count_values))
 
 
-def _rolled(x: np.ndarray, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> np.ndarray:
+def _roll_reference(
+    x: np.ndarray, shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> np.ndarray:
     return np.roll(x, shifts[0] if axes is None else shifts, axes)
 
 
-def _kept(shape: Shape, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
+def _unchanged_shape(shape: Shape, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
     return shape
 
 
-def _rolled_pieces(
+def _roll_pieces(
     shapes: Sequence[Shape], shifts: tuple[int, ...], axes: tuple[int, ...] | None
 ) -> Any:
-    """Along each axis that moves the end of the input and the rest."""
+    """Two blocks along each rolled axis: the end of the input and the rest."""
     (shape,) = shapes
     if axes is None and len(shape) != 1:
         return NotImplemented  # one line of several axes
-    moves = dict(zip((0,) if axes is None else axes, shifts, strict=True))
-    blocks = [_blocks(length, moves.get(axis, 0)) for axis, length in enumerate(shape)]
-    if 2 ** len(moves) > MOST_PARTS:
+    shift_of_axis = dict(zip((0,) if axes is None else axes, shifts, strict=True))
+    blocks = [_axis_blocks(length, shift_of_axis.get(axis, 0)) for axis, length in enumerate(shape)]
+    if 2 ** len(shift_of_axis) > MAX_TILE_BLOCKS:
         return NotImplemented
-    return [_piece(block) for block in itertools.product(*blocks)]
+    return [_roll_block(block) for block in itertools.product(*blocks)]
 
 
-def _blocks(length: int, shift: int) -> list[tuple[int, int, int]]:
-    """Blocks of an axis: where each begins in the result, how long it is, where it is read."""
+def _axis_blocks(length: int, shift: int) -> list[tuple[int, int, int]]:
+    """Blocks of an axis: the start in the result, the length, the start in the input."""
     return [(shift, length - shift, 0), *([(0, shift, length - shift)] if shift else [])]
 
 
-def _piece(blocks: Sequence[tuple[int, int, int]]) -> ResultBlock:
+def _roll_block(blocks: Sequence[tuple[int, int, int]]) -> ResultBlock:
     """A block of the only input, from those of the axes."""
     start, shape = (tuple(block[i] for block in blocks) for i in (0, 1))
     reads = tuple((axis, 1, block[2]) for axis, block in enumerate(blocks))
     return ResultBlock(start, shape, 0, reads)
 
 
-def _rolled_members(
-    members: Members, shifts: tuple[int, ...], axes: tuple[int, ...] | None
-) -> Array:
-    """Along no axis each member is read as one line."""
+def _roll_members(members: Members, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Array:
+    """Batch rule; without axes each member is flattened."""
     (x,) = members.operands
     if axes is not None:
-        made: Array = members.call((x,), (shifts, tuple(axis + 1 for axis in axes)))
-        return made
-    lines = reshape(x, (members.length, math.prod(members.shape(0))))
-    return reshape(members.call((lines,), (shifts, (1,))), x.shape)
+        result: Array = members.call((x,), (shifts, tuple(axis + 1 for axis in axes)))
+        return result
+    rows = reshape(x, (members.length, math.prod(members.shape(0))))
+    return reshape(members.call((rows,), (shifts, (1,))), x.shape)
 
 
 @movement(
-    shape=_kept,
-    reference=_rolled,
-    pieces=_rolled_pieces,
+    shape=_unchanged_shape,
+    reference=_roll_reference,
+    pieces=_roll_pieces,
     numpy=(np.roll,),
-    batch=_rolled_members,
+    batch=_roll_members,
     samples=[
         SampleCall(((2, 3),), positional=(1,)),
         SampleCall(((2, 3),), {"axis": 1}, (-4,)),
@@ -246,22 +251,20 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> BoundC
         ) from None
     if axis is None:
         return BoundCall((x,), ((sum(shifts) % max(x.size, 1),), None))
-    given = axis if isinstance(axis, Sequence) else (axis,)
-    axes = [normalize_axis(each, x.ndim) for each in given]
+    requested = axis if isinstance(axis, Sequence) else (axis,)
+    axes = [normalize_axis(a, x.ndim) for a in requested]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise ShapeError(
             "", f"{len(shifts)} shifts do not fit {len(axes)} axes", remedy="give as many"
         )
-    return BoundCall((x,), _moves(x.shape, shifts, axes))
+    return BoundCall((x,), _canonical_shifts(x.shape, shifts, axes))
 
 
-def _moves(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:
-    """The shift of each axis, added up, and the axes in rising order: equal rolls, equal
-    parameters.
-    """
-    moves: dict[int, int] = {}
+def _canonical_shifts(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:
+    """The total shift of each axis, and the axes in rising order: canonical parameters."""
+    totals: dict[int, int] = {}
     for position in range(max(len(shifts), len(axes)) if shifts and axes else 0):
-        each = axes[position % len(axes)]
-        moves[each] = moves.get(each, 0) + shifts[position % len(shifts)]
-    rising = tuple(sorted(moves))
-    return tuple(moves[each] % max(shape[each], 1) for each in rising), rising
+        axis = axes[position % len(axes)]
+        totals[axis] = totals.get(axis, 0) + shifts[position % len(shifts)]
+    sorted_axes = tuple(sorted(totals))
+    return tuple(totals[axis] % max(shape[axis], 1) for axis in sorted_axes), sorted_axes

@@ -25,12 +25,12 @@ from tenfold.core.op_decorators import reduction
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Axis, Pick, whole_axes
 from tenfold.ops import reduce
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 
 Axes = tuple[int, ...]
 
 
-def _same(type_: Type) -> tuple[np.dtype, np.dtype]:
+def _same_dtype(type_: Type) -> tuple[np.dtype, np.dtype]:
     return type_.dtype, type_.dtype
 
 
@@ -40,11 +40,11 @@ def _moments(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     records = np.empty(x.shape, [(name, x.dtype) for name in fields])
     for name, value in zip(fields, (1, x, -0.0, -0.0), strict=True):
         records[name] = value
-    return fold_axes(_merged, records, axes, keepdims, identity=0)
+    return fold_axes(_merge_moments, records, axes, keepdims, identity=0)
 
 
-def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """What `codegen/reducers.py` says of two such records, in NumPy."""
+def _merge_moments(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Merge two records as `codegen/reducers.py` does, in NumPy."""
     merged = np.empty_like(left)
     merged["count"] = count = left["count"] + right["count"]
     merged["first"] = left["first"]
@@ -55,45 +55,55 @@ def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _entered(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _enter_moments(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a real number"
-    one, nothing = k.constant(1, x.dtype), k.constant(-0.0, x.dtype)  # y + -0.0 is y for every y
-    return one, x, nothing, nothing
+    count, zero = k.constant(1, x.dtype), k.constant(-0.0, x.dtype)  # y + -0.0 is y for every y
+    return count, x, zero, zero
 
 
-def _squares_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
-    _, first, drift, squares = parts
+def _leave_squares(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    _, first, drift, squares = accumulators
     mean = first + drift
     return squares + (mean - mean)  # NaN where a distance is infinite; else 0.0, also from -0.0
 
 
-def _mean_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
-    return parts[1] + parts[2]
+def _leave_mean(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return accumulators[1] + accumulators[2]
 
 
-def _folding(leave: Any) -> ReductionTree:
-    return ReductionTree("moments", lambda dtype: dtype, _entered, leave, one_axis=True)
+def _moments_tree(leave: Any) -> ReductionTree:
+    return ReductionTree("moments", lambda dtype: dtype, _enter_moments, leave, one_axis=True)
 
 
-def _squares(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-    parts = _moments(x, axes, keepdims)
-    mean = parts["first"] + parts["drift"]
-    return parts["squares"] + (mean - mean)
+def _squares_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+    moments = _moments(x, axes, keepdims)
+    mean = moments["first"] + moments["drift"]
+    return moments["squares"] + (mean - mean)
 
 
-def _mean(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-    parts = _moments(x, axes, keepdims)
-    return parts["first"] + parts["drift"]
+def _mean_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+    moments = _moments(x, axes, keepdims)
+    return moments["first"] + moments["drift"]
 
 
 @reduction(
-    dtypes=_same, reference=_squares, folding=_folding(_squares_left), empty=False, public=False
+    dtypes=_same_dtype,
+    reference=_squares_reference,
+    folding=_moments_tree(_leave_squares),
+    empty=False,
+    public=False,
 )
 def squared_deviations(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
     """Sum of squared distances from the mean along one axis."""
 
 
-@reduction(dtypes=_same, reference=_mean, folding=_folding(_mean_left), empty=False, public=False)
+@reduction(
+    dtypes=_same_dtype,
+    reference=_mean_reference,
+    folding=_moments_tree(_leave_mean),
+    empty=False,
+    public=False,
+)
 def mean_beside(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
     """The mean along one axis, as the pass that finds the squared distances has it."""
 
@@ -101,29 +111,29 @@ def mean_beside(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
 def sum_of_squares(x: Array, axes: Axes, *, keepdims: bool = False) -> Array:
     """Return the sum of squared distances from the mean over `axes`.
 
-    `x` holds real floats; `axes` are in rising order, none is empty. The innermost leaves groups of
-    equal size: to the sum of what they come to is added what their means come to, times their size,
-    and so on. Of several axes the first element is taken from all others beforehand, so that the
-    means need no more digits than the distances have.
+    `x` holds real floats; `axes` are in rising order, none is empty. The innermost axis leaves
+    groups of equal size: their sum, plus that of their means times the size, and so on. For several
+    axes the first element is subtracted before, so that the means need no more digits than the
+    distances have.
     """
     if not axes:
         distance = x - x
         return distance * distance
     if len(axes) > 1:
-        first: list[Pick] = list(whole_axes(x.shape))
+        first_element: list[Pick] = list(whole_axes(x.shape))
         for axis in axes:
-            first[axis] = (0, 1, 1)
-        x = x - viewed(x, tuple(first))
+            first_element[axis] = (0, 1, 1)
+        x = x - index_view(x, tuple(first_element))
     *outer, axis = axes
-    total, size = _over_one(x, axis, outer, keepdims), 1
+    total, size = _sum_over_axis(x, axis, outer, keepdims), 1
     while outer:
         x, size = mean_beside(x, axis=axis, keepdims=keepdims), size * x.shape[axis]
         *outer, axis = outer
-        total = total + _over_one(x, axis, outer, keepdims) * size
+        total = total + _sum_over_axis(x, axis, outer, keepdims) * size
     return total
 
 
-def _over_one(x: Array, axis: int, outer: Sequence[int], keepdims: bool) -> Array:
-    """Sum what the groups along an axis come to, each with its own mean, over the outer axes."""
+def _sum_over_axis(x: Array, axis: int, outer: Sequence[int], keepdims: bool) -> Array:
+    """Sum the squared distances of each group along `axis` from its mean, over `outer` axes."""
     squares = squared_deviations(x, axis=axis, keepdims=keepdims)
     return reduce.sum(squares, axis=tuple(outer), keepdims=keepdims) if outer else squares

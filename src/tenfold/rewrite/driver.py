@@ -1,9 +1,9 @@
 """Rewrite driver: applies named rules to a graph until a fixed point.
 
-`rewrite` takes a Graph and a RuleSet (`rewrite/rule.py`) and hands on the Graph that is left with a
-Report: which rule fired where, and where the values of removed nodes now come from. CSE
-(`rewrite/cse.py`) merges equal nodes. Products and solves that are written twice are merged before
-the rules run or after, whichever takes fewer multiply-adds, all else after.
+Input: a Graph and a RuleSet (`rewrite/rule.py`). Output: the rewritten Graph and a report: which
+rule fired where, and which nodes now have the values of replaced nodes. CSE (`rewrite/cse.py`)
+merges equal nodes. Equal products and solves are merged before or after the rules, whichever takes
+fewer multiply-adds; other nodes are merged after.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph
@@ -42,32 +42,32 @@ from tenfold.settings import override
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
 CSE_NAME = "cse"
-"""The name under which the report has that a node became another that computes the same."""
+"""The name of a CSE merge in the report."""
 
 
 class RuleFiring(NamedTuple):
-    """One rewrite: the rule, the node of the graph as it was, and its text before and after."""
+    """One rewrite: the rule, the node of the original graph, and its text before and after."""
 
     rule: str
-    place: int
+    original_node: int
     before: str
     after: str
 
 
 @dataclass(frozen=True)
 class RewriteReport:
-    """What a rewrite did."""
+    """The result of a rewrite."""
 
     firings: tuple[RuleFiring, ...] = ()
-    replaced: tuple[tuple[Node, int], ...] = ()
+    replaced_nodes: tuple[tuple[Node, int], ...] = ()
     """Each replaced node that is an output or live-out, with the position of its value in the new
     graph."""
-    looked: bool = False
-    """Whether a rule has looked at the value of a scalar: see `RewriteGraph.looked`."""
-    measured: bool = False
-    """Whether a rule has looked at lengths: see `RewriteGraph.measured`."""
-    parts: tuple[Node, ...] = ()
-    """Nodes that are computed in part for the first time: the executor marks them so."""
+    read_scalars: bool = False
+    """Whether a rule has read the value of a scalar: see `RewriteGraph.read_scalars`."""
+    read_shapes: bool = False
+    """Whether a rule has read lengths: see `RewriteGraph.read_shapes`."""
+    partial_bases: tuple[Node, ...] = ()
+    """Nodes that are computed in part for the first time; the executor marks them."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -76,7 +76,7 @@ class RewriteReport:
 
     def lines(self) -> list[str]:
         """Return the rewrites as text: rule, place, before and after."""
-        return [f"  {f.rule} at %{f.place}: {f.before} => {f.after}" for f in self.firings]
+        return [f"  {f.rule} at %{f.original_node}: {f.before} => {f.after}" for f in self.firings]
 
 
 def rewrite(
@@ -84,136 +84,154 @@ def rewrite(
     rules: RuleSet,
     *,
     describe: bool = False,
-    opened: Callable[[RewriteGraph], set[int]] | None = None,
+    find_splittable: Callable[[RewriteGraph], set[int]] | None = None,
 ) -> tuple[Graph, RewriteReport]:
-    """Return the graph with the rules applied until none fires any more, and what was done.
+    """Return the graph with the rules applied to a fixed point, and the report.
 
-    A graph that no rule fits is handed back as it is. With `describe` the report has the texts of
-    what was replaced. `opened` names nodes that rules may take apart although they are held.
-    Raises RunError, naming them, for rules that do not come to an end.
+    A graph without matches is returned unchanged. With `describe` the report has the text of each
+    rewrite. `find_splittable` returns live-out nodes that rules may split. Raises RunError, with
+    their names, for rules that do not terminate.
     """
     ops = operators_of(graph)
-    work = RewriteGraph(graph, ops)
-    pairs = equal_pairs(work)
+    rewrite_graph = RewriteGraph(graph, ops)
+    pairs = equal_pairs(rewrite_graph)
     calls = any(map(is_call, ops))
     if not pairs and not calls and not rules.may_match(graph, ops):
         return graph, RewriteReport()
-    done = _RewriteRun(_with_splittable(work, opened), rules, describe, pairs)
-    # What was written under other options stays as it was, and nothing is computed meanwhile.
+    run = _RewriteRun(_with_splittable(rewrite_graph, find_splittable), rules, describe, pairs)
+    # Nodes keep the dtypes of the options they were written under, and nothing is computed here.
     with override(strict_dtypes=False, pending_depth=0):
-        early = costly_pairs(work, pairs)
-        if early and done.over_all():
-            work = RewriteGraph(graph, operators_of(graph))
-            other = _RewriteRun(_with_splittable(work, opened), rules, describe, pairs)
-            other.merge(early)
-            done = min(other.run(), done.run(), key=_RewriteRun.takes)
+        early_pairs = costly_pairs(rewrite_graph, pairs)
+        if early_pairs and run.run_pass():
+            rewrite_graph = RewriteGraph(graph, operators_of(graph))
+            early_run = _RewriteRun(
+                _with_splittable(rewrite_graph, find_splittable), rules, describe, pairs
+            )
+            early_run.merge_equal(early_pairs)
+            run = min(early_run.run(), run.run(), key=_RewriteRun.cost)
         else:
-            done.merge(early)
-            done.run()
-        work, firings = done.work, done.firings
+            run.merge_equal(early_pairs)
+            run.run()
+        rewrite_graph, firings = run.graph, run.firings
         if calls:
             firings += [
-                RuleFiring(INLINED, at, call, "its operations") for at, call in inline(work)
+                RuleFiring(INLINED, at, call_text, "its operations")
+                for at, call_text in inline(rewrite_graph)
             ]
-    parts = tuple(work.nodes[at] for at in work.read_in_part)
+    partial_bases = tuple(rewrite_graph.nodes[at] for at in rewrite_graph.partial_bases)
     if not firings:
-        return graph, RewriteReport((), (), work.looked, work.measured, parts)
-    after, replaced = work.finish()
-    return after, RewriteReport(tuple(firings), tuple(replaced), work.looked, work.measured, parts)
+        return graph, RewriteReport(
+            (), (), rewrite_graph.read_scalars, rewrite_graph.read_shapes, partial_bases
+        )
+    optimised, replaced_nodes = rewrite_graph.finish()
+    return optimised, RewriteReport(
+        tuple(firings),
+        tuple(replaced_nodes),
+        rewrite_graph.read_scalars,
+        rewrite_graph.read_shapes,
+        partial_bases,
+    )
 
 
-def _with_splittable(work: RewriteGraph, opened: Callable[[RewriteGraph], set[int]] | None) -> RewriteGraph:
-    if opened is not None:
-        work.opened = opened(work)
-    return work
+def _with_splittable(
+    graph: RewriteGraph, find_splittable: Callable[[RewriteGraph], set[int]] | None
+) -> RewriteGraph:
+    if find_splittable is not None:
+        graph.splittable = find_splittable(graph)
+    return graph
 
 
 class _RewriteRun:
-    """One run of the rewriter: passes over all nodes, inputs first, until one changes nothing."""
+    """One run of the rewriter: passes over all nodes, inputs first, to a fixed point."""
 
-    def __init__(self, work: RewriteGraph, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
-        self.work, self.rules, self.describe = work, rules, describe
+    def __init__(self, graph: RewriteGraph, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
+        self.graph, self.rules, self.describe = graph, rules, describe
         self.pairs = pairs
-        """What is equal as it was written."""
-        self.fuel = FUEL_BASE + FUEL_PER_NODE * work.count
+        """The equal nodes of the original graph."""
+        self.fuel = FUEL_BASE + FUEL_PER_NODE * graph.original_count
         self.firings: list[RuleFiring] = []
-        self.tried: dict[int, int] = {}
-        """For a node that no rule fitted, the firings there were then: it is not tried again before
-        the next one."""
+        self.last_tried: dict[int, int] = {}
+        """For a node without a match, the number of firings then: the next try follows the next
+        firing."""
 
     def run(self) -> _RewriteRun:
-        """Apply the rules, and merge what is equal then, until nothing changes any more."""
-        while self.over_all() or self.merge(self._equal()):
+        """Apply the rules and merge equal nodes until a fixed point."""
+        while self.run_pass() or self.merge_equal(self._equal_pairs()):
             pass
         return self
 
-    def _equal(self) -> Pairs:
-        return equal_pairs(self.work, self.work.order()) if self.firings else self.pairs
+    def _equal_pairs(self) -> Pairs:
+        return (
+            equal_pairs(self.graph, self.graph.topological_order()) if self.firings else self.pairs
+        )
 
-    def merge(self, pairs: Pairs) -> bool:
-        """Let nodes that are equal to others before them be those; whether there were any."""
-        work = self.work
-        for at, by in pairs:
-            if work.needed(at):
-                self._note(CSE_NAME, at, work.find(by), 1)
-                work.opened -= {at, by}
-                work.replace(at, work.find(by))
+    def merge_equal(self, pairs: Pairs) -> bool:
+        """Replace nodes by earlier equal nodes; return whether there were any."""
+        graph = self.graph
+        for at, representative in pairs:
+            if graph.is_live(at):
+                self._record_firing(CSE_NAME, at, graph.find(representative), 1)
+                graph.splittable -= {at, representative}
+                graph.replace(at, graph.find(representative))
         return bool(pairs)
 
-    def takes(self) -> tuple[int, int]:
-        """Return the multiply-adds of what is left, and its operations."""
-        work = self.work
-        left = work.order()
-        operations = sum(isinstance(work.ops[at], Op) for at in left)
-        return sum(map(work.multiply_adds, left)), operations
+    def cost(self) -> tuple[int, int]:
+        """Return the multiply-adds and the number of operations of the live nodes."""
+        graph = self.graph
+        live_nodes = graph.topological_order()
+        operations = sum(isinstance(graph.ops[at], Op) for at in live_nodes)
+        return sum(map(graph.multiply_adds, live_nodes)), operations
 
-    def over_all(self) -> bool:
-        """Try the rules at each node, then at what was made in its place; whether one fired."""
-        work, firings, tried = self.work, self.firings, self.tried
-        before = len(firings)
-        for first in work.order() if firings else range(work.count):
-            stack = [first]
+    def run_pass(self) -> bool:
+        """Try the rules at each node, then at the new nodes; return whether one fired."""
+        graph, firings, last_tried = self.graph, self.firings, self.last_tried
+        firings_before = len(firings)
+        for start in graph.topological_order() if firings else range(graph.original_count):
+            stack = [start]
             while stack:
                 at = stack.pop()
-                made = len(work.nodes)
-                if tried.get(at) == len(firings) or not work.needed(at):
+                node_count = len(graph.nodes)
+                if last_tried.get(at) == len(firings) or not graph.is_live(at):
                     continue
-                if self._at(at):
-                    stack.extend(range(len(work.nodes) - 1, made - 1, -1))
+                if self._rewrite_node(at):
+                    stack.extend(range(len(graph.nodes) - 1, node_count - 1, -1))
                 else:
-                    tried[at] = len(firings)
-        return len(firings) > before
+                    last_tried[at] = len(firings)
+        return len(firings) > firings_before
 
-    def _at(self, at: int) -> bool:
-        """Try the rules at one node; whether one fired."""
-        work, rules = self.work, self.rules
-        ops, inputs = work.ops, work.refresh(at)
-        for candidate, place in rules.fitting(ops[at], tuple([ops[i] for i in inputs])):
-            if self._try(candidate, at, at if place is None else inputs[place]):
+    def _rewrite_node(self, at: int) -> bool:
+        """Try the rules at one node; return whether one fired."""
+        graph, rules = self.graph, self.rules
+        ops, inputs = graph.ops, graph.refresh(at)
+        for candidate, input_index in rules.candidates(ops[at], tuple([ops[i] for i in inputs])):
+            if self._try_candidate(
+                candidate, at, at if input_index is None else inputs[input_index]
+            ):
                 return True
         return False
 
-    def _try(self, candidate: RuleCandidate, at: int, top: int) -> bool:
-        """Match at `top`, the node itself or what it reads, ask the guard, make the replacement and
-        put it in place; whether that was done.
+    def _try_candidate(self, candidate: RuleCandidate, at: int, top: int) -> bool:
+        """Match at `top` (the node or an input), check the guard and replace the node.
+
+        Returns whether the node was replaced.
         """
-        work, rule = self.work, candidate.rule
-        bound: dict[str, int] = {}
-        inner: list[int] = []
-        if candidate.names is not None:
-            inputs = work.inputs[top]
-            if len(inputs) != len(candidate.names):
+        graph, rule = self.graph, candidate.rule
+        bindings: dict[str, int] = {}
+        matched: list[int] = []
+        if candidate.variable_names is not None:
+            inputs = graph.inputs[top]
+            if len(inputs) != len(candidate.variable_names):
                 return False
-            bound.update(zip(candidate.names, work.refresh(top), strict=True))
-            inner.append(top)
-        elif not _match_pattern(candidate.pattern, top, work, bound, inner):
+            bindings.update(zip(candidate.variable_names, graph.refresh(top), strict=True))
+            matched.append(top)
+        elif not _match_pattern(candidate.pattern, top, graph, bindings, matched):
             return False
-        match = Match(work, at, bound)
-        work.root = at
+        match = Match(graph, at, bindings)
+        graph.root = at
         try:
             if rule.when is not None and not rule.when(match):
                 return False
-            by = self._replacement(rule, match, bound, inner)
+            replacement = self._replacement(rule, match, bindings, matched)
         except ExplainedError as error:
             text = f"rule {rule.name!r}: {error.operation}: {error.rule}"
             raise type(error)("rewrite", text, error.operands, error.remedy) from error
@@ -221,108 +239,122 @@ class _RewriteRun:
             text = f"rule {rule.name!r} failed: {type(error).__name__}: {error}"
             raise RunError("rewrite", text, remedy="correct its guard or replacement") from error
         finally:
-            work.root = -1
-        if by is None or by == at or self._doubles(rule, inner, by):
+            graph.root = -1
+        if (
+            replacement is None
+            or replacement == at
+            or self._duplicates_work(rule, matched, replacement)
+        ):
             return False
-        _check_type(rule, work, at, by)
-        self._note(rule.name, at, by, len(inner))
-        work.replace(at, by)
+        _check_type(rule, graph, at, replacement)
+        self._record_firing(rule.name, at, replacement, len(matched))
+        graph.replace(at, replacement)
         return True
 
     def _replacement(
-        self, rule: Rule, match: Match, bound: dict[str, int], inner: list[int]
+        self, rule: Rule, match: Match, bindings: dict[str, int], matched: list[int]
     ) -> int | None:
-        """Return the node that takes the place of what matched; None for none."""
-        work, by = self.work, rule.replacement
-        for position in inner[1:]:
-            work.remember(position)
-        token = ORIGIN.set(work.nodes[work.root].origin)
+        """Return the node that replaces the match; None for none."""
+        graph, replacement = self.graph, rule.replacement
+        for position in matched[1:]:
+            graph.register(position)
+        token = ORIGIN.set(graph.nodes[graph.root].origin)
         try:
-            made = _build(by, work, bound) if isinstance(by, Pattern) else _replacement_node(by(match), work)
+            result = (
+                _build(replacement, graph, bindings)
+                if isinstance(replacement, Pattern)
+                else _replacement_node(replacement(match), graph)
+            )
         finally:
             ORIGIN.reset(token)
-        if isinstance(made, int) and work.ops[made] is SCALAR:
-            made = Constant(work.scalar(made))
-        return _full_of_value(made.value, match) if isinstance(made, Constant) else made
+        if isinstance(result, int) and graph.ops[result] is SCALAR:
+            result = Constant(graph.scalar(result))
+        return _full_of_value(result.value, match) if isinstance(result, Constant) else result
 
-    def _doubles(self, rule: Rule, inner: list[int], by: int) -> bool:
-        """Whether something that is read elsewhere too would be computed again by a pattern."""
+    def _duplicates_work(self, rule: Rule, matched: list[int], replacement: int) -> bool:
+        """Whether a replacement pattern would compute a shared node twice."""
         if not isinstance(rule.replacement, Pattern):
             return False
-        freed = sum(self.work.alone(at) for at in inner[1:]) + 1
-        return freed < len(inner) and len(self.work.unread(by)) > freed
+        freed = sum(self.graph.single_reader(at) for at in matched[1:]) + 1
+        return freed < len(matched) and len(self.graph.unshared_operations(replacement)) > freed
 
-    def _note(self, name: str, at: int, by: int, levels: int) -> None:
-        work = self.work
-        texts = (work.text(at, max(levels, 1)), work.text(by, 0)) if self.describe else ("", "")
-        self.firings.append(RuleFiring(name, work.place(at), *texts))
+    def _record_firing(self, name: str, at: int, replacement: int, levels: int) -> None:
+        graph = self.graph
+        texts = (
+            (graph.text(at, max(levels, 1)), graph.text(replacement, 0))
+            if self.describe
+            else ("", "")
+        )
+        self.firings.append(RuleFiring(name, graph.original_node(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
-            last = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {CSE_NAME}
-            names = " and ".join(repr(name) for name in sorted(last))
-            several = len(last) > 1
-            what = f"rules {names} undo each other" if several else f"rule {names} feeds itself"
-            rule_text = f"{what}: still changing after {len(self.firings)} rewrites"
+            recent_rules = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {CSE_NAME}
+            names = " and ".join(repr(name) for name in sorted(recent_rules))
+            is_cycle = len(recent_rules) > 1
+            problem = f"rules {names} undo each other" if is_cycle else f"rule {names} feeds itself"
+            rule_text = f"{problem}: still changing after {len(self.firings)} rewrites"
             raise RunError("rewrite", rule_text, remedy="remove one with tn.rules.remove(name)")
 
 
 def _match_pattern(
-    tree: Pattern, at: int, work: RewriteGraph, bound: dict[str, int], inner: list[int]
+    tree: Pattern, at: int, graph: RewriteGraph, bindings: dict[str, int], matched: list[int]
 ) -> bool:
-    """Match a pattern with the node `at`; note what variables stand for and the nodes it names."""
+    """Match a pattern with the node `at`; record the bindings and the matched nodes."""
     if isinstance(tree, PatternVariable):
-        if tree.ops and work.ops[at] not in tree.ops:
+        if tree.ops and graph.ops[at] not in tree.ops:
             return False
-        before = bound.setdefault(tree.name, at)
-        return before == at or _same_scalar(work, before, at)
+        bound_node = bindings.setdefault(tree.name, at)
+        return bound_node == at or _same_scalar(graph, bound_node, at)
     if isinstance(tree, Constant):
-        if work.ops[at] is not SCALAR:
+        if graph.ops[at] is not SCALAR:
             return False
-        work.looked = work.looked or not tree.notable
-        return tree.equals(work.nodes[at].scalar)
+        graph.read_scalars = graph.read_scalars or not tree.notable
+        return tree.equals(graph.nodes[at].scalar)
     assert isinstance(tree, OperationPattern), "a pattern inside an operation"
-    if work.ops[at] is not tree.op:
+    if graph.ops[at] is not tree.op:
         return False
-    if tree.params is not None and work.nodes[at].params != tree.params:
+    if tree.params is not None and graph.nodes[at].params != tree.params:
         return False
-    inner.append(at)
+    matched.append(at)
     if not tree.operands:
         return True
-    inputs = work.refresh(at)
+    inputs = graph.refresh(at)
     if len(inputs) != len(tree.operands):
         return False
     for operand, i in zip(tree.operands, inputs, strict=True):
-        if not _match_pattern(operand, i, work, bound, inner):
+        if not _match_pattern(operand, i, graph, bindings, matched):
             return False
     return True
 
 
-def _same_scalar(work: RewriteGraph, first: int, second: int) -> bool:
-    if work.ops[first] is not SCALAR or work.ops[second] is not SCALAR:
+def _same_scalar(graph: RewriteGraph, first: int, second: int) -> bool:
+    if graph.ops[first] is not SCALAR or graph.ops[second] is not SCALAR:
         return False
-    one, other = work.scalar(first), work.scalar(second)
-    return type(one) is type(other) and Constant(one).equals(other)
+    first_number, second_number = graph.scalar(first), graph.scalar(second)
+    return type(first_number) is type(second_number) and Constant(first_number).equals(
+        second_number
+    )
 
 
-def _build(tree: Pattern, work: RewriteGraph, bound: dict[str, int]) -> int | Constant:
-    """Make the nodes of a replacement."""
+def _build(tree: Pattern, graph: RewriteGraph, bindings: dict[str, int]) -> int | Constant:
+    """Build the nodes of a replacement pattern."""
     if isinstance(tree, PatternVariable):
-        return bound[tree.name]
+        return bindings[tree.name]
     if isinstance(tree, Constant):
         return tree
     assert isinstance(tree, OperationPattern), "a pattern inside an operation"
-    operands = [_build(operand, work, bound) for operand in tree.operands]
-    return work.make(tree.op, operands, tree.params or ())
+    operands = [_build(operand, graph, bindings) for operand in tree.operands]
+    return graph.make(tree.op, operands, tree.params or ())
 
 
-def _replacement_node(result: object, work: RewriteGraph) -> int | Constant | None:
-    """Return what a replacement's function returned as a node or a number."""
+def _replacement_node(result: object, graph: RewriteGraph) -> int | Constant | None:
+    """Return the result of a replacement function as a node or a number."""
     if result is None:
         return None
     if isinstance(result, NodeView):
-        return work.find(result.at)
+        return graph.find(result.at)
     if type(result) is Array:
-        return work.adopt(result)
+        return graph.adopt(result)
     if type(result) in PYTHON_TYPES:
         return Constant(result)  # type: ignore[arg-type]  # the table's keys are the Numbers
     text = f"it returned {type(result).__name__}, not an array or a number"
@@ -337,9 +369,9 @@ def _full_of_value(value: Number, match: Match) -> int:
     return match.make(full, params=call.params).at
 
 
-def _check_type(rule: Rule, work: RewriteGraph, at: int, by: int) -> None:
+def _check_type(rule: Rule, graph: RewriteGraph, at: int, replacement: int) -> None:
     """Refuse a replacement of another Type, naming the rule."""
-    before, after = work.nodes[at].type, work.nodes[by].type
+    before, after = graph.nodes[at].type, graph.nodes[replacement].type
     if before == after:
         return
     remedy = "give the rule a guard with when="

@@ -1,7 +1,7 @@
 """Inlining: replaces calls of traced functions by the operations of their bodies.
 
-Takes the columns of a graph after its rewriting, changes them in place. So rules of class
-linear-algebra do not cross the boundary of a call.
+Input: a rewrite graph after the rules; it is changed in place. So rules of class linear-algebra do
+not cross the boundary of a call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tenfold.core.op import Op
 from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, RewriteGraph
 
 RULE_NAME = "inline"
-"""The name under which the report has that a call became what it is made of."""
+"""The name of an inlining in the report."""
 
 
 def is_call(op: Operator) -> bool:
@@ -20,44 +20,44 @@ def is_call(op: Operator) -> bool:
     return isinstance(op, Op) and op.body is not None
 
 
-def inline(work: RewriteGraph) -> list[tuple[int, str]]:
-    """Replace each call, and each that comes of it; return where there was one, and its text."""
-    found: list[tuple[int, str]] = []
+def inline(graph: RewriteGraph) -> list[tuple[int, str]]:
+    """Replace each call, and each call in its body; return the position and text of each."""
+    inlined: list[tuple[int, str]] = []
     at = 0
-    while at < len(work.nodes):  # what is made stands behind
-        if is_call(work.ops[at]) and work.needed(at) and not _is_output(work, at):
-            found.append((work.place(at), work.text(at, 1)))
-            _inline_call(work, at)
+    while at < len(graph.nodes):  # new nodes are appended
+        if is_call(graph.ops[at]) and graph.is_live(at) and not _is_output(graph, at):
+            inlined.append((graph.original_node(at), graph.text(at, 1)))
+            _inline_call(graph, at)
         at += 1
-    return found
+    return inlined
 
 
-def _is_output(work: RewriteGraph, at: int) -> bool:
-    """Whether all results of a call with several are asked for: then it is computed as it is."""
-    return len(work.nodes[at].types) > 1 and at in map(work.find, work.outputs)
+def _is_output(graph: RewriteGraph, at: int) -> bool:
+    """Whether a call with several results is an output: then it is not inlined."""
+    return len(graph.nodes[at].types) > 1 and at in map(graph.find, graph.outputs)
 
 
-def _inline_call(work: RewriteGraph, at: int) -> None:
-    op, node = work.ops[at], work.nodes[at]
+def _inline_call(graph: RewriteGraph, at: int) -> None:
+    op, node = graph.ops[at], graph.nodes[at]
     assert isinstance(op, Op), "a call has an op"
     assert op.body is not None, "with a body"
-    # a scalar stands for any of its class, so that a plan is good for all
-    given = [_native.array_of(work.nodes[i]) for i in work.refresh(at)]
+    # a scalar becomes an array, so that the plan does not depend on its value
+    arguments = [_native.array_of(graph.nodes[i]) for i in graph.refresh(at)]
     token = ORIGIN.set(node.origin)  # a failure names the line of the call
     try:
-        results = op.body(given)
+        results = op.body(arguments)
     finally:
         ORIGIN.reset(token)
-    parts = list(work.readers(at)) if len(node.types) > 1 else []
-    if not parts:
-        _replace_node(work, at, results[0])
-    for part in parts:
-        _replace_node(work, part, results[work.nodes[part].params[0]])
+    result_nodes = list(graph.readers(at)) if len(node.types) > 1 else []
+    if not result_nodes:
+        _replace_node(graph, at, results[0])
+    for result_node in result_nodes:
+        _replace_node(graph, result_node, results[graph.nodes[result_node].params[0]])
 
 
-def _replace_node(work: RewriteGraph, at: int, by: Array) -> None:
-    work.root = at
-    position = work.adopt(by)
+def _replace_node(graph: RewriteGraph, at: int, result: Array) -> None:
+    graph.root = at
+    position = graph.adopt(result)
     if position != at:
-        work.replace(at, position)
-    work.root = -1
+        graph.replace(at, position)
+    graph.root = -1

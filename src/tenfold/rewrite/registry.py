@@ -1,7 +1,7 @@
-"""Rule registry: the built-in families, rules that users add, and those that options switch off.
+"""Rule registry: the built-in rules, rules that users add, and those that options switch off.
 
-`add` and `remove` hold for the process, `using` for a block of one thread or task. Takes rules,
-hands on the RuleSet in force, whose version is part of every key of the plan cache.
+`add` and `remove` change the process, `using` a block of one thread or task. Input: rules. Output:
+the active RuleSet, whose version is part of every key of the plan cache.
 
 >>> import tenfold as tn
 >>> (x,) = tn.rules.variables("x")
@@ -24,7 +24,6 @@ from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.errors import DTypeError
 from tenfold.linear_algebra.block_matrices import BLOCK_MATRIX_RULES
-from tenfold.linear_algebra.diagonal_solve_rules import DIAGONAL_SOLVES
 from tenfold.linear_algebra.partial_products import PARTIAL_PRODUCT_RULES
 from tenfold.linear_algebra.product_rules import PRODUCT_RULES
 from tenfold.linear_algebra.solve_rules import SOLVE_RULES
@@ -48,16 +47,23 @@ Rules = tuple[Rule, ...]
 
 
 class RuleBlock(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
-    """The rules of open blocks, with a number that no other has."""
+    """The rules of open blocks, with a unique number."""
 
     number = 0
 
 
-_lock = Lock()  # protects _process and the numbers
+_lock = Lock()  # protects _process_rules and the numbers
 _process_rules: Rules = (
     *(*CONSTANT_RULES, *BOOLEAN_RULES, *VIEW_RULES, *ARGMAX_RULES, *UPDATE_SLICE_RULES),
-    *(*DIAGONAL_RULES, *BLOCK_MATRIX_RULES, *SOLVE_RULES, *DIAGONAL_SOLVES, *STRUCTURE_RULES),
-    *(*PARTIAL_PRODUCT_RULES, *NORM_RULES, *REDUCTION_RULES, *MONOTONE_REDUCTION_RULES, *PRODUCT_RULES, *SLICE_PUSHDOWN_RULES),
+    *(*DIAGONAL_RULES, *BLOCK_MATRIX_RULES, *SOLVE_RULES, *STRUCTURE_RULES),
+    *(
+        *PARTIAL_PRODUCT_RULES,
+        *NORM_RULES,
+        *REDUCTION_RULES,
+        *MONOTONE_REDUCTION_RULES,
+        *PRODUCT_RULES,
+        *SLICE_PUSHDOWN_RULES,
+    ),
 )
 _BUILT_IN_RULES = _process_rules
 _numbers = count(1)
@@ -72,8 +78,8 @@ _native.set_rules_variable(_open_block, _EMPTY_BLOCK)
 
 
 def _renumber() -> None:
-    """Give the rules in force a number that none had before; the built-in ones have 0."""
-    global _process_number
+    """Give the active rules a new number; the built-in rules have 0."""
+    global _process_version
     _process_version = 0 if _process_rules == _BUILT_IN_RULES else next(_numbers)
     _native.set_process_rules(_process_version)
 
@@ -88,7 +94,7 @@ def add(rule: Rule) -> None:
     >>> tn.rules.add(tn.Rule("minus", 0 - x, -x, exactness="fast"))
     >>> tn.rules.remove("minus")
     """
-    global _process
+    global _process_rules
     with _lock:
         _check_new_rule(rule, _process_rules)
         _process_rules = (*_process_rules, rule)
@@ -100,12 +106,16 @@ def remove(rule: Rule | str) -> None:
 
     Raises LookupError when there is none.
     """
-    global _process
+    global _process_rules
     with _lock:
-        left = tuple(each for each in _process_rules if rule not in (each, each.name))
-        if len(left) == len(_process_rules):
+        remaining = tuple(
+            active_rule
+            for active_rule in _process_rules
+            if rule not in (active_rule, active_rule.name)
+        )
+        if len(remaining) == len(_process_rules):
             raise LookupError(f"rules.remove: rule {_name(rule)!r} is not in force")
-        _process_rules = left
+        _process_rules = remaining
         _renumber()
 
 
@@ -114,7 +124,7 @@ def list() -> Rules:  # noqa: A001  # a settled name
 
     >>> import tenfold as tn
     >>> print(next(rule for rule in tn.rules.list() if rule.name == "or-itself"))
-    or-itself: bitwise_or(x, x) => x when keeps (bitwise)
+    or-itself: bitwise_or(x, x) => x when same_type (bitwise)
     """
     return (*_process_rules, *_open_block.get())
 
@@ -144,11 +154,11 @@ def using(*rules: Rule) -> Iterator[None]:
         _open_block.reset(token)
 
 
-def _check_new_rule(rule: object, others: Rules) -> None:
+def _check_new_rule(rule: object, rules_in_force: Rules) -> None:
     if not isinstance(rule, Rule):
         text = f"{type(rule).__name__} is not a rule"
         raise DTypeError("rules", text, remedy="make one with tn.Rule(name, pattern, replacement)")
-    if any(rule.name == other.name for other in others):
+    if any(rule.name == active_rule.name for active_rule in rules_in_force):
         raise ValueError(f"rules: a rule {rule.name!r} is in force already; choose another name")
 
 
@@ -159,12 +169,12 @@ def _name(rule: Rule | str) -> str:
 def active() -> RuleSet:
     """Return the rules in force here, under the options in force."""
     key = (_process_rules, _open_block.get(), get("reassociate") is True, get("fast") is True)
-    found = _rule_sets.get(key)
-    if found is None:
+    rule_set = _rule_sets.get(key)
+    if rule_set is None:
         enabled = {"bitwise": True, "linear-algebra": key[2], "fast": key[3]}
-        made = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
-        found = _rule_sets.setdefault(key, made)
-    return found
+        new_set = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
+        rule_set = _rule_sets.setdefault(key, new_set)
+    return rule_set
 
 
 def version() -> int:
@@ -173,27 +183,27 @@ def version() -> int:
 
 
 def fingerprint() -> tuple[int, int]:
-    """Return numbers for the rules in force, whatever the options: equal ones, equal rules."""
+    """Return numbers that identify the active rules under any options."""
     return _process_version, _open_block.get().number
 
 
 def optimise_graph(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteReport]:
-    """Return the graph that the rules in force leave, and what they did.
+    """Apply the active rules to a graph; return the graph and the report.
 
-    With `tn.options(optimise=False)`, and where nothing fires, the graph is handed back as it is.
-    With `describe` the report has the text of each rewrite. Raises what `rewrite` raises.
+    With `tn.options(optimise=False)`, or if no rule fires, the graph is returned unchanged. With
+    `describe` the report has the text of each rewrite. Raises what `rewrite` raises.
     """
     if not get("optimise"):
         return graph, RewriteReport()
-    return rewrite(graph, active(), describe=describe, opened=splittable_nodes)
+    return rewrite(graph, active(), describe=describe, find_splittable=splittable_nodes)
 
 
 def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:
-    r"""Return the text of the stage: what fired, how often and where, then the graph that is left.
+    r"""Return the text of the stage: the rules that fired, then the rewritten graph.
 
     >>> import tenfold as tn
     >>> y = -(-tn.asarray([1.0, 2.0])) + 1
-    >>> after, report = optimised(Graph.of([tn._native.node_of(y)]), describe=True)
+    >>> after, report = optimise_graph(Graph.of([tn._native.node_of(y)]), describe=True)
     >>> print("\n".join(lines(after, report)))
     optimised: 3 nodes, 1 rewrite: negative-twice 1
       negative-twice at %2: negative(negative(%0)) => %0
@@ -201,9 +211,13 @@ def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:
       %1 = scalar 1
       %2 = add(%0, %1) float64[2]
     """
-    number = len(report.firings)
-    fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
-    rewrites = f"{number} rewrite{'s' * (number > 1)}: {fired}" if number else "no rule fires"
+    firing_count = len(report.firings)
+    fired_rules = ", ".join(f"{name} {firings}" for name, firings in report.counts.items())
+    rewrites = (
+        f"{firing_count} rewrite{'s' * (firing_count > 1)}: {fired_rules}"
+        if firing_count
+        else "no rule fires"
+    )
     nodes = f"{len(graph)} node{'s' * (len(graph) != 1)}"
-    shown = [f"  {graph.line(position)}" for position in range(len(graph))]
-    return [f"optimised: {nodes}, {rewrites}", *report.lines(), *shown]
+    node_lines = [f"  {graph.line(position)}" for position in range(len(graph))]
+    return [f"optimised: {nodes}, {rewrites}", *report.lines(), *node_lines]

@@ -1,16 +1,15 @@
-"""Rewrite graph: the mutable columns of a graph while its nodes are replaced.
+"""Rewrite graph: a mutable graph during rewriting, as one list per node property.
 
-Takes a Graph, hands on the Graph that is left. A node is known by its position; new ones are put
-behind the last. A node whose inputs are replaced by others of the same Types stays the node it is:
-only the column of its inputs changes, so it keeps its origin and publishes its own value. `uses`
-counts the readers that are still needed, at every moment.
+Input: a Graph. Output: the rewritten Graph. A node is identified by its position; new nodes are
+appended. Replacing the inputs of a node changes only its entry in `inputs`, so the node keeps its
+origin and publishes its own value. `uses` always counts the live readers.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph
 >>> graph = Graph.of([tn._native.node_of(tn.asarray([1.0]) * 1)])
->>> work = RewriteGraph(graph, markers(graph))
->>> work.replace(graph.outputs[0], 0)
->>> print(work.finish()[0])
+>>> rewrite_graph = RewriteGraph(graph, operators_of(graph))
+>>> rewrite_graph.replace(graph.outputs[0], 0)
+>>> print(rewrite_graph.finish()[0])
 %0 = leaf float64[1]
 """
 
@@ -29,11 +28,11 @@ from tenfold.errors import UnsupportedError
 
 Origin = tuple[str, int] | None
 ORIGIN: ContextVar[Origin] = ContextVar("tenfold_origin", default=None)
-"""The user's line of what a rule replaces, while the replacement is made."""
+"""The user's line of the replaced node, while a rule builds its replacement."""
 
 
 class OpMarker:
-    """What stands for the op of a node that has none, in the column of ops."""
+    """A placeholder operator of a node without an op."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -41,19 +40,19 @@ class OpMarker:
 
 SCALAR, LEAF = OpMarker("scalar"), OpMarker("leaf")
 EXACT_INT_BITS = 64
-"""Of ints that keys have in full."""
+"""The largest bit length of an int that plan keys contain exactly."""
 Operator = Op[...] | OpMarker
 
 
 def operators_of(graph: Graph) -> list[Operator]:
-    """Return the op of each pending node; SCALAR for a Python scalar, LEAF for all else."""
-    found: list[Operator] = []
+    """Return the op of each pending node, SCALAR for a Python scalar, LEAF for other nodes."""
+    operators: list[Operator] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         if inputs or node.pending:
-            found.append(node.op or LEAF)  # a part of several results has no op of its own
+            operators.append(node.op or LEAF)  # one of several results has no op
         else:
-            found.append(SCALAR if node.is_scalar else LEAF)
-    return found
+            operators.append(SCALAR if node.is_scalar else LEAF)
+    return operators
 
 
 def _cycle_error() -> UnsupportedError:
@@ -62,57 +61,57 @@ def _cycle_error() -> UnsupportedError:
 
 
 class RewriteGraph:
-    """The columns; one thread works on them."""
+    """The mutable graph; one thread uses it."""
 
     def __init__(self, graph: Graph, ops: list[Operator]) -> None:
         self.nodes = list(graph.nodes)
         self.inputs = list(graph.inputs)
         self.live_out = list(graph.live_out)
         self.dead_after_read = graph.dead_after_read
-        self.written = graph.inputs
+        self.original_inputs = graph.inputs
         self.ops = ops
         self.outputs = graph.outputs
-        self.count = len(self.nodes)
-        """The number of nodes there were at the beginning."""
+        self.original_count = len(self.nodes)
+        """The number of nodes of the original graph."""
         self.uses = list(graph.uses)
         for output in graph.outputs:
             self.uses[output] += 1
-        self.opened: set[int] = set()
-        """Nodes that may be computed in part although they are live-out or are read twice."""
-        self.read_in_part: list[int] = []
-        """Nodes that are computed in part now, and as a whole at their next read."""
-        self.places: list[int] = []
-        """For each new node the old node that it replaces."""
+        self.splittable: set[int] = set()
+        """Nodes that may be computed in part although they are live-out or read twice."""
+        self.partial_bases: list[int] = []
+        """Nodes that are computed in part now, and completely at their next read."""
+        self.original_nodes: list[int] = []
+        """For each new node the original node that it replaces."""
         self.root = -1
         """The node that a rule is replacing."""
-        self.looked = False
-        """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
-        with another number the rules might do otherwise. What is notable is part of every key."""
-        self.measured = False
-        """Whether lengths have been looked at: with others the rules might do otherwise. Which axes
-        have length 0 or 1, and which are equally long, does not count."""
-        self.notes: dict[Any, Any] = {}
-        """What rules have found out that stays true while the graph is rewritten."""
+        self.read_scalars = False
+        """Whether a rule has read the value of a scalar that plan keys do not contain, so that the
+        result is valid for that value only. Notable numbers are part of every key."""
+        self.read_shapes = False
+        """Whether a rule has read lengths, so that the result is valid for those only. Lengths 0
+        and 1, and equality of lengths, do not count: they are part of every key."""
+        self.rule_cache: dict[Any, Any] = {}
+        """Data of rules that stays valid during the rewrite."""
         self._forward: dict[int, int] = {}
-        self._gone: list[int] = []
-        """What has been replaced, in order."""
-        self._made: dict[tuple[Any, ...], int] = {}
-        self._known: dict[Node, int] | None = None
+        self._replaced: list[int] = []
+        """The replaced nodes, in order."""
+        self._nodes_by_key: dict[tuple[Any, ...], int] = {}
+        self._positions: dict[Node, int] | None = None
         self._readers: dict[int, list[int]] = {}
-        self._entered, self._moved = 0, 0
-        """How many nodes have been entered among the readers, and how many replacements."""
+        self._indexed_nodes, self._indexed_replacements = 0, 0
+        """The numbers of nodes and of replacements that `_readers` includes."""
 
     def find(self, at: int) -> int:
-        """Return what stands now in the place of a node."""
-        forward, first = self._forward, at
+        """Return the node that now replaces a node (union-find)."""
+        forward, start = self._forward, at
         while at in forward:
             at = forward[at]
-        while first != at:  # so that the next look is short
-            forward[first], first = at, forward[first]
+        while start != at:  # path compression
+            forward[start], start = at, forward[start]
         return at
 
     def refresh(self, at: int) -> tuple[int, ...]:
-        """Let a node read what stands in the place of its inputs; return them."""
+        """Update the inputs of a node to their replacements; return them."""
         inputs, forward = self.inputs[at], self._forward
         for i in inputs:
             if i in forward:
@@ -120,16 +119,16 @@ class RewriteGraph:
                 break
         return inputs
 
-    def place(self, at: int) -> int:
-        """Return the old node that a node is or replaces."""
-        return at if at < self.count else self.places[at - self.count]
+    def original_node(self, at: int) -> int:
+        """Return the original node that a node is or replaces."""
+        return at if at < self.original_count else self.original_nodes[at - self.original_count]
 
-    def alone(self, at: int) -> bool:
-        """Whether its one reader is all that needs it: it may be taken apart."""
-        return (self.uses[at] == 1 and not self.live_out[at]) or at in self.opened
+    def single_reader(self, at: int) -> bool:
+        """Whether it has a single reader and is not live-out, so that rules may split it."""
+        return (self.uses[at] == 1 and not self.live_out[at]) or at in self.splittable
 
     def multiply_adds(self, at: int) -> int:
-        """Return those of a product, factorisation or solve; 0 for all else."""
+        """Return the multiply-adds of a product, factorisation or solve; 0 for others."""
         op = self.ops[at]
         if not isinstance(op, Op) or op.multiply_adds is None:
             return 0
@@ -137,128 +136,131 @@ class RewriteGraph:
         return op.multiply_adds(types, *self.nodes[at].params)
 
     def readers(self, at: int) -> Iterator[int]:
-        """Yield the nodes that read a node and are needed, the newest first."""
-        table = self._readers
-        for reader in range(self._entered, len(self.nodes)):
+        """Yield the live readers of a node, newest first."""
+        readers_of = self._readers
+        for reader in range(self._indexed_nodes, len(self.nodes)):
             for i in set(self.refresh(reader)):
-                table.setdefault(i, []).append(reader)
-        self._entered = len(self.nodes)
-        if self._moved < len(self._gone):
-            for gone in self._gone[self._moved :]:
-                if gone in table:
-                    table.setdefault(self.find(gone), []).extend(table.pop(gone))
-            self._moved = len(self._gone)
-        seen: set[int] = set()
-        for reader in reversed(table.get(at, [])):
-            if reader not in seen and self.needed(reader) and at in self.refresh(reader):
-                seen.add(reader)
+                readers_of.setdefault(i, []).append(reader)
+        self._indexed_nodes = len(self.nodes)
+        if self._indexed_replacements < len(self._replaced):
+            for replaced in self._replaced[self._indexed_replacements :]:
+                if replaced in readers_of:
+                    readers_of.setdefault(self.find(replaced), []).extend(readers_of.pop(replaced))
+            self._indexed_replacements = len(self._replaced)
+        yielded: set[int] = set()
+        for reader in reversed(readers_of.get(at, [])):
+            if reader not in yielded and self.is_live(reader) and at in self.refresh(reader):
+                yielded.add(reader)
                 yield reader
 
-    def unread(self, at: int) -> set[int]:
-        """Return the operations that would have to be computed for a node and for nothing else."""
-        found: set[int] = set()
+    def unshared_operations(self, at: int) -> set[int]:
+        """Return the operations that only this node would need."""
+        unshared: set[int] = set()
         stack = [at]
         while stack:
             position = stack.pop()
             if not self.uses[position] and isinstance(self.ops[position], Op):
-                found.add(position)
-                stack.extend(i for i in self.refresh(position) if i not in found)
-        return found
+                unshared.add(position)
+                stack.extend(i for i in self.refresh(position) if i not in unshared)
+        return unshared
 
-    def needed(self, at: int) -> bool:
-        """Whether a node is still read and stands for itself."""
+    def is_live(self, at: int) -> bool:
+        """Whether a node has readers and has not been replaced."""
         return self.uses[at] > 0 and at not in self._forward
 
-    def replace(self, at: int, by: int) -> None:
-        """Put `by` in the place of `at`, for all its readers and live references."""
-        readers, hidden = self.uses[at], not self.live_out[by]
-        self._forward[at] = by
-        self._gone.append(at)
-        self.live_out[by] = self.live_out[by] or self.live_out[at]
-        self._gain(by, readers)
-        self._lose(at, readers)
-        if at in self.opened and hidden and self.uses[by] == readers:
-            self.opened.add(by)  # the partial reads of `at` are now those of `by`
+    def replace(self, at: int, replacement: int) -> None:
+        """Replace `at` by `replacement`, for all its readers and live references."""
+        readers, was_internal = self.uses[at], not self.live_out[replacement]
+        self._forward[at] = replacement
+        self._replaced.append(at)
+        self.live_out[replacement] = self.live_out[replacement] or self.live_out[at]
+        self._add_uses(replacement, readers)
+        self._remove_uses(at, readers)
+        if at in self.splittable and was_internal and self.uses[replacement] == readers:
+            self.splittable.add(replacement)  # it inherits the partial reads of `at`
 
-    def _gain(self, at: int, readers: int) -> None:
+    def _add_uses(self, at: int, readers: int) -> None:
         stack = [(at, readers)]
         while stack:
-            position, more = stack.pop()
+            position, added = stack.pop()
             if not self.uses[position]:
                 stack += [(i, 1) for i in self.refresh(position)]
-            self.uses[position] += more
+            self.uses[position] += added
 
-    def _lose(self, at: int, readers: int) -> None:
+    def _remove_uses(self, at: int, readers: int) -> None:
         stack = [(at, readers)]
         while stack:
-            position, fewer = stack.pop()
-            self.uses[position] -= fewer
+            position, removed = stack.pop()
+            self.uses[position] -= removed
             if not self.uses[position]:
                 stack += [(self.find(i), 1) for i in self.inputs[position]]
 
-    def remember(self, at: int) -> None:
-        """Let what would be made like this node be this node."""
+    def register(self, at: int) -> None:
+        """Make `make` return this node for an equal operation."""
         op = self.ops[at]
         if isinstance(op, Op):
             key = (op, self.refresh(at), repr(self.nodes[at].params))
-            if self._standing(key) is None:
-                self._made[key] = at
+            if self._existing_node(key) is None:
+                self._nodes_by_key[key] = at
 
-    def _standing(self, key: tuple[Any, ...]) -> int | None:
-        """Return the node of a key that is there. Not one that has been replaced since: what stands
-        in its place may read the root, and the graph would be a circle.
+    def _existing_node(self, key: tuple[Any, ...]) -> int | None:
+        """Return the existing node of a key, unless it has been replaced.
+
+        Its replacement may read the root, which would be a cycle.
         """
-        at = self._made.get(key)
+        at = self._nodes_by_key.get(key)
         return None if at == self.root or at in self._forward else at
 
     def make(self, op: Op[...], operands: Sequence[int | Constant], params: Params = ()) -> int:
-        """Return the node of an operation on nodes and numbers: one that is there, or a new one."""
+        """Return an existing or new node of an operation on nodes and numbers."""
         inputs = tuple([x if isinstance(x, Constant) else self.find(x) for x in operands])
-        shown = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
-        key = (op, shown, repr(params))
+        key_inputs = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
+        key = (op, key_inputs, repr(params))
         if self.root in inputs:
             raise _cycle_error()
-        found = self._standing(key)
-        if found is not None:
-            return found
-        given = tuple([x.value if isinstance(x, Constant) else self.given(x) for x in inputs])
-        made = _native.apply(op.id, given, params)
-        if type(made) is not Array:
+        existing = self._existing_node(key)
+        if existing is not None:
+            return existing
+        operand_values = tuple(
+            [x.value if isinstance(x, Constant) else self.operand_value(x) for x in inputs]
+        )
+        array = _native.apply(op.id, operand_values, params)
+        if type(array) is not Array:
             rule = f"{op.name} has several results"
             raise UnsupportedError("rewrite", rule, remedy="replace by operations with one result")
-        node = _native.node_of(made)
-        if node.op is not op:  # a comparison that is known by the range of its dtype
-            return self.adopt(made)
+        node = _native.node_of(array)
+        if node.op is not op:  # a comparison with a result known from the dtype's range
+            return self.adopt(array)
         positions = [
             self._append(node.inputs[k], SCALAR, ()) if isinstance(x, Constant) else x
             for k, x in enumerate(inputs)
         ]
         at = self._append(node, op, tuple(positions))
-        self._made[key] = at
+        self._nodes_by_key[key] = at
         return at
 
-    def _refuse_circle(self, at: int) -> None:
-        """Refuse a replacement that reads the root, be it by nodes that were there."""
-        earliest, seen, stack = self.place(self.root), {at}, [at]
+    def _refuse_cycle(self, at: int) -> None:
+        """Refuse a replacement that reads the root, directly or through other nodes."""
+        root_original, visited, stack = self.original_node(self.root), {at}, [at]
         while stack:
             position = stack.pop()
-            if self.place(position) < earliest:  # it was there before the root
+            if self.original_node(position) < root_original:  # it precedes the root
                 continue
-            new = [i for i in self.refresh(position) if i not in seen]
-            if self.root in new:
+            unvisited = [i for i in self.refresh(position) if i not in visited]
+            if self.root in unvisited:
                 raise _cycle_error()
-            seen.update(new)
-            stack.extend(new)
+            visited.update(unvisited)
+            stack.extend(unvisited)
 
-    def given(self, at: int) -> Any:
-        """Return a node as an operand of a call: an Array, or the scalar it is."""
+    def operand_value(self, at: int) -> Any:
+        """Return a node as an operand of a call: an Array or a Python scalar."""
         return self.scalar(at) if self.ops[at] is SCALAR else _native.array_of(self.nodes[at])
 
     def scalar(self, at: int) -> Number:
-        """Return the number that a Python scalar is."""
+        """Return the value of a Python scalar."""
         number: Number = self.nodes[at].scalar
         huge = isinstance(number, int) and number.bit_length() > EXACT_INT_BITS
-        self.looked = self.looked or huge or not _native.is_notable(number)
+        self.read_scalars = self.read_scalars or huge or not _native.is_notable(number)
         return number
 
     def _append(self, node: Node, op: Operator, inputs: tuple[int, ...]) -> int:
@@ -267,115 +269,125 @@ class RewriteGraph:
         self.inputs.append(inputs)
         self.uses.append(0)
         self.live_out.append(False)
-        self.places.append(self.place(self.root))
-        if self._known is not None:
-            self._known[node] = len(self.nodes) - 1
+        self.original_nodes.append(self.original_node(self.root))
+        if self._positions is not None:
+            self._positions[node] = len(self.nodes) - 1
         return len(self.nodes) - 1
 
     def adopt(self, array: Array) -> int:
-        """Return the position of an Array that was made of nodes known here."""
-        if self._known is None:
-            self._known = {node: at for at, node in enumerate(self.nodes)}
-        known = self._known
+        """Return the position of an Array built from nodes of this graph."""
+        if self._positions is None:
+            self._positions = {node: at for at, node in enumerate(self.nodes)}
+        positions = self._positions
         stack = [_native.node_of(array)]
         while stack:
             node = stack[-1]
-            if node in known:
+            if node in positions:
                 stack.pop()
                 continue
             inputs = node.inputs
-            missing = [each for each in inputs if each not in known]
+            missing = [operand for operand in inputs if operand not in positions]
             if missing:
                 stack.extend(missing)
                 continue
             op: Operator = SCALAR if node.is_scalar else (node.op if node.pending else None) or LEAF
-            self._append(node, op, tuple(self.find(known[each]) for each in inputs))
-        at = self.find(known[_native.node_of(array)])
-        self._refuse_circle(at)
+            self._append(node, op, tuple(self.find(positions[operand]) for operand in inputs))
+        at = self.find(positions[_native.node_of(array)])
+        self._refuse_cycle(at)
         return at
 
-    def order(self) -> list[int]:
-        """Return the nodes that are needed, inputs before users, as a walk from the outputs."""
-        seen: set[int] = set()
-        ordered: list[int] = []
+    def topological_order(self) -> list[int]:
+        """Return the live nodes in topological order, from the outputs."""
+        visited: set[int] = set()
+        order: list[int] = []
         for output in self.outputs:
             stack = [(self.find(output), False)]
             while stack:
-                at, entered = stack.pop()
-                if entered:
-                    ordered.append(at)
-                elif at not in seen:
-                    seen.add(at)
+                at, inputs_done = stack.pop()
+                if inputs_done:
+                    order.append(at)
+                elif at not in visited:
+                    visited.add(at)
                     inputs = self.refresh(at)
                     if not inputs:
-                        ordered.append(at)
+                        order.append(at)
                         continue
                     stack.append((at, True))
-                    stack += [(i, False) for i in inputs[::-1] if i not in seen]
-        return ordered
+                    stack += [(i, False) for i in inputs[::-1] if i not in visited]
+        return order
 
     def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:
         """Return the rewritten graph, and each replaced node that is an output or live-out with the
         position of its value in that graph.
         """
-        ordered = self.order()
-        positions = {at: position for position, at in enumerate(ordered)}
-        inputs = [tuple(positions[i] for i in self.inputs[at]) for at in ordered]
-        uses = [0] * len(ordered)
-        for row in inputs:
-            for i in row:
+        order = self.topological_order()
+        positions = {at: position for position, at in enumerate(order)}
+        inputs = [tuple(positions[i] for i in self.inputs[at]) for at in order]
+        uses = [0] * len(order)
+        for operands in inputs:
+            for i in operands:
                 uses[i] += 1
         outputs = tuple(positions[self.find(output)] for output in self.outputs)
-        held = [self.live_out[at] for at in ordered]
-        replaced = [
-            (self.nodes[at], positions[by])
+        live_out = [self.live_out[at] for at in order]
+        replaced_nodes = [
+            (self.nodes[at], positions[replacement])
             for at in self._forward
-            if at < self.count and self.live_out[at] and (by := self.find(at)) in positions
+            if at < self.original_count
+            and self.live_out[at]
+            and (replacement := self.find(at)) in positions
         ]
-        dying: Sequence[bool] = ()
+        dead_after_read: Sequence[bool] = ()
         if self.dead_after_read:
-            needed = self._needed_later(positions)
+            needed_later = self._needed_later(positions)
             # later computations read these values, so their memory must not be updated in place
-            updated = {at for at in map(self._updated, ordered) if at in needed}
-            held = [is_held or at in updated for at, is_held in zip(ordered, held, strict=True)]
-            dying = [self._dies(at) and at not in needed for at in ordered]
-        graph = Graph([self.nodes[at] for at in ordered], inputs, uses, held, outputs, dying)
-        return graph, replaced
+            updated = {at for at in map(self._update_base, order) if at in needed_later}
+            live_out = [
+                is_live_out or at in updated
+                for at, is_live_out in zip(order, live_out, strict=True)
+            ]
+            dead_after_read = [
+                self._is_dead_after_read(at) and at not in needed_later for at in order
+            ]
+        graph = Graph(
+            [self.nodes[at] for at in order], inputs, uses, live_out, outputs, dead_after_read
+        )
+        return graph, replaced_nodes
 
-    def _updated(self, at: int) -> int:
-        """The node of which this one updates a part; -1 for none."""
+    def _update_base(self, at: int) -> int:
+        """Return the node of which this one updates a slice; -1 for none."""
         op = self.ops[at]
         updates = isinstance(op, Op) and op.writes is not None and self.nodes[at].pending
         return self.inputs[at][0] if updates else -1
 
     def _needed_later(self, positions: Mapping[int, int]) -> set[int]:
-        """Return the old nodes below live-out nodes that this graph does not compute. Those are
-        computed later, as they were written.
-        """
-        left = [
-            at
-            for at in range(self.count)
-            if self.live_out[at] and self.written[at] and self.find(at) not in positions
-        ]
-        found: set[int] = set()
-        while left:
-            for i in self.written[left.pop()]:
-                computed = self.live_out[i] and self.find(i) in positions
-                if i not in found and not (computed and self.written[i]):
-                    found.add(i)
-                    left.append(i)
-        return found
+        """Return the original inputs of live-out nodes that this graph does not compute.
 
-    def _dies(self, at: int) -> bool:
-        """Whether it is a value without live references, and replaces no live-out node."""
-        return at < self.count and self.dead_after_read[at] and not self.live_out[at]
+        Those nodes are computed later, in their original form.
+        """
+        worklist = [
+            at
+            for at in range(self.original_count)
+            if self.live_out[at] and self.original_inputs[at] and self.find(at) not in positions
+        ]
+        needed: set[int] = set()
+        while worklist:
+            for i in self.original_inputs[worklist.pop()]:
+                computed = self.live_out[i] and self.find(i) in positions
+                if i not in needed and not (computed and self.original_inputs[i]):
+                    needed.add(i)
+                    worklist.append(i)
+        return needed
+
+    def _is_dead_after_read(self, at: int) -> bool:
+        """Whether it is a value without live references that replaces no live-out node."""
+        return at < self.original_count and self.dead_after_read[at] and not self.live_out[at]
 
     def text(self, at: int, depth: int) -> str:
-        """Return a node as text: `depth` levels of it, of what is new every level up to six."""
+        """Return a node as text: `depth` levels, but up to six levels of new nodes."""
         node, op = self.nodes[at], self.ops[at]
         if op is SCALAR:
             return repr(node.scalar)
-        if not isinstance(op, Op) or (depth <= 0 and (at < self.count or depth <= -6)):
-            return f"%{self.place(at)}"
-        inside = [self.text(self.find(i), depth - 1) for i in self.inputs[at]]
-        return f"{op.name}({', '.join([*inside, *(repr(param) for param in node.params)])})"
+        if not isinstance(op, Op) or (depth <= 0 and (at < self.original_count or depth <= -6)):
+            return f"%{self.original_node(at)}"
+        operands = [self.text(self.find(i), depth - 1) for i in self.inputs[at]]
+        return f"{op.name}({', '.join([*operands, *(repr(param) for param in node.params)])})"

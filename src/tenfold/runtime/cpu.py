@@ -27,10 +27,9 @@ from tenfold.runtime import reference, timeline
 from tenfold.runtime.blas.accumulate import accumulate
 from tenfold.runtime.blas.multiply import multiply
 from tenfold.runtime.device import OptimisedGraph, declare
-from tenfold.runtime.executable import bind
-from tenfold.runtime.executable_scalars import scalar_bytes
+from tenfold.runtime.executable import bind, scalar_bytes
 from tenfold.runtime.graph_chunks import GraphChunks
-from tenfold.runtime.lapack.dispatch import factorise
+from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.op_kernels import loop, movement
 from tenfold.runtime.reduction_kernels import fold_loop
 from tenfold.runtime.symbolic_executable import generalise
@@ -45,7 +44,7 @@ from tenfold.storage import dense
 
 MOST_PLANS = 4096
 """Plans that are kept."""
-LONGEST, PIECE = 1024, 256
+LONGEST, CHUNK = 1024, 256
 """Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
 QUICK = 1 << 15
 """Instructions for elements up to which a launch keeps the GIL: microseconds at most."""
@@ -78,21 +77,21 @@ class Cpu:
         plan = plan_of(graph, fused=bool(get("fuse")), fma=fma)
         launches = [step.launch for step in plan.steps if step.launch is not None]
         kernels = dict.fromkeys(launch.kernel for launch in launches)
-        return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
+        return [PROGRAMS.compile(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
 
-    def bind(self, graph: Graph, written: OptimisedGraph) -> Executable | None:
+    def bind(self, graph: Graph, original: OptimisedGraph) -> Executable | None:
         """Plan a graph, and keep what replays the plan for what was written."""
         if get("check_nans") or get("debug") or len(graph) > LONGEST or not is_replayable(graph):
             return None
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         # what a rule has made may have no node to be given to, once its operand is written over
-        for each in (graph, replace(graph, dead_after_read=())):
-            plan = plan_of(each, fused=fused, fma=fma)
-            bound = bind(written, each, plan, threads_of, called)
-            if bound is not None:
+        for candidate in (graph, replace(graph, dead_after_read=())):
+            plan = plan_of(candidate, fused=fused, fma=fma)
+            builder = bind(original, candidate, plan, threads_of, compute_call)
+            if builder is not None:
                 if not get("verify"):  # each launch is to be verified, for its own lengths
-                    generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
-                return bound.kept
+                    generalise(builder, partial(plan_of, fused=fused, fma=fma), threads_of)
+                return builder.executable
         return None
 
     def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
@@ -105,7 +104,7 @@ class Cpu:
         run = _ScheduleRun(self, graph, plan_of(graph, fused=fused, fma=fma))
         for step in run.plan.steps:
             try:
-                if not run.step(step):
+                if not run.run_step(step):
                     return None
             except (MemoryError, reference.ReferenceFailure):
                 return None
@@ -115,27 +114,27 @@ class Cpu:
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""
         if get("check_nans"):
-            return self._one_by_one(graph, check_nans=True)
-        return self._run(graph) if len(graph) <= LONGEST else self._in_pieces(graph)
+            return self._run_node_by_node(graph, check_nans=True)
+        return self._run(graph) if len(graph) <= LONGEST else self._run_in_chunks(graph)
 
-    def _in_pieces(self, graph: Graph) -> Exception | None:
+    def _run_in_chunks(self, graph: Graph) -> Exception | None:
         """Compute a long graph piece by piece; equal pieces have one plan."""
-        pieces = GraphChunks(graph, PIECE)
-        for begin in pieces.begins():
-            piece, wanted = pieces.take(begin)
-            if not wanted:
+        chunks = GraphChunks(graph, CHUNK)
+        for begin in chunks.begins():
+            chunk, live_out = chunks.chunk(begin)
+            if not live_out:
                 continue
-            run = _ScheduleRun(self, piece, self.plan(piece))
+            run = _ScheduleRun(self, chunk, self.plan(chunk))
             for number, step in enumerate(run.plan.steps):
                 try:
-                    if not run.step(step):
-                        return self._one_by_one(graph)
+                    if not run.run_step(step):
+                        return self._run_node_by_node(graph)
                 except (MemoryError, reference.ReferenceFailure):
-                    return self._one_by_one(graph)
+                    return self._run_node_by_node(graph)
                 run.drop(run.plan.last_use[number])
             items = run.plan.items_at
-            for position, place in wanted.items():
-                pieces.made(position, run.values[items[place]])
+            for position, chunk_position in live_out.items():
+                chunks.store_values(position, run.values[items[chunk_position]])
         return None
 
     def _run(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
@@ -143,37 +142,39 @@ class Cpu:
         failure: Exception | None = None
         for number, step in enumerate(run.plan.steps):
             try:
-                if run.can(step) and not run.step(step):
-                    alone = sum(node.pending and not node.is_scalar for node in graph.nodes) == 1
-                    return _with_reference(graph) if alone else self._one_by_one(graph)
+                if run.has_inputs(step) and not run.run_step(step):
+                    single_op = (
+                        sum(node.pending and not node.is_scalar for node in graph.nodes) == 1
+                    )
+                    return _with_reference(graph) if single_op else self._run_node_by_node(graph)
             except (MemoryError, reference.ReferenceFailure) as error:
-                run.without(step)
-                failure = failure or _named(step, error)
+                run.mark_missing(step)
+                failure = failure or _named_error(step, error)
             run.drop(run.plan.last_use[number])
-        if check_nans and (born := run.nan_failure()) is not None:
-            return born.error
+        if check_nans and (nan_error := run.nan_failure()) is not None:
+            return nan_error.error
         run.publish()
         return failure
 
-    def _one_by_one(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
+    def _run_node_by_node(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
         """Compute each node by itself: what does not depend on a failure has the bits it always
         has, and a node that makes NaN of other numbers can be told.
         """
-        first: Exception | None = None
+        first_failure: Exception | None = None
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
             if node.pending and not any(graph.nodes[i].pending for i in inputs):
                 failure = self._run(Graph.of([node]), check_nans=check_nans)
-                first = first or failure
-        return first
+                first_failure = first_failure or failure
+        return first_failure
 
 
-def _named(step: Step, error: MemoryError | reference.ReferenceFailure) -> Exception:
+def _named_error(step: Step, error: MemoryError | reference.ReferenceFailure) -> Exception:
     """What those who wait for a step are to see: it names the operations."""
     if isinstance(error, reference.ReferenceFailure):
         return error.error
-    made = MemoryError(f"{', '.join(step.names)}: {error}")
-    made.__cause__ = error
-    return made
+    named = MemoryError(f"{', '.join(step.names)}: {error}")
+    named.__cause__ = error
+    return named
 
 
 def _with_reference(graph: Graph) -> Exception | None:
@@ -191,18 +192,18 @@ class _ScheduleRun:
         self.missing: set[int] = set()
         """What a step has failed to make, and what depends on it."""
 
-    def can(self, step: Step) -> bool:
+    def has_inputs(self, step: Step) -> bool:
         """Whether everything that a step reads is there; if not, what it makes is missing too."""
         if self.missing.isdisjoint(step.reads):
             return True
-        self.without(step)
+        self.mark_missing(step)
         return False
 
-    def without(self, step: Step) -> None:
+    def mark_missing(self, step: Step) -> None:
         """Go on without what a step makes."""
-        for made in step.results:
-            self.missing.add(made.item)
-            self.values.pop(made.item, None)
+        for buffer in step.results:
+            self.missing.add(buffer.item)
+            self.values.pop(buffer.item, None)
 
     def value(self, item: int, index: int = 0) -> Value:
         """The value of an item: a step has made it, or it was there."""
@@ -212,68 +213,68 @@ class _ScheduleRun:
         """All values of an item: an operation may have several results."""
         if item not in self.values:
             node = self.graph.nodes[self.plan.items[item].position]
-            found: list[Value] = []
-            while (value := node.value(len(found))) is not None:
-                found.append(value)
-            if not found:
+            values: list[Value] = []
+            while (value := node.value(len(values))) is not None:
+                values.append(value)
+            if not values:
                 raise reference.no_values()
-            self.values[item] = tuple(found)
+            self.values[item] = tuple(values)
         return self.values[item]
 
-    def step(self, step: Step) -> bool:
+    def run_step(self, step: Step) -> bool:
         """Take one step; False when it fails for its values."""
-        begun = timeline.begin()
+        start = timeline.begin()
         if step.kind == "kernel":
             assert step.launch is not None, "a kernel step has a launch"
             if not self._kernel(step, step.launch):
                 return False
-            timeline.record("+".join(step.names), "kernel", begun)
+            timeline.record("+".join(step.names), "kernel", start)
         elif step.kind == "empty":
-            for made in step.results:
-                self.values[made.item] = (self._allocated(made),)
-        elif step.kind == "window":
-            self._window(step)
+            for buffer in step.results:
+                self.values[buffer.item] = (self._allocate(buffer),)
+        elif step.kind == "alias":
+            self._view(step)
         elif step.kind == "part":
-            self._part(step)
+            self._select_result(step)
         elif not self._call(step):
             return False
         else:
-            timeline.record(step.names[0], "call", begun)
+            timeline.record(step.names[0], "call", start)
         return True
 
-    def _allocated(self, made: Buffer) -> Value:
-        type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
-        value = Value.allocate(type_, made.nbytes)
-        if made.strides == contiguous_strides(made.shape, type_.dtype.itemsize):
+    def _allocate(self, buffer: Buffer) -> Value:
+        type_ = Type(buffer.shape, DTYPES[buffer.dtype], self.device.name, dense.NAME)
+        value = Value.allocate(type_, buffer.nbytes)
+        if buffer.strides == contiguous_strides(buffer.shape, type_.dtype.itemsize):
             return value
-        return value.view(type_, made.strides, 0)
+        return value.view(type_, buffer.strides, 0)
 
-    def _window(self, step: Step) -> None:
-        (made,) = step.results
-        type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
+    def _view(self, step: Step) -> None:
+        (result,) = step.results
+        type_ = Type(result.shape, DTYPES[result.dtype], self.device.name, dense.NAME)
         source = self.value(step.reads[0])
-        self.values[made.item] = (source.view(type_, made.strides, step.offset),)
+        self.values[result.item] = (source.view(type_, result.strides, step.offset),)
 
-    def _part(self, step: Step) -> None:
-        (made,) = step.results
+    def _select_result(self, step: Step) -> None:
+        (result,) = step.results
         source = self.value(step.reads[0], self.graph.nodes[step.position].params[0])
         if source.strides:  # as in _call
             source = dense.copy_to_pool(dense.export(source), self.device.name)
         # a value of its own: the results of one call are chained, each to the next
-        self.values[made.item] = (source.view(source.type, made.strides, 0),)
+        self.values[result.item] = (source.view(source.type, result.strides, 0),)
 
     def _kernel(self, step: Step, launch: Launch) -> bool:
         program = program_of(launch.kernel, launch.elements)
         if step.copies:
             _native.count("copies", step.copies)
-        for made in step.results:
-            if made.item in self.reused_buffers:
-                self.values[made.item] = self.values[self.reused_buffers[made.item]]
+        for buffer in step.results:
+            if buffer.item in self.reused_buffers:
+                self.values[buffer.item] = self.values[self.reused_buffers[buffer.item]]
                 continue
-            if made.item in self.values:
+            if buffer.item in self.values:
                 continue  # an earlier step has made another piece of it
-            self.values[made.item] = (self._allocated(made),)
-            if made.item in self.plan.temporaries:
+            self.values[buffer.item] = (self._allocate(buffer),)
+            if buffer.item in self.plan.temporaries:
                 _native.count("temporaries")
         buffers: list[Value | int] = []
         for memory in launch.memory:
@@ -284,16 +285,16 @@ class _ScheduleRun:
         scalars = b"".join(map(self._scalar, launch.parameters))
         _native.count("kernels")
         _native.count("launches")
-        return self._launched(program, launch, buffers, scalars)
+        return self._launch(program, launch, buffers, scalars)
 
-    def _launched(
+    def _launch(
         self, program: Program, launch: Launch, buffers: list[Value | int], scalars: bytes
     ) -> bool:
         threads = threads_of(launch)
         if threads > _native.threads():
             _native.set_threads(threads)
         if launch.scans_in_parts(threads):
-            return self._in_parts(program, launch, buffers, scalars, threads)
+            return self._launch_phases(program, launch, buffers, scalars, threads)
         sizes = pack_sizes(launch.sizes)
         status = _native.launch(
             program.kernel,
@@ -311,7 +312,7 @@ class _ScheduleRun:
             )
         return status == 0
 
-    def _in_parts(
+    def _launch_phases(
         self,
         program: Program,
         launch: Launch,
@@ -323,9 +324,11 @@ class _ScheduleRun:
         _native.count("kernels")  # elements are gone through twice
         _native.count("launches")
         units = (launch.parts, launch.units, launch.parts)
-        for function, count, most in zip(program.parts, units, (threads, 1, threads), strict=True):
+        for function, count, most_threads in zip(
+            program.scan_phases, units, (threads, 1, threads), strict=True
+        ):
             scratch, sizes = launch.scratch, pack_sizes(launch.sizes)
-            if _native.launch(function, buffers, sizes, scalars, scratch, count, 1, most):
+            if _native.launch(function, buffers, sizes, scalars, scratch, count, 1, most_threads):
                 return False
         return True
 
@@ -336,19 +339,21 @@ class _ScheduleRun:
 
     def _call(self, step: Step) -> bool:
         node = self.graph.nodes[step.position]
-        inputs = [self._exported(i) for i in step.reads]
-        made = step.results[0]
-        in_place = made.item in self.reused_buffers
+        inputs = [self._operand_array(i) for i in step.reads]
+        result = step.results[0]
+        in_place = result.item in self.reused_buffers
         try:
-            values = called(node, inputs, in_place=in_place)
+            values = compute_call(node, inputs, in_place=in_place)
         except reference.ReferenceFailure:
             return False
-        self.values[made.item] = self.values[self.reused_buffers[made.item]] if in_place else values
-        if made.item in self.plan.temporaries:
+        self.values[result.item] = (
+            self.values[self.reused_buffers[result.item]] if in_place else values
+        )
+        if result.item in self.plan.temporaries:
             _native.count("temporaries")
         return True
 
-    def _exported(self, item: int) -> np.ndarray:
+    def _operand_array(self, item: int) -> np.ndarray:
         node = self.graph.nodes[self.plan.items[item].position]
         return np.asarray(node.scalar) if node.is_scalar else dense.export(self.value(item))
 
@@ -363,7 +368,7 @@ class _ScheduleRun:
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
         items = items_by_node(list(self.plan.items))
         results = tuple(dense.export(value) for value in self.values[items[output]])
-        return reference.nan_failure(node, [self._exported(items[i]) for i in inputs], results)
+        return reference.nan_failure(node, [self._operand_array(items[i]) for i in inputs], results)
 
     def publish(self) -> None:
         """Give every live-out node its value."""
@@ -373,7 +378,7 @@ class _ScheduleRun:
                 node.publish([*self.values[item]])
 
 
-def called(
+def compute_call(
     node: Node | reference.ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
 ) -> tuple[Value, ...]:
     """Compute a call by a library or by the reference; its results lie in row-major order. In place
@@ -384,13 +389,13 @@ def called(
     op = node.op
     results: tuple[Value, ...]
     if op.accumulates_into is not None:
-        made = accumulate(node, inputs, in_place=in_place)
-        results = () if made is None else (made,)
+        value = accumulate(node, inputs, in_place=in_place)
+        results = () if value is None else (value,)
     elif op.contraction is not None:
         first, second = inputs
         results = (multiply(op, node.params, first, second, node.type),)
     else:
-        results = factorise(node, inputs)
+        results = compute_linalg(node, inputs)
     _native.count("calls")
     _native.count("launches")
     _native.count("multiply_adds", reference.multiply_adds(node, inputs))
@@ -403,8 +408,10 @@ def threads_of(launch: Launch) -> int:
     """
     if launch.elements * len(launch.kernel.body) <= QUICK:
         return 0
-    alone = launch.sequential or launch.elements <= single_thread_elements(launch.kernel.body)
-    return 1 if alone else int(get("threads"))
+    single_thread = launch.sequential or launch.elements <= single_thread_elements(
+        launch.kernel.body
+    )
+    return 1 if single_thread else int(get("threads"))
 
 
 declare(Cpu())

@@ -18,33 +18,33 @@ from tenfold.settings import declare_device
 
 
 class OptimisedGraph(NamedTuple):
-    """What a computed graph was made from: the graph as it was written, and what rules did."""
+    """The original graph of a computed graph, and the report of its rewrite."""
 
     graph: Graph
     report: RewriteReport
 
 
 class Device(Protocol):
-    """What computes a graph."""
+    """A backend that computes graphs."""
 
     name: str
     rewrites: bool
-    """Whether rules may change what it computes."""
+    """Whether rewrite rules apply to its graphs."""
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute every output of the graph and publish it; return the first failure.
 
-        What depends on a node that fails for its values is left pending; the rest is computed.
+        Nodes that depend on a failed node stay pending; the other nodes are computed.
         """
 
-    def bind(self, graph: Graph, written: OptimisedGraph) -> Executable | None:
-        """Keep what replays the graph for what was written, and hand it on; None where it cannot be
-        replayed.
+    def bind(self, graph: Graph, original: OptimisedGraph) -> Executable | None:
+        """Build and cache the executable of the graph, under the original graph; None if it cannot
+        be replayed.
         """
 
     def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
-        """Compute the outputs of a graph without any cache; nothing is published. None where there
-        is nothing to compare a cached plan with, or a step fails.
+        """Compute the outputs of a graph without any cache, and publish nothing. None if the device
+        has no cached plans to compare with, or if a step fails.
         """
 
 

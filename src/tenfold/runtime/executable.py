@@ -1,9 +1,9 @@
 """Executable: a schedule becomes instructions, which the native executor replays.
 
-Takes the graph as it was written, the graph that is computed in its stead and its plan, hands on
-whether that succeeded. The executable is cached in the core under the structure of the written
-graph. This and each further evaluation of it, with other values, is a walk, a look-up and launches.
-A failed replay is computed anew, step by step, so that the error names its cause.
+Takes the original graph, the optimised graph and its schedule, hands on the builder. The executable
+is cached in the core under the structure of the original graph. This and each further evaluation,
+with other values, is a graph walk, a look-up and launches. A failed replay is computed again step
+by step, so that the error names its cause.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0])
@@ -26,15 +26,13 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import EntryPoint, Executable, Node, Type, Value
 from tenfold.core.graph import Graph
-from tenfold.dtypes import DTYPES
+from tenfold.dtypes import DTYPES, kind_of
 from tenfold.jit.program import WORTH_OPTIMISING, Source, note_use, program_of, uses_left
 from tenfold.runtime import interruptible, reference
 from tenfold.runtime.blas import multiply, routines
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.runtime.executable_calls import Caller, calling
 from tenfold.runtime.executable_products import BoundProduct, bound_product
-from tenfold.runtime.executable_scalars import castable, scalar_bytes
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
@@ -45,109 +43,118 @@ from tenfold.settings import get
 from tenfold.storage import dense
 
 Threads = Callable[[Launch], int]
-"""On how many threads a launch may run."""
+"""Returns the number of threads of a launch."""
+Caller = Callable[..., tuple[Value, ...]]
+"""Computes a call from its node and its operands; `in_place=True` accumulates into an operand and
+returns no value."""
 
 
 class NotReplayable(Exception):
-    """Something that native code cannot replay."""
+    """The schedule has a step that native code cannot replay."""
 
 
 def bind(
-    written: OptimisedGraph, graph: Graph, plan: Schedule, threads: Threads, caller: Caller
+    original: OptimisedGraph, graph: Graph, schedule: Schedule, threads: Threads, caller: Caller
 ) -> ExecutableBuilder | None:
-    """Compile a plan's kernels and keep what replays it; None for what cannot be replayed."""
-    structure = written.graph.structure
+    """Build and cache the executable of a schedule; None if it cannot be replayed."""
+    structure = original.graph.structure
     if structure is None:
         return None
     try:
-        binding = ExecutableBuilder(structure, written, graph, plan, caller)
-        binding.write(threads)
-        binding.kept = binding.bound()
-        binding.kept.keep(structure)
-        binding.tell_assignments()
+        builder = ExecutableBuilder(structure, original, graph, schedule, caller)
+        builder.emit(threads)
+        builder.executable = builder.build()
+        builder.executable.keep(structure)
+        builder.unlink_assignments()
     except NotReplayable:
         return None
-    return binding
+    return builder
 
 
 class ExecutableBuilder:
-    """The instructions of one plan, as names of methods of Executable and their arguments."""
+    """The instructions of one schedule, as method names of Executable and their arguments."""
 
     def __init__(
         self,
         structure: _native.Structure,
-        written: OptimisedGraph,
+        original: OptimisedGraph,
         graph: Graph,
         plan: Schedule,
         caller: Caller,
     ) -> None:
-        self.structure, self.written, self.graph, self.plan = structure, written, graph, plan
+        self.structure, self.original, self.graph, self.plan = structure, original, graph, plan
         self.caller = caller
-        self.at = {node: position for position, node in enumerate(written.graph.nodes)}
+        self.positions = {node: position for position, node in enumerate(original.graph.nodes)}
         self.reused_buffers = dict(plan.reused_buffers)
         self.slots: dict[int, list[int]] = {}
         self.layouts: dict[int, ProductOperand] = {}
-        """How items lie that steps have made."""
-        self.count = 0
-        self.exact = written.report.looked
-        self.runs = -1
-        self.last = items_by_node(list(plan.items))
-        self.given = self._given()
-        self.gone: set[int] = set()
-        """Items that no later step needs."""
+        """The layouts of the results of earlier steps."""
+        self.slot_count = 0
+        self.exact_scalars = original.report.read_scalars
+        self.replay_limit = -1
+        self.node_items = items_by_node(list(plan.items))
+        self.nodes_of_item = self._nodes_of_items()
+        self.dead_items: set[int] = set()
+        """Items that no later step reads."""
         self.last_step = False
         self.published: dict[int, list[int]] = {}
-        """Items that nodes have been given already, and the places of these in the walk."""
-        self.todo: list[tuple[str, tuple[Any, ...]]] = []
-        self.kept: Executable | None = None
-        self.parts = False
-        """Whether the plan depends on where parts begin."""
+        """Items that are published already, and the positions of their nodes in the walk."""
+        self.instructions: list[tuple[str, tuple[Any, ...]]] = []
+        self.executable: Executable | None = None
+        self.depends_on_starts = False
+        """Whether the schedule depends on the starts of slices."""
 
-    def write(self, threads: Threads) -> None:
-        """Write the instructions."""
+    def emit(self, threads: Threads) -> None:
+        """Emit the instructions."""
         for number, step in enumerate(self.plan.steps):
             self.last_step = number == len(self.plan.steps) - 1
             if step.kind == "kernel":
                 assert step.launch is not None, "a kernel step has a launch"
                 self._kernel(step, step.launch, threads)
             elif step.kind == "empty":
-                for made in step.results:
-                    self._allocate(made)
-            elif step.kind == "window":
-                self._window(step)
+                for buffer in step.results:
+                    self._allocate(buffer)
+            elif step.kind == "alias":
+                self._view(step)
             elif step.kind == "part":
-                self._part(step)
+                self._select_result(step)
             else:
                 self._call(step)
-            self._note(step)
-            self.gone.update(self.plan.last_use[number])
-            dropped = [slot for item in self.plan.last_use[number] for slot in self._all(item)]
+            self._record_layouts(step)
+            self.dead_items.update(self.plan.last_use[number])
+            dropped = [slot for item in self.plan.last_use[number] for slot in self._slots_of(item)]
             if dropped:
                 self._add(Executable.drop, dropped)
         self._publish()
-        self.parts = self._depends_on_starts()
+        self.depends_on_starts = self._depends_on_starts()
 
-    def bound(self) -> Executable:
-        """Return what replays it; how many slots it needs is known only at the end."""
-        plan = Executable.of(self.structure, self.count, self.exact, self.parts, self.runs)
-        for name, arguments in self.todo:
-            getattr(plan, name)(*arguments)
-        return plan
+    def build(self) -> Executable:
+        """Return the executable; its number of slots is known only after `emit`."""
+        executable = Executable.of(
+            self.structure,
+            self.slot_count,
+            self.exact_scalars,
+            self.depends_on_starts,
+            self.replay_limit,
+        )
+        for name, arguments in self.instructions:
+            getattr(executable, name)(*arguments)
+        return executable
 
     @property
     def is_reusable(self) -> bool:
-        """Whether it is good for any scalars and places, for ever, and calls nothing of Python."""
-        calls = any(name == "call" for name, _ in self.todo)
-        return not (self.exact or self.parts or calls or self.runs >= 0)
+        """Whether it is valid for any scalars and slice starts, without limit, and needs no Python."""
+        calls = any(name == "call" for name, _ in self.instructions)
+        return not (self.exact_scalars or self.depends_on_starts or calls or self.replay_limit >= 0)
 
-    def _note(self, step: Step) -> None:
-        """Note how lies what a step has made; what stands where an operand stood lies as that."""
-        for made in step.results:
-            if made.item in self.reused_buffers:
-                self.layouts[made.item] = self._layout(self.reused_buffers[made.item])
+    def _record_layouts(self, step: Step) -> None:
+        """Record the layouts of a step's results; a reused buffer keeps its operand's layout."""
+        for buffer in step.results:
+            if buffer.item in self.reused_buffers:
+                self.layouts[buffer.item] = self._layout(self.reused_buffers[buffer.item])
             else:
-                dtype = DTYPES[made.dtype]
-                self.layouts[made.item] = ProductOperand(made.shape, made.strides, dtype)
+                dtype = DTYPES[buffer.dtype]
+                self.layouts[buffer.item] = ProductOperand(buffer.shape, buffer.strides, dtype)
 
     def _layout(self, item: int) -> ProductOperand:
         if item in self.layouts:
@@ -156,24 +163,28 @@ class ExecutableBuilder:
         if value is None:
             raise NotReplayable
         shape, dtype = value.type.shape, value.type.dtype
-        return ProductOperand(shape, value.strides or contiguous_strides(shape, dtype.itemsize), dtype)
+        return ProductOperand(
+            shape, value.strides or contiguous_strides(shape, dtype.itemsize), dtype
+        )
 
-    def tell_assignments(self) -> None:
-        """Let assignments that waited for each other do so no more if that saves no launches."""
-        graph = self.written.graph
-        waited = [node for node in graph.nodes if node.pending and node.op and node.op.writes]
-        alone = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in waited
+    def unlink_assignments(self) -> None:
+        """Evaluate chained assignments separately in future if chaining them saves no launches."""
+        graph = self.original.graph
+        assignments = [node for node in graph.nodes if node.pending and node.op and node.op.writes]
+        single_output = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in assignments
         steps = self.plan.steps
-        saves = 2 * len(steps) <= len(waited) and not any(step.copies for step in steps)
-        if alone and len(waited) > 1 and not saves:
-            for node in waited:
+        saves_launches = 2 * len(steps) <= len(assignments) and not any(
+            step.copies for step in steps
+        )
+        if single_output and len(assignments) > 1 and not saves_launches:
+            for node in assignments:
                 _native.keep_apart(node)
 
     def _depends_on_starts(self) -> bool:
-        """Whether the plan is not right any more where all parts of an array begin further on: what
-        lies around a part that is not replaced in place, and what Python computes, is another then.
+        """Whether the schedule is invalid for other starts of slices: a slice that is not assigned in
+        place then has other surroundings, and a call from Python other arguments.
         """
-        written = [
+        assigned_items = [
             self.plan.items_at[position]
             for position, node in enumerate(self.graph.nodes)
             if node.pending and node.op is not None and node.op.writes is not None
@@ -183,320 +194,393 @@ class ExecutableBuilder:
             for number, item in enumerate(self.plan.items)
             if item.kind == "piece" or item.base >= 0
         }
-        if not in_place.issuperset(written):
+        if not in_place.issuperset(assigned_items):
             return True
-        called = (self.graph.nodes[s.position].op for s in self.plan.steps if s.kind == "call")
-        return any(op is not None and (op.reads or op.writes) for op in called)
+        called_ops = (
+            self.graph.nodes[step.position].op for step in self.plan.steps if step.kind == "call"
+        )
+        return any(op is not None and (op.reads or op.writes) for op in called_ops)
 
     def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
-        self.todo.append((instruction.__name__, arguments))
+        self.instructions.append((instruction.__name__, arguments))
 
-    def _new(self, item: int, several: int = 1) -> list[int]:
-        self.slots[item] = [*range(self.count, self.count + several)]
-        self.count += several
+    def _new_slots(self, item: int, count: int = 1) -> list[int]:
+        self.slots[item] = [*range(self.slot_count, self.slot_count + count)]
+        self.slot_count += count
         return self.slots[item]
 
-    def _all(self, item: int) -> list[int]:
+    def _slots_of(self, item: int) -> list[int]:
         return self.slots.get(item, [])
 
     def _slot(self, item: int, index: int = 0) -> int:
-        """Where a value stands; one that was there before the plan is taken first."""
+        """Return the slot of a value; an existing value is loaded first."""
         if item in self.slots and index < len(self.slots[item]):
             return self.slots[item][index]
         node = self.graph.nodes[self.plan.items[item].position]
-        position = self._walked(node)
+        position = self._required_position(node)
         if not self.structure.computed(position):
             raise NotReplayable
-        known = self.slots.setdefault(item, [])
-        while len(known) <= index:
-            self._add(Executable.load, self.count, position, len(known))
-            known.append(self.count)
-            self.count += 1
-        return known[index]
+        loaded = self.slots.setdefault(item, [])
+        while len(loaded) <= index:
+            self._add(Executable.load, self.slot_count, position, len(loaded))
+            loaded.append(self.slot_count)
+            self.slot_count += 1
+        return loaded[index]
 
     def _position(self, node: Node) -> int | None:
-        return self.at.get(node)
+        return self.positions.get(node)
 
-    def _walked(self, node: Node) -> int:
+    def _required_position(self, node: Node) -> int:
         position = self._position(node)
         if position is None:
             raise NotReplayable
         return position
 
-    def _type(self, made: Buffer) -> Any:
-        return Type(made.shape, DTYPES[made.dtype], "cpu", dense.NAME)
+    def _type(self, buffer: Buffer) -> Any:
+        return Type(buffer.shape, DTYPES[buffer.dtype], "cpu", dense.NAME)
 
-    def _packed(self, sizes: tuple[int, ...]) -> Any:
+    def _pack_sizes(self, sizes: tuple[int, ...]) -> Any:
         return pack_sizes(sizes)
 
-    def _allocate(self, made: Buffer) -> None:
-        (slot,) = self._new(made.item)
-        temporary = made.item in self.plan.temporaries
-        self._add(Executable.allocate, slot, self._type(made), made.nbytes, made.strides, temporary)
+    def _allocate(self, buffer: Buffer) -> None:
+        (slot,) = self._new_slots(buffer.item)
+        temporary = buffer.item in self.plan.temporaries
+        self._add(
+            Executable.allocate, slot, self._type(buffer), buffer.nbytes, buffer.strides, temporary
+        )
 
     def _table(self, size: int) -> int:
-        """Let bytes be allocated; return where they stand."""
+        """Allocate scratch bytes; return their slot."""
         table = Buffer(-1, (size,), "uint8", (1,), size)
-        self._add(Executable.allocate, self.count, self._type(table), size, table.strides, False)
-        self.count += 1
-        return self.count - 1
+        self._add(
+            Executable.allocate, self.slot_count, self._type(table), size, table.strides, False
+        )
+        self.slot_count += 1
+        return self.slot_count - 1
 
-    def _window(self, step: Step) -> None:
-        (made,) = step.results
+    def _view(self, step: Step) -> None:
+        (result,) = step.results
         source = self._slot(step.reads[0])
-        (slot,) = self._new(made.item)
-        self._add(Executable.view, slot, source, self._type(made), made.strides, step.offset)
+        (slot,) = self._new_slots(result.item)
+        self._add(Executable.view, slot, source, self._type(result), result.strides, step.offset)
 
-    def _part(self, step: Step) -> None:
-        (made,) = step.results
+    def _select_result(self, step: Step) -> None:
+        (result,) = step.results
         index = self.graph.nodes[step.position].params[0]
-        whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
-        value = whole.value(index)
+        source_node = self.graph.nodes[self.plan.items[step.reads[0]].position]
+        value = source_node.value(index)
         if value is not None and value.strides:
             raise NotReplayable
         source = self._slot(step.reads[0], index)
-        (slot,) = self._new(made.item)
-        type_ = whole.types[index] if value is None else value.type
-        self._add(Executable.view, slot, source, type_, made.strides, 0)
+        (slot,) = self._new_slots(result.item)
+        type_ = source_node.types[index] if value is None else value.type
+        self._add(Executable.view, slot, source, type_, result.strides, 0)
 
     def _kernel(self, step: Step, launch: Launch, threads: Threads) -> None:
-        over_seen = False
+        claims_value = False
         for _ in range(step.copies):
             self._add(Executable.count_copy)
-        for made in step.results:
-            if made.item in self.reused_buffers:
-                over_seen = self._take_over(made.item, self.reused_buffers[made.item]) or over_seen
-            elif made.item not in self.slots:
-                self._allocate(made)
-        # what came often needs no quickly compiled program that is counted once more
-        worth = WORTH_OPTIMISING if self.structure.hot else 0
-        program = program_of(launch.kernel, max(launch.elements, worth))
-        self._quickly(launch.kernel)
+        for buffer in step.results:
+            if buffer.item in self.reused_buffers:
+                claims_value = (
+                    self._share_buffer(buffer.item, self.reused_buffers[buffer.item])
+                    or claims_value
+                )
+            elif buffer.item not in self.slots:
+                self._allocate(buffer)
+        # a hot structure gets the optimised program at once
+        min_elements = WORTH_OPTIMISING if self.structure.hot else 0
+        program = program_of(launch.kernel, max(launch.elements, min_elements))
+        self._count_launches(launch.kernel)
 
-        def run(
-            kernel: EntryPoint, finish: EntryPoint | None, finished: int, slots: Sequence[int] = ()
+        def add_launch(
+            kernel: EntryPoint,
+            finish: EntryPoint | None,
+            finish_units: int,
+            slots: Sequence[int] = (),
         ) -> None:
             operands = [(self._slot(memory.item), memory.offset) for memory in launch.memory]
             self._add(
                 Executable.launch,
                 (kernel, finish),
-                finished,
+                finish_units,
                 [*operands, *((slot, 0) for slot in slots)],
                 () if slots else launch.totals,
-                self._packed(launch.sizes),
+                self._pack_sizes(launch.sizes),
                 [self._number(parameter) for parameter in launch.parameters],
                 launch.scratch,
                 launch.parts if slots else launch.units,
                 1 if slots else launch.grain,
                 threads(launch),
-                over_seen,
+                claims_value,
                 "+".join(step.names),
             )
 
-        if launch.scans_in_parts(threads(launch)):  # two launches, between which the tables stay
+        if launch.scans_in_parts(threads(launch)):  # two launches that share the tables
             tables = [self._table(size) for size in launch.totals]
-            totals, carries, parts = program.parts
-            run(totals, carries, launch.units, tables)
-            run(parts, None, 0, tables)
+            totals, carries, parts = program.scan_phases
+            add_launch(totals, carries, launch.units, tables)
+            add_launch(parts, None, 0, tables)
             self._add(Executable.drop, tables)
         else:
-            run(program.kernel, program.finish, launch.finish)
-        if over_seen:
-            self._publish_what_is_there()
+            add_launch(program.kernel, program.finish, launch.finish)
+        if claims_value:
+            self._publish_early()
 
-    def _take_over(self, item: int, source: int) -> bool:
-        """Let a result stand where an operand stood; whether that is the value of a node."""
+    def _share_buffer(self, item: int, source: int) -> bool:
+        """Reuse an operand's buffer for a result; return whether a node owns the operand."""
         slot = self._slot(source)
-        (own,) = self._new(item)
-        self._add(Executable.share, own, slot)
+        (target,) = self._new_slots(item)
+        self._add(Executable.share, target, slot)
         if self.plan.items[source].kind == "value":
-            places = [self._walked(self.graph.nodes[self.plan.items[source].position])]
+            nodes = [self._required_position(self.graph.nodes[self.plan.items[source].position])]
         else:
-            places = self.published.get(source, [])
-        for place in places:
-            self._add(Executable.claim, place)
-        return bool(places)
+            nodes = self.published.get(source, [])
+        for position in nodes:
+            self._add(Executable.claim, position)
+        return bool(nodes)
 
-    def _publish_what_is_there(self) -> None:
-        """Give nodes their values at once: what they were computed from has been written over, and
-        a later step may fail.
-        """
+    def _publish_early(self) -> None:
+        """Publish computed values at once: their inputs are overwritten, and a later step may fail."""
         for item, slots in self.slots.items():
-            made = self.plan.items[item].kind != "value" and item not in self.gone
-            if made and item not in self.published and self.last_of(item):
-                self.published[item] = self.given.get(item, [])
+            computed = self.plan.items[item].kind != "value" and item not in self.dead_items
+            if computed and item not in self.published and self.is_node_value(item):
+                self.published[item] = self.nodes_of_item.get(item, [])
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable
-                for place in self.published[item]:
-                    self._add(Executable.publish, place, slots)
+                for position in self.published[item]:
+                    self._add(Executable.publish, position, slots)
 
-    def last_of(self, item: int) -> bool:
+    def is_node_value(self, item: int) -> bool:
         """Whether an item is the value of its node."""
-        return self.last[self.plan.items[item].position] == item
+        return self.node_items[self.plan.items[item].position] == item
 
-    def _quickly(self, kernel: Source) -> None:
-        """Have launches of what was quickly compiled counted: after some it is compiled again, all
-        kernels of a plan at once, so that Python plans once more and no oftener.
+    def _count_launches(self, kernel: Source) -> None:
+        """Count launches of an unoptimised program, and limit the replays, after which the executable
+        is built once more with optimised programs.
         """
-        left, cpu = uses_left(kernel), str(get("cpu"))
-        if left < 0:
+        limit, cpu = uses_left(kernel), str(get("cpu"))
+        if limit < 0:
             return
-        self.runs = max(self.runs, left)
+        self.replay_limit = max(self.replay_limit, limit)
 
-        def used() -> tuple[Value, ...]:
+        def count_launch() -> tuple[Value, ...]:
             note_use(kernel, cpu)
             return ()
 
-        self._add(Executable.call, used, (), (), "")
+        self._add(Executable.call, count_launch, (), (), "")
 
     def _number(self, parameter: LaunchScalar) -> Any:
-        """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
+        """A scalar of a launch: a scalar node of the walk, or constant bytes."""
         if parameter.item < 0:
             return parameter_bytes(parameter, np.asarray(parameter.number))
         node = self.graph.nodes[self.plan.items[parameter.item].position]
-        at = self._position(node)
-        if node.is_scalar and at is not None and castable(node.scalar, parameter.dtype):
-            return at, parameter.dtype, parameter.part == 1
-        self.exact = self.exact or node.is_scalar
+        position = self._position(node)
+        if node.is_scalar and position is not None and casts_natively(node.scalar, parameter.dtype):
+            return position, parameter.dtype, parameter.part == 1
+        self.exact_scalars = self.exact_scalars or node.is_scalar
         return scalar_bytes(node, parameter)
 
     def _call(self, step: Step) -> None:
         node = self.graph.nodes[step.position]
         inputs = [self._input(item) for item in step.reads]
-        called = ReferenceCall(
-            node.op, node.params, node.operands, node.types, node.type, node.name
-        )
-        if self._product(step, called) or self._solved(step, called):
+        call = ReferenceCall(node.op, node.params, node.operands, node.types, node.type, node.name)
+        if self._product(step, call) or self._lapack(step, call):
             return
         item = step.results[0].item
         if item in self.reused_buffers:
-            over_seen = self._take_over(item, self.reused_buffers[item])
+            claims_value = self._share_buffer(item, self.reused_buffers[item])
             caller = partial(self.caller, in_place=True)
-            self._add(Executable.call, calling(called, caller, False), inputs, (), node.name)
-            if over_seen:
-                self._publish_what_is_there()
+            self._add(Executable.call, replay_function(call, caller, False), inputs, (), node.name)
+            if claims_value:
+                self._publish_early()
             return
-        outputs = self._new(item, len(node.types))
+        outputs = self._new_slots(item, len(node.types))
         temporary = item in self.plan.temporaries
         self._add(
-            Executable.call, calling(called, self.caller, temporary), inputs, outputs, node.name
+            Executable.call,
+            replay_function(call, self.caller, temporary),
+            inputs,
+            outputs,
+            node.name,
         )
 
-    def _product(self, step: Step, called: ReferenceCall) -> bool:
-        """Have a product launched without Python; False where that cannot be."""
-        if called.op.contraction is None and called.op.accumulates_into is None:
+    def _product(self, step: Step, call: ReferenceCall) -> bool:
+        """Emit a native launch of a product; return False if it needs Python."""
+        if call.op.contraction is None and call.op.accumulates_into is None:
             return False
         nodes = [self.graph.nodes[self.plan.items[item].position] for item in step.reads]
         operands = [
             None if node.is_scalar else self._layout(item)
             for node, item in zip(nodes, step.reads, strict=True)
         ]
-        found = bound_product(called, operands)
-        if found is None or not all(
-            node in self.at and castable(node.scalar, called.type.dtype)
+        bound = bound_product(call, operands)
+        if bound is None or not all(
+            node in self.positions and casts_natively(node.scalar, call.type.dtype)
             for node in nodes
             if node.is_scalar
         ):
             return False
-        self._launch_product(step, found, called.type.dtype)
+        self._launch_product(step, bound, call.type.dtype)
         return True
 
-    def _launch_product(self, step: Step, found: BoundProduct, dtype: np.dtype) -> None:
-        (made,) = step.results
-        product, over = found.step, made.item in self.reused_buffers
-        over_seen = over and self._take_over(made.item, self.reused_buffers[made.item])
-        if not over:
-            self._allocate(made)
+    def _launch_product(self, step: Step, bound: BoundProduct, dtype: np.dtype) -> None:
+        (result,) = step.results
+        product, reuses_buffer = bound.step, result.item in self.reused_buffers
+        claims_value = reuses_buffer and self._share_buffer(
+            result.item, self.reused_buffers[result.item]
+        )
+        if not reuses_buffer:
+            self._allocate(result)
         program = program_of(product.kernel, product.multiply_adds)
-        self._quickly(product.kernel)
-        items = [step.reads[place] for place in found.reads]
-        items.insert(2, made.item)
-        factors = [[self._input(step.reads[at]) for at in scale.places] for scale in found.scales]
+        self._count_launches(product.kernel)
+        items = [step.reads[index] for index in bound.reads]
+        items.insert(2, result.item)
+        factors = [[self._input(step.reads[at]) for at in scale.operands] for scale in bound.scales]
         self._add(
             Executable.launch,
             (program.kernel, program.finish),
             0,
-            [*((self._slot(item), 0) for item in items), *found.functions],
+            [*((self._slot(item), 0) for item in items), *bound.functions],
             (),
-            found.sizes,
+            bound.sizes,
             [],
             product.scratch,
             product.units,
             product.grain,
             multiply.threads_of(product),
-            over_seen,
+            claims_value,
             step.names[0],
         )
-        self._add(Executable.product, found.multiply_adds)
-        self._add(Executable.holding, routines.libraries() if found.functions else (), 1)
-        for scale, places in zip(found.scales, factors, strict=True):
-            self._add(Executable.scale, scale.element, dtype, scale.negative, places)
-        if over_seen:
-            self._publish_what_is_there()
+        self._add(Executable.product, bound.multiply_adds)
+        self._add(Executable.holding, routines.libraries() if bound.functions else (), 1)
+        for scale, scale_factors in zip(bound.scales, factors, strict=True):
+            self._add(Executable.scale, scale.element, dtype, scale.negative, scale_factors)
+        if claims_value:
+            self._publish_early()
 
-    def _solved(self, step: Step, called: ReferenceCall) -> bool:
-        """Have LAPACK called without Python; False where that cannot be."""
-        if called.op not in dispatch.RECIPES:
+    def _lapack(self, step: Step, call: ReferenceCall) -> bool:
+        """Emit a native call of LAPACK; return False if it needs Python."""
+        if call.op not in dispatch.LAPACK_OPS:
             return False
         layouts = tuple([self._layout(item) for item in step.reads])
-        found = dispatch.step_of(called.op, called.params, layouts, called.types)
-        if found is None or found.multiply_adds >= interruptible.LONG:
+        launch = dispatch.launch_of(call.op, call.params, layouts, call.types)
+        if launch is None or launch.multiply_adds >= interruptible.LONG:
             return False
         item, label = step.results[0].item, step.names[0]
-        slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
-        for slot, (type_, size) in zip(slots, found.results, strict=True):
+        slots, temporary = self._new_slots(item, len(launch.results)), item in self.plan.temporaries
+        for slot, (type_, size) in zip(slots, launch.results, strict=True):
             self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
-        programs = (program_of(found.kernel, found.work).kernel, None)
-        self._quickly(found.kernel)
+        programs = (program_of(launch.kernel, launch.work).kernel, None)
+        self._count_launches(launch.kernel)
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
-        work = (found.scratch, found.units, found.grain, drivers.threads_of(found), False)
-        count = reference.multiply_adds(called, layouts)
-        self._add(Executable.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
+        work = (launch.scratch, launch.units, launch.grain, drivers.threads_of(launch), False)
+        count = reference.multiply_adds(call, layouts)
+        self._add(Executable.launch, programs, 0, buffers, (), launch.sizes, [], *work, label)
         self._add(Executable.product, count)
-        if held := drivers.held_to(found):
-            self._add(Executable.holding, routines.libraries(), held)
-        if more := dispatch.counted_more(called):
-            self._add(Executable.more, slots[0], *more)
+        if blas_threads := drivers.blas_threads(launch):
+            self._add(Executable.holding, routines.libraries(), blas_threads)
+        if fallback := dispatch.fallback_counter(call):
+            self._add(Executable.more, slots[0], *fallback)
         return True
 
     def _input(self, item: int) -> int:
         node = self.graph.nodes[self.plan.items[item].position]
-        return ~self._walked(node) if node.is_scalar else self._slot(item)
+        return ~self._required_position(node) if node.is_scalar else self._slot(item)
 
-    def _given(self) -> dict[int, list[int]]:
-        """For each item the nodes of the walk whose value it is: of its own node, and of those in
-        whose stead that was computed.
+    def _nodes_of_items(self) -> dict[int, list[int]]:
+        """For each item the positions of the nodes in the walk that get its value: its own node, and
+        nodes that were replaced by it.
         """
-        given: dict[int, list[int]] = {}
+        nodes_of_item: dict[int, list[int]] = {}
         for position, node in enumerate(self.graph.nodes):
             at = self._position(node)
             if at is not None and not self.structure.computed(at):
-                given.setdefault(self.last[position], []).append(at)
-        for node, position in self.written.report.replaced:
-            at = self._walked(node)
+                nodes_of_item.setdefault(self.node_items[position], []).append(at)
+        for node, position in self.original.report.replaced_nodes:
+            at = self._required_position(node)
             if not self.structure.computed(at):
-                given.setdefault(self.last[position], []).append(at)
-        return given
+                nodes_of_item.setdefault(self.node_items[position], []).append(at)
+        return nodes_of_item
 
     def _publish(self) -> None:
-        """Give what was written its values."""
-        there = {number for number, item in enumerate(self.plan.items) if item.kind == "value"}
-        seen: set[int] = set()
-        for item, places in self.given.items():
-            if item in self.plan.live_out or item in there:
-                seen.update(places)
+        """Publish the values of the original graph."""
+        existing = {number for number, item in enumerate(self.plan.items) if item.kind == "value"}
+        published_nodes: set[int] = set()
+        for item, nodes in self.nodes_of_item.items():
+            if item in self.plan.live_out or item in existing:
+                published_nodes.update(nodes)
                 if item not in self.published:
-                    found = self._found(item)
-                    for place in places:
-                        self._add(Executable.publish, place, found)
-        if not seen >= set(self.written.graph.outputs):
+                    slots = self._final_slots(item)
+                    for position in nodes:
+                        self._add(Executable.publish, position, slots)
+        if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
-        for node in self.written.report.parts:
-            self._add(Executable.mark, self._walked(node))
+        for node in self.original.report.partial_bases:
+            self._add(Executable.mark, self._required_position(node))
 
-    def _found(self, item: int) -> list[int]:
-        """Where the values of an item stand at the end."""
+    def _final_slots(self, item: int) -> list[int]:
+        """Return the slots of an item at the end."""
         if self.plan.items[item].kind == "value":
             self.slots.pop(item, None)  # it may have been dropped
             return [self._slot(item)]
-        return self._all(item)
+        return self._slots_of(item)
+
+
+def replay_function(
+    call_node: ReferenceCall, caller: Caller, temporary: bool
+) -> Callable[..., Sequence[Value] | None]:
+    """Return the Python function of a replay; it returns None if the op fails for its values."""
+    value_function = call_node.op.on_values
+
+    def on_values(*inputs: Any) -> Sequence[Value] | None:
+        try:
+            assert value_function is not None, "this function is used only with on_values"
+            results = value_function(
+                [_value(x, call_node.type.device) for x in inputs], *call_node.params
+            )
+        except (MemoryError, reference.ReferenceFailure):
+            return None
+        for name in ("calls", "launches", *["temporaries"] * temporary):
+            _native.count(name)
+        return results
+
+    def call(*inputs: Any) -> Sequence[Value] | None:
+        arrays = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
+        try:
+            results = caller(call_node, arrays)
+        except (MemoryError, reference.ReferenceFailure):
+            return None
+        if temporary:
+            _native.count("temporaries")
+        return results
+
+    return call if value_function is None else on_values
+
+
+def _value(x: Any, device: str) -> Value:
+    return x if isinstance(x, Value) else dense.adopt(np.asarray(x), device)
+
+
+def scalar_bytes(node: Node, parameter: LaunchScalar) -> bytes:
+    """Return the scalar argument of a launch for a Python scalar or a constant fill, as 8 bytes.
+
+    >>> import tenfold as tn
+    >>> (_, scalar) = _native.node_of(tn.asarray([1.0]) * 2).inputs
+    >>> parameter = LaunchScalar(0, DTYPES["float64"])
+    >>> scalar_bytes(scalar, parameter) == np.float64(2).tobytes()
+    True
+    """
+    if node.is_scalar:
+        value = np.asarray(node.scalar)
+    else:
+        with np.errstate(all="ignore"):
+            value = np.asarray(node.op.constant_fill(*node.params)).astype(node.type.dtype)
+    return parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
+
+
+def casts_natively(number: object, dtype: np.dtype) -> bool:
+    """Whether native code casts this number to the dtype as NumPy does."""
+    if kind_of(dtype) == "f":
+        return dtype.itemsize >= 4 and isinstance(number, (bool, int, float))
+    return kind_of(dtype) == "c" or isinstance(number, (bool, int))

@@ -32,7 +32,7 @@ from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.verify_kernel import verifies
 
-SCALED = ("float32", "float64", "complex64", "complex128")
+SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
 """The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds
 their products once or twice."""
 
@@ -43,7 +43,7 @@ class ProductScale(NamedTuple):
     element: bytes
     """Its sign, in the dtype."""
     negative: bool
-    places: tuple[int, ...]
+    operands: tuple[int, ...]
     """The operands that are multiplied instead, numbers of Python's and arrays without axes."""
 
 
@@ -73,14 +73,14 @@ def bound_product(
 ) -> BoundProduct | None:
     """Return how native code launches a product; a Python number among the operands is None."""
     if node.op.accumulates_into is not None:
-        found = _update(node, operands)
+        match = _update(node, operands)
     elif node.op.contraction is not None:
-        found = _product(node, operands)
+        match = _product(node, operands)
     else:
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         return None
-    step, third, scales = found
+    step, third, scales = match
     if step.addresses and third in range(len(operands)):
         return None  # it is to stand in the result first
     assert node.op.multiply_adds is not None, "a product says what it costs"
@@ -91,35 +91,35 @@ def bound_product(
     return BoundProduct(step, reads, scales, node.op.multiply_adds(types, *node.params))
 
 
-Found = tuple[ProductStep, int, tuple[ProductScale, ...]]
+ProductMatch = tuple[ProductStep, int, tuple[ProductScale, ...]]
 """The step, which operand is added, and alpha and beta."""
 
 
-def _product(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> Found | None:
+def _product(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> ProductMatch | None:
     x1, x2 = arrays = [x for x in operands if x is not None]
     if any(x.dtype != node.type.dtype for x in arrays):
         return None
     width = multiply.register_bytes()
-    _, step = multiply.decided(node.op, node.params, x1, x2, width, verifies())
+    _, step = multiply.cached_product_step(node.op, node.params, x1, x2, width, verifies())
     return None if step is None else (step, -1, ())
 
 
-def _update(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> Found | None:
+def _update(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> ProductMatch | None:
     *_, count, added = node.params
     third, type_ = 2 + count, node.type
     if any(x is not None and x.dtype != type_.dtype for x in operands):
         return None
     x3 = operands[third] if added else None
     if x3 is not None:
-        x3 = accumulate.broadcast_factor(x3, type_.shape)
-        if not accumulate.rows_beside(x3):
+        x3 = accumulate.broadcast_operand(x3, type_.shape)
+        if not accumulate.has_contiguous_rows(x3):
             return None
     arrays = (x for x in operands[:2] if x is not None)
-    x1, x2 = map(accumulate.turned_factor, arrays, node.params[:2])
+    x1, x2 = map(accumulate.transposed_operand, arrays, node.params[:2])
     update = accumulate.update_of(node.params, type_.dtype, x3)
     if update.half.endswith("either"):
         return None  # the values tell the side
-    step = accumulate.decided(x1, x2, update, multiply.register_bytes(), verifies())
+    step = accumulate.cached_update_step(x1, x2, update, multiply.register_bytes(), verifies())
     scales = _scales(node, range(2, third), range(third + 1, len(operands)))
     return None if scales is None else (step, third, scales)
 
@@ -128,11 +128,13 @@ def _scales(node: ReferenceCall, alpha: range, beta: range) -> tuple[ProductScal
     """Return what the product, and what is added to it, is multiplied by."""
     *_, sign, _, added = node.params
     dtype = node.type.dtype
-    most = max(len(alpha), len(beta))
-    if most and (str(dtype) not in SCALED or (kind_of(dtype) == "c" and most > 1)):
+    most_factors = max(len(alpha), len(beta))
+    if most_factors and (
+        str(dtype) not in SCALED_DTYPES or (kind_of(dtype) == "c" and most_factors > 1)
+    ):
         return None
     pairs = ((sign, alpha), (added, beta))
     return tuple(
-        ProductScale(np.asarray(factor, dtype).tobytes(), factor < 0, (*places,))
-        for factor, places in pairs
+        ProductScale(np.asarray(factor, dtype).tobytes(), factor < 0, (*operands,))
+        for factor, operands in pairs
     )

@@ -1,7 +1,7 @@
 """Reduction kernels: compile one reduction along one axis, once for any shape and layout.
 
-Takes an operation, dtypes and the layout of its operand, as native code found them. Hands on the
-launch of the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
+Takes an operation, dtypes and the layout of its operand from native code. Hands on the kernel of all
+such nodes (`native/exec/reduction_kernels.cpp`).
 
     kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
 """
@@ -28,13 +28,13 @@ def fold_loop(
     enters: bool,
     leaves: bool,
 ) -> tuple[EntryPoint, np.dtype, int, int]:
-    """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
-    and the parts of a partial result: `GenericReduction` in native/exec/reduction_kernels.h.
+    """Return the entry point of the kernel, its output dtype and, for a column, the elements of a
+    packet and the parts of a partial result: `GenericReduction` in native/exec/reduction_kernels.h.
     """
-    found = GenericReduction(op, source, operand, result, column, strided, enters, leaves)
-    # one that is compiled quickly takes three times as long
-    program = PROGRAMS.of(found, 0, "1", str(get("cpu")))
+    reduction = GenericReduction(op, source, operand, result, column, strided, enters, leaves)
+    # without optimisation it runs three times as long
+    program = PROGRAMS.of(reduction, 0, "1", str(get("cpu")))
     _native.count("generic_compiles")
-    if not column:  # rows do not use these numbers, and to write a kernel takes time
-        return program.kernel, found.made, 1, 1
-    return program.kernel, found.made, found.kernel.lanes, found.kernel.most_parts
+    if not column:  # rows do not use these numbers, and generating a kernel takes time
+        return program.kernel, reduction.made, 1, 1
+    return program.kernel, reduction.made, reduction.kernel.lanes, reduction.kernel.most_parts

@@ -69,7 +69,7 @@ class Reference:
     def __init__(self, name: str = "reference") -> None:
         self.name = name
 
-    def bind(self, _graph: Graph, _written: OptimisedGraph) -> None:
+    def bind(self, _graph: Graph, _original: OptimisedGraph) -> None:
         """It keeps nothing."""
 
     def anew(self, _graph: Graph) -> None:
@@ -78,7 +78,7 @@ class Reference:
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph, node by node; what depends on a failure is left alone."""
         computed: list[Values | None] = [None] * len(graph)
-        left = list(graph.uses)
+        remaining_uses = list(graph.uses)
         failure: Exception | None = None
         for position, node in enumerate(graph.nodes):
             inputs = graph.inputs[position]
@@ -92,8 +92,8 @@ class Reference:
                     if graph.live_out[position] and node.pending:
                         node.publish([dense.adopt(value, self.name) for value in results])
             for i in inputs:
-                left[i] -= 1
-                if left[i] == 0:
+                remaining_uses[i] -= 1
+                if remaining_uses[i] == 0:
                     computed[i] = None
         return failure
 
@@ -102,11 +102,11 @@ class Reference:
         if node.is_scalar:
             return (np.asarray(node.scalar),)
         if not node.pending:
-            return _present(node)
+            return _stored_values(node)
         if node.op is None:  # a part: one of the results of its input
             return (inputs[0][node.params[0]],)
         category = "kernel" if node.op.kind < Kind.CONTRACTION else "call"
-        begun = timeline.begin()
+        start = timeline.begin()
         results = run_op(node, [values[0] for values in inputs])
         _native.count(f"{category}s")
         _native.count("launches")
@@ -114,7 +114,7 @@ class Reference:
             # The node itself may have dropped its inputs: another thread computed it meanwhile.
             types = tuple(graph.nodes[i].type for i in graph.inputs[position])
             _native.count("multiply_adds", multiply_adds(types, *node.params))
-        timeline.record(node.name, category, begun)
+        timeline.record(node.name, category, start)
         if get("check_nans"):
             failure = nan_failure(node, [values[0] for values in inputs], results)
             if failure is not None:
@@ -122,14 +122,14 @@ class Reference:
         return results
 
 
-def _present(node: Node) -> Values:
+def _stored_values(node: Node) -> Values:
     """The values a computed node or a leaf holds."""
-    found: list[np.ndarray] = []
-    while (value := node.value(len(found))) is not None:
-        found.append(dense.export(value))
-    if not found:
+    arrays: list[np.ndarray] = []
+    while (value := node.value(len(arrays))) is not None:
+        arrays.append(dense.export(value))
+    if not arrays:
         raise no_values()
-    return tuple(found)
+    return tuple(arrays)
 
 
 TRACED = "an array that is being traced has no values"
@@ -153,17 +153,18 @@ def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
     op: Op[...] = node.op
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
     try:
-        results = _interruptibly(node, operands)
+        results = _call_interruptible(node, operands)
     except Exception as error:
         if op.opaque or isinstance(error, REPORTED):
-            raise ReferenceFailure(_failed(node, error)) from error
+            raise ReferenceFailure(_error_at_wait(node, error)) from error
         raise
     return tuple(
-        _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
+        _check_result(node, result, type_)
+        for result, type_ in zip(results, node.types, strict=True)
     )
 
 
-def _interruptibly(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
+def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
     """Call an operation; a user's function stays on the thread that asks for it."""
 
     def run(_interrupted: threading.Event | None) -> Values:
@@ -197,12 +198,12 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
             raise inner
         # A rule need not read all its operands, but they all broadcast.
         shape = np.broadcast_shapes(*(x.shape for x in operands))
-        return tuple(np.broadcast_to(values, shape) for values in _present(node))
+        return tuple(np.broadcast_to(values, shape) for values in _stored_values(node))
     result = op.reference(*operands, *params)
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-def _checked(node: Node | ReferenceCall, result: Any, type_: Type) -> np.ndarray:
+def _check_result(node: Node | ReferenceCall, result: Any, type_: Type) -> np.ndarray:
     values = np.asarray(result)
     if values.shape != type_.shape:
         _refuse_result(node, "shape", type_.shape, values.shape)
@@ -211,12 +212,14 @@ def _checked(node: Node | ReferenceCall, result: Any, type_: Type) -> np.ndarray
     return cast_values(values, type_.dtype)
 
 
-def _refuse_result(node: Node | ReferenceCall, what: str, said: object, given: object) -> NoReturn:
+def _refuse_result(
+    node: Node | ReferenceCall, kind: str, expected: object, actual: object
+) -> NoReturn:
     raise ReferenceFailure(
         RunError(
             node.name,
-            f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
-            remedy=f"correct the {what} rule of the op, or the function that computes it",
+            f"its rule said {kind} {expected}, its computation gave {actual}{_source_line(node)}",
+            remedy=f"correct the {kind} rule of the op, or the function that computes it",
         )
     )
 
@@ -227,16 +230,19 @@ def nan_failure(
     """Return the failure of an operation that has made NaN of operands without NaN."""
     if node.op is None or node.op.kind == Kind.VIEW:
         return None
-    given = [_nans(x) for x in [*inputs, *(x for x in node.params if isinstance(x, float))]]
+    input_nans = [
+        _nans(mask)
+        for mask in [*inputs, *(mask for mask in node.params if isinstance(mask, float))]
+    ]
     if node.op.kind != Kind.MAP:
-        given = [np.asarray(x.any()) for x in given]
+        input_nans = [np.asarray(mask.any()) for mask in input_nans]
     for nans in map(_nans, results):
-        born = nans.copy()
-        for x in given:
-            born &= ~x
-        if born.any():
-            at = tuple(int(i) for i in np.argwhere(born)[0])
-            rule = f"NaN was made of operands without NaN, at index {at}{_place(node)}"
+        new_nans = nans.copy()
+        for mask in input_nans:
+            new_nans &= ~mask
+        if new_nans.any():
+            index = tuple(int(i) for i in np.argwhere(new_nans)[0])
+            rule = f"NaN was made of operands without NaN, at index {index}{_source_line(node)}"
             remedy = "fix the operands, or allow NaN with tn.options(check_nans=False)"
             return ReferenceFailure(RunError(node.name, rule, remedy=remedy))
     return None
@@ -247,19 +253,19 @@ def _nans(values: object) -> np.ndarray:
     return array != array if kind_of(array.dtype) in "fc" else np.zeros(array.shape, bool)
 
 
-def _place(node: Node | ReferenceCall) -> str:
+def _source_line(node: Node | ReferenceCall) -> str:
     """The user's line, where the node knows it."""
     return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
-def _failed(node: Node | ReferenceCall, error: Exception) -> Exception:
+def _error_at_wait(node: Node | ReferenceCall, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
-    made = _failure_of(node, error)
-    made.__cause__ = error  # as `raise ... from` does
-    return made
+    reported = _error_of(node, error)
+    reported.__cause__ = error  # as `raise ... from` does
+    return reported
 
 
-def _failure_of(node: Node | ReferenceCall, error: Exception) -> Exception:
+def _error_of(node: Node | ReferenceCall, error: Exception) -> Exception:
     text = str(error)
     if isinstance(error, ExplainedError):  # its operands and remedy are in the original
         inner = error.operation not in ("", node.name)
@@ -267,8 +273,8 @@ def _failure_of(node: Node | ReferenceCall, error: Exception) -> Exception:
     documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
     if documented is not None and not (node.op.opaque or isinstance(error, ExplainedError)):
         remedy = f"\n  remedy: {node.op.remedy}" if node.op.remedy else ""
-        return documented(f"{node.name}: {text}{_place(node)}{remedy}")
-    return RunError(node.name, f"{type(error).__name__}: {text}{_place(node)}")
+        return documented(f"{node.name}: {text}{_source_line(node)}{remedy}")
+    return RunError(node.name, f"{type(error).__name__}: {text}{_source_line(node)}")
 
 
 declare(Reference())

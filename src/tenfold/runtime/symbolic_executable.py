@@ -59,37 +59,37 @@ NO_INSTRUCTION = ("claim",)
 """What says something of the plan as a whole."""
 
 
-def generalise(binding: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
+def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
     """Keep a template of a bound plan, if its structure is wanted one and it can be; whether it was
     kept.
     """
-    written, structure = binding.written, binding.structure
-    able = binding.is_reusable and _follows_from_form(written)
-    if not structure.wants_template(able):
+    original, structure = builder.original, builder.structure
+    is_generic = builder.is_reusable and _is_shape_generic(original)
+    if not structure.wants_template(is_generic):
         return False
     lengths, axes = structure.lengths
-    measure = ShapeEnv(lengths)
-    places = [
+    shape_env = ShapeEnv(lengths)
+    symbols = [
         (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
     ]
     try:
-        sizes = dict(zip(places, measure.lengths, strict=True))
-        general = _SymbolicInstructions(binding, planner, sizes)
-        general.write(threads)
-        _SizeProgramWriter(general, measure).keep(binding)
+        sizes = dict(zip(symbols, shape_env.lengths, strict=True))
+        symbolic = _SymbolicInstructions(builder, planner, sizes)
+        symbolic.emit(threads)
+        _SizeProgramWriter(symbolic, shape_env).save(builder)
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
         return False
     return True
 
 
-def _follows_from_form(written: OptimisedGraph) -> bool:
+def _is_shape_generic(original: OptimisedGraph) -> bool:
     """Whether rules do the same for all lengths: they have seen none, beyond which are 0, 1 or
     equal; and nothing is asked of products or of users' functions.
     """
-    report, graph = written.report, written.graph
+    report, graph = original.report, original.graph
     operations = [node.op for node in graph.nodes if node.pending]
-    known = all(isinstance(op, Op) and op.multiply_adds is None for op in operations)
-    return known and not (report.measured or report.looked or report.parts)
+    generic_ops = all(isinstance(op, Op) and op.multiply_adds is None for op in operations)
+    return generic_ops and not (report.read_shapes or report.read_scalars or report.partial_bases)
 
 
 class _SymbolicInstructions(ExecutableBuilder):
@@ -99,13 +99,13 @@ class _SymbolicInstructions(ExecutableBuilder):
         graph = with_symbolic_lengths(example.graph, lengths)
         plan = planner(graph)
         refuse_items(plan.items)
-        super().__init__(example.structure, example.written, graph, plan, example.caller)
+        super().__init__(example.structure, example.original, graph, plan, example.caller)
         self.inferred = [*self._inferred(lengths)]
         """The lengths of all pending nodes of what was written."""
         compare_lengths([*self.inferred, *lengths.values()])
 
     def _inferred(self, lengths: Lengths) -> Iterator[int]:
-        for position, node in enumerate(with_symbolic_lengths(self.written.graph, lengths).nodes):
+        for position, node in enumerate(with_symbolic_lengths(self.original.graph, lengths).nodes):
             if node.is_scalar:
                 continue
             if node.pending == self.structure.computed(position):
@@ -116,10 +116,10 @@ class _SymbolicInstructions(ExecutableBuilder):
     def _position(self, node: Any) -> int | None:
         return super()._position(node.node if isinstance(node, SymbolicNode) else node)
 
-    def _type(self, made: Buffer) -> Any:
-        return SymbolicType(made.shape, DTYPES[made.dtype], "cpu", weak=False)
+    def _type(self, buffer: Buffer) -> Any:
+        return SymbolicType(buffer.shape, DTYPES[buffer.dtype], "cpu", weak=False)
 
-    def _packed(self, sizes: tuple[int, ...]) -> Any:
+    def _pack_sizes(self, sizes: tuple[int, ...]) -> Any:
         return sizes
 
     def _number(self, parameter: LaunchScalar) -> Any:
@@ -129,87 +129,99 @@ class _SymbolicInstructions(ExecutableBuilder):
 class _SizeProgramWriter:
     """Formulas of instructions, as native code takes them."""
 
-    def __init__(self, general: _SymbolicInstructions, measure: ShapeEnv) -> None:
-        self.general, self.shape_env = general, measure
-        self.formulas = SizeProgram(measure)
+    def __init__(self, symbolic: _SymbolicInstructions, shape_env: ShapeEnv) -> None:
+        self.general, self.shape_env = symbolic, shape_env
+        self.formulas = SizeProgram(shape_env)
         self.numbers: list[tuple[str, int, int, Any]] = []
         self.shapes: list[tuple[int, list[Any]]] = []
 
-    def keep(self, example: ExecutableBuilder) -> None:
+    def save(self, example: ExecutableBuilder) -> None:
         """Keep the template, if the example's instructions follow from it."""
-        todo = [(name, _valued(name, arguments)) for name, arguments in self.general.todo]
-        if todo != [(name, _plain(arguments)) for name, arguments in example.todo]:
+        example_instructions = [
+            (name, _example_arguments(name, arguments))
+            for name, arguments in self.general.instructions
+        ]
+        if example_instructions != [
+            (name, _example_values(arguments)) for name, arguments in example.instructions
+        ]:
             raise NotSymbolic
-        instructions = [each for each in self.general.todo if each[0] not in NO_INSTRUCTION]
+        instructions = [
+            instruction
+            for instruction in self.general.instructions
+            if instruction[0] not in NO_INSTRUCTION
+        ]
         for number, (name, arguments) in enumerate(instructions):
             fields = dict(zip(FIELDS.get(name, ()), arguments, strict=False))
-            if "type" in fields and _in_c_order(fields["type"], fields["stride"]):
+            if "type" in fields and _is_contiguous(fields["type"], fields["stride"]):
                 del fields["stride"]
             for field, argument in fields.items():
-                self._write(number, field, argument)
-        place, register = self.formulas.ref, self.formulas.register
-        inferred = [place(length) for length in self.general.inferred]
-        guards = [(kind, place(size)) for kind, size in self.shape_env.guards()]
-        kept = example.bound().keep_template(
+                self._add_argument(number, field, argument)
+        ref, register = self.formulas.ref, self.formulas.register
+        inferred = [ref(length) for length in self.general.inferred]
+        guards = [(kind, ref(size)) for kind, size in self.shape_env.guards()]
+        is_saved = example.build().keep_template(
             example.structure,
             self.formulas.constants,
             self.formulas.instructions(),
-            [(kind, register(at)) for kind, at in guards],
-            [register(at) for at in inferred],
-            [(field, number, index, register(at)) for field, number, index, at in self.numbers],
-            [(number, [register(at) for at in shape]) for number, shape in self.shapes],
+            [(kind, register(size_ref)) for kind, size_ref in guards],
+            [register(size_ref) for size_ref in inferred],
+            [
+                (field, number, index, register(size_ref))
+                for field, number, index, size_ref in self.numbers
+            ],
+            [(number, [register(size_ref) for size_ref in shape]) for number, shape in self.shapes],
         )
-        if not kept:
+        if not is_saved:
             raise NotSymbolic
 
-    def _write(self, number: int, field: str, argument: Any) -> None:
+    def _add_argument(self, number: int, field: str, argument: Any) -> None:
         if isinstance(argument, SymbolicType):
             if any(is_size(length) for length in argument.shape):
                 self.shapes.append((number, [self.formulas.ref(n) for n in argument.shape]))
         elif field:
-            for index, each in enumerate(_numbers_in(argument)):
-                if is_size(each):
-                    self.numbers.append((field, number, index, self.formulas.ref(each)))
+            for index, size in enumerate(_numbers_in(argument)):
+                if is_size(size):
+                    self.numbers.append((field, number, index, self.formulas.ref(size)))
 
 
-def _in_c_order(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
+def _is_contiguous(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
     """Whether strides are those of C order; strides of axes of length 1 do not count."""
-    usual = contiguous_strides(type_.shape, type_.dtype.itemsize)
-    steps = zip(type_.shape, strides, usual, strict=True)
-    return all(length == 1 or stride == plain for length, stride, plain in steps)
+    contiguous = contiguous_strides(type_.shape, type_.dtype.itemsize)
+    steps = zip(type_.shape, strides, contiguous, strict=True)
+    return all(length == 1 or stride == expected for length, stride, expected in steps)
 
 
 def _numbers_in(argument: Any) -> Iterator[Any]:
     """The numbers of an argument: itself, or those in a row; of an operand's place the offset."""
-    row = argument if isinstance(argument, (list, tuple)) else (argument,)
-    for each in row:
-        yield each[-1] if isinstance(each, tuple) else each
+    items = argument if isinstance(argument, (list, tuple)) else (argument,)
+    for item in items:
+        yield item[-1] if isinstance(item, tuple) else item
 
 
-def _valued(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _example_arguments(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an instruction with the values that Sizes have for the example."""
-    found: list[Any] = []
+    values: list[Any] = []
     for field, argument in zip(FIELDS.get(name, ("",) * len(arguments)), arguments, strict=True):
         if field == "size" and isinstance(argument, tuple):
-            found.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
+            values.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
         elif field == "bits":
-            found.append(tuple([_bits(number) for number in argument]))
+            values.append(tuple([_parameter_bytes(number) for number in argument]))
         elif isinstance(argument, SymbolicType):
             shape = values_of(argument.shape)
-            found.append(Type(shape, argument.dtype, argument.device, dense.NAME))
+            values.append(Type(shape, argument.dtype, argument.device, dense.NAME))
         else:
-            found.append(_plain(argument))
-    return tuple(found)
+            values.append(_example_values(argument))
+    return tuple(values)
 
 
-def _bits(number: Any) -> Any:
-    return struct.pack("q", number.value) if is_size(number) else _plain(number)
+def _parameter_bytes(number: Any) -> Any:
+    return struct.pack("q", number.value) if is_size(number) else _example_values(number)
 
 
-def _plain(argument: Any) -> Any:
+def _example_values(argument: Any) -> Any:
     """Rows as tuples, Sizes as their values."""
     if isinstance(argument, (list, tuple)):
-        return tuple([_plain(each) for each in argument])
+        return tuple([_example_values(item) for item in argument])
     return value_of(argument)
 
 

@@ -1,6 +1,6 @@
 """Timeline: an event for each launch and each push, while a recording is open.
 
-Takes one call per piece of work, hands the events to every recorder that is open.
+Takes one call per event, hands the events to every open recorder.
 
 >>> with recording() as seen:
 ...     record("add", "kernel", begin())
@@ -24,16 +24,16 @@ from tenfold import _native, settings
 PUSH = "push"
 """The category of events that hand an operator to an engine and compute nothing."""
 READY = "ready"
-"""The category of moments from which on the inputs of an operator are there."""
+"""The category of moments at which the inputs of an operator are ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """One piece of work: its name and category, begin and end in nanoseconds, the thread's id.
+    """One event: its name and category, begin and end in nanoseconds, the thread's id.
 
-    What an engine ran says its operators by their numbers, which grow with its pushes, and their
-    mean depth; a push says its one operator, and as `inputs` those whose results that one takes.
-    What is `running` had not ended when the recording did: its end is that of the recording.
+    An engine's batch lists its operators by push number, and their mean depth. A push names its
+    single operator, and as `inputs` the operators whose results it takes. A `running` event had not
+    ended when the recording did: its end is that of the recording.
     """
 
     name: str
@@ -46,15 +46,14 @@ class TimelineEvent:
     depth: float | None = None
     running: bool = False
     members: int = 0
-    """How many equal nodes of a large graph it was computed for together; 0 where there are none.
-    """
+    """The number of equal nodes of a large graph in its batch; 0 without a batch."""
     apart: str = ""
-    """Why these were not computed with an earlier batch of the same operation or function."""
+    """Why the batch is separate from an earlier batch of the same operation or function."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterSample:
-    """How much there was of several things at a time in nanoseconds, such as bytes alive."""
+    """A sample of several counters at a time in nanoseconds, such as live bytes."""
 
     name: str
     time: int
@@ -63,48 +62,48 @@ class CounterSample:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRecord:
-    """What a recorder has seen so far, and what threads are called."""
+    """The events and samples of a recorder so far, and the names of threads."""
 
     events: list[TimelineEvent]
     levels: list[CounterSample]
     threads: dict[int, str]
 
 
-# No lock of its own: list.append and iteration over a copy are whole under the GIL.
+# No lock: list.append and iteration over a copy are atomic under the GIL.
 _recorders: list[TimelineRecord] = []
 _batch: ContextVar[tuple[int, str]] = ContextVar("tenfold_batch", default=(0, ""))
 
 
 def begin() -> int:
-    """Return the time at which a piece of work begins, in nanoseconds."""
+    """Return the begin of an event, in nanoseconds."""
     return time.perf_counter_ns()
 
 
-def record(name: str, category: str, begun: int) -> None:
-    """Say that a piece of work that began at `begun` has ended."""
+def record(name: str, category: str, start: int) -> None:
+    """Record an event from `start` until now."""
     if not _recorders and not settings.get("debug"):
         return
     end, thread = time.perf_counter_ns(), threading.get_ident()
     members, apart = _batch.get()
-    event = TimelineEvent(name, category, begun, end, thread, members=members, apart=apart)
+    event = TimelineEvent(name, category, start, end, thread, members=members, apart=apart)
     record_events([event])
     debug(2, f"{category} {name} {(event.end - event.begin) / 1e3:.1f} us")
 
 
-def watched() -> bool:
+def is_recording() -> bool:
     """Whether a recorder is active."""
     return bool(_recorders)
 
 
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
-    """Say what has run: name, category, begin and end of each in nanoseconds."""
+    """Record events of (name, category, begin, end), in nanoseconds."""
     thread, (members, apart) = threading.get_ident(), _batch.get()
     record_events([TimelineEvent(*event, thread, members=members, apart=apart) for event in events])
 
 
 @contextmanager
-def together(members: int, apart: str = "") -> Iterator[None]:
-    """Let what runs in the block be for so many members of a group, `apart` from others."""
+def batch_members(members: int, apart: str = "") -> Iterator[None]:
+    """Mark the events of the block as a batch of `members` nodes; `apart`: why it is separate."""
     token = _batch.set((members, apart))
     try:
         yield
@@ -117,7 +116,7 @@ def record_events(
     levels: Sequence[CounterSample] = (),
     threads: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Say what has run, on any thread, how much there was of what, and what threads are called."""
+    """Record events of any thread, counter samples, and names of threads."""
     for recorded in tuple(_recorders):
         recorded.events.extend(events)
         recorded.levels.extend(levels)
@@ -125,25 +124,25 @@ def record_events(
 
 
 def take_engines() -> tuple[list[TimelineEvent], dict[int, str]]:
-    """Hand on what engines have noted: pushes, steps, and what was alive after each step.
+    """Record the traces of engines: pushes, batches, and memory samples after each batch.
 
-    Returns the steps that have not ended, which come again once they have, and names of threads.
+    Returns the running batches, which come again after their end, and the names of threads.
     """
-    noted, begun, alive = _native.take_engine_trace()
-    events = [_event(*each) for each in noted]
-    running = [_event(*each, running=True) for each in begun]
+    ended, started, samples = _native.take_engine_trace()
+    events = [_event(*event) for event in ended]
+    running = [_event(*event, running=True) for event in started]
     levels = [
         CounterSample(
             "engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending}
         )
-        for time, live, objects, pending in alive
+        for time, live, objects, pending in samples
     ]
-    ran = sorted(
-        {each.thread for each in (*events, *running) if each.category not in (PUSH, READY)}
+    engine_threads = sorted(
+        {event.thread for event in (*events, *running) if event.category not in (PUSH, READY)}
     )
-    names = {thread: f"engine thread {number}" for number, thread in enumerate(ran, 1)}
-    own = {thread.ident for thread in threading.enumerate()}
-    names = {thread: name for thread, name in names.items() if thread not in own}
+    names = {thread: f"engine thread {number}" for number, thread in enumerate(engine_threads, 1)}
+    python_threads = {thread.ident for thread in threading.enumerate()}
+    names = {thread: name for thread, name in names.items() if thread not in python_threads}
     record_events(events, levels, names)
     return running, names
 
@@ -151,7 +150,7 @@ def take_engines() -> tuple[list[TimelineEvent], dict[int, str]]:
 def _event(
     name: str,
     category: str,
-    begun: int,
+    start: int,
     end: int,
     thread: int,
     operators: tuple[int, ...],
@@ -160,14 +159,14 @@ def _event(
     *,
     running: bool = False,
 ) -> TimelineEvent:
-    return TimelineEvent(name, category, begun, end, thread, operators, inputs, depth, running)
+    return TimelineEvent(name, category, start, end, thread, operators, inputs, depth, running)
 
 
 @contextmanager
 def recording() -> Iterator[TimelineRecord]:
     """Collect the events of a block, of all threads."""
     record = TimelineRecord([], [], {})
-    take_engines()  # of those that record already
+    take_engines()  # for the recorders that are open already
     _recorders.append(record)
     _native.set_watched(True)
     _native.trace_engines(True)
@@ -177,10 +176,10 @@ def recording() -> Iterator[TimelineRecord]:
         running, names = take_engines()
         record.events.extend(running)
         record.threads.update(names)
-        # By identity: two open recorders may hold equal events.
-        _recorders[:] = [other for other in _recorders if other is not record]
-        _native.set_watched(watched())
-        _native.trace_engines(watched())
+        # by identity: two open recorders may have equal events
+        _recorders[:] = [recorder for recorder in _recorders if recorder is not record]
+        _native.set_watched(is_recording())
+        _native.trace_engines(is_recording())
 
 
 def debug(level: int, text: str) -> None:

@@ -1,7 +1,7 @@
-"""Buffer extents: the bytes of memory that exist around each item of a plan.
+"""Buffer extents: the bytes of each item's buffer that exist.
 
 Takes a Graph and its Schedule, hands on a BufferExtent for each item in memory. It names the item's
-buffer, the offset of its element at index 0, the first byte that exists and the one after the last,
+buffer, the offset of its element at index 0, the first byte that exists and the end of the last,
 counted from the buffer's origin. The extent of a leaf is the range that its strides reach.
 
 >>> import tenfold as tn
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BufferExtent:
-    """Where an item lies in its buffer, and which bytes of that there are."""
+    """The position of an item in its buffer, and the range of bytes that exist."""
 
     buffer: int
     """The item that the buffer was allocated for."""
@@ -43,7 +43,7 @@ class BufferExtent:
 
 
 def extents_of(graph: Graph, plan: Schedule) -> dict[int, BufferExtent]:
-    """Return the extents of the leaves that steps read and of what steps make."""
+    """Return the extents of the leaves that steps read and of the results of steps."""
     extents: dict[int, BufferExtent] = {}
     reused_buffers = dict(plan.reused_buffers)
     for step in plan.steps:
@@ -68,7 +68,7 @@ def _leaf_extent(graph: Graph, plan: Schedule, item: int) -> BufferExtent:
 
 
 def _byte_range(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> tuple[int, int]:
-    """The bytes from the first one to the last that strides reach; none of an empty array."""
+    """The range of bytes that strides reach; (0, 0) for an empty array."""
     region = StridedRegion(0, tuple(shape), tuple(strides), dtype.itemsize)
     return (0, 0) if region.empty else region.range
 
@@ -78,7 +78,7 @@ def _result_extent(
 ) -> BufferExtent:
     if reused_item is not None and reused_item in extents:
         return extents[reused_item]
-    if step.kind == "window" and step.reads[0] in extents:
+    if step.kind == "alias" and step.reads[0] in extents:
         source = extents[step.reads[0]]
         return replace(source, origin=source.origin + step.offset)
     return BufferExtent(result.item, 0, 0, result.nbytes)

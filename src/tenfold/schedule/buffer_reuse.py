@@ -18,7 +18,7 @@ ReusePairs = tuple[tuple[int, int], ...]
 
 
 class ReusableBuffer(Protocol):
-    """Something that a step makes."""
+    """A result of a step."""
 
     @property
     def item(self) -> int:
@@ -42,7 +42,7 @@ class LivenessStep(Protocol):
 
     @property
     def kind(self) -> str:
-        """What is done."""
+        """The kind of the step."""
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class LivenessStep(Protocol):
 
     @property
     def results(self) -> Sequence[ReusableBuffer]:
-        """What is there afterwards."""
+        """The results in memory after the step."""
 
     @property
     def launch(self) -> Launch | None:
@@ -72,12 +72,12 @@ def reuse_buffers(
     node_values: Collection[int],
     overwritten: Collection[int] = (),
 ) -> ReusePairs:
-    """Return which results take the memory of which operands that die in that step.
+    """Return pairs of a result and the dead operand whose buffer it reuses.
 
-    `leaves` are earlier values without other live references. Nothing can be computed from them
-    again once they are overwritten. So the result must be the value of a node (one of `whole`),
-    published at once, and so must all live results that were computed from them. Other steps
-    write over parts of the items in `taken`.
+    `reusable_leaves` are earlier values without other live references. Nothing can be computed
+    from them again once they are overwritten. So the result must be the value of a node (one of
+    `node_values`), published at once, and so must all live results that were computed from them.
+    Other steps overwrite parts of the items in `overwritten`.
     """
     aliased = {*overwritten} | {i for step in steps if not _owns_buffers(step) for i in step.reads}
     results = {
@@ -96,7 +96,7 @@ def reuse_buffers(
             }
         for result in step.results if _owns_buffers(step) else ():
             if write_counts[result.item] > 1:
-                continue  # written in pieces: its operands may still be read
+                continue  # written in parts: its operands may still be read
             operand = next(
                 (i for i in candidates if _can_reuse(step, i, candidates[i], result)), None
             )
@@ -107,7 +107,7 @@ def reuse_buffers(
 
 
 def _owns_buffers(step: LivenessStep) -> bool:
-    """Whether its result has its own buffer, with windows as the only aliases."""
+    """Whether its result has its own buffer, with views as the only aliases."""
     return step.kind == "kernel" or step.unaliased_result
 
 

@@ -1,9 +1,9 @@
 """Alias and dependence analysis: the safe loop orders of a kernel that reads its own target.
 
 Takes the target and the reads of a map, StridedRegions of one shape. At each index the kernel
-writes `target[index]` and needs of every read the value that `read[index]` had before. Hands on a
-LoopOrder: for each axis the direction in which its loop may run, or that none will do; then
-`plan_staging` gives the least that must be staged. (Compilers test dependences in this way, one loop
+writes `target[index]` and needs the old value of every `read[index]`. Hands on a LoopOrder: for
+each axis the direction in which its loop may run, or that no direction is safe; then
+`plan_staging` gives the fewest bytes to stage. (Compilers test dependences in this way, one loop
 at a time: D. Maydan, J. Hennessy, M. Lam, "Efficient and exact data dependence analysis", PLDI
 1991, p. 1.)
 
@@ -28,11 +28,11 @@ from tenfold.schedule.strided_overlap import (
 )
 
 CHOICES = 64
-"""The most choices of directions that are weighed for a temporary."""
+"""The most combinations of directions that are compared for a temporary."""
 
 Hazards = dict[tuple[int, int], bool]
-"""Of one read: (axis, 1): it shares bytes with what lower indices of that axis write, (axis, -1):
-higher ones; False where that was not decided within the limit of steps."""
+"""Of one read: (axis, 1) where it shares bytes with writes at lower indices of that axis,
+(axis, -1) at higher ones; False where that was not decided within the limit of steps."""
 NamedHazards = tuple[str, Hazards]
 
 UNDECIDED_SUFFIX = " (not decided within the limit of steps, taken for granted)"
@@ -50,7 +50,7 @@ class LoopSafety(Enum):
     MIXED = "mixed"
     """Some loops must count down and some up."""
     NONE = "no order"
-    """Something must be set aside first."""
+    """Some elements must be staged first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class LoopOrder:
 
     axes: tuple[int, ...]
     directions: tuple[int, ...]
-    """Of each axis, by its number: 1 up, -1 down, 0 either, and then, while the loops around it
-    stand still, its indices may go in parallel. Empty: no order is safe."""
+    """Of each axis, by its number: 1 up, -1 down, 0 either. With 0 its indices may run in parallel
+    at fixed indices of the outer loops. Empty: no order is safe."""
     reason: str
     safe: bool = True
 
     @property
     def kind(self) -> LoopSafety:
-        """What it is called."""
+        """The class of this order."""
         if not self.safe:
             return LoopSafety.NONE
         if not any(self.directions):
@@ -81,19 +81,19 @@ class LoopOrder:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """What is to be set aside: cells of a read, copied before, or results, stored afterwards."""
+    """Elements to stage: cells of a read, copied before, or results, stored afterwards."""
 
     read: int | None
     """The number of the read; None: the results for these cells of the target."""
     slices: tuple[slice, ...]
-    """Which cells: the smallest box around those that are shared. Of an axis along which a read is
-    repeated (stride 0) one index stands for all."""
+    """The smallest box around the shared cells. Along a broadcast axis (stride 0) one index stands
+    for all."""
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StagedCopy:
-    """What is to be set aside, and the order that is safe then."""
+    """The elements to stage, and the loop order that is safe then."""
 
     parts: tuple[StagedPart, ...]
     order: LoopOrder
@@ -109,12 +109,14 @@ def safe_loop_order(
     """Find the directions of loops, `axes` outermost first, that read everything before its write.
 
     A packet reads its consecutive indices before it writes them. That is never less safe than one
-    index after the other: some reads come before writes that they followed, none after. But no
-    index may be visited twice: a last packet that overlaps the one before reads what that wrote.
+    index after the other: it moves reads before writes, never after. But no index may be visited
+    twice: a last packet that overlaps the one before reads what that wrote.
 
     >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
-    >>> safe_loop_order(rows(1), [rows(0)]).directions, order(rows(1), [rows(0), rows(2)]).kind.name
-    ((-1, 0), 'NONE')
+    >>> safe_loop_order(rows(1), [rows(0)]).directions
+    (-1, 0)
+    >>> safe_loop_order(rows(1), [rows(0), rows(2)]).kind.name
+    'NONE'
     """
     loops = _loop_axes(target, axes)
     return _order_for(loops, _all_hazards(target, reads, loops, steps))
@@ -127,25 +129,25 @@ def _loop_axes(target: StridedRegion, axes: Sequence[int] | None) -> tuple[int, 
 
 
 def _order_for(axes: tuple[int, ...], hazards: Sequence[NamedHazards]) -> LoopOrder:
-    """Choose the direction of each axis by itself: whether the others turn changes nothing there.
+    """Choose the direction of each axis independently of the others.
 
-    A read comes after the write of its bytes if, at the outermost loop where their indices differ,
-    it does. So the question is asked once for each loop, with those around it standing still.
+    The outermost loop where the indices of a read and a write differ decides which comes first. So
+    each loop is tested once, at fixed indices of the outer loops.
     """
     directions, reasons = [0] * len(axes), []
     for axis in axes:
         unsafe = _unsafe_directions(hazards, axis)
         if len(unsafe) == 2:
             return LoopOrder(axes, (), "; ".join(unsafe.values()), safe=False)
-        for sign, words in unsafe.items():
+        for sign, cause in unsafe.items():
             directions[axis] = -sign
-            reasons.append(words)
+            reasons.append(cause)
     joined_reasons = "; ".join(reasons) or "nothing is read that another index writes"
     return LoopOrder(axes, tuple(directions), joined_reasons)
 
 
 def _unsafe_directions(hazards: Sequence[NamedHazards], axis: int) -> dict[int, str]:
-    """Return which directions of an axis are unsafe, and because of what."""
+    """Return the unsafe directions of an axis, and the cause of each."""
     unsafe = {}
     for sign, side in ((1, "lower"), (-1, "higher")):
         for name, read_hazards in hazards:
@@ -170,13 +172,13 @@ def _all_hazards(
         )
         hazards = {} if harmless else _hazards(target, read, axes, steps)
         named_hazards.append((f"read {number}", hazards))
-    # Where two indices write the same bytes the higher one has the last word.
+    # Where two indices write the same bytes the higher one must write last.
     target_hazards = {} if disjoint else _hazards(target, target, axes, steps, signs=(-1,))
     return [*named_hazards, ("the target itself", target_hazards)]
 
 
 def _cells_disjoint(region: StridedRegion) -> bool:
-    """Whether no two cells share bytes because each axis steps over all that inner ones reach."""
+    """Whether no two cells share bytes: each stride exceeds the extent of all smaller ones."""
     extent = region.itemsize
     steps = [(abs(s), n) for n, s in zip(region.shape, region.strides, strict=True) if n > 1]
     for stride, length in sorted(steps):
@@ -193,7 +195,7 @@ def _hazards(
     steps: int,
     signs: tuple[int, ...] = (1, -1),
 ) -> Hazards:
-    """Ask of every loop; once neither direction of one will do the others do not matter."""
+    """Test each loop; stop at one where neither direction is safe."""
     hazards: Hazards = {}
     for level, axis in enumerate(axes):
         if target.shape[axis] > 1:
@@ -214,8 +216,8 @@ def _collides(
     sign: int,
     steps: int,
 ) -> bool | None:
-    """Decide whether a write at i and a read at j share bytes, where i and j are equal on the axes
-    before a level, j is beyond i on the axis of that level, and all is free on later ones.
+    """Decide whether a write at i and a read at j share bytes. The indices i and j are equal on the
+    axes before a level, j is beyond i on the axis of that level, and later axes are free.
     """
     equation = OverlapEquation(read.address - target.address + read.itemsize - 1)
     shape, write_strides, read_strides = target.shape, target.strides, read.strides
@@ -235,7 +237,7 @@ def _collides(
 def independent(
     target: StridedRegion, reads: Sequence[StridedRegion], axis: int, *, steps: int = STEPS
 ) -> bool:
-    """Whether different indices of an axis share no bytes: threads may divide it among them.
+    """Whether different indices of an axis share no bytes, so that threads may split it.
 
     >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
     >>> independent(rows(1), [rows(0)], 0), independent(rows(1), [rows(0)], 1)
@@ -252,7 +254,7 @@ def independent(
 
 
 def exchange(target: StridedRegion, read: StridedRegion) -> tuple[int, int] | None:
-    """Return the two axes if a read is the target with them exchanged: pairs of cells may swap.
+    """Return the two axes if a read is the target with them exchanged; else None.
 
     >>> exchange(StridedRegion(0, (9, 9), (72, 8), 8), StridedRegion(0, (9, 9), (8, 72), 8))
     (0, 1)
@@ -283,10 +285,10 @@ def plan_staging(
     axes: Sequence[int] | None = None,
     steps: int = STEPS,
 ) -> StagedCopy:
-    """Find what is to be set aside so that an order is safe: the fewest bytes.
+    """Find the fewest bytes to stage so that an order is safe.
 
-    Either of each read that no direction suits the cells that it shares with the target, or once
-    the results that those reads share. No parts: an order is safe as it is.
+    They are the cells that unsafe reads share with the target, or the results that those reads
+    share. No parts: an order is safe without staging.
 
     >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
     >>> plan_staging(rows(1), [rows(0), rows(1), rows(2)]).parts
@@ -307,13 +309,13 @@ def plan_staging(
             if unsafe & read_hazards.keys()
         ]
         if len(reads) in unsafe_reads:
-            continue  # nothing that is set aside spares a target that meets itself
+            continue  # staging does not help a target that overlaps itself
         for number in unsafe_reads:
             copies[number] = copies.get(number) or _shared_box(
                 number, reads[number], [target], steps
             )
         choices.append((tuple(copies[number] for number in unsafe_reads), unsafe_reads))
-        if not hazards[-1][1]:  # else what is stored last would not be what has the last word
+        if not hazards[-1][1]:  # else the staged results would be stored in another order
             results = _shared_box(None, target, [reads[number] for number in unsafe_reads], steps)
             choices.append(((results,), unsafe_reads))
     parts, unsafe_reads = min(choices, key=lambda choice: sum(part.bytes for part in choice[0]))
@@ -343,9 +345,9 @@ def _shared_box(
 def _count_disjoint(
     region: StridedRegion, axis: int, others: Sequence[StridedRegion], steps: int, *, from_end: bool
 ) -> int:
-    """Return how many indices at one end of an axis share nothing; that some do is known."""
+    """Return how many indices at one end of an axis share no byte; at least one index does."""
     length = region.shape[axis]
-    disjoint, bound = 0, 1  # so many do not; so many do, once the loop is left
+    disjoint, bound = 0, 1  # `disjoint` indices share no byte; `bound` do, after the loop
     while bound < length and _is_disjoint(region, axis, bound, others, steps, from_end):
         disjoint, bound = bound, bound * 2
     bound = min(bound, length)
@@ -366,7 +368,7 @@ def _is_disjoint(
     steps: int,
     from_end: bool,
 ) -> bool:
-    """Whether so many indices at one end of an axis share nothing with any of the others."""
+    """Whether `count` indices at one end of an axis share no byte with any of the others."""
     length = region.shape[axis]
     edge = _sliced(region, axis, length - count if from_end else 0, length if from_end else count)
     return all(overlap(edge, other, steps=steps).disjoint for other in others)

@@ -1,5 +1,4 @@
-"""Elementwise lowering: expresses an elementwise operation at one index in primitives of the scalar
-IR.
+"""Elementwise lowering: translates an elementwise operation to instructions of the scalar IR.
 
 Takes an operation and its operands as elements of the dtypes that its dtype rule names, hands on
 the element of its result. It uses the kernel rule, the elementary function of that name, or the
@@ -32,10 +31,10 @@ from tenfold.core.op import Op, Params
 from tenfold.core.scalar_ir import PRIMITIVES, Body, ComplexElement, Element, Instruction, Operand
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
 from tenfold.ops import integer_division
-from tenfold.ops.cast import constant_element, converted_element
+from tenfold.ops.cast import constant_element, convert_element
 
 _DEVICE = "reference"
-"""Placeholders are on some device; nothing is computed there."""
+"""The device of placeholders; they are not computed."""
 
 
 def apply_rule(
@@ -62,7 +61,7 @@ def apply_rule(
 
 
 def _half_to_float32(k: Body, x: Operand) -> Operand:
-    """A half as float32; anything else as it is."""
+    """A half-precision element as float32; any other one unchanged."""
     return k.convert(x, FLOAT32) if isinstance(x, Element) and x.dtype in HALF_DTYPES else x
 
 
@@ -85,7 +84,7 @@ def _apply_element_rule(
     operand_dtypes: Sequence[np.dtype],
     result_dtype: np.dtype,
 ) -> Operand | None:
-    """Run an element rule on placeholders, and apply the rules of the operations it is made of."""
+    """Run an element rule on placeholders, and apply the rules of its operations."""
     assert op.element is not None, "an operation has a reference or an element rule"
     leaves = [_native.placeholder(Type((), dtype, _DEVICE)) for dtype in operand_dtypes]
     root = _native.node_of(op.element(*leaves))
@@ -97,7 +96,7 @@ def _apply_element_rule(
         operand_elements = [
             constant_element(k, operand_node.scalar, dtype)
             if (operand_node := graph.nodes[i]).is_scalar
-            else converted_element(k, values[operand_node], dtype)
+            else convert_element(k, values[operand_node], dtype)
             for i, dtype in zip(inputs, node.operands, strict=True)
         ]
         result = apply_rule(
@@ -106,7 +105,7 @@ def _apply_element_rule(
         if result is None:
             return None
         values[node] = result
-    return converted_element(k, values[root], result_dtype)
+    return convert_element(k, values[root], result_dtype)
 
 
 def has_rule(
@@ -117,7 +116,7 @@ def has_rule(
     *,
     fma: bool = True,
 ) -> bool:
-    """Whether an operation on these dtypes has a rule, without `fma` one that does not need it."""
+    """Whether an operation on these dtypes has a rule; `fma=False`: one without FMA."""
     if op.dtypes is None and op.kernel is None:
         return False
     lookup = _has_rule if op.permanent else _compute_has_rule  # a cache would keep it alive
@@ -147,7 +146,7 @@ _has_rule = memoized("operations that have rules", 4096)(_compute_has_rule)
 
 
 def _needs_fma(body: Sequence[Instruction]) -> bool:
-    """Whether there is `fma` in a body or its formulas; those of elementary functions have it."""
+    """Whether a body or its formulas contain `fma`; those of elementary functions do."""
     for instruction in body:
         name = instruction.data if instruction.name == "rare" else instruction.name
         if name == "fma":

@@ -1,13 +1,13 @@
-"""Fusion: which items get memory of their own, and which of those one kernel computes.
+"""Fusion: decides which items are stored, and which of them one kernel computes.
 
-Takes items, hands on groups in an order in which they can run. A *root* is an item that must be in
-memory, or a fold, around which a kernel is built; everything else is computed where it is read. A
-root joins a group whose loops go over the same space. It must read the group's other roots at the
-very index where they are made. A fold and the reads of its result along its axis share their loops,
-one pass after another.
+Takes items, hands on groups in an order in which they can run. A *root*, as in XLA's fusions, is an
+item that is stored in memory, or a fold; everything else is inlined where it is read. A root joins
+a group whose loops have the same iteration space. It must read the group's other roots at the index
+where they are computed. A fold and the reads of its result along its axis share their loops, one
+pass after another.
 
-A map that is read at several places, or repeated by broadcasting, is computed anew at each, unless
-keeping it is cheaper: Eigen's inequality, with costs in additions per element.
+A map with several readers, or one that is broadcast, is recomputed for each, unless storing it is
+cheaper: Eigen's inequality, with costs in additions per element.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tenfold.schedule.materialize_views import needs_copy
 from tenfold.schedule.schedule_ir import ScheduleItem
 
 INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
-"""The kinds that are computed where they are read."""
+"""The kinds of items that are inlined into their readers."""
 CACHED_ROW = 1 << 16
 """Elements of a row that stay in the cache from one pass to the next."""
 
@@ -42,7 +42,7 @@ Embedding = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class FusedRead:
-    """Something in memory, or a fold, that a root reads, and where in the root's own space."""
+    """An item in memory, or a fold, that a root reads, and the access in the root's space."""
 
     item: int
     access: IndexMap
@@ -50,49 +50,53 @@ class FusedRead:
 
 @dataclass
 class FusedGroup:
-    """What one kernel computes: roots, and where each stands in the space of the loops."""
+    """The roots of one kernel, and the embedding of each in the iteration space."""
 
     number: int
     space: Shape
     axis: int | None = None
-    """The axis that is folded or scanned."""
+    """The axis that is reduced or scanned."""
     scanned: bool = False
-    """Whether it computes a scan, which has its loops for itself."""
+    """Whether it computes a scan, which no other root joins."""
     roots: dict[int, Embedding] = field(default_factory=dict)
     predecessors: set[int] = field(default_factory=set)
-    """The groups that must have run, and all that those need."""
+    """The groups that must run before it, transitively."""
     weight: int = 0
     computed: set[tuple[int, IndexMap]] = field(default_factory=set)
-    """What is computed where it is read, at which index: once for all roots."""
+    """The inlined items with their accesses; each is computed once for all roots."""
     reads: set[int] = field(default_factory=set)
-    """What its roots read of memory."""
+    """The items in memory that its roots read."""
 
 
 class Fusion:
     """The items of a graph, which of them are roots, and their groups."""
 
     def __init__(
-        self, graph: Graph, items: Sequence[ScheduleItem], kept: Iterable[int], fused: bool = True
+        self,
+        graph: Graph,
+        items: Sequence[ScheduleItem],
+        live_out: Iterable[int],
+        fused: bool = True,
     ) -> None:
         self.graph, self.items, self.fused = graph, items, fused
         self.users: list[list[int]] = [[] for _ in items]
         for number, item in enumerate(items):
             for i in item.inputs:
                 self.users[i].append(number)
-        self.live_out = set(kept)
+        self.live_out = set(live_out)
         self.reasons: dict[int, str] = {}
         """By item: why an intermediate result is stored in memory."""
         self.not_fused_because: dict[int, list[str]] = {}
         """By group number: why the group was not fused into the loops of others."""
         self.join_of: dict[int, int] = {}
-        """By piece: the item that it is a part of."""
+        """By piece: the join that it is a part of."""
         self.roots = self._roots()
-        asides = {item.staged for item in items}
-        self.aliases = {i for i in self.roots if i not in asides and self._is_alias(i)}
+        staged_items = {item.staged for item in items}
+        self.aliases = {i for i in self.roots if i not in staged_items and self._is_alias(i)}
         self.groups: list[FusedGroup] = []
         self.group_of: dict[int, FusedGroup] = {}
         self.computed: dict[int, set[tuple[int, IndexMap]]] = {}
-        """Of each root what is computed where it is read."""
+        """By root: the inlined items with their accesses."""
         self.predecessors_of: dict[int, frozenset[int]] = {}
         for number in sorted(self.roots - self.aliases):
             self._assign_group(number)
@@ -104,8 +108,8 @@ class Fusion:
         for number, item in enumerate(self.items):
             if item.kind == "leave" and self._has_parts(item):
                 # a reader at another index must read the result, not the folds
-                squeezed = [i for i in self.users[number] if self._same_node(i, number)]
-                roots.add(squeezed[0] if squeezed else number)
+                squeezed_views = [i for i in self.users[number] if self._same_node(i, number)]
+                roots.add(squeezed_views[0] if squeezed_views else number)
             if item.kind in ("fold", "scan"):
                 roots.add(number)
             if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
@@ -117,7 +121,7 @@ class Fusion:
         return roots
 
     def _store_operands(self, roots: set[int], number: int) -> None:
-        """Keep what an item reads of memory."""
+        """Mark the operands that an item reads from memory as stored."""
         item = self.items[number]
         for i in item.inputs:
             if item.kind in ("call", "restride", "part"):
@@ -134,23 +138,23 @@ class Fusion:
                 roots, item.staged, "staged: it reads the array that it is written into"
             )
 
-    def _same_node(self, number: int, other: int) -> bool:
-        return self.items[number].position == self.items[other].position
+    def _same_node(self, number: int, other_number: int) -> bool:
+        return self.items[number].position == self.items[other_number].position
 
     def _has_parts(self, item: ScheduleItem) -> bool:
-        """Whether what is folded has several parts, which no memory holds."""
+        """Whether a reduction has several partial results, which are not stored."""
         folding = self.op_of(item).folding
         return folding is not None and folding.one_axis
 
-    def _mark_stored(self, roots: set[int], number: int, why: str) -> None:
+    def _mark_stored(self, roots: set[int], number: int, reason: str) -> None:
         if self.graph.nodes[self.items[number].position].is_scalar:
-            return  # a call takes a number as it is
+            return  # a call takes a number without a buffer
         if self.items[number].kind in INLINED or self.items[number].kind == "fold":
             roots.add(number)
-            self.reasons.setdefault(number, why)
+            self.reasons.setdefault(number, reason)
 
     def _is_alias(self, number: int) -> bool:
-        """Whether a root is nothing but a view of something in memory: nothing is computed."""
+        """Whether a root is only a view of an item in memory: nothing is computed."""
         if self.items[number].kind != "view":
             return False
         if needs_copy(self.graph, self.items, self.users[number], number):
@@ -162,8 +166,8 @@ class Fusion:
         return self.items[number].kind in ("value", "call", "part", "restride", "join")
 
     def _store_expensive(self, roots: set[int]) -> None:
-        """Keep what is dearer to compute at each reader than to store once, and split long ones."""
-        reads_of, bodies = self._read_counts(), BodySizes(self.items, self.users, self._cost)
+        """Store items that cost more to recompute for each reader, and split long kernels."""
+        read_counts, bodies = self._read_counts(), BodySizes(self.items, self.users, self._cost)
         for number, item in enumerate(self.items):
             if item.kind not in INLINED or item.kind in ("view", "scalar"):
                 continue
@@ -172,47 +176,52 @@ class Fusion:
                 for i in crossing:
                     self._mark_stored(roots, i, f"a kernel has at most {LARGEST_BODY} operations")
                 bodies.measure(number, roots)
-            reads = reads_of[number]
-            if number in roots or reads <= item.size:
+            read_count = read_counts[number]
+            if number in roots or read_count <= item.size:
                 continue
             cost = bodies.cost(number)
-            again, once = cost * reads, (cost + STORE) * item.size + LOAD * reads
-            if again > once:
-                self._mark_stored(roots, number, _cost_comparison(again, once))
+            recompute_cost, store_cost = (
+                cost * read_count,
+                (cost + STORE) * item.size + LOAD * read_count,
+            )
+            if recompute_cost > store_cost:
+                self._mark_stored(roots, number, _cost_comparison(recompute_cost, store_cost))
         self._explain_product_operands(bodies)
 
     def _explain_product_operands(self, bodies: BodySizes) -> None:
-        """Say of what a product reads what the inequality says: an element is read many times."""
+        """State the cost comparison for operands of products, which are read many times."""
         for item in self.items:
             if item.kind != "call" or self.op_of(item).multiply_adds is None:
                 continue
-            reads = self.graph.multiply_adds(item.position)
+            read_count = self.graph.multiply_adds(item.position)
             for i in item.inputs:
                 if i in self.reasons and self.items[i].kind == "map":
                     cost = bodies.cost(i)
-                    again = cost * reads
-                    once = (cost + STORE) * self.items[i].size + LOAD * reads
-                    if again > once:
+                    recompute_cost = cost * read_count
+                    store_cost = (cost + STORE) * self.items[i].size + LOAD * read_count
+                    if recompute_cost > store_cost:
                         name = self.op_of(item).name
-                        self.reasons[i] = f"{name} reads it, {_cost_comparison(again, once)}"
+                        self.reasons[i] = (
+                            f"{name} reads it, {_cost_comparison(recompute_cost, store_cost)}"
+                        )
 
     def _read_counts(self) -> list[int]:
-        """How many elements of each item are read: all readers at the same index count once, and
-        each view by itself.
+        """How many elements of each item are read. Readers at the same index count once, each view
+        separately.
         """
-        reads = [0] * len(self.items)
+        counts = [0] * len(self.items)
         for number in reversed(range(len(self.items))):
-            item, plain = self.items[number], False
+            item, is_counted = self.items[number], False
             for user in dict.fromkeys(self.users[number]):
                 kind, size = self.items[user].kind, self.items[user].size
                 if kind == "view":
-                    reads[number] += max(size, reads[user])
+                    counts[number] += max(size, counts[user])
                 elif kind == "map" and size > item.size:
-                    reads[number] += size
-                elif not plain:
-                    plain = True
-                    reads[number] += item.size
-        return reads
+                    counts[number] += size
+                elif not is_counted:
+                    is_counted = True
+                    counts[number] += item.size
+        return counts
 
     def _cost(self, item: ScheduleItem) -> float:
         if item.kind != "map":
@@ -225,11 +234,11 @@ class Fusion:
         return op
 
     def is_root(self, number: int) -> bool:
-        """Whether an item is in memory or a fold, not computed where it is read."""
+        """Whether an item is in memory or a fold, not inlined."""
         return number in self.roots or self.items[number].kind not in INLINED
 
     def operand_accesses(self, number: int, access: IndexMap) -> Iterator[tuple[int, IndexMap]]:
-        """The inputs of an inlined item or a root, and where they are read."""
+        """The inputs of an inlined item or a root, and the accesses to them."""
         item = self.items[number]
         for i in item.inputs:
             shape = self.items[i].shape
@@ -243,207 +252,212 @@ class Fusion:
                 yield i, access
 
     def memory_reads(self, root: int) -> list[FusedRead]:
-        """What a root reads of memory and of folds, and where in its own space."""
+        """The items in memory and the folds that a root reads, with the accesses."""
         space = self.iteration_space(root)
-        found: dict[tuple[int, IndexMap], None] = {}
-        seen: set[tuple[int, IndexMap]] = set()
+        memory_accesses: dict[tuple[int, IndexMap], None] = {}
+        visited: set[tuple[int, IndexMap]] = set()
         stack = list(self.operand_accesses(root, identity(space)))
         while stack:
             number, access = stack.pop()
-            if (number, access) in seen:
+            if (number, access) in visited:
                 continue
-            seen.add((number, access))
+            visited.add((number, access))
             if self.is_root(number):
-                found[number, access] = None
+                memory_accesses[number, access] = None
             else:
                 stack.extend(self.operand_accesses(number, access))
-        self.computed[root] = seen - found.keys()
-        return [FusedRead(number, access) for number, access in found]
+        self.computed[root] = visited - memory_accesses.keys()
+        return [FusedRead(number, access) for number, access in memory_accesses]
 
     def iteration_space(self, root: int) -> Shape:
-        """The space over which a root is computed: that of what it folds or scans."""
+        """The iteration space of a root: for a fold or a scan, the shape of its operand."""
         item = self.items[root]
         return self.items[item.inputs[0]].shape if item.kind in ("fold", "scan") else item.shape
 
     def _assign_group(self, root: int) -> None:
-        """Put a root into the group it shares loops with, or into one of its own."""
-        uses = self.memory_reads(root)
-        direct = {
-            self.group_of[use.item].number
-            for use in uses
-            if use.item in self.group_of and use.access != COMPUTED_INDEX
+        """Put a root into a group with which it shares loops, or into a new one."""
+        reads = self.memory_reads(root)
+        fusable = {
+            self.group_of[read.item].number
+            for read in reads
+            if read.item in self.group_of and read.access != COMPUTED_INDEX
         }
-        behind = {
+        ordered_before = {
             number
-            for use in uses
-            if use.item not in self.group_of
-            for number in self._find_predecessors(use.item)
+            for read in reads
+            if read.item not in self.group_of
+            for number in self._find_predecessors(read.item)
         }
-        for use in uses:
-            if use.item in self.group_of and use.access == COMPUTED_INDEX:
-                group = self.group_of[use.item]
-                behind |= {group.number, *group.predecessors}
-        behind |= self._overwrite_predecessors(root)
-        needed = direct | behind
-        apart = []
-        for group in self._candidates(root, uses):
-            inside = group.number not in behind
-            embedding = self._embedding(root, uses, group) if inside else None
-            if not inside:
+        for read in reads:
+            if read.item in self.group_of and read.access == COMPUTED_INDEX:
+                group = self.group_of[read.item]
+                ordered_before |= {group.number, *group.predecessors}
+        ordered_before |= self._overwrite_predecessors(root)
+        predecessors = fusable | ordered_before
+        not_fused_because = []
+        for group in self._candidates(root, reads):
+            is_fusable = group.number not in ordered_before
+            embedding = self._embedding(root, reads, group) if is_fusable else None
+            if not is_fusable:
                 objection = "it needs the finished result of that kernel"
             elif embedding is None:
                 objection = "it iterates over other indices"
             else:
-                objection = self._objection(root, uses, group, embedding, needed)
+                objection = self._objection(root, reads, group, embedding, predecessors)
             if embedding is not None and not objection:
-                self._add_to_group(root, group, embedding, needed, uses)
+                self._add_to_group(root, group, embedding, predecessors, reads)
                 return
-            apart.append(
+            not_fused_because.append(
                 f"{self._op_names(root)} not fused with {self._op_names(*group.roots)}: {objection}"
             )
         group = FusedGroup(len(self.groups), self.iteration_space(root))
-        self.not_fused_because[group.number] = apart
+        self.not_fused_because[group.number] = not_fused_because
         self.groups.append(group)
-        self._add_to_group(root, group, tuple(range(len(group.space))), needed, uses)
+        self._add_to_group(root, group, tuple(range(len(group.space))), predecessors, reads)
 
     def _overwrite_predecessors(self, root: int) -> Set[int]:
-        """The groups that must have run before a part of an array is written over."""
+        """The groups that must run before a part of an array is overwritten."""
         base = self.items[self.join_of[root]].base if root in self.join_of else -1
-        found: set[int] = set()
+        predecessors: set[int] = set()
         for number in (base, self.items[root].staged):
             if number >= 0:
                 group = self.group_of.get(number)
-                found |= (
+                predecessors |= (
                     {group.number, *group.predecessors}
                     if group
                     else self._find_predecessors(number)
                 )
-        return found
+        return predecessors
 
     def _find_predecessors(self, number: int) -> frozenset[int]:
-        """The groups that must have run before an item that no kernel computes."""
-        known = self.predecessors_of.get(number)
-        if known is None:
-            found: set[int] = set()
+        """The groups that must run before an item that no kernel computes."""
+        cached = self.predecessors_of.get(number)
+        if cached is None:
+            predecessors: set[int] = set()
             for i in self.items[number].inputs:
                 group = self.group_of.get(i)
-                found |= (
+                predecessors |= (
                     {group.number, *group.predecessors} if group else self._find_predecessors(i)
                 )
-            known = self.predecessors_of[number] = frozenset(found)
-        return known
+            cached = self.predecessors_of[number] = frozenset(predecessors)
+        return cached
 
-    def _candidates(self, root: int, uses: Sequence[FusedRead]) -> list[FusedGroup]:
-        """The groups of what it reads, the latest first; then those that read the same memory."""
-        below = self.items[root].inputs[:1]
-        squeezes = self.items[root].kind == "view" and self._same_node(root, below[0])
+    def _candidates(self, root: int, reads: Sequence[FusedRead]) -> list[FusedGroup]:
+        """The groups of its operands, the latest first; then those that read the same memory."""
+        operand = self.items[root].inputs[:1]
+        squeezes = self.items[root].kind == "view" and self._same_node(root, operand[0])
         if not self.fused and self.items[root].kind != "leave" and not squeezes:
             return []
         if self.items[root].kind == "scan":
             return []
-        own = {self.group_of[u.item].number for u in uses if u.item in self.group_of}
-        found = [self.groups[number] for number in sorted(own, reverse=True)]
-        found = [group for group in found if not group.scanned]
+        producers = {
+            self.group_of[read.item].number for read in reads if read.item in self.group_of
+        }
+        candidates = [self.groups[number] for number in sorted(producers, reverse=True)]
+        candidates = [group for group in candidates if not group.scanned]
         space = self.iteration_space(root)
-        found += [
+        candidates += [
             group
             for group in reversed(self.groups[-8:])
-            if group.number not in own
+            if group.number not in producers
             and not group.scanned
             and group.space == space
             and (
-                not group.reads.isdisjoint(use.item for use in uses)
+                not group.reads.isdisjoint(root_read.item for root_read in reads)
                 or self._shares_join(root, group)
             )
         ]
-        return found
+        return candidates
 
     def _shares_join(self, root: int, group: FusedGroup) -> bool:
-        """Whether a group writes another part of the array that a root is a part of."""
-        whole = self.join_of.get(root)
-        if whole is None or self.items[whole].base < 0:
+        """Whether a group writes another part of the same updated array."""
+        join = self.join_of.get(root)
+        if join is None or self.items[join].base < 0:
             return False
-        return any(self.join_of.get(other) == whole for other in group.roots)
+        return any(self.join_of.get(root_of_group) == join for root_of_group in group.roots)
 
     def _embedding(
-        self, root: int, uses: Sequence[FusedRead], group: FusedGroup
+        self, root: int, reads: Sequence[FusedRead], group: FusedGroup
     ) -> Embedding | None:
-        """How the axes of a root stand in the group's space, if all it reads there fits."""
+        """The embedding of a root in the group's space, or None where its reads do not align."""
         space = self.iteration_space(root)
         if space == group.space:
             candidate: Embedding | None = tuple(range(len(space)))
-            if self._reads_align(uses, group, candidate):
+            if self._reads_align(reads, group, candidate):
                 return candidate
-        candidate = self._match_axes(space, uses, group)
-        if candidate is None or not self._reads_align(uses, group, candidate):
+        candidate = self._match_axes(space, reads, group)
+        if candidate is None or not self._reads_align(reads, group, candidate):
             return None
         return candidate
 
     def _match_axes(
-        self, space: Shape, uses: Sequence[FusedRead], group: FusedGroup
+        self, space: Shape, reads: Sequence[FusedRead], group: FusedGroup
     ) -> Embedding | None:
-        """Match the axes of a root by how it reads a fold of the group."""
+        """Match the axes of a root by its reads of a fold of the group."""
         axes: dict[int, int] = {}
-        for use in uses:
-            stands = group.roots.get(use.item)
-            if stands is None or group.axis is None:
+        for read in reads:
+            embedding = group.roots.get(read.item)
+            if embedding is None or group.axis is None:
                 continue
-            for place, (axis, _, _) in zip(stands, use.access, strict=True):
-                if axis is not None and place is not None and place != group.axis:
-                    axes[axis] = place
-        left = [i for i, length in enumerate(space) if length != 1 and i not in axes]
-        if len(left) > 1 or (left and group.axis is None):
+            for space_axis, (axis, _, _) in zip(embedding, read.access, strict=True):
+                if axis is not None and space_axis is not None and space_axis != group.axis:
+                    axes[axis] = space_axis
+        unmatched = [i for i, length in enumerate(space) if length != 1 and i not in axes]
+        if len(unmatched) > 1 or (unmatched and group.axis is None):
             return None
-        if left:
+        if unmatched:
             assert group.axis is not None, "tested above"
-            if space[left[0]] != group.space[group.axis]:
+            if space[unmatched[0]] != group.space[group.axis]:
                 return None
-            axes[left[0]] = group.axis
-        if any(space[i] != group.space[place] for i, place in axes.items()):
+            axes[unmatched[0]] = group.axis
+        if any(space[i] != group.space[space_axis] for i, space_axis in axes.items()):
             return None
         if len(set(axes.values())) < len(axes):
             return None
-        rest = set(range(len(group.space))) - set(axes.values()) - {group.axis}
-        if any(group.space[axis] != 1 for axis in rest):
+        unused_axes = set(range(len(group.space))) - set(axes.values()) - {group.axis}
+        if any(group.space[axis] != 1 for axis in unused_axes):
             return None
         return tuple(axes.get(i) for i in range(len(space)))
 
     def _reads_align(
-        self, uses: Sequence[FusedRead], group: FusedGroup, embedding: Embedding | None
+        self, reads: Sequence[FusedRead], group: FusedGroup, embedding: Embedding | None
     ) -> bool:
-        """Whether everything read of the group is read at the index where it is made."""
+        """Whether each read of a root of the group is at the index where it is computed."""
         assert embedding is not None, "there is a candidate"
         return all(
-            use.item not in group.roots
-            or remap_axes(use.access, embedding) == self.root_location(group, use.item)
-            for use in uses
+            read.item not in group.roots
+            or remap_axes(read.access, embedding) == self.root_location(group, read.item)
+            for read in reads
         )
 
     def root_location(self, group: FusedGroup, number: int) -> IndexMap:
-        """Where in the group's space a root is made."""
+        """The access at which a root is computed, in the group's space."""
         shape = self.items[number].shape
         return tuple(
-            FIXED if length == 1 or place is None else (place, 1, 0)
-            for place, length in zip(group.roots[number], shape, strict=True)
+            FIXED if length == 1 or space_axis is None else (space_axis, 1, 0)
+            for space_axis, length in zip(group.roots[number], shape, strict=True)
         )
 
     def _op_names(self, *roots: int) -> str:
-        """The operations of some roots, as they were written."""
+        """The operations of the given roots, as they were written."""
         names = (self.graph.nodes[self.items[root].position].name for root in roots)
         return "+".join(dict.fromkeys(names))
 
     def _objection(
         self,
         root: int,
-        uses: Sequence[FusedRead],
+        reads: Sequence[FusedRead],
         group: FusedGroup,
         embedding: Embedding,
-        needed: set[int],
+        predecessors: set[int],
     ) -> str:
-        """Why a root that fits may not join a group; empty where it may."""
-        others = needed - {group.number}
-        if any(group.number in self.groups[other].predecessors for other in others):
-            return "it also depends on a step that depends on that kernel"  # together: a circle
+        """Why a root whose reads align cannot join a group; empty where it can."""
+        other_predecessors = predecessors - {group.number}
+        if any(
+            group.number in self.groups[predecessor].predecessors
+            for predecessor in other_predecessors
+        ):
+            return "it also depends on a step that depends on that kernel"  # fused: a cycle
         if group.weight + self._added_weight(root, group, embedding) > LARGEST_BODY:
             return f"a kernel has at most {LARGEST_BODY} operations"
         item = self.items[root]
@@ -452,13 +466,13 @@ class Fusion:
         if item.kind == "fold" and embedding != tuple(range(len(group.space))):
             return "it iterates over other indices"
         axis = group.axis if group.axis is not None else item.axis
-        ended = any(
-            use.item in group.roots
-            and all(step[0] != axis for step in self.root_location(group, use.item))
-            for use in uses
+        reads_reduction = any(
+            read.item in group.roots
+            and all(step[0] != axis for step in self.root_location(group, read.item))
+            for read in reads
         )
-        along = item.kind == "fold" or axis in embedding
-        if ended and along and axis >= 0:
+        spans_axis = item.kind == "fold" or axis in embedding
+        if reads_reduction and spans_axis and axis >= 0:
             rows = product(group.space) // max(group.space[axis], 1)
             if group.space[axis] > CACHED_ROW:
                 return f"{group.space[axis]:,} elements of a row do not fit in the cache"
@@ -467,7 +481,7 @@ class Fusion:
         return ""
 
     def _added_weight(self, root: int, group: FusedGroup, embedding: Embedding) -> int:
-        """How many operations a root adds to a group, which may compute a part of it already."""
+        """How many operations a root adds to a group, which may share some of them."""
         computed = self.computed[root]
         if embedding == tuple(range(len(group.space))):
             computed = computed - group.computed
@@ -478,33 +492,35 @@ class Fusion:
         root: int,
         group: FusedGroup,
         embedding: Embedding,
-        needed: set[int],
-        uses: Sequence[FusedRead],
+        predecessors: set[int],
+        reads: Sequence[FusedRead],
     ) -> None:
         group.weight += self._added_weight(root, group, embedding)
         if embedding == tuple(range(len(group.space))):
             group.computed |= self.computed[root]
         group.roots[root] = embedding
-        group.reads.update(use.item for use in uses if use.item not in group.roots)
+        group.reads.update(read.item for read in reads if read.item not in group.roots)
         if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
             group.scanned = self.items[root].kind == "scan"
         self.group_of[root] = group
-        more = set(needed) - {group.number}
-        for number in tuple(more):
-            more |= self.groups[number].predecessors
-        group.predecessors |= more
-        for other in self.groups:
-            if group.number in other.predecessors:
-                other.predecessors |= more
+        all_predecessors = set(predecessors) - {group.number}
+        for number in tuple(all_predecessors):
+            all_predecessors |= self.groups[number].predecessors
+        group.predecessors |= all_predecessors
+        for later_group in self.groups:
+            if group.number in later_group.predecessors:
+                later_group.predecessors |= all_predecessors
 
 
-def _cost_comparison(again: float, once: float) -> str:
-    return f"recomputed for each reader {again:,.0f} additions, stored once {once:,.0f}"
+def _cost_comparison(recompute_cost: float, store_cost: float) -> str:
+    return (
+        f"recomputed for each reader {recompute_cost:,.0f} additions, stored once {store_cost:,.0f}"
+    )
 
 
 def _without_unit_axes(access: IndexMap, shape: Shape) -> IndexMap:
-    """An access in which what is read of an axis of length 1 does not depend on the loops."""
+    """An access without the loops along axes of length 1."""
     return tuple(
         (None, 0, 0) if length == 1 else step for step, length in zip(access, shape, strict=True)
     )

@@ -1,6 +1,6 @@
-"""Generic elementwise kernel: one operation by itself, for any shapes and layouts of its operands.
+"""Generic elementwise kernel: one unfused operation, for any shapes and layouts of its operands.
 
-Takes an operation, its parameters and dtypes, and how array operands lie along the inner axis,
+Takes an operation, its parameters and dtypes, and the steps of array operands along the inner axis,
 hands on its kernel of two axes, which native code launches for any node of that kind
 (`native/exec/op_interpreter.cpp`). The kernels of plans, which fuse operations, have the same bits.
 
@@ -29,14 +29,14 @@ from tenfold.core.loop_ir import KernelOperand as InMemory
 from tenfold.core.op import OPS, Op, Params
 from tenfold.core.scalar_ir import Body, ComplexElement, Operand
 from tenfold.dtypes import REAL_DTYPES
-from tenfold.ops.cast import converted_element
+from tenfold.ops.cast import convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule
 from tenfold.schedule.vector_width import LONG_BODY, eliminate_dead_code, map_lanes, weight_of
 
 
 def canonical_steps(steps: str) -> str:
-    """Return the steps of the loop that is used for operands that lie so: one for each way in which
-    one of them is not contiguous, and one for all others, which goes through each by its stride.
+    """Return the steps of the kernel that is used for operands with these steps. It is specialised
+    where at most one operand is not contiguous; else every operand has a runtime stride.
 
     >>> canonical_steps("11"), canonical_steps("10"), canonical_steps("s0"), canonical_steps("0")
     ('11', '10', 'ss', 's')
@@ -48,8 +48,8 @@ def canonical_steps(steps: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GenericElementwise:
-    """An operation on elements, of operands of some dtypes that lie in some way. Equal ones have
-    equal texts.
+    """An elementwise operation with the dtypes and the steps of its operands. Equal ones have equal
+    texts.
     """
 
     op: Op[...]
@@ -60,19 +60,19 @@ class GenericElementwise:
     """The dtypes in which they enter the computation."""
     result: np.dtype
     steps: str
-    """Of each array along the inner axis: contiguous "1", not stepped through "0", strided "s"."""
+    """Of each array along the inner axis: contiguous "1", broadcast "0", strided "s"."""
 
     @property
     def is_named(self) -> bool:
-        """Whether the operation's name says which it is; users may have others of that name."""
+        """Whether the operation's name identifies it; users may have others of that name."""
         return OPS.get(self.op.full_name) is self.op
 
     @cached_property
     def text(self) -> str:
-        """What tells it from others."""
+        """The text that identifies it."""
         if not self.is_named:
             return repr(self.kernel)
-        # a scalar comes as what it enters as
+        # a scalar is passed in the dtype of the computation
         dtypes = " ".join(["*" if scalar else dtype_name(dtype) for dtype, scalar in self.inputs])
         entering = " ".join([dtype_name(dtype) for dtype in self.operands])
         return (
@@ -102,7 +102,7 @@ class GenericElementwise:
                 scalars += 1 + (operand in REAL_DTYPES)
             else:
                 element = load_operand(body, len(memory), dtype)
-                operand_elements.append(converted_element(body, element, operand))
+                operand_elements.append(convert_element(body, element, operand))
                 memory.append(InMemory(dtype, "s" + self.steps[len(memory)]))
         result = apply_rule(
             body, self.op, self.params, operand_elements, self.operands, self.result
@@ -126,7 +126,7 @@ class GenericElementwise:
 
 @cache
 def dtype_name(dtype: np.dtype) -> str:
-    """Return a dtype's name: NumPy makes it anew each time, in microseconds."""
+    """Return a dtype's name, cached: NumPy builds it in microseconds at each call."""
     return str(dtype)
 
 
@@ -139,7 +139,7 @@ def _parameter(body: Body, position: int, dtype: np.dtype) -> Operand:
 
 
 def load_operand(body: Body, operand: int, dtype: np.dtype) -> Operand:
-    """Add what reads an element of an operand."""
+    """Add the loads of an element of an operand."""
     if dtype not in REAL_DTYPES:
         return body.load(operand, dtype)
     return ComplexElement(

@@ -1,8 +1,8 @@
 """Generic reduction kernel: one reduction along one axis, for any shape and layout of its operand.
 
-Takes the operation, dtypes, whether elements enter and results leave, and how the operand lies,
+Takes the operation, dtypes, whether elements enter and results leave, and the operand's layout,
 hands on its kernel of two outer axes, which native code launches for any node of that kind
-(`native/exec/reduction_kernels.cpp`). It folds in the tree of every plan: both have the same bits.
+(`native/exec/reduction_kernels.cpp`). It has the reduction tree of every plan, so the same bits.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.reduce import sum
@@ -27,7 +27,7 @@ from tenfold.core.cached_property import cached
 from tenfold.core.loop_ir import LANES, Kernel, KernelOperand
 from tenfold.core.op import OPS, Op, ReductionTree
 from tenfold.core.scalar_ir import Body
-from tenfold.ops.cast import converted_element
+from tenfold.ops.cast import convert_element
 from tenfold.schedule.generic_elementwise import load_operand
 from tenfold.schedule.lowering import append_fold, parts_of
 from tenfold.schedule.vector_width import (
@@ -44,26 +44,26 @@ OUTER = 2
 
 @dataclass(frozen=True)
 class GenericReduction:
-    """A reduction along one axis, of an operand that lies in some way."""
+    """A reduction along one axis, for one layout of its operand."""
 
     op: Op[...]
     source: np.dtype
-    """The dtype in memory: where nothing enters, the one in which partial results are kept."""
+    """The dtype in memory: of elements, or of partial results where no elements enter."""
     operand: np.dtype
     """The dtype in which elements enter the computation."""
     result: np.dtype
     """The dtype of the operation's result."""
     column: bool = False
-    """Whether packets lie along an axis that stays, else along the folded one."""
+    """Whether packets go along an outer axis, else along the reduced one."""
     strided: bool = False
     """Whether elements are read by a stride along the axis of the packets."""
     enters: bool = True
-    """Whether elements are read; else what an axis before this one has been folded to."""
+    """Whether elements are read; else the partial results of an earlier axis."""
     leaves: bool = True
-    """Whether results are written; else what an axis after this one is to fold."""
+    """Whether results are written; else partial results for a later axis."""
 
     def __str__(self) -> str:
-        """What tells it from others; a user's operation of one name may be of another meaning."""
+        """The text that identifies it; a user's operation may have the same name."""
         if OPS.get(self.op.full_name) is not self.op:
             return repr(self.kernel)
         return (
@@ -74,7 +74,7 @@ class GenericReduction:
 
     @property
     def folding(self) -> ReductionTree:
-        """How it is folded."""
+        """The reduction tree."""
         assert self.op.folding is not None, "it folds"
         return self.op.folding
 
@@ -89,7 +89,7 @@ class GenericReduction:
         body = Body()
         source = load_operand(body, 0, self.source)
         if self.enters:
-            source = converted_element(body, source, self.operand)
+            source = convert_element(body, source, self.operand)
             components = self.folding.enter(body, source, body.index(OUTER))
         else:
             components = parts_of(source)
@@ -112,7 +112,7 @@ class GenericReduction:
 
 
 def _lanes(kernel: Kernel) -> int:
-    """The elements of a packet; rows are folded by those of the tree."""
+    """The elements of a packet; rows are reduced by the lanes of the tree."""
     if kernel.form == "row":
         return LANES
     if kernel.form == "search":

@@ -1,8 +1,8 @@
-"""In-place updates: which replaced parts of an array are written in its own memory.
+"""In-place updates: decides which updates of a part of an array write into its buffer.
 
-Takes the nodes of a graph that replace a part (`Op.writes`), and the launch that computes it, hands
-on whether the loops may write there: nothing may be read after it was overwritten. An update that
-needs memory of its own says why.
+Takes the nodes of a graph that update a part (`Op.writes`), and the launch that computes it, hands
+on whether the loops may write there: no element may be read after it was overwritten. An update
+that needs its own buffer states why.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -38,9 +38,9 @@ SEVERAL_KERNELS = "several kernels compute parts of it"
 
 @dataclass(frozen=True)
 class InPlaceHazard:
-    """The update at a position of the graph cannot be done in place, and why.
+    """Why the update at a position of the graph cannot be done in place.
 
-    It can if the loops go in these directions along the axes of its part, where there are any.
+    It can if the loops go in these directions along the axes of its part, unless they are empty.
     """
 
     position: int
@@ -57,7 +57,7 @@ class NotInPlace(Exception):
 
 
 def update_positions(graph: Graph) -> list[int]:
-    """Return the positions of what replaces a part of an array."""
+    """Return the positions of nodes that update a part of an array."""
     return [
         position
         for position, node in enumerate(graph.nodes)
@@ -69,7 +69,7 @@ def update_positions(graph: Graph) -> list[int]:
 
 
 def copy_reason(graph: Graph, position: int) -> str:
-    """Return why the memory of what is updated must stay as it is; nothing where it need not."""
+    """Return why an update must copy the array; empty where it may overwrite it."""
     base = graph.inputs[position][0]
     node = graph.nodes[base]
     if graph.live_out[base] or not graph.dead_after_read:
@@ -79,7 +79,7 @@ def copy_reason(graph: Graph, position: int) -> str:
     if not graph.dead_after_read[base]:
         return REFERENCED
     value = node.value()
-    assert value is not None, "what dies has been computed"
+    assert value is not None, "a value that is dead after the read is computed"
     strides = zip(node.type.shape, value.strides, strict=False)  # none in C order
     return BROADCAST if any(length > 1 and not stride for length, stride in strides) else ""
 
@@ -87,8 +87,8 @@ def copy_reason(graph: Graph, position: int) -> str:
 def update_loop_order(
     launch: Launch, base: int, target_item: int, space: Sequence[int], *, maps: bool
 ) -> LoopOrder:
-    """Return the loop order in which a launch may write parts of an item over the elements that it
-    reads of another: each element is read before it is written.
+    """Return the loop order in which a launch may overwrite the item that it reads: each element is
+    read before it is written.
 
     Loops other than maps may write only elements that they do not read. A read at computed indices
     makes every order unsafe.
@@ -112,7 +112,7 @@ def update_loop_order(
 
 
 def _is_gathered(launch: Launch, base: int) -> bool:
-    """Whether an item is read at indices that are computed: all of it may be."""
+    """Whether an item is read at computed indices."""
     gather_data = [
         instruction.data for instruction in launch.kernel.body if instruction.name == "gather"
     ]

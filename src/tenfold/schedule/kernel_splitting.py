@@ -1,15 +1,14 @@
-"""Kernel splitting: limits the length of a kernel's body by storing values where it would be too
-long.
+"""Kernel splitting: limits the length of a kernel's body by storing intermediate values.
 
 Takes items, in order, and which of them are stored in memory. Hands on the length and the cost of
-the body of each, where shared parts count once, and the values that cross a cut. A cut stores all
-values that are read after it: no part of the expression is computed on both sides.
+the body of each, where shared subexpressions count once, and the values that cross a cut. A cut
+stores all values that are read after it: no subexpression is computed on both sides.
 
     bodies = BodySizes(items, users, cost)
     for number in range(len(items)):
-        if bodies.measure(number, kept) > LARGEST_BODY:
-            kept.update(bodies.crossing(number))
-            bodies.measure(number, kept)
+        if bodies.measure(number, stored) > LARGEST_BODY:
+            stored.update(bodies.crossing(number))
+            bodies.measure(number, stored)
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ LARGEST_BODY = 300
 FORMULA_WEIGHT = 10
 """Operations that an elementary function counts as: it is compiled to many instructions."""
 STORE, LOAD = 2.0, 1.0
-"""What writing and reading an element of memory costs, in additions."""
+"""The cost of writing and of reading an element of memory, in additions."""
 MOST_CROSSING = 16
-"""Values that cross a cut at most; with more of them some are better computed on both sides."""
+"""Values that cross a cut at most; with more of them recomputing some is cheaper."""
 
 CostFunction = Callable[[ScheduleItem], float]
-"""What computing an element of an item costs, in additions."""
+"""The cost of computing an element of an item, in additions."""
 
 
 def weight_of(item: ScheduleItem, cost: CostFunction) -> int:
@@ -40,7 +39,7 @@ def weight_of(item: ScheduleItem, cost: CostFunction) -> int:
 
 
 class BodySizes:
-    """Of items that are computed where they are read: what they are computed from."""
+    """The sizes and costs of the bodies of inlined items."""
 
     def __init__(
         self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], cost: CostFunction
@@ -48,12 +47,12 @@ class BodySizes:
         self.items, self._cost = items, cost
         self._last_reader = _last_readers(items, users)
         self._ancestor_bits = [0] * len(items)
-        """For each item a number: the bits are the places of what it is computed from and its own.
-        Joining them and counting what is in both takes no loop."""
+        """For each item a bit set of itself and the inlined items that it depends on. Unions and
+        counts need no loop."""
         self._formulas = 0
 
     def measure(self, number: int, stored: set[int]) -> int:
-        """Return how many operations an item takes, down to what is in memory."""
+        """Return how many operations an item takes, down to items in memory."""
         if weight_of(self.items[number], self._cost) > 1:
             self._formulas |= 1 << number
         bits = 1 << number
@@ -66,12 +65,12 @@ class BodySizes:
         return bits.bit_count() + (FORMULA_WEIGHT - 1) * (bits & self._formulas).bit_count()
 
     def cost(self, number: int) -> float:
-        """Return what computing an element costs, in additions."""
+        """Return the cost of an element, in additions."""
         return sum(self._cost(self.items[i]) for i in _bit_positions(self._ancestor_bits[number]))
 
     def crossing(self, number: int) -> list[int]:
-        """Return what is made before an item, for it, and read by it or later: nothing if that is
-        too much, or more than the item itself has elements. What is cheap is computed anew.
+        """Return the values that cross a cut before an item: it or later items read them. Empty if
+        they are too many, or larger than the item. Cheap values are recomputed instead.
         """
         crossing_values = [
             i
@@ -90,7 +89,7 @@ class BodySizes:
 
 
 def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]]) -> list[int]:
-    """The last item that reads each one, by itself or through views."""
+    """For each item its last reader, directly or through views."""
     last_reader = [-1] * len(items)
     for number in reversed(range(len(items))):
         for user in users[number]:
@@ -100,7 +99,7 @@ def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]])
 
 
 def _bit_positions(bits: int) -> Iterator[int]:
-    """The places of the bits of a number, the lowest first."""
+    """The positions of the set bits of a number, the lowest first."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1

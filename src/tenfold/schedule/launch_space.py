@@ -1,8 +1,8 @@
 """Launch space: recomputes a launch's loop lengths and strides from its operands, for the verifier.
 
 Takes a Launch, hands on the lengths of the loops and the strides that the kernel steps with. They
-are recomputed from the space and the strides of the operands, and must be those that the sizes and
-the steps of the kernel say: VerifyError names the first that is not.
+are recomputed from the space and the strides of the operands. They must equal the sizes and the
+steps of the kernel: VerifyError names the first that does not.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -41,7 +41,7 @@ class LaunchSpace:
     part: int
     slots: int
     touched_lengths: tuple[tuple[int, ...], ...] = field(default=())
-    """For each operand the lengths of what is touched: a scan with an identity writes one more."""
+    """For each operand the lengths that are accessed: a scan with an identity writes one more."""
 
     @property
     def kernel(self) -> Kernel:
@@ -49,19 +49,19 @@ class LaunchSpace:
         return self.launch.kernel
 
     def region(self, number: int, address: int = 0) -> StridedRegion:
-        """Return the cells that an operand is taken to, from an address on."""
+        """Return the cells of an operand that the loops access, from an address on."""
         memory = self.launch.memory[number]
         shape, strides = self.touched_lengths[number], self.strides[number]
         return StridedRegion(address + memory.offset, shape, strides, memory.dtype.itemsize)
 
 
 def violation(kernel: Kernel, rule: str) -> VerifyError:
-    """Return the error of a rule that a kernel, or its launch, does not keep."""
+    """Return the error for a rule that a kernel, or its launch, violates."""
     return VerifyError("verify", f"{rule}\n{kernel}")
 
 
 def loop_space(launch: Launch) -> LaunchSpace:
-    """Return the loops of a launch; raise VerifyError where sizes are not those of the memory."""
+    """Return the loops of a launch; raise VerifyError where sizes and memory differ."""
     kernel, sizes = launch.kernel, launch.sizes
     if len(sizes) != len(kernel.sizes):
         raise violation(kernel, f"{len(kernel.sizes)} sizes are read, {len(sizes)} are given")
@@ -81,12 +81,14 @@ def loop_space(launch: Launch) -> LaunchSpace:
         strides.append(_strides(kernel, number, named_sizes, lengths))
         _refuse_other_strides(launch, number, strides[-1], coalesced)
     part_size, slots = named_sizes["part", 0, 0], named_sizes["slots", 0, 0]
-    reached = tuple([_touched_lengths(kernel, each, lengths) for each in kernel.operands])
+    reached = tuple(
+        [_touched_lengths(kernel, kernel_operand, lengths) for kernel_operand in kernel.operands]
+    )
     return LaunchSpace(launch, lengths, tuple(strides), part_size, slots, reached)
 
 
 def _coalesced_axes(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:
-    """The axes of the space that each loop goes through as one, outer ones first."""
+    """The axes of the space that each loop coalesces, outer ones first."""
     if sorted(launch.order) != list(range(len(launch.space))):
         raise violation(launch.kernel, f"the order {launch.order} is not one of {launch.space}")
     axes = iter([axis for axis in launch.order if launch.space[axis] > 1])
@@ -108,7 +110,7 @@ def _strides(
     named_sizes: dict[tuple[str, int, int], int],
     lengths: Sequence[int],
 ) -> Strides:
-    """What the kernel steps with."""
+    """The strides of the kernel."""
     operand = kernel.operands[number]
     return tuple(
         [
@@ -119,7 +121,7 @@ def _strides(
 
 
 def step_bytes(operand: KernelOperand, step: str) -> int:
-    """Return the bytes of a step that the kernel knows."""
+    """Return the bytes of a step that is a constant of the kernel."""
     if step in STEPS:
         return int(step) * operand.dtype.itemsize
     return {"0": 0, "1": operand.dtype.itemsize, "-": -operand.dtype.itemsize}[step]
@@ -128,7 +130,7 @@ def step_bytes(operand: KernelOperand, step: str) -> int:
 def _refuse_other_strides(
     launch: Launch, number: int, strides: Strides, coalesced: Sequence[Sequence[int]]
 ) -> None:
-    """Refuse strides that do not lead along the axes of the space as its memory does."""
+    """Refuse strides that differ from those of the operand's memory."""
     memory: UnorderedOperand = launch.memory[number]
     for loop, loop_axes in enumerate(coalesced):
         expected = strides[loop]
@@ -143,7 +145,7 @@ def _refuse_other_strides(
 def _touched_lengths(
     kernel: Kernel, operand: KernelOperand, lengths: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The lengths of what is touched of an operand."""
+    """The lengths of the accessed part of an operand."""
     if not (operand.written and kernel.form.startswith("scan")):
         return lengths
     axis = len(lengths) - (2 if kernel.form == "scan columns" else 1)
@@ -151,4 +153,4 @@ def _touched_lengths(
     return (*lengths[:axis], lengths[axis] + initial_count, *lengths[axis + 1 :])
 
 
-__all__ = ["LaunchSpace", "broken", "loop_space", "step_bytes"]
+__all__ = ["LaunchSpace", "loop_space", "step_bytes", "violation"]

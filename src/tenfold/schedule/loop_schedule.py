@@ -45,29 +45,29 @@ WIDE_PARTS = 2
 SHORT_AXIS = 32
 """A folded axis shorter than this leaves lanes of a row empty: packets go along another axis."""
 SHORTEST_TURNED = 16
-"""The shortest axes of which blocks are turned in registers."""
+"""The shortest axes whose blocks are transposed in registers."""
 SPLIT_ROW = 1 << 16
-"""Elements from which a row that is alone is split among units of work."""
+"""Elements from which a single row is split among units of work."""
 STREAMED_BYTES = 24 << 20
-"""Outputs of a kernel that reads and writes more than this are stored past the cache."""
+"""A kernel that reads and writes more than this uses non-temporal stores."""
 STREAMED_SHARE = 8
-"""One part in so many must be written: fewer bytes are better left where the next step reads."""
+"""At least one part in so many must be written; fewer bytes are better left in the cache."""
 SEARCHED_BYTES = 1 << 17
-"""What a part of a row that is searched has of its first operand at least."""
+"""The fewest bytes of the first operand in a part of a searched row."""
 LONG_SCAN = 1 << 14
-"""Elements from which the blocks of a row are scanned side by side though there are many rows."""
+"""Elements from which blocks of a row are vectorised even with many rows."""
 SCAN_IN_PARTS = 1 << 18
-"""Elements from which a row that is alone is scanned in parts where there are many threads."""
+"""Elements from which a single row is scanned in parts by many threads."""
 SCANNED_COLUMNS = 512
 """The most columns of a unit of work of a scan: their running values stay in the first cache."""
 SHORT_ROW = 512
-"""Elements up to which the end of a row, where nothing is read, comes often."""
+"""Elements up to which rows are short: a prefetch beyond their end is common."""
 RANGE = 1 << 15
-"""Elements of one range of units: what a thread takes at once."""
+"""Elements of one range of units, which a thread claims at once."""
 SHORTEST_RANGE = 1 << 10
 """The same of a long body: a few thousand cycles."""
 LONGEST_RANGE = 1 << 17
-"""The same for a map of many elements, of which there are ranges enough."""
+"""The same for a map of many elements."""
 LONGEST_PART = 4096
 """Elements of a row of a map that are one unit of work at most: whole packets."""
 COLUMN_BYTES = 1 << 18
@@ -76,7 +76,7 @@ COLUMN_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel and everything one launch of it needs but the addresses."""
+    """A kernel and all arguments of one launch except the addresses."""
 
     kernel: Kernel
     memory: tuple[UnorderedOperand, ...]
@@ -86,22 +86,22 @@ class Launch:
     grain: int
     scratch: int
     finish: int = 0
-    """Of split rows: how many rows are finished once all units have run."""
+    """Of split rows: how many rows are combined after all units."""
     totals: tuple[int, ...] = ()
     """Of split rows: the bytes of each table of totals."""
     elements: int = 0
     parts: int = 0
-    """Of rows that many threads scan: how many parts they have together; the totals are theirs."""
+    """Of rows that many threads scan: the number of all parts; `totals` has theirs."""
     order: tuple[int, ...] = ()
-    """The axes of the space in the order of the loops, outermost first."""
+    """The axes of the space in loop order, outermost first."""
     space: tuple[int, ...] = ()
     """The lengths of the axes of the space, by their numbers."""
     sequential: bool = False
-    """Whether one thread must go through the units from the first to the last."""
+    """Whether one thread must run the units in order."""
 
     def scans_in_parts(self, threads: int) -> bool:
-        """Whether so many threads scan parts of rows. What is read is read twice then: past the
-        cache two threads take as long for that as one that reads once.
+        """Whether this number of threads scans parts of rows. Parts are read twice, so beyond the
+        cache two threads are no faster than one.
         """
         return self.parts > 0 and threads > (2 if self.kernel.streamed else 1)
 
@@ -124,22 +124,24 @@ class _LoopScheduler:
         self.lengths = [product(self.space[axis] for axis in run) for run in self.loops]
 
     def _order(self) -> tuple[int, ...]:
-        """The axes as loops go through them; those of length 1 have none and stand first."""
-        looped = [axis for run in self.loops for axis in run]
-        return (*(axis for axis in range(len(self.space)) if axis not in looped), *looped)
+        """The axes in loop order; those of length 1, without loops, come first."""
+        loop_axes = [axis for loop in self.loops for axis in loop]
+        return (*(axis for axis in range(len(self.space)) if axis not in loop_axes), *loop_axes)
 
     def _choose_loops(self) -> list[list[int]]:
-        """Order and merge the axes; the last run is the packet axis."""
+        """Order and merge the axes; the last loop is the packet axis."""
         axes = list(range(len(self.space)))
-        single = {int(str(made.data)) for made in self.body if made.name == "index"}
-        self.unmerged_axes = single - {self.reduced_axis}
+        index_axes = {
+            int(str(instruction.data)) for instruction in self.body if instruction.name == "index"
+        }
+        self.unmerged_axes = index_axes - {self.reduced_axis}
         if self.reduced_axis is None:
-            written = next(memory for memory in self.memory if memory.written)
-            order = loop_order(self.space, written.strides)
-            runs = merged_axes(order, self.space, self.memory, self.unmerged_axes)
-            return self._with_long_packet_axis(self._with_tile_axis(runs)) or [[]]
-        packets = self._packet_axis()
-        if packets is None:
+            output = next(memory for memory in self.memory if memory.written)
+            axis_order = loop_order(self.space, output.strides)
+            loops = merged_axes(axis_order, self.space, self.memory, self.unmerged_axes)
+            return self._with_long_packet_axis(self._with_tile_axis(loops)) or [[]]
+        packet_axes = self._packet_axis()
+        if packet_axes is None:
             self.form = "row"
             outer = [axis for axis in axes if axis != self.reduced_axis]
             return [
@@ -147,54 +149,58 @@ class _LoopScheduler:
                 [self.reduced_axis],
             ]
         self.form = "column"
-        outer = [axis for axis in axes if axis != self.reduced_axis and axis not in packets]
+        outer = [axis for axis in axes if axis != self.reduced_axis and axis not in packet_axes]
         merged = merged_axes(outer, self.space, self.memory, self.unmerged_axes)
-        return [*merged, [self.reduced_axis], packets]
+        return [*merged, [self.reduced_axis], packet_axes]
 
-    def _with_tile_axis(self, runs: list[list[int]]) -> list[list[int]]:
-        """Put before the packet axis the one along which most of what lies across is contiguous."""
-        if not runs or self._length(runs[-1]) < SHORTEST_TURNED:
-            return runs
-        last = runs[-1][-1]
-        across = [m for m in self.memory if abs(m.strides[last]) not in (0, m.dtype.itemsize)]
+    def _with_tile_axis(self, loops: list[list[int]]) -> list[list[int]]:
+        """Move the tile axis before the packet axis: most strided operands are contiguous there."""
+        if not loops or self._length(loops[-1]) < SHORTEST_TURNED:
+            return loops
+        packet_axis = loops[-1][-1]
+        strided_operands = [
+            m for m in self.memory if abs(m.strides[packet_axis]) not in (0, m.dtype.itemsize)
+        ]
 
-        def contiguous(run: list[int]) -> int:
-            if self._length(run) < SHORTEST_TURNED:
+        def contiguous(loop: list[int]) -> int:
+            if self._length(loop) < SHORTEST_TURNED:
                 return 0
-            return sum(m.strides[run[-1]] == m.dtype.itemsize for m in across if not m.written)
+            return sum(
+                m.strides[loop[-1]] == m.dtype.itemsize for m in strided_operands if not m.written
+            )
 
-        best = max(runs[:-1], key=contiguous, default=None)
-        if best is None or not contiguous(best):
-            return runs
-        return [*(run for run in runs[:-1] if run is not best), best, runs[-1]]
+        tile_loop = max(loops[:-1], key=contiguous, default=None)
+        if tile_loop is None or not contiguous(tile_loop):
+            return loops
+        return [*(loop for loop in loops[:-1] if loop is not tile_loop), tile_loop, loops[-1]]
 
-    def _with_long_packet_axis(self, runs: list[list[int]]) -> list[list[int]]:
-        """Where the last axis is short, lay packets along the longest: fewer lanes are empty."""
-        if not runs or self._length(runs[-1]) >= SHORTEST_TURNED:
-            return runs
-        best = max(runs, key=self._length)
-        if self._length(best) < SHORTEST_TURNED:
-            return runs
-        return [*(run for run in runs if run is not best), best]
+    def _with_long_packet_axis(self, loops: list[list[int]]) -> list[list[int]]:
+        """Where the last axis is short, vectorise the longest: fewer lanes are empty."""
+        if not loops or self._length(loops[-1]) >= SHORTEST_TURNED:
+            return loops
+        longest = max(loops, key=self._length)
+        if self._length(longest) < SHORTEST_TURNED:
+            return loops
+        return [*(loop for loop in loops if loop is not longest), longest]
 
-    def _length(self, run: list[int]) -> int:
-        return product(self.space[axis] for axis in run)
+    def _length(self, loop: list[int]) -> int:
+        return product(self.space[axis] for axis in loop)
 
     def _packet_axis(self) -> list[int] | None:
-        """The axes of the packets that stay and lie contiguously; None: the folded one."""
+        """The contiguous outer axes along which packets go; None: the reduced axis."""
         assert self.reduced_axis is not None, "asked for folds"
-        others = [axis for axis in range(len(self.space)) if axis != self.reduced_axis]
-        runs = merged_axes(others, self.space, self.memory, self.unmerged_axes)
-        if not runs:
+        outer_axes = [axis for axis in range(len(self.space)) if axis != self.reduced_axis]
+        loops = merged_axes(outer_axes, self.space, self.memory, self.unmerged_axes)
+        if not loops:
             return None
 
         def contiguous(axis: int) -> int:
-            """The elements that lie along an axis, those of small strides in part."""
+            """The elements that are contiguous along an axis; small strides count in part."""
             return sum(
                 self._elements_touched(m) // self._element_step(m, axis) for m in self.memory
             )
 
-        best = max(runs, key=lambda run: (contiguous(run[-1]), run[-1]))
+        best = max(loops, key=lambda loop: (contiguous(loop[-1]), loop[-1]))
         length = product(self.space[axis] for axis in best)
         if self.space[self.reduced_axis] < SHORT_AXIS:
             if length >= SHORT_AXIS // 2:
@@ -205,12 +211,12 @@ class _LoopScheduler:
         return None
 
     def _elements_touched(self, memory: UnorderedOperand) -> int:
-        """How many elements of memory are read or written."""
+        """How many elements of an operand are read or written."""
         steps = zip(self.space, memory.strides, strict=True)
         return product(length for length, stride in steps if stride)
 
     def _element_step(self, memory: UnorderedOperand, axis: int) -> int:
-        """How many elements are from one index of an axis to the next; more than all: too many."""
+        """The stride of an axis in elements; more than all elements where it is large."""
         stride = memory.strides[axis]
         if abs(stride) == memory.dtype.itemsize:
             return 1
@@ -218,34 +224,34 @@ class _LoopScheduler:
         return self._elements_touched(memory) + 1 if step == "s" else int(step)
 
     def launch(self) -> Launch:
-        """Put it together."""
+        """Build the launch."""
         if self.group.scanned:
             self.form = self._scan_form()
         rows = product(self.lengths[:-1]) if self.form == "row" else 0
         passes = self._kernel("row").passes if self.form == "row" else 0
         if self.form == "row" and passes == 1:
-            split = rows < 8 and self.lengths[-1] >= SPLIT_ROW
+            is_split = rows < 8 and self.lengths[-1] >= SPLIT_ROW
             if self._kernel("row").is_search:
-                self.form = "search parts" if split else "search"
-            elif split:
+                self.form = "search parts" if is_split else "search"
+            elif is_split:
                 self.form = "split"
         kernel = self._kernel(self.form)
         kernel = self._with_cached_values(kernel)
-        part, units, grain, slots = self._partition(kernel)
+        part_size, units, grain, slots = self._partition(kernel)
         elements = product(self.lengths)
         finish = parts = 0
         totals: tuple[int, ...] = ()
         if self.form == "scan parts":
-            parts = units * -(-self.lengths[-1] // (part * BLOCK))
-            beside = kernel.side_by_side
-            blocks = -(-self.lengths[-1] // (BLOCK * beside)) * beside
+            parts = units * -(-self.lengths[-1] // (part_size * BLOCK))
+            side_by_side = kernel.side_by_side
+            blocks = -(-self.lengths[-1] // (BLOCK * side_by_side)) * side_by_side
             sizes = (kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
             totals = tuple(units * blocks * size for size in sizes)
         if "finish" in kernel.functions:
             finish = rows
-            each = part if self.form == "search parts" else BLOCK
+            chunk = part_size if self.form == "search parts" else BLOCK
             totals = tuple(
-                rows * -(-self.lengths[-1] // each) * kernel.body[i].dtype.itemsize
+                rows * -(-self.lengths[-1] // chunk) * kernel.body[i].dtype.itemsize
                 for fold in kernel.folds
                 for i in fold.inputs
             )
@@ -253,10 +259,10 @@ class _LoopScheduler:
             kernel,
             self.memory,
             self.parameters,
-            self._sizes(kernel, part, slots),
+            self._sizes(kernel, part_size, slots),
             units,
             grain,
-            self._scratch(kernel, part, slots),
+            self._scratch(kernel, part_size, slots),
             finish,
             totals,
             elements,
@@ -266,17 +272,17 @@ class _LoopScheduler:
         )
 
     def _scan_form(self) -> str:
-        """How a scan goes: by columns, by rows side by side, or by the blocks of long rows."""
+        """The form of a scan: by columns, by rows side by side, or by blocks of long rows."""
         if self.form == "column":
             return "scan columns"
         rows = product(self.lengths[:-1])
         if rows < 8 and self.lengths[-1] >= SCAN_IN_PARTS:
             return "scan parts"
-        few = rows < self._kernel("scan").side_by_side
-        return "scan blocks" if self.lengths[-1] > (BLOCK if few else LONG_SCAN) else "scan"
+        few_rows = rows < self._kernel("scan").side_by_side
+        return "scan blocks" if self.lengths[-1] > (BLOCK if few_rows else LONG_SCAN) else "scan"
 
     def _kernel(self, form: str) -> Kernel:
-        axes = {axis: i for i, run in enumerate(self.loops) for axis in run[:1]}
+        axes = {axis: i for i, loop in enumerate(self.loops) for axis in loop[:1]}
         operands = tuple(
             KernelOperand(memory.dtype, self._steps(memory), memory.written)
             for memory in self.memory
@@ -298,19 +304,30 @@ class _LoopScheduler:
         )
 
     def _lanes(self, form: str, weight: int) -> int:
-        """The elements of a packet, which the widest of what is computed fills."""
-        searched = form in ("search", "search parts")
-        sizes = [m.dtype.itemsize for m in self.memory if not (searched and m.written)]
-        bare = ("index", "fold") if searched else ()  # scalars in a search
-        widest = max(sizes + [made.dtype.itemsize for made in self.body if made.name not in bare])
+        """The elements of a packet, from the widest dtype of the kernel."""
+        is_search = form in ("search", "search parts")
+        sizes = [m.dtype.itemsize for m in self.memory if not (is_search and m.written)]
+        scalar_ops = ("index", "fold") if is_search else ()  # scalars in a search
+        widest = max(
+            sizes
+            + [
+                instruction.dtype.itemsize
+                for instruction in self.body
+                if instruction.name not in scalar_ops
+            ]
+        )
         lanes = LANES
-        if form == "map" or searched:
+        if form == "map" or is_search:
             lanes = map_lanes(weight, widest)
         elif form == "column" or self.group.scanned:
-            parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
-            short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
-            lanes = (2 if short else 1) * column_lanes(widest)
-        if form == "column":  # few columns leave no lanes empty
+            parts = max(
+                len(instruction.inputs)
+                for instruction in self.body
+                if instruction.name in ("fold", "scan")
+            )
+            is_short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
+            lanes = (2 if is_short else 1) * column_lanes(widest)
+        if form == "column":  # few columns: no empty lanes
             while lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
         if form == "scan columns":  # few columns are whole packets too
@@ -319,22 +336,22 @@ class _LoopScheduler:
         return lanes
 
     def _exceeds_cache(self) -> bool:
-        """Whether what is written would be gone from the cache before anyone reads it."""
-        bytes_: dict[int, int] = {}
+        """Whether results would be evicted from the cache before they are read."""
+        bytes_of_item: dict[int, int] = {}
         for memory in self.memory:
             size = memory.dtype.itemsize * self._elements_touched(memory)
-            bytes_[memory.item] = max(size, bytes_.get(memory.item, 0))
-        touched = sum(bytes_.values())
-        written = sum(bytes_[memory.item] for memory in self.memory if memory.written)
-        return touched > STREAMED_BYTES and written * STREAMED_SHARE >= touched
+            bytes_of_item[memory.item] = max(size, bytes_of_item.get(memory.item, 0))
+        touched_bytes = sum(bytes_of_item.values())
+        written_bytes = sum(bytes_of_item[memory.item] for memory in self.memory if memory.written)
+        return touched_bytes > STREAMED_BYTES and written_bytes * STREAMED_SHARE >= touched_bytes
 
     def _shifts_results(self) -> bool:
-        """Whether a scan stores its values at other places than it reads: one further on."""
-        scans = [made.data for made in self.body if made.name == "scan"]
+        """Whether a scan stores its values one index after those that it reads."""
+        scans = [instruction.data for instruction in self.body if instruction.name == "scan"]
         return any(isinstance(data, tuple) and bool(data[2]) for data in scans)
 
     def _is_aligned(self, form: str) -> bool:
-        """Whether every whole packet of what is written begins at a multiple of 64 bytes."""
+        """Whether every whole packet of results begins at a multiple of 64 bytes."""
         if form in ("column", "scan columns") or self._shifts_results():
             return False
         for memory in self.memory:
@@ -342,49 +359,54 @@ class _LoopScheduler:
                 continue
             if memory.offset % 64:
                 return False
-            *outer, last = [memory.strides[run[-1]] if run else 0 for run in self.loops]
-            if last not in (0, memory.dtype.itemsize) or any(stride % 64 for stride in outer):
+            *outer, inner = [memory.strides[loop[-1]] if loop else 0 for loop in self.loops]
+            if inner not in (0, memory.dtype.itemsize) or any(stride % 64 for stride in outer):
                 return False
         return True
 
     def _with_cached_values(self, kernel: Kernel) -> Kernel:
-        """Keep formulas that a later pass of a row needs again, and what one of a column reads."""
+        """Cache formulas for later passes of a row, and operands for those of a column."""
         if kernel.form == "column":
             return replace(kernel, pass_results=kernel.live_pass_results)
         if kernel.form != "row" or kernel.passes < 2:
             return kernel
         levels = kernel.levels
-        kept: dict[int, None] = {}
-        for pass_ in range(1, kernel.passes):
-            wanted = [
-                i for s in kernel.stores if kernel.pass_of(s) == 2 * pass_ for i in s.elements
+        cached: dict[int, None] = {}
+        for pass_number in range(1, kernel.passes):
+            pending = [
+                i
+                for store in kernel.stores
+                if kernel.pass_of(store) == 2 * pass_number
+                for i in store.elements
             ]
-            wanted += [
+            pending += [
                 i
                 for fold in kernel.folds
-                if any(r >= 0 and levels[r] == 2 * pass_ + 1 for r in fold.results)
+                if any(
+                    result >= 0 and levels[result] == 2 * pass_number + 1 for result in fold.results
+                )
                 for i in fold.inputs
             ]
-            seen = set()
-            while wanted:
-                i = wanted.pop()
-                if i in seen or levels[i] % 2 or levels[i] < 0:
+            visited = set()
+            while pending:
+                i = pending.pop()
+                if i in visited or levels[i] % 2 or levels[i] < 0:
                     continue
-                seen.add(i)
-                made = kernel.body[i]
-                if levels[i] < 2 * pass_ and (
-                    made.name not in PRIMITIVES or made.name in ("divide", "sqrt")
+                visited.add(i)
+                instruction = kernel.body[i]
+                if levels[i] < 2 * pass_number and (
+                    instruction.name not in PRIMITIVES or instruction.name in ("divide", "sqrt")
                 ):
-                    kept[i] = None
+                    cached[i] = None
                 else:
-                    wanted.extend(made.inputs)
-        return replace(kernel, cached_elements=tuple(sorted(kept)))
+                    pending.extend(instruction.inputs)
+        return replace(kernel, cached_elements=tuple(sorted(cached)))
 
     def _steps(self, memory: UnorderedOperand) -> str:
         steps = ""
-        for number, run in enumerate(self.loops):
-            stride = memory.strides[run[-1]] if run else 0
-            length = product(self.space[axis] for axis in run)
+        for number, loop in enumerate(self.loops):
+            stride = memory.strides[loop[-1]] if loop else 0
+            length = product(self.space[axis] for axis in loop)
             if stride == 0 or length == 1:
                 step = "0"
             elif number == len(self.loops) - 1 and stride == memory.dtype.itemsize:
@@ -410,17 +432,17 @@ class _LoopScheduler:
 
     def _sizes(self, kernel: Kernel, part: int, slots: int) -> tuple[int, ...]:
         values = []
-        for what, first, axis in kernel.sizes:
-            if what == "length":
-                values.append(self.lengths[first])
-            elif what == "stride":
-                values.append(self.memory[first].strides[self.loops[axis][-1]])
+        for kind, number, axis in kernel.sizes:
+            if kind == "length":
+                values.append(self.lengths[number])
+            elif kind == "stride":
+                values.append(self.memory[number].strides[self.loops[axis][-1]])
             else:
-                values.append(part if what == "part" else slots)
+                values.append(part if kind == "part" else slots)
         return tuple(values)
 
     def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
-        """What one unit is, how many there are, how many make a range, and slots for blocks."""
+        """The size of a unit, the number of units, units per range, and slots for blocks."""
         last = self.lengths[-1]
         outer = product(self.lengths[:-1])
         if kernel.transposed_operands:
@@ -464,11 +486,11 @@ class _LoopScheduler:
         return part, units, largest(1, RANGE // (part * folded)), slots
 
     def _range_elements(self) -> int:
-        """Elements of one range of a map: few enough for many threads, many enough for a start."""
+        """Elements of one range of a map: ranges for all threads, each worth its start."""
         return smallest(LONGEST_RANGE, largest(self._smallest_range(), product(self.lengths) // 16))
 
     def _smallest_range(self) -> int:
-        """The same of no many: so many that what one thread does alone would be two of them."""
+        """Elements of the smallest range: half of the work for which one thread suffices."""
         return max(SHORTEST_RANGE, single_thread_elements(self.body) // 2)
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
@@ -490,12 +512,12 @@ class _LoopScheduler:
 
 
 def _whole_packets(elements: int, lanes: int) -> int:
-    """Return a number of elements rounded down to whole packets, of which there is one at least."""
+    """Return a number of elements rounded down to whole packets, at least one."""
     return max(elements // lanes, 1) * lanes
 
 
 def _constant_step(memory: UnorderedOperand, stride: int) -> str:
-    """The step of an operand whose stride is a few real elements, else "s"."""
+    """The constant step of an operand whose stride is a few real elements, else "s"."""
     if memory.dtype not in REAL_DTYPES:
         for step in STEPS:
             if stride == int(step) * memory.dtype.itemsize:
@@ -504,11 +526,11 @@ def _constant_step(memory: UnorderedOperand, stride: int) -> str:
 
 
 def pack_sizes(sizes: Sequence[int]) -> bytes:
-    """Return sizes as a launch gives them, 8 bytes each."""
+    """Return sizes as bytes for a launch, 8 bytes each."""
     return struct.pack(f"{len(sizes)}q", *sizes)
 
 
-def parameter_bytes(parameter: LaunchScalar, cast: np.ndarray) -> bytes:
-    """Return a scalar as the 8 bytes that the launch gives; `cast` is it in the dtype asked for."""
-    part = (cast.real, cast.imag)[parameter.part]
-    return np.asarray(part).tobytes().ljust(8, b"\0")
+def parameter_bytes(parameter: LaunchScalar, converted: np.ndarray) -> bytes:
+    """Return a scalar as 8 bytes for a launch; `converted` has the dtype of the parameter."""
+    component = (converted.real, converted.imag)[parameter.part]
+    return np.asarray(component).tobytes().ljust(8, b"\0")

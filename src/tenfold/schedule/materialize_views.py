@@ -1,9 +1,8 @@
 """View materialisation: copies strided vectors before a matrix is multiplied with them.
 
 Takes the items of a graph and their readers, hands on whether an item is copied first. Such an item
-is strided in memory, as a column of a matrix, and is read by a product with something far larger.
-The rows of that are multiplied by packets of contiguous elements, so that one copy of the vector
-costs less than it saves.
+is strided in memory, as a column of a matrix, and is read by a product with a far larger matrix.
+Its rows are multiplied by packets of contiguous elements: the copy costs less than it saves.
 
 >>> import numpy as np
 >>> import tenfold as tn
@@ -23,14 +22,14 @@ from tenfold.core.index_map import compose_view, identity
 from tenfold.schedule.schedule_ir import ScheduleItem
 
 SIZE_RATIO, LEAST_ELEMENTS = 16, 1 << 13
-"""How many times as large as the vector the other operand must be, and how many elements it must
-have; order 256 took 17 us with the copy and 24 without, order 64 as long either way."""
+"""The least ratio of the sizes of matrix and vector, and the fewest elements of the matrix. Order
+256 took 17 us with the copy and 24 without, order 64 as long either way."""
 
 
 def needs_copy(
     graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], number: int
 ) -> bool:
-    """Whether a view that `users` read is such a vector."""
+    """Whether a view is a strided vector that `users` multiply with a large matrix."""
     item = items[number]
     if len(item.shape) != 1 or not _multiplies_matrix(graph, items, users, item.size):
         return False
@@ -47,7 +46,7 @@ def needs_copy(
 def _multiplies_matrix(
     graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], size: int
 ) -> bool:
-    """Whether a product reads it, and something many times as large."""
+    """Whether a product reads it with an operand many times as large."""
     for user in users:
         item = items[user]
         if item.kind == "call" and graph.nodes[item.position].op.contraction is not None:

@@ -1,8 +1,8 @@
-"""Output layout: the axis order in which a fresh result is stored.
+"""Output layout: the axis order of a new result in memory.
 
-Takes a Fusion, a group and the layouts of its inputs, hands on strides. As in NumPy a result lies
-in row-major order unless everything it is computed from agrees on another one: then it is gone
-through as one, and nothing is read across.
+Takes a Fusion, a group and the layouts of its inputs, hands on strides. As in NumPy a result has
+row-major order, unless all operands share another one. Then the loops coalesce, and every operand
+is contiguous.
 
 >>> strides_in_order((2, 3), (1, 0), 8)
 (8, 16)
@@ -19,7 +19,7 @@ from tenfold.schedule.fusion import FusedGroup, Fusion
 
 
 def strides_in_order(shape: Shape, order: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the strides, in bytes, of an array whose axes lie in this order, outer ones first."""
+    """Return the strides, in bytes, of an array with this axis order, outer axes first."""
     strides, step = [0] * len(shape), itemsize
     for axis in reversed(order):
         strides[axis] = step
@@ -30,7 +30,7 @@ def strides_in_order(shape: Shape, order: Sequence[int], itemsize: int) -> tuple
 def common_axis_order(
     fusion: Fusion, group: FusedGroup, layout: Callable[[int], tuple[int, ...]]
 ) -> tuple[int, ...] | None:
-    """Return the order of axes that all operands of a map agree on, or None: row-major order."""
+    """Return the common axis order of all operands of a map, or None: row-major order."""
     space = group.space
     if (group.axis is not None and not group.scanned) or len(space) < 2:
         return None
@@ -58,13 +58,13 @@ def common_axis_order(
 
 
 def _is_descending(strides: Sequence[int], order: Sequence[int]) -> bool:
-    """Whether strides fall in this order; where something is repeated it has none."""
+    """Whether nonzero strides descend in this order."""
     nonzero = [abs(strides[axis]) for axis in order if strides[axis]]
     return all(outer >= inner for outer, inner in pairwise(nonzero))
 
 
 def loop_order(space: Shape, strides: Sequence[int]) -> list[int]:
-    """Return the axes as loops go through memory that is written with these strides."""
+    """Return the loop order of axes for an output with these strides."""
     axes = list(range(len(space)))
     if any(space[axis] > 1 and not strides[axis] for axis in axes):
         return axes

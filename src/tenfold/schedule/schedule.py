@@ -42,7 +42,7 @@ Layout = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Buffer:
-    """Something in memory: an item, the Type of its elements, and its strides in bytes."""
+    """An array in memory: its item, shape, dtype and strides in bytes."""
 
     item: int
     shape: Shape
@@ -53,10 +53,11 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do: `reads` are items in memory, `makes` what is there afterwards.
+    """One step: `reads` are items in memory, `results` the arrays that it stores.
 
-    kernel: a launch; call: the node at `position`, by the reference or a library; window: another
-    look at the memory of `reads[0]`, `offset` bytes in; empty: nothing, of arrays without elements.
+    kernel: a launch; call: the node at `position`, by the reference or a library; alias: a view of
+    the buffer of `reads[0]`, `offset` bytes in; part: one result of a call; empty: no operation, of
+    arrays without elements.
     """
 
     kind: str
@@ -72,16 +73,16 @@ class Step:
     not_fused_because: tuple[str, ...] = ()
     """Why it was not fused into the loops of others."""
     copies: int = 0
-    """How many arrays it copies before it updates a part of them."""
+    """How many arrays it copies because it cannot update them in place."""
     unaliased_result: bool = False
     """Of a call: whether its result has its own buffer, without aliases."""
     accumulated_operand: int = -1
-    """Of a call that may add to one of `reads` in its memory: that item."""
+    """Of a call that may accumulate into one of `reads` in place: that item."""
 
     def __str__(self) -> str:
         results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.results)
-        how = f" {self.launch.kernel.traversal}" if self.launch else ""
-        return f"{self.kind}{how}: {', '.join(self.names)} -> {results}"
+        traversal = f" {self.launch.kernel.traversal}" if self.launch else ""
+        return f"{self.kind}{traversal}: {', '.join(self.names)} -> {results}"
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,21 @@ class Schedule:
     @cached
     def temporaries(self) -> frozenset[int]:
         """The items that steps store in their own buffers and of which no element is live-out."""
-        seen, over = set(self.live_out), dict(self.reused_buffers)
+        not_temporary, reused_buffers = set(self.live_out), dict(self.reused_buffers)
         for step in reversed(self.steps):
-            seen.update(over[m.item] for m in step.results if m.item in seen and m.item in over)
-            if step.kind in ("window", "part") and step.results[0].item in seen:
-                seen.update(step.reads)
-        steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
-        return frozenset(made.item for step in steps for made in step.results) - seen - set(over)
+            not_temporary.update(
+                reused_buffers[buffer.item]
+                for buffer in step.results
+                if buffer.item in not_temporary and buffer.item in reused_buffers
+            )
+            if step.kind in ("alias", "part") and step.results[0].item in not_temporary:
+                not_temporary.update(step.reads)
+        steps = [step for step in self.steps if step.kind not in ("alias", "part", "empty")]
+        return (
+            frozenset(result.item for step in steps for result in step.results)
+            - not_temporary
+            - set(reused_buffers)
+        )
 
     @cached
     def items_at(self) -> dict[int, int]:
@@ -119,18 +128,18 @@ class Schedule:
 
 
 def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
-    """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
-    processor that lacks it, operations that need it are calls.
+    """Schedule a graph. `fused=False` gives every operation its own kernel; with `fma=False`, for a
+    processor without FMA, operations that need it are calls.
     """
     if not is_replayable(graph):
         graph = replace(graph, dead_after_read=())
-    changes = _UpdateDecisions(graph, together=fused)
+    decisions = _UpdateDecisions(graph, coalesce=fused)
     while True:
-        runs = runs_of(graph, changes.direct_updates()) if changes.coalesce else UpdateRuns()
+        runs = runs_of(graph, decisions.direct_updates()) if decisions.coalesce else UpdateRuns()
         try:
-            plan = _Scheduler(graph, fused, fma, changes, runs).plan()
-        except NotInPlace as refused:
-            changes.fall_back(runs, refused.hazards)
+            plan = _Scheduler(graph, fused, fma, decisions, runs).plan()
+        except NotInPlace as error:
+            decisions.fall_back(runs, error.hazards)
             continue
         if verifies() and not is_symbolic(graph):
             verify_plan(graph, plan)
@@ -138,23 +147,27 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
 
 
 class _UpdateDecisions:
-    """How the updates of a graph are done, as far as is known."""
+    """For each update of a graph: in place, staged, or a copy."""
 
-    def __init__(self, graph: Graph, *, together: bool) -> None:
-        reasons = {at: copy_reason(graph, at) for at in update_positions(graph)}
-        self.copy_reasons = {at: why for at, why in reasons.items() if why}
-        """Those that are not done in place, and why."""
-        self.directions: dict[int, tuple[int, ...]] = {
-            at: () for at, why in reasons.items() if not why
+    def __init__(self, graph: Graph, *, coalesce: bool) -> None:
+        reasons_to_copy = {
+            position: copy_reason(graph, position) for position in update_positions(graph)
         }
-        """Those that are, and the directions of their loops where these must be chosen."""
+        self.copy_reasons = {
+            position: reason for position, reason in reasons_to_copy.items() if reason
+        }
+        """By update that is not in place: why."""
+        self.directions: dict[int, tuple[int, ...]] = {
+            position: () for position, reason in reasons_to_copy.items() if not reason
+        }
+        """By update in place: the directions of its loops; empty: all forward."""
         self.staged: set[int] = set()
-        """Those of them whose part is computed in memory of its own before it is written."""
-        self.graph, self.coalesce = graph, together
-        """Whether those that are one upon the other may be done together."""
+        """In-place updates whose part is first computed into its own buffer."""
+        self.graph, self.coalesce = graph, coalesce
+        """Whether successive updates may be coalesced."""
 
     def fall_back(self, runs: UpdateRuns, hazards: Iterable[InPlaceHazard]) -> None:
-        """Try one by one, or in other directions, or not in place: each time there is less."""
+        """Decide less ambitiously: no coalescing, other directions, staging, or a copy."""
         if any(hazard.position in runs.parts for hazard in hazards):
             self.coalesce = False
             return
@@ -171,19 +184,19 @@ class _UpdateDecisions:
                 self.staged.discard(at)
 
     def direct_updates(self) -> list[int]:
-        """Those that are written as they are computed."""
+        """In-place updates that are not staged."""
         return [at for at in self.directions if at not in self.staged]
 
     def _staging_pays(self, at: int) -> bool:
-        """Whether to write and to read a part once more is less than to copy what is around it."""
+        """Whether staging a part moves fewer elements than copying the array."""
         node = self.graph.nodes[at]
         _, shape = node.op.writes(*node.params)
         return 2 * product(shape) <= product(node.type.shape)
 
 
 def is_replayable(graph: Graph) -> bool:
-    """Whether native code may run a plan of a graph, and Python again where that fails: nothing in
-    it must run once, and nothing runs a user's code.
+    """Whether native code may run a plan of a graph, and Python again where that fails: all its
+    operations are pure and none runs Python code of the user.
     """
     operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
     return all(op.pure and not op.opaque for op in operations)
@@ -195,40 +208,40 @@ class _Scheduler:
         graph: Graph,
         fused: bool,
         fma: bool,
-        changes: _UpdateDecisions,
+        decisions: _UpdateDecisions,
         runs: UpdateRuns,
     ) -> None:
-        self.graph, self.copy_reasons = graph, changes.copy_reasons
+        self.graph, self.copy_reasons = graph, decisions.copy_reasons
         self.items = items_of(
-            graph, fma=fma, in_place=changes.directions, staged=changes.staged, runs=runs
+            graph, fma=fma, in_place=decisions.directions, staged=decisions.staged, update_runs=runs
         )
         self.item_of_node = items_by_node(self.items)
-        kept = {
+        live_out = {
             self.item_of_node[position]
             for position, node in enumerate(graph.nodes)
             if graph.live_out[position] and node.pending
         }
-        self.live_out = frozenset(kept)
-        self.fusion = Fusion(graph, self.items, kept, fused)
+        self.live_out = frozenset(live_out)
+        self.fusion = Fusion(graph, self.items, live_out, fused)
         self.write_order = WriteOrder(graph, self.items, self.fusion)
         self.layouts: dict[int, Layout] = {}
         self.partly_written: set[int] = set()
-        """What an earlier step has made a piece of."""
+        """The items of which an earlier step has written a part."""
         self.stored_roots = self._find_stored_roots()
 
     def _find_stored_roots(self) -> set[int]:
-        """The roots that must be in memory once their group has run."""
-        needed = set(self.live_out)
+        """The roots that their group must store."""
+        stored = set(self.live_out)
         fusion = self.fusion
         for number, item in enumerate(self.items):
             if item.kind in ("call", "restride", "part", "join") or number in fusion.aliases:
-                needed.update(self._memory_inputs(number))
+                stored.update(self._memory_inputs(number))
         for group in fusion.groups:
-            needed |= group.reads
-        return needed
+            stored |= group.reads
+        return stored
 
     def _memory_inputs(self, number: int) -> list[int]:
-        """What a call or a window reads; a window looks through views at memory."""
+        """The items that a call or an alias reads; an alias reads the base of its views."""
         if number not in self.fusion.aliases:
             base = self.items[number].base
             return [*self.items[number].inputs, *([base] if base >= 0 else [])]
@@ -238,9 +251,9 @@ class _Scheduler:
         access = identity(self.items[number].shape)
         while True:
             item = self.items[number]
-            (below,) = item.inputs
+            (operand,) = item.inputs
             access = compose_view(access, item.reads)
-            number = below
+            number = operand
             if self.fusion.is_root(number):
                 return number, access
 
@@ -250,7 +263,7 @@ class _Scheduler:
             item = self.items[number]
             if item.kind == "value":
                 value = self.graph.nodes[item.position].value()
-                # a placeholder of a traced rule has none: the device says so when it is read
+                # a placeholder of a traced rule has none: the device raises when it is read
                 strides = value.strides if value is not None else ()
                 self.layouts[number] = strides or contiguous_strides(
                     item.shape, item.dtype.itemsize
@@ -262,56 +275,59 @@ class _Scheduler:
         return self.layouts[number]
 
     def plan(self) -> Schedule:
-        """Order the steps: each after what makes what it reads."""
+        """Order the steps: each after those that compute its operands."""
         steps: list[Step] = []
-        done: set[int] = {
+        available: set[int] = {
             number
             for number, item in enumerate(self.items)
             if item.kind in ("value", "scalar") and number not in self.fusion.group_of
         }
-        todo: list[Unit] = [*self.fusion.groups]
-        todo += [
+        remaining: list[Unit] = [*self.fusion.groups]
+        remaining += [
             number
             for number, item in enumerate(self.items)
             if item.kind in ("call", "restride", "part", "join") or number in self.fusion.aliases
         ]
-        todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, FusedGroup) else unit)
-        readers = self.write_order.readers(todo, self._inputs)
-        while todo:
-            waiting: list[Unit] = []
-            for unit in todo:
-                if self._inputs(unit) | self.write_order.predecessors(unit, readers) <= done:
+        remaining.sort(key=lambda unit: max(unit.roots) if isinstance(unit, FusedGroup) else unit)
+        readers = self.write_order.readers(remaining, self._inputs)
+        while remaining:
+            blocked: list[Unit] = []
+            for unit in remaining:
+                if self._inputs(unit) | self.write_order.predecessors(unit, readers) <= available:
                     step = self._make_step(unit)
                     if step is not None:
                         steps.append(step)
-                    done |= outputs(unit)
+                    available |= outputs(unit)
                 else:
-                    waiting.append(unit)
-            if len(waiting) == len(todo):
-                self.write_order.refuse_cycle(waiting)
-            todo = waiting
+                    blocked.append(unit)
+            if len(blocked) == len(remaining):
+                self.write_order.refuse_cycle(blocked)
+            remaining = blocked
         last_uses = self._last_uses(steps)
-        whole = self.item_of_node.values()
-        over = reuse_buffers(
-            steps, last_uses, self._reusable_leaves(), whole, self.write_order.overwriter_of
+        node_values = self.item_of_node.values()
+        reused_buffers = reuse_buffers(
+            steps, last_uses, self._reusable_leaves(), node_values, self.write_order.overwriter_of
         )
-        over = (*over, *self.write_order.overwritten_pairs(steps, last_uses, whole))
-        return Schedule(tuple(steps), tuple(self.items), self.live_out, last_uses, over)
+        reused_buffers = (
+            *reused_buffers,
+            *self.write_order.overwritten_pairs(steps, last_uses, node_values),
+        )
+        return Schedule(tuple(steps), tuple(self.items), self.live_out, last_uses, reused_buffers)
 
     def _reusable_leaves(self) -> dict[int, Buffer]:
         """The earlier values that a replay may overwrite: they have no other live reference."""
-        dying = self.graph.dead_after_read
+        dead_after_read = self.graph.dead_after_read
         return {
             number: self._buffer(number)
             for number, item in enumerate(self.items)
-            if item.kind == "value" and any(dying) and dying[item.position]
+            if item.kind == "value" and any(dead_after_read) and dead_after_read[item.position]
             if number not in self.live_out
         }
 
     def _inputs(self, unit: Unit) -> set[int]:
         if isinstance(unit, FusedGroup):
-            whole = self.fusion.join_of  # a piece that other loops have stored is read there
-            return {whole.get(i, i) for i in unit.reads - set(unit.roots)}
+            join_of = self.fusion.join_of  # stored pieces are read in their join
+            return {join_of.get(i, i) for i in unit.reads - set(unit.roots)}
         return set(self._memory_inputs(unit))
 
     def _make_step(self, unit: Unit) -> Step | None:
@@ -320,27 +336,27 @@ class _Scheduler:
         item = self.items[unit]
         if unit in self.fusion.aliases:
             base, access = self._alias_base(unit)
-            below = self.layout(base)
-            strides, offset = strides_in(access, below, len(item.shape))
+            base_layout = self.layout(base)
+            strides, offset = strides_in(access, base_layout, len(item.shape))
             self.layouts[unit] = strides
-            return self._call_or_alias("window", unit, (base,), offset=offset)
+            return self._call_or_alias("alias", unit, (base,), offset=offset)
         if item.kind == "restride":
             return self._restride(unit)
         if item.kind == "join":
-            return None  # its pieces have been computed where they lie
+            return None  # its pieces have been written in place
         return self._call_or_alias(item.kind, unit, item.inputs)
 
     def _restride(self, number: int) -> Step:
         item = self.items[number]
         (source,) = item.inputs
         node = self.graph.nodes[item.position]
-        below = self.items[source]
-        strides = [stride // below.dtype.itemsize for stride in self.layout(source)]
-        found = node.op.strides(below.shape, tuple(strides), *node.params)
-        if found is None or item.size == 0:
+        source_item = self.items[source]
+        strides = [stride // source_item.dtype.itemsize for stride in self.layout(source)]
+        result_strides = node.op.strides(source_item.shape, tuple(strides), *node.params)
+        if result_strides is None or item.size == 0:
             return self._call_or_alias("call", number, item.inputs)
-        self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in found)
-        return self._call_or_alias("window", number, (source,))
+        self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in result_strides)
+        return self._call_or_alias("alias", number, (source,))
 
     def _call_or_alias(
         self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0
@@ -361,9 +377,11 @@ class _Scheduler:
         )
 
     def _find_accumulated_operand(self, node: Node, reads: Sequence[int]) -> int:
-        """The item to which a call may add in its memory; -1 for none."""
-        place = None if node.op.accumulates_into is None else node.op.accumulates_into(*node.params)
-        return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
+        """The item into which a call may accumulate in place; -1 for none."""
+        operand = (
+            None if node.op.accumulates_into is None else node.op.accumulates_into(*node.params)
+        )
+        return -1 if operand is None or reads.count(reads[operand]) > 1 else reads[operand]
 
     def _buffer(self, number: int) -> Buffer:
         item = self.items[number]
@@ -376,76 +394,80 @@ class _Scheduler:
         )
 
     def _kernel_step(self, group: FusedGroup) -> Step | None:
-        stored = [root for root in group.roots if root in self.stored_roots]
-        if not stored:
+        outputs = [root for root in group.roots if root in self.stored_roots]
+        if not outputs:
             return None
         names = self._op_names(group)
-        self._choose_layouts(group, stored)
-        wholes = dict.fromkeys(self.fusion.join_of.get(root, root) for root in stored)
-        makes = tuple(self._buffer(number) for number in wholes)
+        self._choose_layouts(group, outputs)
+        targets = dict.fromkeys(self.fusion.join_of.get(root, root) for root in outputs)
+        results = tuple(self._buffer(number) for number in targets)
         reasons = tuple(
-            f"{self.graph.nodes[self.items[root].position].name}: {why}"
-            for root in stored
+            f"{self.graph.nodes[self.items[root].position].name}: {reason}"
+            for root in outputs
             if root not in self.live_out
             and root not in self.fusion.join_of
-            and (why := self._why_stored(root))
+            and (reason := self._why_stored(root))
         )
-        apart = tuple(self.fusion.not_fused_because[group.number])
+        not_fused_because = tuple(self.fusion.not_fused_because[group.number])
         if product(group.space) == 0:
-            return Step("empty", (), makes, names, reasons=reasons, not_fused_because=apart)
-        lowering = Lowering(self.fusion, group, stored, self.layout)
+            return Step(
+                "empty", (), results, names, reasons=reasons, not_fused_because=not_fused_because
+            )
+        lowering = Lowering(self.fusion, group, outputs, self.layout)
         launch = launch_of(lowering)
-        begun = [number for number in wholes if number in self.partly_written]
-        read = [m.item for m in launch.memory if not m.written]
-        taken = [base for base, whole in self.write_order.overwriter_of.items() if whole in wholes]
-        launch = self.write_order.order_loops(launch, group, wholes)
-        reads = tuple(dict.fromkeys([*read, *begun, *taken]))
-        copies = tuple(self._copy_reasons(wholes))
-        self.partly_written.update(wholes)
+        partly_written = [number for number in targets if number in self.partly_written]
+        loaded = [m.item for m in launch.memory if not m.written]
+        overwritten = [
+            base for base, join in self.write_order.overwriter_of.items() if join in targets
+        ]
+        launch = self.write_order.order_loops(launch, group, targets)
+        reads = tuple(dict.fromkeys([*loaded, *partly_written, *overwritten]))
+        copies = tuple(self._copy_reasons(targets))
+        self.partly_written.update(targets)
         return Step(
-            *("kernel", reads, makes, names),
+            *("kernel", reads, results, names),
             launch=launch,
             reasons=(*reasons, *copies),
-            not_fused_because=apart,
+            not_fused_because=not_fused_because,
             copies=len(copies),
         )
 
-    def _copy_reasons(self, wholes: Iterable[int]) -> list[str]:
-        """Of arrays with a part replaced that have memory of their own: why."""
-        positions = [self.items[i].position for i in wholes if i not in self.partly_written]
+    def _copy_reasons(self, targets: Iterable[int]) -> list[str]:
+        """Why updated arrays are copied."""
+        positions = [self.items[i].position for i in targets if i not in self.partly_written]
         return [
             f"{self.graph.nodes[at].name}: a copy: {self.copy_reasons[at]}"
             for at in positions
             if at in self.copy_reasons
         ]
 
-    def _choose_layouts(self, group: FusedGroup, stored: Sequence[int]) -> None:
-        """Let fresh results lie as what they are computed from, where that agrees."""
+    def _choose_layouts(self, group: FusedGroup, outputs: Sequence[int]) -> None:
+        """Give new results the common layout of their operands, if there is one."""
         order = common_axis_order(self.fusion, group, self.layout)
         if order is not None:
-            for root in stored:
+            for root in outputs:
                 item = self.items[root]
                 self.layouts[root] = strides_in_order(item.shape, order, item.dtype.itemsize)
 
     def _why_stored(self, root: int) -> str:
-        """Why an intermediate result is stored in memory; "" if only windows read it."""
+        """Why an intermediate result is stored in memory; "" if only aliases read it."""
         if root in self.fusion.reasons:
             return self.fusion.reasons[root]
-        read = any(root in group.reads for group in self.fusion.groups)
-        return "another kernel reads it" if read else ""
+        is_read = any(root in group.reads for group in self.fusion.groups)
+        return "another kernel reads it" if is_read else ""
 
     def _op_names(self, group: FusedGroup) -> tuple[str, ...]:
         """The operations that a group computes, in the order of the graph."""
         positions: set[int] = set()
         stack = [(root, True) for root in group.roots]
-        seen: set[int] = set()
+        visited: set[int] = set()
         while stack:
-            number, inside = stack.pop()
-            if number in seen:
+            number, is_start = stack.pop()
+            if number in visited:
                 continue
-            seen.add(number)
+            visited.add(number)
             item = self.items[number]
-            if not inside and number not in group.roots and self.fusion.is_root(number):
+            if not is_start and number not in group.roots and self.fusion.is_root(number):
                 continue
             computed = item.kind not in ("value", "scalar") or number in group.roots
             if computed and not self._follows_fold(item):
@@ -454,26 +476,26 @@ class _Scheduler:
         return tuple(self.graph.nodes[position].name for position in sorted(positions))
 
     def _follows_fold(self, item: ScheduleItem) -> bool:
-        """Whether it only makes a result of a fold, which another kernel may have computed."""
+        """Whether it only finishes a reduction whose fold another kernel may have computed."""
         op = self.graph.nodes[item.position].op
         return (
             op is not None and op.folding is not None and item.kind != "fold" and not item.is_first
         )
 
     def _last_uses(self, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
-        last: dict[int, int] = {}
+        last_step: dict[int, int] = {}
         for number, step in enumerate(steps):
-            for item in (*step.reads, *(made.item for made in step.results)):
-                last[item] = number
-        found: list[list[int]] = [[] for _ in steps]
-        for item, number in last.items():
+            for item in (*step.reads, *(result.item for result in step.results)):
+                last_step[item] = number
+        dead_after_step: list[list[int]] = [[] for _ in steps]
+        for item, number in last_step.items():
             if item not in self.live_out:
-                found[number].append(item)
-        return tuple(tuple(items) for items in found)
+                dead_after_step[number].append(item)
+        return tuple(tuple(items) for items in dead_after_step)
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
-    """Return what a plan depends on: two graphs with equal keys have the same plan."""
+    """Return the cache key of a plan: two graphs with equal keys have the same plan."""
     parts: list[object] = list(options)
     for position, node in enumerate(graph.nodes):
         if node.is_scalar:
@@ -481,13 +503,15 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
         elif not node.pending:
             value = node.value()
             type_ = node.type
-            dying = bool(graph.dead_after_read) and graph.dead_after_read[position]
-            parts.append((type_.shape, type_.dtype, value.strides if value else None, dying))
+            dead_after_read = bool(graph.dead_after_read) and graph.dead_after_read[position]
+            parts.append(
+                (type_.shape, type_.dtype, value.strides if value else None, dead_after_read)
+            )
         else:
             op = node.op
             parts.append(
                 (
-                    # of several results the first alone stands for a call that is computed
+                    # of several results only the first has the call's operation
                     (node.name, node.type.shape) if op is None else op.id,
                     graph.inputs[position],
                     graph.live_out[position],

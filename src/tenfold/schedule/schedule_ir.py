@@ -35,43 +35,43 @@ from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 
 SHORT_ROW = 16
-"""Elements of a last axis that leave most of a packet empty: many such rows are dear."""
+"""Elements of a last axis below which most lanes of a packet are empty: many such rows are slow."""
 FEW_ELEMENTS = 1 << 12
-"""Elements of which that does not matter."""
+"""Elements up to which short rows are accepted."""
 
 LoopDirections = Mapping[int, tuple[int, ...]]
-"""For each position of what is done in place the directions along the axes of the part; none: all
-go up."""
+"""For each in-place update, by position, the directions along the axes of its part; empty: all
+forward."""
 
 
 @dataclass
 class UpdateRuns:
-    """Updates of parts of one array that are done together (`schedule/update_coalescing.py`); of
-    each such run the last one makes the array.
+    """Runs of coalesced updates of one array (`schedule/update_coalescing.py`). The last update of
+    each run has the array as its result.
     """
 
     bases: dict[int, int] = field(default_factory=dict)
-    """The node whose memory is taken."""
+    """The node whose buffer is overwritten, by the last update of a run."""
     parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The updates whose parts are stored: those that no later one replaces again."""
+    """The updates whose parts are stored: no later one overwrites them."""
     inner: dict[int, int] = field(default_factory=dict)
     """For each update but the last one whether its part is stored."""
     values: dict[int, int] = field(default_factory=dict)
-    """For each view that is nothing but one part, the update that has replaced it."""
+    """For each view of exactly one updated part, the update."""
     reads: dict[int, tuple[int, IndexMap]] = field(default_factory=dict)
-    """For each other view of an array between, the array below, of which it is one too, and how."""
+    """For each other view of an intermediate array, the base of the run and the access to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleItem:
-    """One thing to plan for.
+    """One operation of the schedule.
 
-    value: memory that is there; scalar: a number given at the launch; constant: elements of one
-    known value; map: elements computed at their own index; view: an input read at other indices,
-    by `reads`; located: inputs read at computed indices; join: blocks side by side; piece: one of
-    them, computed where it is to lie; fold: one axis folded, which stays with length 1; leave: what
-    becomes of folds; scan: running values along an axis; restride: memory seen with other strides;
-    part: one result of a call; call: whatever the reference or a library computes.
+    value: an array in memory; scalar: a number passed at the launch; constant: one known value;
+    map: elements computed at their own index; view: an input read at other indices, by `reads`;
+    located: inputs read at computed indices; join: an array of pieces; piece: one of them, computed
+    at its place in the join; fold: one axis reduced, which stays with length 1; leave: the final
+    map of a reduction; scan: running values along an axis; restride: a view with other strides;
+    part: one result of a call; call: an operation computed by the reference or a library.
     """
 
     kind: str
@@ -83,15 +83,15 @@ class ScheduleItem:
     reads: tuple[AxisMap, ...] = ()
     axis: int = -1
     is_first: bool = False
-    """Of a fold: whether its input is what the operation was given."""
+    """Of a fold: whether its input is the operand of the reduction."""
     start: tuple[int, ...] = ()
-    """Of a piece: where it begins in the whole."""
+    """Of a piece: the index of its first element in the join."""
     access: tuple[AxisMap, ...] | None = None
-    """Of a piece that is not a block: where its elements lie, for each axis of the whole."""
+    """Of a piece of an update: the access to its elements in the join."""
     staged: int = -1
     """Of a piece: the item that must be complete in memory before the piece is written."""
     base: int = -1
-    """Of a join: the item whose buffer it takes over, and in which pieces are written."""
+    """Of a join: the item whose buffer it overwrites in place."""
     fill: complex = 0
     """Of a constant: its value."""
 
@@ -102,7 +102,7 @@ class ScheduleItem:
 
     @property
     def has_location(self) -> bool:
-        """Of a piece: whether it lies in a whole; else it is what a view looks at."""
+        """Of a piece: whether it is stored in a join; else only views read it."""
         return self.access is not None or bool(self.start)
 
 
@@ -111,16 +111,17 @@ def items_of(
     *,
     fma: bool = True,
     in_place: LoopDirections | None = None,
-    aside: Collection[int] = (),
-    runs: UpdateRuns | None = None,
+    staged: Collection[int] = (),
+    update_runs: UpdateRuns | None = None,
 ) -> list[ScheduleItem]:
     """Return the items of a graph; the last item of a node stands for it (see `items_by_node`).
 
-    Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
-    the positions `in_place` writes that part into the array's memory, its axes turned where a
-    direction is -1, and is computed `aside` before; the last one of a run writes the parts of all.
+    Without `fma` operations that need it are calls. An update at one of the positions `in_place`
+    writes its part into the array's memory, along reversed axes where a direction is -1. Parts of
+    updates in `staged` are computed into their own buffer first. The last update of a run writes
+    the parts of all.
     """
-    return _ItemBuilder(graph, fma, in_place or {}, aside, runs or UpdateRuns()).items
+    return _ItemBuilder(graph, fma, in_place or {}, staged, update_runs or UpdateRuns()).items
 
 
 def items_by_node(items: list[ScheduleItem]) -> dict[int, int]:
@@ -134,15 +135,15 @@ class _ItemBuilder:
         graph: Graph,
         fma: bool,
         in_place: LoopDirections,
-        aside: Collection[int],
-        runs: UpdateRuns,
+        staged: Collection[int],
+        update_runs: UpdateRuns,
     ) -> None:
-        self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, runs
-        self.staged = aside
+        self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, update_runs
+        self.staged = staged
         self.items: list[ScheduleItem] = []
         self.item_of_node: dict[int, int] = {}
         self.parts: dict[int, int] = {}
-        """By the position of what is done in place the piece that it replaces."""
+        """By position of an in-place update: the piece that it writes."""
         for position in range(len(graph)):
             self._add_node(position)
 
@@ -192,42 +193,44 @@ class _ItemBuilder:
             )
 
     def _add_update(self, position: int, node: Any, value: int) -> None:
-        """Compute a part where it is to lie, in the memory of what it is a part of."""
+        """Add the items that write a part of an array in place."""
         access, shape = node.op.writes(*node.params)
-        given, dtype = self.items[value], node.type.dtype
-        missing = len(shape) - len(given.shape)
-        turns = self.in_place[position] or (1,) * len(shape)
+        source, dtype = self.items[value], node.type.dtype
+        missing = len(shape) - len(source.shape)
+        directions = self.in_place[position] or (1,) * len(shape)
         reads = tuple(
-            _reversed_step((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
-            for axis, length in enumerate(given.shape, missing)
+            _reversed_step((axis, 1, 0), directions, shape) if length != 1 else (None, 0, 0)
+            for axis, length in enumerate(source.shape, missing)
         )
-        there = tuple(_reversed_step(step, turns, shape) for step in access)
-        stored = self.runs.inner.get(position, True)
-        number = self._add(ScheduleItem("view", position, shape, given.dtype, (value,), reads))
-        lies = there if stored else None
-        aside = value if position in self.staged else -1
-        lying = ScheduleItem("piece", position, shape, dtype, (number,), access=lies, staged=aside)
-        self.parts[position] = self._add(lying)
+        target_access = tuple(_reversed_step(step, directions, shape) for step in access)
+        is_stored = self.runs.inner.get(position, True)
+        number = self._add(ScheduleItem("view", position, shape, source.dtype, (value,), reads))
+        stored_access = target_access if is_stored else None
+        staged = value if position in self.staged else -1
+        piece = ScheduleItem(
+            "piece", position, shape, dtype, (number,), access=stored_access, staged=staged
+        )
+        self.parts[position] = self._add(piece)
         if position in self.runs.inner:
             return
-        below = self.runs.bases.get(position, self.graph.inputs[position][0])
+        base = self.runs.bases.get(position, self.graph.inputs[position][0])
         parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
         self._add(
             ScheduleItem(
-                "join", position, node.type.shape, dtype, parts, base=self.item_of_node[below]
+                "join", position, node.type.shape, dtype, parts, base=self.item_of_node[base]
             )
         )
 
     def _add_intermediate_read(self, position: int, type_: Type) -> None:
-        """Read a part of an array between, which is not there. It is computed, where it is asked
-        for, as what it looks at is written over.
+        """Add a view of an intermediate array of a run, which does not exist in memory. The piece
+        makes it read its source before that is overwritten.
         """
         shape, dtype = type_.shape, type_.dtype
         if position in self.runs.values:
             source, reads = self.parts[self.runs.values[position]], identity(shape)
         else:
-            below, reads = self.runs.reads[position]
-            source = self.item_of_node[below]
+            base, reads = self.runs.reads[position]
+            source = self.item_of_node[base]
         number = self._add(ScheduleItem("view", position, shape, dtype, (source,), reads))
         self._add(ScheduleItem("piece", position, shape, dtype, (number,)))
 
@@ -241,27 +244,28 @@ class _ItemBuilder:
         for axis in reversed(axes):
             kind = "fold" if shape[axis] else "identity"
             shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
-            first = number == source
+            is_first = number == source
             number = self._add(
-                ScheduleItem(kind, position, shape, dtype, (number,), (), axis, first)
+                ScheduleItem(kind, position, shape, dtype, (number,), (), axis, is_first)
             )
         result = node.type
-        first = number == source
+        is_first = number == source
         number = self._add(
-            ScheduleItem("leave", position, shape, result.dtype, (number,), is_first=first)
+            ScheduleItem("leave", position, shape, result.dtype, (number,), is_first=is_first)
         )
         if not keepdims and axes:
-            kept = iter(range(len(result.shape)))
+            result_axes = iter(range(len(result.shape)))
             reads = tuple(
-                (None, 0, 0) if axis in axes else (next(kept), 1, 0) for axis in range(len(shape))
+                (None, 0, 0) if axis in axes else (next(result_axes), 1, 0)
+                for axis in range(len(shape))
             )
             self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
 
 
-def _reversed_step(step: AxisMap, turns: Sequence[int], shape: Shape) -> AxisMap:
-    """Return how an axis is read where some of those of the part are gone through backwards."""
+def _reversed_step(step: AxisMap, directions: Sequence[int], shape: Shape) -> AxisMap:
+    """Return the step of an axis where some axes of the part are traversed backwards."""
     axis, coefficient, start = step
-    if axis is None or turns[axis] > 0:
+    if axis is None or directions[axis] > 0:
         return step
     return axis, -coefficient, start + coefficient * (shape[axis] - 1)
 
@@ -286,41 +290,46 @@ def _kind_of(
         return "restride", ()
     if op.constant_fill is not None:
         return "scalar", ()
-    known = node.params, node.operands, node.type.dtype
-    if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
+    signature = node.params, node.operands, node.type.dtype
+    if op.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
         return "map", ()
     return _gather_or_call_kind(node, [items[i].shape for i in inputs]), ()
 
 
 def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
-    """The kind of what reads its inputs at other indices, or of what takes a call."""
-    op, some = node.op, product(node.type.shape)
-    if some and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
+    """The kind of an operation that moves elements: a join, a gather or a call."""
+    op, size = node.op, product(node.type.shape)
+    if size and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
         return "join"
     return "located" if op.element_at is not None and has_gather_rule(node, shapes) else "call"
 
 
 def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
-    """Whether the element of a node at an index can be told; of an empty one there is none."""
+    """Whether an operation with computed read indices has a rule for kernels, else it is a call.
+
+    The rule is run on a body that is discarded.
+    """
     shape = node.type.shape
     if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > FEW_ELEMENTS):
         return False
     body = Body()
 
     def source(shape: Shape, dtype: np.dtype) -> GatherSource:
-        """An input that is read, whatever the index."""
-        part = REAL_DTYPES.get(dtype, dtype)
-        found = body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))
+        """An input; the element does not depend on the index."""
+        part_dtype = REAL_DTYPES.get(dtype, dtype)
+        element = body.gather(0, part_dtype, body.constant(0, INT64), body.constant(True, BOOL))
         return GatherSource(
-            shape, dtype, lambda *_: ComplexElement(found, found) if dtype in REAL_DTYPES else found
+            shape,
+            dtype,
+            lambda *_: ComplexElement(element, element) if dtype in REAL_DTYPES else element,
         )
 
     axes = tuple(body.index(axis) for axis in range(len(shape)))
-    at = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
+    result_index = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
     sources = map(source, shapes, node.operands)
-    return node.op.element_at(body, at, *sources, *node.params) is not NotImplemented
+    return node.op.element_at(body, result_index, *sources, *node.params) is not NotImplemented
 
 
 def _foldable(node: Any) -> bool:
-    """Whether an operation that folds one axis only does so; argmax of all axes does not."""
+    """Whether a reduction that supports one axis only has one; argmax of all axes has not."""
     return not node.op.folding.one_axis or len(node.params[0]) == 1

@@ -1,12 +1,12 @@
 """Strided overlap: decides whether two strided regions of memory share a byte.
 
-Takes two StridedRegions, hands on an Overlap: a verdict and why, in words. Two cells share a byte
-where their addresses differ by less than an itemsize. So the question is whether an equation
+Takes two StridedRegions, hands on an Overlap: a verdict and its reason. Two cells share a byte
+where their addresses differ by less than an itemsize. So overlap means that an equation
 `sum(coefficient * x) = total` has a solution in integers `0 <= x <= bound`. In general that is
-NP-hard. A depth-first search by ranges and greatest common divisors answers it at once for the
-layouts that occur in practice (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
+NP-hard. A depth-first search by ranges and greatest common divisors is fast for the layouts that
+occur in practice (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
 system of linear Diophantine equations with bounded variables", ANTS-VII, LNCS 4076, 2006, p. 182).
-The search is bounded; where it gives up the verdict is UNKNOWN, to be taken as an overlap.
+The search is bounded; beyond the bound the verdict is UNKNOWN, which counts as an overlap.
 
 >>> evens, odds = StridedRegion(0, (4,), (16,), 8), StridedRegion(8, (4,), (16,), 8)
 >>> print(overlap(evens, odds))
@@ -22,12 +22,12 @@ from math import gcd
 from tenfold.core.shape_rules import Shape
 
 STEPS = 2000
-"""Values that one search may try: some milliseconds."""
+"""Values that one search may try: a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class StridedRegion:
-    """The cells of a strided array: where they lie, in bytes; strides may be negative or 0.
+    """The cells of a strided array: addresses in bytes; strides may be negative or 0.
 
     >>> StridedRegion(64, (3, 2), (-16, 8), 8).range
     (32, 80)
@@ -46,7 +46,7 @@ class StridedRegion:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The first byte and the one after the last, of a region that is not empty."""
+        """The first byte and the end of the last, of a region that is not empty."""
         first = last = self.address
         for length, stride in zip(self.shape, self.strides, strict=True):
             if stride < 0:
@@ -57,7 +57,7 @@ class StridedRegion:
 
 
 class OverlapVerdict(Enum):
-    """What two regions share."""
+    """Which bytes two regions share."""
 
     DISJOINT = "disjoint"
     """No byte."""
@@ -66,7 +66,7 @@ class OverlapVerdict(Enum):
     PARTIAL = "partial"
     """Some byte."""
     UNKNOWN = "unknown"
-    """The search was given up: to be taken as an overlap."""
+    """The search exceeded its bound: counts as an overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Overlap:
 
     @property
     def disjoint(self) -> bool:
-        """Whether no byte is shared: certain where it is True."""
+        """Whether no byte is shared; True is always proved."""
         return self.verdict is OverlapVerdict.DISJOINT
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def overlap(first: StridedRegion, second: StridedRegion, *, steps: int = STEPS) 
     if gap_before >= 0 or gap_after >= 0:
         gap = max(gap_before, gap_after)
         return Overlap(OverlapVerdict.DISJOINT, f"their address ranges lie {gap} bytes apart")
-    # The cells of the other are counted from the last: then all coefficients are positive.
+    # Cells of the second are counted from the last: then all coefficients are positive.
     equation.total = second_high - first_low + second.itemsize - 1
     slack = first.itemsize + second.itemsize - 2
     solvable = equation.solvable(slack, steps)
@@ -159,7 +159,7 @@ class OverlapEquation:
             self.bounds[coefficient] = self.bounds.get(coefficient, 0) + bound
 
     def add_region(self, region: StridedRegion) -> tuple[int, int]:
-        """Add the terms of a region, all counted upwards: the addresses of its ends come back."""
+        """Add the terms of a region, all with positive coefficients; return its end addresses."""
         first = last = region.address
         bounds = self.bounds
         for length, stride in zip(region.shape, region.strides, strict=True):
@@ -174,8 +174,8 @@ class OverlapEquation:
     def add_pair(self, first: int, second: int, bound: int) -> None:
         """Add `first * x + second * y` with `x, y >= 0` and `x + y <= bound`.
 
-        With what is missing to the bound there are three numbers of a given sum, and any constant
-        may be taken off their coefficients (first, second, 0): the least of them, which leaves two.
+        With a slack variable there are three numbers of a given sum. Any constant may be subtracted
+        from their coefficients (first, second, 0): the least of them leaves two terms.
         """
         least = min(first, second, 0)
         self.total -= least * bound
@@ -186,14 +186,14 @@ class OverlapEquation:
             self.pair = (larger, lesser, bound)
 
     def solvable(self, slack: int, steps: int) -> bool | None:
-        """Decide whether there is a solution; None: not in so many steps."""
+        """Decide whether a solution exists; None: undecided after `steps` values."""
         total, pair = self.total, self.pair
         divisor = gcd(*self.bounds, *pair[:2]) if pair else gcd(*self.bounds)
         if total < 0 or not divisor:
             return 0 <= total <= slack
         total, remainder = divmod(total, divisor)
         if remainder > slack:
-            return False  # all but z are multiples of the divisor, and z is too small for the rest
+            return False  # z is smaller than the remainder
         terms = _merged_terms(self.bounds, divisor, (slack - remainder) // divisor)
         largest = sum([coefficient * bound for coefficient, bound in terms])
         if pair is not None:
@@ -210,7 +210,7 @@ class OverlapEquation:
         if total > largest:
             return False
         if len(terms) == 1:
-            return True  # its coefficient is 1, as nothing else divides all
+            return True  # its coefficient is 1: the common divisor was divided out
         if len(terms) == 2:
             return _solve_two_terms(terms[0], terms[1], total)
         return _DiophantineSearch(terms, None, steps).visit(0, total, 0)
@@ -220,7 +220,7 @@ def _solve_two_terms(small_term: tuple[int, int], large_term: tuple[int, int], t
     """Decide whether two terms, of coefficients without a common divisor, add up to a total."""
     (unit, bound), (coefficient, value_bound) = small_term, large_term
     value = min(value_bound, total // coefficient)
-    if unit > 1:  # what is left must be a multiple of it
+    if unit > 1:  # the remainder must be a multiple of it
         value -= (value - total * pow(coefficient, -1, unit)) % unit
     return value >= 0 and total - coefficient * value <= unit * bound
 
@@ -228,7 +228,7 @@ def _solve_two_terms(small_term: tuple[int, int], large_term: tuple[int, int], t
 def _merged_terms(bounds: dict[int, int], divisor: int, slack: int) -> list[tuple[int, int]]:
     """Join terms that leave no gaps between them: `c * x + m*c * y` where x has m values.
 
-    Rows that lie one after the other become one term that way, whatever their number of axes.
+    Contiguous rows become one term that way, for any number of axes.
     """
     merged = [(1, slack)] if slack else []
     for stride in sorted(bounds):
@@ -243,10 +243,10 @@ def _merged_terms(bounds: dict[int, int], divisor: int, slack: int) -> list[tupl
 
 
 class _DiophantineSearch:
-    """Depth first, largest coefficient first: what is left must be in reach of the later ones.
+    """Depth-first search, largest coefficient first, pruned by the reach of later terms.
 
-    Of its values only those are tried that leave a multiple of the divisor of the later
-    coefficients, so of the last two terms every value in range is a solution.
+    It tries only values whose remainder is a multiple of the divisor of the later coefficients. So
+    of the last two terms every value in range is a solution.
     """
 
     def __init__(
@@ -254,14 +254,14 @@ class _DiophantineSearch:
     ) -> None:
         self.steps = steps
         self.first_of_pair = -1
-        if pair is not None:  # the bound of the two is what is `left` of it
+        if pair is not None:  # the two terms share the bound `pair_budget`
             terms = sorted([*terms, (pair[0], -1), (pair[1], -1)])
             self.first_of_pair = len(terms) - 1 - terms.index((pair[0], -1))
         self.terms = terms[::-1]
         self.before_last = len(terms) - 2
         self.divisors, self.moduli, self.inverses = [0], [0], [0]
         self.reach, self.reach_per_unit = [0], [0]
-        """What the later terms can add to at most: so much, and so much for each that is left."""
+        """The greatest sum of later terms: constant part, and part per unit of the pair budget."""
         divisor = reach = per_unit = 0
         for coefficient, bound in terms:
             later_divisor, divisor = divisor, gcd(divisor, coefficient)
@@ -278,11 +278,11 @@ class _DiophantineSearch:
             table.reverse()
 
     def visit(self, term: int, total: int, pair_budget: int) -> bool | None:
-        """Try the values of the term at a place."""
+        """Try the values of one term."""
         coefficient, bound = self.terms[term]
         reach, modulus, paired = self.reach[term], self.moduli[term], bound < 0
         shortfall = total - reach - self.reach_per_unit[term] * pair_budget
-        # Each that the first of a pair takes is one less for the second.
+        # The two terms of the pair share one budget.
         unit = (
             coefficient - self.reach_per_unit[term] if term == self.first_of_pair else coefficient
         )

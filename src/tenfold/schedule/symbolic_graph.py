@@ -1,8 +1,8 @@
-"""Symbolic graph: a graph with symbolic lengths, so that its plan holds for other lengths too.
+"""Symbolic graph: a graph with symbolic lengths, so that its plan holds for other lengths.
 
-Takes a Graph and the SymInts of the lengths of its leaves, hands on a Graph that a planner reads as
-any other. The Types of results are inferred anew, by the rules of the operations; these compute
-shapes only with `core/shape_rules.py`. Raises NotSymbolic for operations without formulas.
+Takes a Graph and the SymInts of the lengths of its leaves, hands on a Graph for the planner. The
+Types of results are inferred again by the rules of the operations, which compute shapes with
+`core/shape_rules.py` only. Raises NotSymbolic for operations without formulas.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -30,12 +30,12 @@ from tenfold.ops.indexing import index
 from tenfold.schedule.schedule_ir import ScheduleItem
 
 SYMBOLIC_KINDS = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
-"""The kinds of items whose plans are known to hold for other lengths."""
+"""The kinds of items whose plans hold for other lengths."""
 
 
 @dataclass(frozen=True)
 class SymbolicType:
-    """A Type as rules and planners read it, with lengths that may be Sizes."""
+    """A Type for rules and planners, with lengths that may be SymInts."""
 
     shape: Shape
     dtype: np.dtype
@@ -55,7 +55,7 @@ class SymbolicType:
 
 
 class SymbolicNode:
-    """A node as a planner reads it, of a SymbolicType."""
+    """A node for planners, with a SymbolicType."""
 
     def __init__(self, node: Node, type_: SymbolicType, params: Params) -> None:
         self.node, self.type, self.params = node, type_, params
@@ -65,7 +65,7 @@ class SymbolicNode:
 
     @property
     def scalar(self) -> Any:
-        """The number that a Python scalar is."""
+        """The number of a Python scalar."""
         return self.node.scalar
 
     def value(self, index: int = 0) -> Any:
@@ -74,12 +74,12 @@ class SymbolicNode:
 
 
 Lengths = Mapping[int | tuple[int, int], int]
-"""Sizes by lengths; by axis, the last one is 1, and length where those of different axes are never
-compared: there an accident may make them equal."""
+"""SymInts by length, or by axis, counted from the last as 1, and length. Axes distinguish
+lengths that are equal by coincidence."""
 
 
 def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
-    """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
+    """Return a graph with SymInts as lengths of its leaves; 0 and 1 stay ints."""
     nodes: list[SymbolicNode] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         params = node.params
@@ -104,18 +104,18 @@ def _symbolic_type(node: Node, shape: Shape) -> SymbolicType:
 
 
 def _refuse_layout(node: Node) -> None:
-    """Strides are formulas in row-major order alone."""
+    """Refuse leaves that are not in row-major order: other strides have no formulas."""
     value = node.value()
     if value is None or value.strides or node.value(1) is not None:
         raise NotSymbolic
 
 
 WORDS_PER_AXIS = 4
-"""Of each axis, of which native code tells what is taken (`native/ir/slice_params.cpp`)."""
+"""Numbers per axis of a slice, as native code encodes it (`native/ir/slice_params.cpp`)."""
 
 
 def _symbolic_picks(node: Node, array: Type, shape: Shape) -> Params:
-    """The parameters of an index, as formulas of the lengths of what it reads."""
+    """The parameters of an index, as formulas of the lengths of its operand."""
     picks, new_axes = node.params
     pick_words = node.picks(array)
     axis_words = [
@@ -134,8 +134,8 @@ def _symbolic_picks(node: Node, array: Type, shape: Shape) -> Params:
 
 
 def _symbolic_pick(length: int, kind: int, begin: int, step: int, number: int) -> Pick:
-    """What is taken of an axis: from a place, counted from the end or not, all that is left, all
-    but a number, or a number.
+    """The slice of an axis: start from the beginning or the end; count all remaining, all but a
+    number, or a number.
     """
     keeps_axis, from_end, count_form = kind & 1, kind & 2, kind >> 2
     start = length - begin if from_end else begin
@@ -158,7 +158,7 @@ def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> 
         raise NotSymbolic
     try:
         results, operands = op.rule(types, *params)
-    except Exception:  # noqa: BLE001  # the rule of a user's operation may want ints
+    except Exception:  # noqa: BLE001  # the rule of a user's operation may need ints
         raise NotSymbolic from None
     ((shape, dtype),) = results
     if dtype != node.type.dtype or operands != node.operands:
@@ -172,13 +172,13 @@ def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> 
 
 
 def is_length(number: int) -> bool:
-    """Whether a length is 0, 1 or that of a leaf."""
+    """Whether a length is 0, 1 or the length of a leaf."""
     return number.is_length if is_size(number) else number in (0, 1)
 
 
 def compare_lengths(lengths: Iterable[int]) -> None:
-    """Note which lengths are equal, and which are 0 or 1: of those of leaves the form says so, with
-    others it is a guard. Rules of graphs may tell shapes apart by it.
+    """Record which lengths are equal, and which are 0 or 1. Of leaves the shape signature has this;
+    of others it becomes a guard. Rewrite rules may distinguish shapes by it.
     """
     distinct: list[int] = [0, 1]
     for length in sorted(lengths, key=is_length, reverse=True):
@@ -187,7 +187,7 @@ def compare_lengths(lengths: Iterable[int]) -> None:
 
 
 def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
-    """Whether a view is nothing but another order of axes, some of length 1 among them maybe."""
+    """Whether a view only permutes axes; some may have length 1."""
     if op.reads is None:
         return False
     reads = op.reads(shape, *params)
@@ -196,12 +196,12 @@ def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
 
 
 def is_symbolic(graph: Graph) -> bool:
-    """Whether lengths of a graph may be Sizes."""
+    """Whether lengths of a graph may be SymInts."""
     return any(isinstance(node, SymbolicNode) for node in graph.nodes[:1])
 
 
 def refuse_items(items: tuple[ScheduleItem, ...]) -> None:
-    """Refuse a plan with items of which it is not known whether it holds for other lengths."""
+    """Refuse a plan with items whose plan may not hold for other lengths."""
     if not SYMBOLIC_KINDS.issuperset(item.kind for item in items):
         raise NotSymbolic
 

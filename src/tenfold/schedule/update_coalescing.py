@@ -1,10 +1,9 @@
 """Update coalescing: writes successive updates of one array's parts in a single kernel.
 
-Takes a Graph and which of its updates are done in place, hands on the UpdateRuns. In a run each
-update replaces a part of the result of the one before, and only parts of that result are read. Such
-a part is disjoint from all that were replaced, and is read of the array below; or it is one of
-them, and is that value. Then the arrays between need not exist. The parts of a recurrence over rows
-are values of one kernel, which reads the array below and stores all of them into its memory.
+Takes a Graph and its in-place updates, hands on the UpdateRuns. In a run each update replaces a
+part of the result of the one before, and only parts of that result are read. Such a part is
+disjoint from all updated ones, and is read from the base array; or it is one of them. Then the intermediate arrays need not exist. The parts of a recurrence over rows are values of one
+kernel, which reads the base array and stores all of them into its buffer.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -32,16 +31,16 @@ from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, LARGEST_BODY
 from tenfold.schedule.schedule_ir import UpdateRuns
 
 MOST_PARTS, MOST_LARGE_PARTS, MOST_HUGE_PARTS = 64, 8, 4
-"""Parts of one run at most; of parts that fill some pages, and of those that fill a cache: more of
-them, gone through side by side, would drive each other out of it."""
+"""The most parts of one run: small ones, larger than some pages, and larger than a cache. More of
+them at a time would evict each other from the cache."""
 LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
-"""Bytes of a part from which on that holds."""
+"""Bytes from which a part is large, and huge."""
 
 UpdatedPart = tuple[IndexMap, Shape]
 
 
 def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
-    """Find the runs among the updates at these positions, no longer than a kernel may be."""
+    """Find the runs among the updates at these positions, each at most one kernel long."""
     runs = UpdateRuns()
     readers: list[list[int]] = [[] for _ in graph.nodes]
     for user, inputs in enumerate(graph.inputs):
@@ -61,7 +60,7 @@ def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
 
 
 class _UpdateRun:
-    """A run that is being found."""
+    """A run under construction."""
 
     def __init__(self, graph: Graph, base: int) -> None:
         self.graph, self.base = graph, base
@@ -71,7 +70,7 @@ class _UpdateRun:
         self.strides = (value.strides if value is not None else ()) or tuple(contiguous)
         self.members: list[int] = []
         self.weight = 0
-        """How many operations a kernel has that computes all parts, at most."""
+        """An upper bound of the operations of a kernel that computes all parts."""
         self.stored: dict[int, UpdatedPart] = {}
         self.values: dict[int, int] = {}
         self.reads: dict[int, tuple[int, IndexMap]] = {}
@@ -82,8 +81,8 @@ class _UpdateRun:
         return access, shape
 
     def can_extend(self, at: int, readers: Sequence[int]) -> bool:
-        """Whether the array that is there so far need not exist for the next update and all others
-        that read it; then these reads are known.
+        """Whether the next update can join: no reader needs the current array in memory. Then the
+        sources of these reads are recorded.
         """
         last, updated_part = self.members[-1], self._updated_part(at)
         if len(self.stored) >= self._part_limit(updated_part):
@@ -97,7 +96,9 @@ class _UpdateRun:
             ):
                 return False
         sources = [(reader, self._find_source(reader)) for reader in readers if reader != at]
-        known_sources = [(reader, place) for reader, place in sources if place is not None]
+        known_sources = [
+            (reader, found_source) for reader, found_source in sources if found_source is not None
+        ]
         if len(known_sources) < len(sources) or readers.count(at) > 1:
             return False
         for reader, (source, access) in known_sources:
@@ -108,7 +109,7 @@ class _UpdateRun:
         return True
 
     def _part_limit(self, updated_part: UpdatedPart) -> int:
-        """How many parts like this one may be gone through side by side."""
+        """The most parts of this size in one run."""
         access, shape = updated_part
         size = self.graph.nodes[self.base].type.dtype.itemsize * product(shape)
         if size <= LARGE_PART_BYTES:
@@ -118,19 +119,17 @@ class _UpdateRun:
         distance = abs(offset - strides_in(last_access, self.strides, len(last_shape))[1])
         steps = zip(shape, strides, strict=True)
         smallest_stride = min(abs(stride) for length, stride in steps if length > 1)
-        if (
-            distance < smallest_stride
-        ):  # its elements lie between those of the other: columns share lines
+        if distance < smallest_stride:  # interleaved parts: columns share cache lines
             return MOST_PARTS
         return MOST_LARGE_PARTS if size <= HUGE_PART_BYTES else MOST_HUGE_PARTS
 
     def _added_weight(self, last: int, at: int) -> int:
-        """What computing the next part adds: what stands between the two in the graph's order."""
+        """The operations between two updates in graph order."""
         return sum(map(_weight_of, self.graph.nodes[last + 1 : at + 1]))
 
     def _find_source(self, reader: int) -> tuple[int, IndexMap] | None:
-        """Where a view of the array finds its elements: those of one part at their own index, or
-        those of the array below.
+        """The source of a view of the array: one updated part, at its own index, or the base array.
+        None: several sources.
         """
         node = self.graph.nodes[reader]
         if node.op is None or node.op.reads is None:
@@ -146,7 +145,7 @@ class _UpdateRun:
         return self.base, read_access
 
     def add(self, at: int) -> None:
-        """Let the run have one more update."""
+        """Append an update to the run."""
         access, shape = self._updated_part(at)
         self.weight += self._added_weight(self.members[-1] if self.members else self.base, at)
         for stored_at, stored_part in list(self.stored.items()):
@@ -156,7 +155,7 @@ class _UpdateRun:
         self.stored[at] = access, shape
 
     def record(self, runs: UpdateRuns, readers: Sequence[Sequence[int]]) -> None:
-        """Note a run of several updates; what loops read of the last array are its parts too."""
+        """Record a run of several updates. Fused readers of the last array read its parts too."""
         if len(self.members) < 2:
             return
         *inner, last = self.members

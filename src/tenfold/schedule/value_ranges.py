@@ -1,17 +1,18 @@
 """Value range analysis: bounds the elements of a kernel's body by interval arithmetic.
 
-Takes instructions, the lengths of the loops and the numbers given at the launch, hands on the least
-and the greatest value of an element, under conditions of known truth. Interval arithmetic is that
-of R. Moore, "Interval Analysis", 1966, chapter 2. Conditions narrow intervals as in P. Cousot and
-R. Cousot, POPL 1977, section 9.2. It shows that the index of a gather lies in its array: the mask
-of the gather is such a condition, and so is that the launch has not failed.
+Takes instructions, the lengths of the loops and the integer scalars of the launch, hands on the
+least and the greatest value of an element, under conditions of known truth. Interval arithmetic is
+that of R. Moore, "Interval Analysis", 1966, chapter 2. Conditions narrow intervals as in P. Cousot
+and R. Cousot, POPL 1977, section 9.2. It proves that gathers are within bounds: their masks, and
+earlier checks that did not fail, are such conditions.
 
 >>> from tenfold.dtypes import INT64
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
->>> place = body.index(0) - 2
+>>> index = body.index(0) - 2
 >>> ranges = ValueRanges(body.instructions, (8,), {})
->>> ranges.of(place.position, {}), ranges.of(place.position, ranges.where((place >= 0).position))
+>>> is_valid = ranges.refine((index >= 0).position)
+>>> ranges.range_of(index.position, {}), ranges.range_of(index.position, is_valid)
 ((-2, 5), (0, 5))
 """
 
@@ -29,10 +30,10 @@ from tenfold.dtypes import BOOL, FLOAT64, kind_of
 Interval = tuple[float, float]
 """The least and the greatest value: ints of integers and bools, floats of floats."""
 Facts = Mapping[int, Interval]
-"""What conditions say of elements."""
+"""The ranges of elements under conditions."""
 
 STEPS = 4096
-"""Elements that one question may look at; what is left then may be any number."""
+"""Elements that one query may visit; others may have any value."""
 
 
 class ValueRanges:
@@ -45,19 +46,19 @@ class ValueRanges:
         numbers: Mapping[int, int],
         loads: Mapping[int, Interval] | None = None,
     ) -> None:
-        """`numbers`: of parameters that follow from shapes, by their positions."""
+        """`numbers`: values of parameters that follow from shapes, by their positions."""
         self.body, self.lengths, self.numbers, self.loads = body, lengths, numbers, loads or {}
         self.steps = STEPS
         self._unconditional: dict[int, Interval] = {}
-        """Where nothing is assumed."""
+        """The ranges without facts."""
 
     def range_of(self, position: int, facts: Facts) -> Interval:
-        """Return the range of an element where some facts hold."""
+        """Return the range of an element under the given facts."""
         self.steps = STEPS
         return self._range_of(position, facts, self._unconditional if not facts else {})
 
     def refine(self, condition: int, facts: Facts | None = None, *, holds: bool = True) -> Facts:
-        """Return facts, and what follows from them and from a condition that holds, or does not."""
+        """Return facts, refined by a condition that holds, or does not hold."""
         refined = dict(facts or {})
         self._assume(condition, holds, refined)
         return refined
@@ -125,9 +126,11 @@ class ValueRanges:
             for operand in instruction.inputs:
                 self._assume(operand, holds, facts)
         elif instruction.name == "xor":
-            for one, constant in (instruction.inputs, instruction.inputs[::-1]):
+            for negated, constant in (instruction.inputs, instruction.inputs[::-1]):
                 if self.body[constant].name == "constant":
-                    self._assume(one, holds != bool(self.body[constant].data), facts)  # inverted
+                    self._assume(
+                        negated, holds != bool(self.body[constant].data), facts
+                    )  # inverted
         elif instruction.name in ("less", "less_equal", "equal"):
             self._compare(instruction, holds, facts)
 
@@ -148,7 +151,7 @@ class ValueRanges:
         self._narrow(greater, (x[0] + gap, math.inf), facts)
 
     def _narrow(self, position: int, bounds: Interval, facts: dict[int, Interval]) -> None:
-        """Note a range, also of what the element is made of by adding what is the same for all."""
+        """Record a range, also of the operand where the element is an operand plus a constant."""
         low, high = facts.get(position, (-math.inf, math.inf))
         facts[position] = max(low, bounds[0]), min(high, bounds[1])
         instruction = self.body[position]
@@ -188,7 +191,7 @@ def _constant_range(instruction: Instruction) -> Interval:
 
 
 def _converted_range(source: Instruction, conversion: Instruction, values: Interval) -> Interval:
-    """The range of what a conversion makes: it is monotone, but for halves, which are not asked."""
+    """The range of a conversion, which is monotone except for halves."""
     if kind_of(conversion.dtype) == "f" and conversion.dtype != FLOAT64:
         return -math.inf, math.inf
     if kind_of(source.dtype) != "f":
@@ -206,7 +209,7 @@ def _hull(values: Sequence[float]) -> Interval:
 
 
 def _multiply_ends(x: float, y: float) -> float:
-    return 0 if 0 in (x, y) else x * y  # of 0 and inf, which stands for any number
+    return 0 if 0 in (x, y) else x * y  # 0 * inf, where inf stands for any number
 
 
 def _multiply_ranges(x: Interval, y: Interval) -> Interval:
@@ -225,8 +228,7 @@ RULES: Mapping[str, Callable[..., Interval]] = {
     "multiply": _multiply_ranges,
     "divide": _divide_ranges,
 }
-"""What arithmetic makes of ranges; of floats rounding to nearest is monotone, so the ends are
-exact."""
+"""Interval arithmetic by instruction. Rounding to nearest is monotone, so the ends are exact."""
 
 
 __all__ = ["Facts", "Interval", "ValueRanges"]

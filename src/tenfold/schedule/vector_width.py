@@ -1,4 +1,4 @@
-"""Vector width: how many elements a packet has, from the cost of a kernel's body.
+"""Vector width: the number of elements of a packet, from the cost of a kernel's body.
 
 Takes the instructions of a kernel's body and its stores, hands on the live instructions, their cost
 and the number of lanes.
@@ -16,30 +16,30 @@ from tenfold.core.loop_ir import KernelStore
 from tenfold.core.scalar_ir import PRIMITIVES, Instruction
 
 FORMULA_WEIGHT = 25
-"""What an elementary function counts as, in instructions."""
+"""The weight of an elementary function, in instructions."""
 SHORT_BODY = 12
-"""Up to so many instructions packets may be twice as wide: there are registers enough."""
+"""Instructions up to which packets may be twice as wide without spilling registers."""
 LONG_BODY = 40
-"""From so many instructions on one copy of a body is better than two."""
+"""Instructions from which one copy of a body is faster than two."""
 
 SLOW_CYCLES = {"divide": 16, "sqrt": 24}
-"""Cycles that a core takes for 64 bytes of what is slower than the others, which take about one."""
+"""Cycles of a core for 64 bytes of slow instructions; others take about one."""
 SINGLE_THREAD_ELEMENTS = 1 << 15
-"""Elements up to which one thread computes them all."""
+"""Elements up to which one thread runs the kernel."""
 SINGLE_THREAD_CYCLES = 24_000
 """The same of a long body, in cycles of one core: two threads need a tenth of them to share it."""
 AHEAD, SHORT_AHEAD = 8192, 2048
-"""Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
-first cache what is in use."""
+"""The prefetch distance of a fold, in bytes: less comes too late, more evicts live data from the
+first cache."""
 
 
 def weight_of(body: Sequence[Instruction]) -> int:
-    """Return how many instructions a body counts as."""
+    """Return the weight of a body, in instructions."""
     return sum(FORMULA_WEIGHT if instruction.name not in PRIMITIVES else 1 for instruction in body)
 
 
 def single_thread_elements(body: Sequence[Instruction]) -> int:
-    """Return the elements up to which one thread computes all: fewer where each takes long."""
+    """Return the elements up to which one thread runs a kernel; fewer for a slow body."""
     cycles = sum(
         instruction.dtype.itemsize
         * SLOW_CYCLES.get(instruction.name, 1 if instruction.name in PRIMITIVES else FORMULA_WEIGHT)
@@ -49,15 +49,15 @@ def single_thread_elements(body: Sequence[Instruction]) -> int:
 
 
 def column_lanes(widest: int) -> int:
-    """Return the elements of a packet of columns, from the bytes of the widest of what is computed;
-    of a short body twice as many are a little faster, and take twice as long to compile.
+    """Return the elements of a packet of columns, from the bytes of the widest dtype. For a short
+    body twice as many are slightly faster, but take twice as long to compile.
     """
     return 32 if widest <= 4 else 16
 
 
 def map_lanes(weight: int, widest: int) -> int:
     """Return the elements of a packet of a map, from the weight of its body and the bytes of the
-    widest of what is computed.
+    widest dtype.
     """
     registers = 4 if weight <= SHORT_BODY else 2
     return min(64, 64 // widest * registers)
@@ -66,7 +66,7 @@ def map_lanes(weight: int, widest: int) -> int:
 def eliminate_dead_code(
     body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
 ) -> tuple[tuple[Instruction, ...], tuple[KernelStore, ...]]:
-    """Drop what nothing stored needs, but for one fold or scan, around which there are loops."""
+    """Drop instructions that no store needs, except one fold or scan, which has the loops."""
     live = {i for _, elements in stores for i in elements}
     live |= {i for i, instruction in enumerate(body) if instruction.name == "fail"}
     live = _with_operands(body, live)

@@ -1,9 +1,9 @@
 """Access verification: a launch stays within its memory, writes no byte twice, and reads before it
 overwrites.
 
-Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. All is decided on
-strides and lengths, never on elements. The lowest and the highest byte of an operand follow from
-them. Cells are disjoint where each stride steps over all that smaller ones reach (a mixed radix).
+Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. Every decision
+depends on strides and lengths, never on elements. They give the lowest and the highest byte of an
+operand. Cells are disjoint where each stride exceeds the extent of smaller ones (a mixed radix).
 Where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
 gather's offset is bounded by its mask, and by checks that have not failed
 (`schedule/value_ranges.py`).
@@ -47,7 +47,7 @@ def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
 
 
 def _refuse_misaligned(space: LaunchSpace, number: int) -> None:
-    """Refuse elements that are not aligned as elements, which all loads and stores claim."""
+    """Refuse misaligned elements: all loads and stores claim alignment."""
     memory = space.launch.memory[number]
     size = REAL_DTYPES.get(memory.dtype, memory.dtype).itemsize
     steps = zip(space.lengths, space.strides[number], strict=True)
@@ -72,7 +72,7 @@ def _refuse_shared_cells(space: LaunchSpace, number: int) -> None:
     if other_stores:
         raise violation(kernel, f"operand {number} is written by {1 + len(other_stores)} stores")
     folds = bool(kernel.folds) and kernel.form != "map"
-    if folds and kernel.pass_of(store) % 2:  # once, when the folded axis has been gone through
+    if folds and kernel.pass_of(store) % 2:  # stored once, after the reduced axis
         shape = [*region.shape]
         shape[kernel.folded] = 1
         region = replace(region, shape=tuple(shape))
@@ -96,7 +96,7 @@ def _cells_disjoint(region: StridedRegion) -> bool:
 
 
 def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
-    """Refuse offsets that are not shown to lie in the array where they are read."""
+    """Refuse gathers whose offsets are not proved to be within the array."""
     kernel, launch = space.kernel, space.launch
     numbers = {i: p.number for i, p in enumerate(launch.parameters) if p.item < 0}
     ranges = ValueRanges(kernel.body, space.lengths, numbers)
@@ -107,7 +107,7 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
         memory = launch.memory[operand_of(instruction)]
         facts = ranges.refine(valid, _facts_checked_before(kernel, position, ranges))
         if any(low > high for low, high in facts.values()):
-            continue  # it is never read
+            continue  # the gather is never executed
         low, high = ranges.range_of(offset, facts)
         if low > high:
             continue
@@ -115,13 +115,14 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
         origin = memory.offset + extent.origin
         first, last = origin + low * size, origin + high * size + size
         if first < extent.low or extent.high < last:
-            rule = f"%{position} gathers at offsets {low} to {high} of operand {operand_of(instruction)}"
+            operand = operand_of(instruction)
+            rule = f"%{position} gathers at offsets {low} to {high} of operand {operand}"
             existing = f"bytes {extent.low} to {extent.high} exist"
             raise violation(kernel, f"{rule}, of which {existing}")
 
 
 def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Facts:
-    """What is known as the launch has not failed: of conditions that are looked at before."""
+    """Facts that hold because no check before the instruction failed."""
     facts: Facts = {}
     for number, instruction in enumerate(kernel.body[:position]):
         if instruction.name == "fail" and kernel.levels[number] <= kernel.levels[position]:
@@ -132,7 +133,7 @@ def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) ->
 def _refuse_hazards(
     space: LaunchSpace, extents: Mapping[int, BufferExtent], gathered: set[int]
 ) -> None:
-    """Refuse reads of memory that the launch writes, unless they come first whatever the units."""
+    """Refuse reads of memory that the launch writes, unless all reads come first."""
     kernel, memory = space.kernel, space.launch.memory
     buffers = [extents[operand.item].buffer for operand in memory]
     for number, operand in enumerate(memory):
@@ -143,7 +144,7 @@ def _refuse_hazards(
             if buffer != buffers[number] or other_number == number:
                 continue
             if memory[other_number].written and other_number < number:
-                continue  # it has been asked
+                continue  # tested already
             if other_number in gathered:
                 raise violation(
                     kernel, f"operand {other_number} is gathered from what {number} writes"

@@ -1,24 +1,24 @@
 """Kernel verification: proves launches correct before their kernels are compiled.
 
 Takes a Graph and its Schedule, or a Launch and the BufferExtents of its operands; raises
-VerifyError, which names the kernel and the rule that it breaks. Nothing is run, and it takes as
-long for ten elements as for ten million. The rules, each in a file of its own:
+VerifyError, which names the kernel and the rule that it violates. It runs no kernel, and its time
+does not depend on lengths. The rules, each in its own file:
 
-- the loops and the strides are those of the memory (`schedule/launch_space.py`);
+- the loops and the strides agree with those of the memory (`schedule/launch_space.py`);
 - units cover the loops once, in whole packets; scratch memory and tables of partial results are as
   large as the renderer uses them (`schedule/verify_units.py`);
 - every access, gathers too, is within its buffer; no two indices write one cell; in-place
   operands are read before they are written (`schedule/verify_accesses.py`);
 - a kernel's operands, instructions, stores, lanes and form fit together (`verify_kernel`).
 
-More alignment than that of an element is claimed where an address is tested at run time alone, and
-of memory of a kernel's own (`codegen/llvm/verify_alignment.py`).
+Alignment above that of an element is claimed only where an address is tested at run time, and for
+scratch memory (`codegen/llvm/verify_alignment.py`).
 
-It is done under `tn.options(verify=True)`, and in tests (`verify_kernels`), when a graph is
-planned: replays and cached plans have been verified. It takes about 75 microseconds a launch (50 to
+It runs under `tn.options(verify=True)`, and in tests (`verify_kernels`), when a graph is planned:
+replays and cached plans are verified already. It takes about 75 microseconds a launch (50 to
 150; `bench/verify_kernels.py`), a fifth of the planning time and less than a hundredth of the
-compile time. Of launches that native code makes the kernels alone are verified: loops of single
-operations, and symbolic executables for other lengths, which `verify=True` does without.
+compile time. Of launches by native code only the kernels are verified: unfused operations, and
+symbolic executables for other lengths, which `verify=True` does not use.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -52,7 +52,7 @@ MOST_LANES = 64
 
 
 def verifies() -> bool:
-    """Whether the options in force ask for it."""
+    """Whether the current options enable the verifier."""
     return bool(get("verify") or get("verify_kernels"))
 
 
@@ -66,7 +66,7 @@ def verify_plan(graph: Graph, plan: Schedule) -> int:
 
 
 def verify_launch(launch: Launch, extents: Mapping[int, BufferExtent]) -> None:
-    """Verify a launch whose operands lie within these extents."""
+    """Verify a launch whose operands have these extents."""
     verify_kernel(launch.kernel)
     space = loop_space(launch)
     refuse_units(space)
@@ -74,7 +74,7 @@ def verify_launch(launch: Launch, extents: Mapping[int, BufferExtent]) -> None:
 
 
 def verify_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel whose parts do not fit together.
+    """Refuse a kernel that is not well-formed.
 
     Instructions read earlier ones, loads read operands that are not written, and each written
     operand has one store of its dtype. A step is one that the code generator has for its axis.
@@ -114,7 +114,7 @@ def _refuse_steps(kernel: Kernel, number: int) -> None:
     if not operand.written or not kernel.form.startswith("scan") or not kernel.scan.initial_mode:
         return
     axis = -2 if kernel.form == "scan columns" else -1
-    if operand.steps[axis] not in ("1", "s"):  # the result stands one step further on
+    if operand.steps[axis] not in ("1", "s"):  # the result is stored one step later
         raise violation(kernel, f"operand {number} has steps {operand.steps!r} where it is shifted")
 
 

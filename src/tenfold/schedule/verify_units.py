@@ -1,9 +1,8 @@
 """Unit verification: the units of a launch cover its loops once, within its scratch memory.
 
-Takes a LaunchSpace, raises VerifyError. Scratch memory must be as large as the code generator uses
-it. Each form is cut as its emitter in codegen/ cuts it: a unit is a part of the packet axis (maps,
-columns), a row, some rows side by side, blocks of a row, a tile. All but the last part of a row
-must be whole packets, so that masks are needed at ends alone.
+Takes a LaunchSpace, raises VerifyError. Scratch memory must be as large as the emitter needs. Each form has the units of its emitter in codegen/: a unit is a part of the packet axis (maps,
+columns), a row, several rows side by side, blocks of a row, or a tile. All but the last part of a
+row must be whole packets, so that only row ends need masks.
 
     refuse_units(loop_space(launch))
 """
@@ -17,11 +16,11 @@ from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 
 WORD_BYTES = 8
-"""Bytes that an element takes in scratch memory of rows and columns, whatever its dtype."""
+"""Bytes of an element in scratch memory of rows and columns, for every dtype."""
 
 
 def refuse_units(space: LaunchSpace) -> None:
-    """Refuse units, partial results or scratch memory that are not those of the loops."""
+    """Refuse units, partial results or scratch memory that do not match the loops."""
     kernel, launch = space.kernel, space.launch
     form = "tiled" if kernel.transposed_operands else kernel.form
     units, scratch, totals, finish, parts = FORMS[form](space)
@@ -49,7 +48,7 @@ def _rows(space: LaunchSpace) -> int:
 
 
 def _count_parts(space: LaunchSpace, length: int, multiple: int, noun: str) -> int:
-    """How many parts of a length there are, each a multiple of packets but the last."""
+    """The number of parts of a length; all but the last are multiples of packets."""
     if space.part < 1 or space.part % multiple:
         rule = f"a part of {space.part} is not a whole number of {noun} of {multiple}"
         raise violation(space.kernel, rule)
@@ -62,7 +61,7 @@ def _map(space: LaunchSpace) -> UnitLayout:
 
 
 def _tiled(space: LaunchSpace) -> UnitLayout:
-    """Blocks are turned whole: both axes have one at least, and tiles are made of them."""
+    """Blocks are transposed whole: both axes have at least one, and tiles consist of blocks."""
     kernel, transposed = space.kernel, space.kernel.transposed_operands
     sizes = [kernel.operands[number].dtype.itemsize for number in transposed]
     height, width = TILE, min(TILE, TILE_ROW // max(sizes))
@@ -119,8 +118,8 @@ def _totals(space: LaunchSpace, count: int) -> tuple[int, ...]:
 
 
 def _column(space: LaunchSpace) -> UnitLayout:
-    """A lane's results and those of waiting blocks stand in rows of scratch memory; of n blocks at
-    most one waits for each bit of n.
+    """Scratch memory has rows for the results of lanes and of pending blocks; of n blocks at most
+    one is pending for each bit of n.
     """
     kernel = space.kernel
     parts = _count_parts(space, space.lengths[-1], kernel.lanes, "packets")
@@ -183,6 +182,6 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     "scan parts": _scan_parts,
     "scan columns": _scan_columns,
 }
-"""How each form is cut."""
+"""The units of each form."""
 
 __all__ = ["refuse_units"]

@@ -1,13 +1,13 @@
 """Write ordering: anti-dependences, so that all reads of an array come before it is overwritten.
 
-Takes the items of a graph and their groups, hands on the order of steps: all that reads an array
-comes before the step that overwrites it. A launch that does both runs its loops in an order that
-allows it (`schedule/in_place_updates.py`). Where there is none, NotInPlace says which updates
-cannot be done in place.
+Takes the items of a graph and their groups, hands on the order of steps: all readers of an array
+come before the step that overwrites it. A launch that does both runs its loops in a safe order
+(`schedule/in_place_updates.py`). Where none exists, NotInPlace names the updates that cannot be in
+place.
 
     order = WriteOrder(graph, items, fusion)
     readers = order.readers(units, inputs_of)
-    ready = inputs_of(unit) | order.before(unit, readers) <= done
+    ready = inputs_of(unit) | order.predecessors(unit, readers) <= done
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Unit = FusedGroup | int
 
 
 class WriteOrder:
-    """By which item each array is taken over."""
+    """By array: the item that overwrites it."""
 
     def __init__(self, graph: Graph, items: Sequence[ScheduleItem], fusion: Fusion) -> None:
         self.graph, self.items, self.fusion = graph, items, fusion
@@ -44,20 +44,20 @@ class WriteOrder:
             item.base: number for number, item in enumerate(items) if item.base >= 0
         }
         self.hazards: list[InPlaceHazard] = []
-        """What no order of the loops of a launch allows."""
+        """Updates for which no loop order of a launch is safe."""
         for base, join in self.overwriter_of.items():
             groups = {fusion.group_of[piece].number for piece in items[join].inputs}
             if len(groups) > 1:
                 self.refuse(base, SEVERAL_KERNELS)
 
     def refuse(self, base: int, reason: str) -> NoReturn:
-        """Raise NotInPlace for what is taken over."""
+        """Raise NotInPlace for the update of an array."""
         raise NotInPlace(InPlaceHazard(self.items[self.overwriter_of[base]].position, reason))
 
     def readers(
         self, units: Iterable[Unit], inputs_of: Callable[[Unit], set[int]]
     ) -> dict[int, set[int]]:
-        """For each item that is taken over, what all others make of it: they read it before."""
+        """For each overwritten item the outputs of its other readers, which must run before."""
         readers: dict[int, set[int]] = {base: set() for base in self.overwriter_of}
         for unit in units:
             for base in readers.keys() & inputs_of(unit):
@@ -69,33 +69,33 @@ class WriteOrder:
         return readers
 
     def _overwrites(self, unit: Unit, base: int) -> bool:
-        """Whether a unit writes over an item, or is the whole that comes of it."""
+        """Whether a unit overwrites an item, or is the join that does."""
         if isinstance(unit, int):
             return unit == self.overwriter_of[base]
         return any(self.fusion.join_of.get(root) == self.overwriter_of[base] for root in unit.roots)
 
     def predecessors(self, unit: Unit, readers: Mapping[int, set[int]]) -> set[int]:
-        """What must be there before a unit runs, beside what it reads."""
+        """The items that must be computed before a unit, beside its operands."""
         if isinstance(unit, int):
             return set()
         bases = [base for base in readers if self._overwrites(unit, base)]
         return set(bases).union(*(readers[base] for base in bases))
 
     def refuse_cycle(self, blocked_units: Collection[Unit]) -> NoReturn:
-        """Raise NotInPlace where steps wait for each other."""
+        """Raise NotInPlace where steps depend on each other in a cycle."""
         bases = [
             base
             for base in self.overwriter_of
             if any(self._overwrites(u, base) for u in blocked_units)
         ]
-        assert bases, "steps need each other in a circle"
+        assert bases, "steps depend on each other in a cycle"
         self.refuse(bases[0], READ_LATER)
 
     def order_loops(
         self, launch: Launch, group: FusedGroup, stored_items: Collection[int]
     ) -> Launch:
-        """Let loops go in an order in which they may write over what they read; where there is none
-        that is noted as a hazard.
+        """Choose a loop order in which a launch may overwrite its operands; where none is safe,
+        record a hazard.
         """
         for base, join in self.overwriter_of.items():
             if join not in stored_items:
@@ -127,9 +127,7 @@ class WriteOrder:
         last_uses: Sequence[Sequence[int]],
         node_values: Collection[int],
     ) -> Iterator[tuple[int, int]]:
-        """Pairs of an updated item and the item that it overwrites; `wholes` are values of nodes.
-        Raises NotInPlace for hazards.
-        """
+        """Pairs of an updated item and the overwritten one. Raises NotInPlace for hazards."""
         if self.hazards:
             raise NotInPlace(*self.hazards)
         restartable = restartable_steps(steps, last_uses, node_values) if self.overwriter_of else []
@@ -146,7 +144,7 @@ class WriteOrder:
 
 
 def outputs(unit: Unit) -> set[int]:
-    """Return the items that are there once a unit has run."""
+    """Return the items that a unit computes."""
     return set(unit.roots) if isinstance(unit, FusedGroup) else {unit}
 
 

@@ -1,9 +1,9 @@
 """Dense storage: one buffer with any strides; converts between ndarrays and native Values.
 
-Takes ndarrays, hands on Values, and back. An ndarray that is still writeable elsewhere is copied,
-so that a later change of it is never seen. Any other one, or a memory map, is shared. Every export
-is read-only, and cannot be made writeable. The memory of an external buffer (`tn.wrap`) is read in
-place, and copied for every other reader.
+Takes ndarrays, hands on Values, and back. An ndarray that is still writeable elsewhere is copied:
+later writes to it have no effect. Any other one, or a memory map, is shared. Every export is
+read-only, and cannot be made writeable. Kernels read an external buffer (`tn.wrap`) in place;
+exports of it are copies.
 
 >>> value = import_values(np.arange(3), "reference")
 >>> export(value)
@@ -33,12 +33,13 @@ Values = np.ndarray[Any, Any]
 
 
 class ExternalMemory:
-    """What owns the Values of a window: the user's memory, as an ndarray that can be written to.
+    """The owner of an external buffer's Values: the user's memory, as a writeable ndarray.
 
-    While it is lent it cannot be resized nor closed; an ndarray alone need not see to that.
+    It pins the memory: while it exists the memory cannot be resized or closed. An ndarray alone
+    does not ensure that.
     """
 
-    __slots__ = ("resize_guards", "pinned_buffer", "values")
+    __slots__ = ("pinned_buffer", "resize_guards", "values")
 
     def __init__(self, values: Values) -> None:
         self.values = values
@@ -48,30 +49,30 @@ class ExternalMemory:
             owner = owner.base
         try:
             self.pinned_buffer = None if owner is None else memoryview(owner)
-        except (TypeError, BufferError):  # it lends no bytes, and keeps its memory in its own way
+        except (TypeError, BufferError):  # it exports no buffer
             self.pinned_buffer = None
 
 
 def resize_guards(values: Values) -> tuple[weakref.ref[Values], ...]:
-    """Return what keeps memory in place: NumPy refuses to resize an ndarray that has a weak
-    reference, even with `refcheck=False`.
+    """Return weak references that keep memory in place: NumPy refuses to resize an ndarray that has
+    one, even with `refcheck=False`.
     """
-    return tuple([weakref.ref(each) for each in owners(values) if isinstance(each, np.ndarray)])
+    return tuple([weakref.ref(owner) for owner in owners(values) if isinstance(owner, np.ndarray)])
 
 
 def owners(values: Values) -> Iterator[Any]:
-    """Yield an ndarray, what it is a view of, and so on."""
+    """Yield an ndarray, its base, the base of that, and so on."""
     owner: Any = values
     while owner is not None:
         yield owner
-        # `base` is also in the objects that np.lib.stride_tricks puts in between.
+        # Intermediate objects of np.lib.stride_tricks have a `base`, too.
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
 
 
 class _ReadOnlyMemory:
-    """Memory, read-only, in the shape of `like`: NumPy never makes what it sees there writeable."""
+    """Read-only memory in the shape of `like`: NumPy cannot make its views writeable."""
 
-    __slots__ = ("__array_interface__", "resize_guards", "memory_owner")
+    __slots__ = ("__array_interface__", "memory_owner", "resize_guards")
 
     def __init__(
         self, keeper: object, like: Type | Values, strides: tuple[int, ...], address: int
@@ -92,7 +93,7 @@ class _ReadOnlyMemory:
 
 
 def adopt(values: Values, device: str) -> Value:
-    """Make a Value of an ndarray that is handed over and never written again; nothing is copied."""
+    """Make a Value of an ndarray without copying; the caller must not write to it again."""
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -126,7 +127,7 @@ def export(value: Value) -> Values:
     """Return a read-only ndarray of a Value's memory, which keeps that memory alive."""
     owner = value.owner
     if isinstance(owner, np.ndarray) and not value.part:
-        return owner.view()  # a shape assigned to the view is the user's own affair
+        return owner.view()  # the user may assign the view's shape
     type_ = value.type
     return _ReadOnlyMemory(_memory_owner(value), type_, value.strides, value.address).values(
         type_.dtype
@@ -134,18 +135,18 @@ def export(value: Value) -> Values:
 
 
 def export_or_copy(value: Value) -> Values:
-    """Return an ndarray for a caller that may keep it: of a window's memory, a copy."""
+    """Return an ndarray that outlives later writes: of an external buffer, a copy."""
     if not isinstance(value.owner, ExternalMemory):
         return export(value)
     with EXTERNAL_BUFFER_LOCK.read_lock():
         _native.count("copies")
         values = export(value).copy()
     values.flags.writeable = False
-    return values.view()  # the view of what owns its memory cannot be made writeable again
+    return values.view()  # a view of a read-only owner cannot be made writeable again
 
 
 def _memory_owner(value: Value) -> object:
-    """What keeps a Value's memory alive: itself, or what the window it was made through keeps."""
+    """The object that keeps a Value's memory alive: the Value, or the owner of an export."""
     owner = value.owner
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
@@ -153,52 +154,52 @@ def _memory_owner(value: Value) -> object:
         return owner  # the Value may move elsewhere
     return (
         owner.memory_owner if isinstance(owner, _ReadOnlyMemory) else value
-    )  # else windows would pile up
+    )  # else chains of exports would grow
 
 
 def import_values(
     values: Values, device: str, *, dtype: Dtype | None = None, copy: bool | None = None
 ) -> Value:
-    """Make a Value of a foreign ndarray, in `dtype` if one is named.
+    """Make a Value of a foreign ndarray, converted to `dtype` unless that is None.
 
-    It is copied if its memory can still be written to, or if `copy` is True. Else it is shared, as
-    it is if `copy` is False (the caller's promise). Raises DTypeError for a dtype that tenfold does
+    It is copied if its memory is writeable, or if `copy` is True. Else it is shared, also if `copy`
+    is False, where the caller must not write to it. Raises DTypeError for a dtype that tenfold does
     not have, ValueError when `copy` is False and the bytes cannot be used unchanged.
     """
-    dtype_of = checked_dtype(values)
-    wanted = dtype_of if dtype is None else dtype
-    if values.dtype != wanted or not values.flags.aligned:
+    source_dtype = checked_dtype(values)
+    target = source_dtype if dtype is None else dtype
+    if values.dtype != target or not values.flags.aligned:
         if copy is False:
-            raise ValueError(copy_needed_text(values, wanted))
+            raise ValueError(copy_needed_text(values, target))
         _native.count("copies")
-        return adopt_as(np.array(values, dtype=dtype_of, subok=False), device, dtype=wanted)
+        return adopt_as(np.array(values, dtype=source_dtype, subok=False), device, dtype=target)
     values = values.view(np.ndarray)
     if copy or (copy is None and not is_read_only(values)):
         return copy_to_pool(values, device)
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
-    if root.flags.owndata or not is_read_only(values):  # it could be resized, or written to
+    if root.flags.owndata or not is_read_only(values):  # its owner could resize it, or write to it
         address = values.__array_interface__["data"][0]
         values = _ReadOnlyMemory(values, values, values.strides, address).values(values.dtype)
     return _share(values, device)
 
 
 def adopt_as(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
-    """Make a Value, in `dtype` if one is named, of an ndarray without other references."""
-    from tenfold.ops.cast import cast_values  # a cast is an operation, and those stand beside us
+    """Make a Value, in `dtype` unless that is None, of an ndarray without other references."""
+    from tenfold.ops.cast import cast_values  # imported late: operations import this module
 
-    dtype_of = checked_dtype(values)
-    wanted = dtype_of if dtype is None else dtype
-    if kind_of(dtype_of) == "c" and kind_of(wanted) not in "cb":
+    source_dtype = checked_dtype(values)
+    target = source_dtype if dtype is None else dtype
+    if kind_of(source_dtype) == "c" and kind_of(target) not in "cb":
         raise DTypeError(
-            "asarray", f"cannot make {wanted} of complex numbers", remedy="take the real part first"
+            "asarray", f"cannot make {target} of complex numbers", remedy="take the real part first"
         )
-    return adopt(cast_values(values, wanted), device)
+    return adopt(cast_values(values, target), device)
 
 
 def is_read_only(values: Values) -> bool:
-    """Whether an ndarray's memory is read-only, as far as its owners say."""
+    """Whether an ndarray's memory is read-only according to all its owners."""
     for owner in owners(values):
         if isinstance(owner, np.ndarray):
             if owner.flags.writeable:
@@ -212,24 +213,24 @@ def is_read_only(values: Values) -> bool:
 
 
 def _exports_writeable(owner: object) -> bool:
-    """Whether an owner that is not an ndarray lends its memory for writing."""
+    """Whether an owner that is not an ndarray exports its memory as writeable."""
     if isinstance(owner, Value):
         return False
     try:
-        with memoryview(owner) as buffer:  # type: ignore[arg-type]  # asks whether it is one
+        with memoryview(owner) as buffer:  # type: ignore[arg-type]  # raises TypeError if it is none
             return not buffer.readonly
     except (TypeError, ValueError, BufferError):
         interface = getattr(owner, "__array_interface__", None)
         return interface is not None and not interface["data"][1]
 
 
-def copy_needed_text(values: Values, wanted: Dtype, operation: str = "asarray") -> str:
-    """Say why the elements of an ndarray cannot be used as they lie."""
-    why = "misaligned" if values.dtype == wanted else f"{values.dtype.newbyteorder('=')}"
-    if values.dtype != wanted and values.dtype.newbyteorder("=") == wanted:
-        why = "byte-swapped"
+def copy_needed_text(values: Values, target: Dtype, operation: str = "asarray") -> str:
+    """Return the message why the elements of an ndarray need a copy."""
+    reason = "misaligned" if values.dtype == target else f"{values.dtype.newbyteorder('=')}"
+    if values.dtype != target and values.dtype.newbyteorder("=") == target:
+        reason = "byte-swapped"
     remedy = "leave copy=False out" if operation == "asarray" else "import it with tn.asarray(...)"
-    rule = f"{why} elements cannot become {wanted} without a copy"
+    rule = f"{reason} elements cannot become {target} without a copy"
     return message(operation, rule, remedy=remedy)
 
 
@@ -248,11 +249,11 @@ REMEDIES = {
     "m": ("holds durations", "take the counts, as in data.astype(np.int64)"),
     "T": ("holds text", "parse it first, as in data.astype(np.float64)"),
 }
-"""By NumPy's kind of a dtype that tenfold has not: what it is, and what to do."""
+"""By NumPy's kind of an unsupported dtype: the problem, and the remedy."""
 
 
 def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
-    """Return the dtype of ours, in native byte order; refuse what has none."""
+    """Return the supported dtype, in native byte order. Raises DTypeError for others."""
     if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         raise DTypeError(
             operation,
@@ -265,9 +266,9 @@ def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
     try:
         return canonical(dtype, operation)
     except DTypeError:
-        what, remedy = REMEDIES.get(
+        problem, remedy = REMEDIES.get(
             dtype.kind if dtype.kind != "V" or dtype.names else "",
             ("is none of ours", "convert it first, as in data.astype(np.float64)"),
         )
-        rule = f"dtype {dtype} {what}; the dtypes are {', '.join(DTYPES)}"
+        rule = f"dtype {dtype} {problem}; the dtypes are {', '.join(DTYPES)}"
         raise DTypeError(operation, rule, remedy=remedy) from None

@@ -1,14 +1,13 @@
-"""Read-write lock: orders computations and assignments to external buffers; readers share, a writer
-is alone.
+"""Read-write lock: orders computations and assignments to external buffers.
 
-Every computation takes it for reading once there is an external buffer (`tn.wrap`). An assignment
-to one waits until no other thread is computing, unless the old value has no other reader.
+Every computation holds it for reading once an external buffer (`tn.wrap`) exists. An assignment to
+one waits until no other thread is computing, unless the old value has no other reader.
 
->>> gate = RwLock()
->>> with gate.reading():
-...     gate.is_inside()
+>>> lock = RwLock()
+>>> with lock.read_lock():
+...     lock.is_reading()
 True
->>> with gate.writing(lambda: False):
+>>> with lock.write_lock(lambda: False):
 ...     pass
 """
 
@@ -24,42 +23,40 @@ POLL_SECONDS = 0.001
 
 
 class RwLock:
-    """Counts the readers inside. It is reentrant: a reader may go in again past waiting writers."""
+    """A reentrant lock: a reader may acquire it again before waiting writers."""
 
     def __init__(self) -> None:
         self.enabled = False
-        """Whether there ever was a window; before the first one no reader takes the lock."""
+        """Whether an external buffer ever existed; before that no reader acquires the lock."""
         self.on_reader_exit: Callable[[], None] | None = None
-        """What is done when a reader has left, if anything is left to do."""
+        """Called after a reader has released the lock."""
         self.reset()
 
     def reset(self) -> None:
         """Reset to an unlocked state, as the child of a fork does."""
-        self._condition = (
-            threading.Condition()
-        )  # protects everything here; a handler may go in again
+        self._condition = threading.Condition()  # reentrant, as signal handlers may acquire it
         self._reader_depths: dict[int, int] = {}
         self._writer = 0
         self._waiting_writers = 0
 
     def is_reading(self) -> bool:
-        """Whether this thread is reading."""
+        """Whether this thread holds the lock for reading."""
         return threading.get_ident() in self._reader_depths
 
     def read_lock(self) -> ReadLock:
-        """Go in to read; waits for a writer that is inside, or at the gate before this thread."""
+        """Acquire for reading, after the active writer and writers that wait already."""
         return ReadLock(self)
 
     @contextmanager
     def write_lock(self, is_alone: Callable[[], bool]) -> Iterator[None]:
-        """Go in to write, when no other thread is inside or `is_alone()` says that none reads."""
-        me = threading.get_ident()
+        """Acquire for writing, once no other thread holds it or `is_alone()` is true."""
+        thread = threading.get_ident()
         with self._condition:
             self._waiting_writers += 1
             try:
-                while self._writer or (self._reader_depths.keys() - {me} and not is_alone()):
+                while self._writer or (self._reader_depths.keys() - {thread} and not is_alone()):
                     self._condition.wait(POLL_SECONDS)
-                self._writer = me
+                self._writer = thread
             finally:
                 self._waiting_writers -= 1
                 self._condition.notify_all()
@@ -70,36 +67,36 @@ class RwLock:
                 self._writer = 0
                 self._condition.notify_all()
 
-    def _enter(self, me: int) -> None:
+    def _enter(self, thread: int) -> None:
         with self._condition:
-            while self._writer not in (0, me) or (
-                self._waiting_writers and me not in self._reader_depths
+            while self._writer not in (0, thread) or (
+                self._waiting_writers and thread not in self._reader_depths
             ):
                 self._condition.wait()
-            self._reader_depths[me] = self._reader_depths.get(me, 0) + 1
+            self._reader_depths[thread] = self._reader_depths.get(thread, 0) + 1
 
-    def _exit(self, me: int) -> None:
+    def _exit(self, thread: int) -> None:
         with self._condition:
-            left = self._reader_depths.get(me, 0) - 1
-            if left > 0:
-                self._reader_depths[me] = left
+            depth = self._reader_depths.get(thread, 0) - 1
+            if depth > 0:
+                self._reader_depths[thread] = depth
             else:
-                self._reader_depths.pop(me, None)
+                self._reader_depths.pop(thread, None)
             self._condition.notify_all()
 
 
 class ReadLock:
-    """One reader inside; out again at the end of its block, whatever interrupts it."""
+    """One reader; released at the end of its block, also on interrupts."""
 
     __slots__ = ("_lock", "_thread")
 
-    def __init__(self, gate: RwLock) -> None:
-        self._lock, self._thread = gate, 0
+    def __init__(self, lock: RwLock) -> None:
+        self._lock, self._thread = lock, 0
 
     def __enter__(self) -> None:
-        me = threading.get_ident()
-        self._lock._enter(me)
-        self._thread = me
+        thread = threading.get_ident()
+        self._lock._enter(thread)
+        self._thread = thread
 
     def __exit__(self, *_: object) -> None:
         thread, self._thread = self._thread, 0

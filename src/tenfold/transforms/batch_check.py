@@ -1,11 +1,11 @@
-"""Batch verification: compares a batch's results with those of its members, one by one.
+"""Batch verification: compares a batch's results with unbatched results of each member.
 
-Takes an operation and its members' stacked operands, under `tn.options(verify=True)`; hands on the
-stacked results, and the error where one differs. All results are compared bit for bit but those of
-calls that have multiply-adds, such as products. Each of these is computed once more from its inputs
-in the batch. A product must be within the bound of a reordered sum (Higham 2002, "Accuracy and
-Stability of Numerical Algorithms", section 3.5), a solve within that of its condition. Readers of
-such a result read that of the batch.
+Takes an operation and its members' stacked operands, under `tn.options(verify=True)`. Returns the
+stacked results, and an error where one differs. Results are compared bit for bit, except those of
+calls with multiply-adds, such as products. These are computed again from their inputs in the batch.
+A product must be within the bound of a reordered sum (Higham 2002, "Accuracy and Stability of
+Numerical Algorithms", section 3.5), a solve within that of its condition number. Readers of such a
+result read the batch's value.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implic
 from tenfold.transforms.tracer import substitute
 
 UNBATCHED_OPTIONS = {"verify": False, "batch": False, "reassociate": False}
-"""The options under which a member is computed by itself."""
+"""The options under which a single member is computed."""
 COMPLEX_ROUNDINGS = 4
-"""Roundings of a complex product to one of a real one, at the most."""
+"""Upper bound of the roundings of a complex product, for each rounding of a real product."""
 
 
 class CheckedOperation(NamedTuple):
-    """An operation for one member and for all; where both are compared."""
+    """An operation as the graph of one member and as the graph of the batch."""
 
-    one: Graph
-    """Its outputs are the results, then what is compared by itself."""
-    leaves: tuple[Node, ...]
-    """Placeholders of what a member reads."""
-    all: Graph
+    member_graph: Graph
+    """Its outputs are the results, then the operations that are compared one at a time."""
+    member_inputs: tuple[Node, ...]
+    """Placeholders of a member's operands."""
+    batch_graph: Graph
     inputs: tuple[Node, ...]
-    rows: tuple[bool, ...]
-    """Which outputs have a row for each member."""
-    results: int
+    stacked_flags: tuple[bool, ...]
+    """Whether each output has a row for each member."""
+    result_count: int
 
 
 def verify_batch(
     op: Op[...], params: Params, operands: Sequence[tuple[Any, bool]], nodes: Sequence[Node]
 ) -> tuple[list[np.ndarray], RunError | None]:
-    """Compute an operation for many members, with a row for each, as `group` does; return also what
-    is to be raised where a member's result is another when it is computed by itself.
+    """Compute an operation for many members, with a row for each, as `compute_batch` does.
 
-    Raises whatever a computation raises.
+    Returns the results, and the error to raise if a member's result differs without batching.
+    Raises the errors of the computation.
     """
     results, mismatch = _compute_and_compare(op, params, operands, nodes, all_ops=False)
     if mismatch and op.body:  # each operation is compared, to name it
@@ -72,7 +72,7 @@ def _compute_and_compare(
     *,
     all_ops: bool,
 ) -> tuple[list[np.ndarray], RunError | None]:
-    """Compute all members together, and each alone until one differs."""
+    """Compute the batch, then each member without batching until one differs."""
     types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
     stacked_flags = tuple([stacked for _, stacked in operands])
     scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
@@ -84,7 +84,7 @@ def _compute_and_compare(
         )
         if mismatch:
             return results, _error(op, node, member, len(nodes), *mismatch)
-    return results[: checked.results], None
+    return results[: checked.result_count], None
 
 
 def _build_checked_operation(
@@ -95,7 +95,7 @@ def _build_checked_operation(
     scalars: tuple[Any, ...],
     all_ops: bool,
 ) -> CheckedOperation:
-    """Write an operation for one member and for all."""
+    """Build the graph of an operation for one member and for the batch."""
     member_operands: list[Any] = []
     replacements: dict[Node, BatchedNode] = {}
     for type_, stacked, scalar in zip(types, flags, scalars, strict=True):
@@ -128,7 +128,7 @@ def _build_checked_operation(
 
 
 def _inline_calls(nodes: Sequence[Node]) -> list[Node]:
-    """Write what calls of other functions are made of in their place."""
+    """Replace calls of traced functions with the nodes of their bodies."""
     graph = Graph.of(nodes)
     if not any(is_call(node.op) for node in graph.nodes if node.op is not None):
         return list(nodes)
@@ -148,7 +148,7 @@ def _inline_calls(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_compared(node: Node, all_ops: bool) -> bool:
-    """Whether an operation is compared by itself."""
+    """Whether the result of an operation is compared separately."""
     op = node.op
     return isinstance(op, Op) and len(node.types) == 1 and (all_ops or op.multiply_adds is not None)
 
@@ -156,14 +156,14 @@ def _is_compared(node: Node, all_ops: bool) -> bool:
 def _compute_batch(
     checked: CheckedOperation, operands: Sequence[tuple[Any, bool]], members: int
 ) -> list[np.ndarray]:
-    """Compute all members together."""
+    """Compute the batch: an ndarray with a row for each member, for each output."""
     values = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
     replacements = dict(zip(checked.inputs, map(_native.node_of, values), strict=True))
-    outputs = substitute(checked.all, replacements)
+    outputs = substitute(checked.batch_graph, replacements)
     results = _compute_values(outputs)
     return [
         x if stacked else np.broadcast_to(x, (members, *x.shape))
-        for x, stacked in zip(results, checked.rows, strict=True)
+        for x, stacked in zip(results, checked.stacked_flags, strict=True)
     ]
 
 
@@ -177,7 +177,7 @@ def _compute_values(nodes: Sequence[Node]) -> list[np.ndarray]:
 
 
 def _member_operands(operands: Sequence[tuple[Any, bool]], node: Node, member: int) -> list[Any]:
-    """What a member reads: Arrays, and Python's numbers as they were written."""
+    """Return the operands of one member: Arrays, and Python numbers unconverted."""
     leaves: list[Any] = []
     for (x, stacked), source in zip(operands, node.inputs or [None] * len(operands), strict=True):
         if not isinstance(x, Value):
@@ -197,12 +197,16 @@ def _first_difference(
     batch_results: Sequence[np.ndarray],
     member: int,
 ) -> tuple[Node | None, tuple[int, ...], Any, Any] | None:
-    """Compute a member by itself; return where it differs: the operation that is to blame, if it is
-    known, the index, and the values in the group and alone.
+    """Compute a member without batching and return the first difference, or None.
+
+    A difference is the responsible operation (None if unknown), the index and both values.
     """
-    graph, device = checked.one, checked.all.nodes[checked.all.outputs[0]].type.device
-    leaf_values = dict(zip(checked.leaves, leaves, strict=True))
-    output_index = {at: i for i, at in enumerate(graph.outputs) if i >= checked.results}
+    graph, device = (
+        checked.member_graph,
+        checked.batch_graph.nodes[checked.batch_graph.outputs[0]].type.device,
+    )
+    leaf_values = dict(zip(checked.member_inputs, leaves, strict=True))
+    output_index = {at: i for i, at in enumerate(graph.outputs) if i >= checked.result_count}
     values: list[Any] = []
     recomputed: dict[int, tuple[Node, list[Any]]] = {}
     for at, (node, inputs) in enumerate(zip(graph.nodes, graph.inputs, strict=True)):
@@ -215,7 +219,7 @@ def _first_difference(
             values.append(operands[0][node.params[0]])
         else:
             values.append(_native.apply(node.op.id, tuple(operands), node.params))
-        if at in output_index:  # what reads it reads the group's
+        if at in output_index:  # its readers read the batch's value
             recomputed[at] = _native.node_of(values[at]), operands
             row = np.array(batch_results[output_index[at]][member])
             values[at] = _native.value_array(dense.adopt(row, device))
@@ -227,7 +231,7 @@ def _first_difference(
         )
         if mismatch:
             return graph.nodes[at], *mismatch
-    results = [_native.node_of(values[at]) for at in graph.outputs[: checked.results]]
+    results = [_native.node_of(values[at]) for at in graph.outputs[: checked.result_count]]
     for row, value in zip(batch_results, _compute_values(results), strict=False):
         mismatch = _first_mismatch(row[member], value, None)
         if mismatch:
@@ -241,7 +245,7 @@ Bound = Callable[[np.ndarray], Any]
 def _first_mismatch(
     batch_result: np.ndarray, member_result: np.ndarray, bound: Bound | None
 ) -> tuple[tuple[int, ...], Any, Any] | None:
-    """Return the first index where two results differ by more than they may, and both values."""
+    """Return the first index where two results differ by more than `bound`, and both values."""
     mismatched = different(batch_result, member_result)
     if bound is not None and mismatched.any():
         with np.errstate(all="ignore"):
@@ -255,13 +259,13 @@ def _first_mismatch(
 
 
 def _error_bound(node: Node, operands: Sequence[Any]) -> Bound | None:
-    """How far a call's results may be apart; None where they must be the same."""
+    """Return the allowed error of a call's result; None where the bits must be equal."""
     op: Op[...] = node.op
     dtype = node.type.dtype
     if op.multiply_adds is None or kind_of(dtype) not in "fc":
         return None
-    eps = float(ml_dtypes.finfo(compute_dtype(dtype)).eps)  # type: ignore[no-untyped-call]  # theirs
-    rounding = float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # theirs
+    eps = float(ml_dtypes.finfo(compute_dtype(dtype)).eps)  # type: ignore[no-untyped-call]  # stub
+    rounding = float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # stub
     nodes = [_native.node_of(x) for x in operands]
     values = [np.abs(x.astype(np.complex128)) for x in _compute_values(nodes)]
     if op.contraction is None:

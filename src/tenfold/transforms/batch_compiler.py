@@ -1,8 +1,8 @@
-"""Batch compiler: nodes of one batch signature are computed together, as one expression.
+"""Batch compiler: computes nodes of one batch signature together, as one expression.
 
-Takes an operation, or a call of a traced function, with its members' operands as native code has
-stacked them (`native/exec/dynamic_batching.h`), hands on their stacked results. The expression is
-made once for equal batches, by the batch rules; then its nodes are made anew for each.
+Takes an operation, or a call of a traced function, with its members' stacked operands
+(`native/exec/dynamic_batching.h`). Returns their stacked results. The batch rules build the
+expression once for equal batches; each batch then gets nodes of its own.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implic
 from tenfold.transforms.tracer import substitute
 
 MAX_EXPRESSIONS = 4096
-"""Expressions that are kept; the one not used for longest goes first."""
+"""Capacity of the expression cache (LRU)."""
 MAX_COMPARED_BATCHES = 64
-"""Earlier batches of an operation that a later one is compared with, to say why it is apart."""
+"""Earlier batches of an operation that a new one is compared with, to explain a batch split."""
 PLAN_THRESHOLD = 3
-"""Groups of one form that are computed without a plan."""
+"""Batches of one signature that are computed before a plan is made."""
 _batch_counts: LruCache[tuple[Any, ...], int] = LruCache(MAX_EXPRESSIONS, "forms of groups")
 _expressions: LruCache[tuple[Any, ...], Any] = LruCache(MAX_EXPRESSIONS, "expressions of groups")
-# Keys have the numbers of operations: what is kept must not keep the op of a call that is gone.
+# Keys have the ids of operations: a cache entry must not keep the op of a dead call alive.
 StackedOperands = Sequence[tuple[Any, bool]]
 EarlierBatches = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
-"""Of an evaluation: by operation or function its batches, by the number of the group."""
+"""Batches of an evaluation, by operation or function and by batch number."""
 CompiledBatch = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
-"""The nodes of an expression's results, its placeholders, which results have a row for each member,
-and what it is planned by: numbers of options, and whether there are rules.
+"""The outputs of an expression, its placeholders, which outputs are stacked, and the plan's key:
+the numbers of the options, and whether rewrite rules apply.
 """
 
 
 class ExactNumber:
-    """A number, equal to those of its type and bits alone."""
+    """A number that equals only numbers of the same type and bits."""
 
     __slots__ = ("key", "value")
 
@@ -71,21 +71,21 @@ def compute_batch(
     earlier_batches: EarlierBatches,
     want_compiled: bool,
 ) -> tuple[list[Value], CompiledBatch | None] | None:
-    """Compute one operation for many members; None where each is to be computed by itself.
+    """Compute one operation for many members; None where the members must not be batched.
 
-    Each column is a scalar, a Value that all members share, or a Value with one row for each.
-    `rows` is the number of members, or a little more: the rows above it are padding. `nodes` are
-    those of the members where results are to be compared; RunError is raised where one differs.
-    `number` is that of the batch in this evaluation, and `earlier` has those before it; `rest` says
-    that a limit cut these members off from the batch before. If `wanted`, and with a plan, it also
-    returns the expression by which native code computes such batches from now on.
+    An operand is a scalar, a Value that all members share, or a Value with one row for each member.
+    `rows` is at least the number of members; further rows are padding. With `nodes`, those of the
+    members, the results are verified, and RunError is raised where one differs. `batch_number`
+    identifies the batch in this evaluation, and `earlier_batches` has the previous ones.
+    `is_remainder` says that the batch limit split it from the previous batch. With `want_compiled`,
+    and if there is a plan, it also returns the expression that native code reuses for such batches.
     """
     split_reason = (
         _split_reason(op, params, operands, batch_number, is_remainder, earlier_batches)
-        if timeline.watched()
+        if timeline.is_recording()
         else ""
     )
-    with timeline.together(members, split_reason):
+    with timeline.batch_members(members, split_reason):
         if nodes:
             return _compute_verified(op, params, operands, nodes)
         return _compute_unchecked(op, params, operands, rows, want_compiled)
@@ -99,7 +99,7 @@ def _split_reason(
     is_remainder: bool,
     earlier_batches: EarlierBatches,
 ) -> str:
-    """Say why members are not computed with those of an earlier batch; nothing of the first."""
+    """Return why members are not in an earlier batch; empty text for the first batch."""
     batches = earlier_batches.setdefault(batch_split_reasons.family(op), {})
     if batch_number in batches:
         return str(
@@ -155,7 +155,7 @@ def _compute_unchecked(
         return results, None
     fresh_outputs = substitute(
         graph, {stacked_flag: stacked_flag for stacked_flag in inputs}
-    )  # as Graph's, but made today
+    )  # the same expression, with new nodes
     rules = not skip_rules and bool(settings.get("optimise"))
     return results, (fresh_outputs, inputs, stacked, options, rules)
 
@@ -163,7 +163,7 @@ def _compute_unchecked(
 def _compute_verified(
     op: Op[...], params: Params, operands: StackedOperands, nodes: Sequence[Node]
 ) -> tuple[list[Value], None] | None:
-    from tenfold.transforms.batch_check import verify_batch  # who does not verify needs none
+    from tenfold.transforms.batch_check import verify_batch  # imported only under verify=True
 
     try:
         results, mismatch = verify_batch(op, params, operands, nodes)
@@ -177,7 +177,7 @@ def _compute_verified(
 
 
 def forget_op(op: int) -> None:
-    """Forget what is kept of the operation of this number, of which no new calls come."""
+    """Drop all cache entries of an operation, by its id, after its last call."""
     _native.forget_op(op)
     for cache in (_batch_counts, _expressions):
         cache.drop(lambda key: key[0] == op)
@@ -185,13 +185,13 @@ def forget_op(op: int) -> None:
 
 
 class _OpLifetime:
-    """The number of an operation: what is kept of that is forgotten with it."""
+    """The id of an operation; its cache entries are dropped when this object is freed."""
 
     def __init__(self, op: int) -> None:
         self.op = op
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():  # of modules nothing may be left by then
+        if not is_finalizing():  # module globals may be None at exit
             forget_op(self.op)
 
 
@@ -199,14 +199,14 @@ _forget_queue: LruCache[int, _OpLifetime] = LruCache(256, "operations to be forg
 
 
 def forget_op_later(op: int) -> None:
-    """As forget, when so many others have followed; what it is called for meanwhile is kept."""
+    """Drop the entries of an operation when 256 other operations have followed."""
     _forget_queue[op] = _OpLifetime(op)
 
 
 Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
-"""The expression of a group, its placeholders, which results have a row for each member, and
-whether rules are left out: without products they spare little, and what they see of lengths would
-make another plan for each number of members."""
+"""The expression of a batch, its placeholders, which outputs are stacked, and whether rewrite rules
+are skipped. Without products the rules save little, and a rule that reads lengths would force a new
+plan for each batch size."""
 
 
 def batch_expression(
@@ -216,7 +216,7 @@ def batch_expression(
     stacked_flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
 ) -> Expression | None:
-    """Return the expression of a group, None where there is none; equal groups have one."""
+    """Return the expression of a batch, cached by signature; None where no rule can batch it."""
     key = (op.id, params, types, stacked_flags, scalars)
     cached = _expressions.get(key)
     if cached is None:
@@ -265,7 +265,7 @@ def _build_expression(
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:
-    """Whether there were such groups before, so that a plan is worth its making."""
+    """Whether enough batches of this signature were computed to be worth a plan."""
     key = (op.id, params, stacked_flags)
     batch_count = _batch_counts.get(key) or 1
     _batch_counts[key] = batch_count + 1
@@ -273,7 +273,7 @@ def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -
 
 
 def _result_rows(node: Node, stacked: bool, rows: int) -> Value:
-    """Return a result in row-major order with so many rows."""
+    """Return a result in row-major order with `rows` rows."""
     value = node.value()
     assert value is not None, "it has been computed"
     if stacked and not value.strides:

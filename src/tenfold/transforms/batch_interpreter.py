@@ -1,11 +1,11 @@
 """Batch interpreter: the graph of one member becomes that of all, with a leading batch axis.
 
-Takes nodes that were written on placeholders, and for each placeholder its replacement: an Array
-with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes, made op
-by op by the batch rules; a node without batched inputs stays as it is and is computed once.
+Takes nodes on placeholders, and for each placeholder its replacement: an Array with the batch axis
+in front, or one that all members share. Returns ordinary lazy nodes, built op by op by the batch
+rules. A node without batched inputs is reused and computed once.
 
 A batch rule follows from what an op declares: its `shapes`, axes that it folds or scans, its
-`batch_params` or `batch`. An op with none of these is called for each member by itself.
+`batch_params` or `batch`. An op with none of these is called once for each member.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -31,17 +31,17 @@ from tenfold.core.shape_rules import whole_axes
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.create import zeros
-from tenfold.ops.indexing import viewed
+from tenfold.ops.indexing import index_view
 from tenfold.ops.joining import stack
 from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.rewrite_graph import ORIGIN
 
 IMPLICIT_BATCH: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
-"""Whether the batch was not asked for by `vmap`: then no member computes an unneeded branch."""
+"""Whether members are batched without a `vmap`: then a member must not compute both branches."""
 
 
 class BatchedNode(NamedTuple):
-    """What stands for a node: with the batch axis in front, or one value that all members share."""
+    """The batched value of a node: with the batch axis in front, or shared by all members."""
 
     value: Any
     """An Array, a Python number, or of an op with several results the tuple of them."""
@@ -51,15 +51,15 @@ class BatchedNode(NamedTuple):
 def batch_nodes(
     outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
 ) -> list[BatchedNode]:
-    """Return for each output what it is for all members; its value is an Array.
+    """Return the batched value of each output; each value is an Array.
 
-    Raises ShapeError when the stand-ins have no common length.
+    Raises ShapeError when the replacements have no common length.
     """
     length = _common_length(replacements.values())
     graph = Graph.of(outputs)
     batched_nodes: list[
         BatchedNode | None
-    ] = []  # None for what reads no stand-in: the node itself will do
+    ] = []  # None for a node without replaced inputs: it is reused
 
     def entry(at: int) -> BatchedNode:
         return batched_nodes[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
@@ -77,7 +77,7 @@ def batch_nodes(
 def batch_nodes_implicitly(
     outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
 ) -> list[BatchedNode]:
-    """As `batched`, for members that are batched without a `vmap`.
+    """As `batch_nodes`, for members that are batched without a `vmap`.
 
     Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
@@ -101,7 +101,7 @@ def _value(node: Node) -> Any:
 
 
 def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> BatchedNode:
-    """Make the node of an op on what stands for its inputs."""
+    """Batch one node, given the batched values of its inputs."""
     if node.op is None:  # a part of several results
         (results,) = operands
         return BatchedNode(results.value[node.params[0]], results.batched)
@@ -122,7 +122,7 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
 
 
 def _batch_call(members: Members, node: Node) -> Any:
-    """Batch what a traced function is made of."""
+    """Batch the body of a traced function."""
     member_inputs, replacements = [], {}
     for operand, is_batched, member_node in zip(
         members.operands, members.batched, node.inputs, strict=True
@@ -138,14 +138,14 @@ def _batch_call(members: Members, node: Node) -> Any:
 
 
 def with_batch_axis(entry: BatchedNode, length: int) -> Array:
-    """Return what stands for a node with the batch axis, whether it differs or not."""
+    """Return the value of a node with the batch axis; a shared value is broadcast."""
     shape = (length, *entry.value.shape)
     result: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
     return result
 
 
 def _apply_batch_rule(members: Members, node: Node) -> Any:
-    """Apply the batch rule that follows from what the op declares."""
+    """Apply the batch rule that follows from the op's declaration."""
     op, params, positions = members.op, node.params, range(len(members.operands))
     if op.batch is not None:
         return op.batch(members, *params)
@@ -167,7 +167,7 @@ def _apply_batch_rule(members: Members, node: Node) -> Any:
 
 
 def _batch_reduction(members: Members, node: Node) -> Array:
-    """Fold the axes of members; several axes that are folded as one are made one first."""
+    """Reduce the axes of each member; a one-axis reduction flattens several axes first."""
     (x,), (axes, keepdims, *other_params) = members.operands, node.params
     folding = members.op.folding
     if folding is not None and folding.one_axis and len(axes) != 1:
@@ -179,7 +179,7 @@ def _batch_reduction(members: Members, node: Node) -> Array:
 
 
 def _check_result(result: Any, node: Node, length: int) -> None:
-    """Raise ShapeError for what a user's batch rule cannot have meant."""
+    """Raise ShapeError for a result of a user's batch rule with a wrong shape or dtype."""
     expected_shape, dtype = (length, *node.type.shape), node.type.dtype
     if not isinstance(result, Array) or (result.shape, result.dtype) != (expected_shape, dtype):
         operands = [result] if isinstance(result, Array) else []
@@ -189,7 +189,7 @@ def _check_result(result: Any, node: Node, length: int) -> None:
 
 
 def _call_per_member(members: Members, node: Node) -> Any:
-    """Call an op for each member and stack the results: for what no rule says more about."""
+    """Call an op once for each member and stack the results, for ops without a batch rule."""
     if members.length == 0:
         empty = [zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in node.types]
         return empty[0] if len(empty) == 1 else tuple(empty)
@@ -209,7 +209,7 @@ def _member_operand(members: Members, at: int, member: int) -> Any:
     x = members.operands[at]
     if not members.batched[at]:
         return x
-    return viewed(x, (member, *whole_axes(x.shape)[1:]))
+    return index_view(x, (member, *whole_axes(x.shape)[1:]))
 
 
 __all__ = [

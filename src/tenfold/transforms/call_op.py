@@ -1,9 +1,8 @@
 """Call operation: makes a call of a traced function one node of the graph.
 
-Takes the traced body of a function, hands on an Op. Its inputs are the arrays among the arguments
-and the captured ones, its results those of the function. A call alone, and small graphs that come
-often, are inlined (`rewrite/inline.py`); others are computed in batches of equal calls
-(`transforms/batch_compiler.py`).
+Takes the traced body of a function, returns an Op. Its inputs are the argument arrays and the
+captured arrays, its results those of the function. Single calls, and hot small graphs, are inlined
+(`rewrite/inline.py`). Other calls are computed in batches (`transforms/batch_compiler.py`).
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ def call_op(
     family: object = None,
     lines: bool = False,
 ) -> Op[...]:
-    """Return the op whose calls are what a graph makes of other inputs; `family` stands for the
-    function of which it is a trace.
+    """Return the op whose calls compute a graph on new inputs; `family` identifies the traced
+    function.
 
-    A failure names the line of the call, or with `lines` that of what has failed.
+    A failure names the line of the call, or with `lines` that of the failed operation.
     """
     outputs = [graph.nodes[at] for at in graph.outputs]
     results = tuple([(node.type.shape, node.type.dtype) for node in outputs])
     device = outputs[0].type.device if outputs else "cpu"
-    inputs = tuple(inputs)  # not what was captured
+    inputs = tuple(inputs)  # the placeholders alone, not the captured arrays
     ops = [node.op for node in graph.nodes if isinstance(node.op, Op)]
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
@@ -52,8 +51,8 @@ def call_op(
 
     def body(operands: Sequence[Array]) -> tuple[Array, ...]:
         nodes = [_native.node_of(array) for array in operands]
-        outputs_ = substitute(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
-        return tuple([_native.array_of(node) for node in outputs_])
+        results = substitute(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
+        return tuple([_native.array_of(node) for node in results])
 
     def reference(*operands: Any) -> tuple[np.ndarray, ...]:
         *arrays, _device = operands
@@ -70,7 +69,7 @@ def call_op(
     return Op(
         name=name,
         page=page,
-        function=_call_placeholder,  # not the user's: an op is for ever
+        function=_call_placeholder,  # not the user's function: the op may outlive it
         kind=Kind.CONTRACTION,
         rule=rule,
         bind=bind,

@@ -1,8 +1,8 @@
 """Closure capture: lists every object that a Python function reads by name.
 
-Takes a function, hands on the objects that it could read: those its names are bound to, their
-elements and attributes, and those that functions among them read. While all of them are the same
-objects, a new trace would equal the old one.
+Takes a function, returns the objects that it could read: the values of its names, their elements
+and attributes, and the objects that called functions read. While all of these are unchanged, a new
+trace would equal the old one.
 
 >>> rates = {"slow": 0.25}
 >>> def decay(h): return h * rates["slow"]
@@ -26,16 +26,17 @@ import numpy as np
 from tenfold._native import Array
 
 MAX_OBJECTS = 256
-"""Objects that are looked at; who reads more is not known."""
+"""Limit of visited objects; the captures of a function that reads more are unknown."""
 LIBRARIES = ("tenfold", "numpy")
-"""Packages whose functions are what they are."""
+"""Packages whose functions are assumed not to change."""
 ATOMIC_TYPES = (Array, ModuleType, BuiltinFunctionType, type, bool, int, float, complex, str, bytes)
-"""What has no parts that a function would read and that could be exchanged."""
+"""Types without child objects that could be rebound."""
 
 
 def bindings(function: FunctionType) -> list[Any] | None:
-    """Return weak references to all that a function could read, or what takes none; None where it
-    is too much, or may be written to in place.
+    """Return references to all objects that a function could read, weak where possible.
+
+    None where there are too many, or where one is an ndarray, which can change in place.
     """
     references: list[Any] = []
     visited: set[int] = set()
@@ -66,11 +67,11 @@ def contains_array(references: list[Any], array: Array) -> bool:
 
 
 def _read_objects(function: Any) -> Iterable[Any]:
-    """Return what the names in a function are bound to."""
+    """Yield the values of the names in a function."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # nothing yet
+        except ValueError:  # an unassigned cell
             yield None
     names = function.__globals__
     for name in _code_names(function.__code__):
@@ -81,7 +82,7 @@ def _read_objects(function: Any) -> Iterable[Any]:
 
 
 def _code_names(code: Any) -> Iterable[str]:
-    """Return the names in code, and in that of functions within."""
+    """Yield the names in a code object and in its nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if hasattr(constant, "co_names"):
@@ -112,7 +113,7 @@ def _weak_reference(value: Any) -> Any:
     if isinstance(value, dict):
         return type(value), *value
     if isinstance(value, (list, tuple, set, frozenset)):
-        return type(value), len(value)  # what stands in it is looked at by itself
+        return type(value), len(value)  # its items are visited separately
     try:
         return ref(value)
     except TypeError:

@@ -1,7 +1,7 @@
 """Control flow (`tn.scan`, `tn.while_loop`, `tn.cond`): lazy loops and branches, each one node.
 
-Takes Python functions and trees of arrays, hands on trees of lazy arrays. The functions are traced,
-and checked, when the loop is written; `transforms/control_flow_ops.py` computes it.
+Takes Python functions and trees of arrays, returns trees of lazy arrays. The functions are traced
+and checked when the loop is built; `transforms/control_flow_ops.py` computes it.
 
 >>> import tenfold as tn
 >>> total, sums = scan(lambda carry, x: (carry + x, carry + x), 0.0, tn.asarray([1.0, 2.0, 3.0]))
@@ -39,8 +39,8 @@ def scan(
 ) -> tuple[Any, Any]:
     """Carry a value through a loop over the first axis of arrays: `(carry, ys)`.
 
-    `f(carry, x)` returns the next carry and y. It is traced once, however many steps there are; a
-    step computes what it is made of, and nothing else runs. The same as
+    `f(carry, x)` returns the next carry and y. It is traced once for any number of steps; a step
+    computes the traced operations only. Equivalent to
 
         ys = []
         for x in xs:
@@ -48,17 +48,17 @@ def scan(
             ys.append(y)
         return init, tn.stack(ys)
 
-    - `init` is the first carry, `xs` what `x` is a row of, `(length, ...)`; both, and y, are arrays
-      or trees of them: tuples, named tuples, lists, dicts, dataclasses, to any depth.
-    - Without `xs` x is None, and `length` says how many steps there are. There may be none. Where
-      f has no y to give it returns None, and ys is None.
-    - `reverse` begins with the last row; ys lie as xs do.
+    - `init` is the first carry. `x` is a row of `xs`, `(length, ...)`. All of them, and y, are
+      arrays or trees of arrays: tuples, named tuples, lists, dicts, dataclasses, to any depth.
+    - Without `xs` x is None, and `length` is the number of steps, which may be 0. If f has no y it
+      returns None, and ys is None.
+    - `reverse` begins with the last row; row i of ys still belongs to row i of xs.
     - The carry keeps its structure, shapes and dtypes. A Python number in `init` becomes an array.
-    - What f reads beside its arguments is read when `scan` is called.
+    - Captured arrays are read when `scan` is called.
 
     Raises ShapeError for lengths that differ, ShapeError, DTypeError or TypeError for a carry that
-    changes, TypeError where f returns no pair, UnsupportedError where it asks for values. What
-    fails for its values in a step is raised at the wait, with the line in f.
+    changes, TypeError where f returns no pair, UnsupportedError where it asks for values. A failure
+    of a step, which depends on values, is raised at the wait, with the line in f.
 
     The form is that of `jax.lax.scan` (Bradbury et al. 2018).
 
@@ -77,29 +77,17 @@ def scan(
     steps = checked_length(xs_leaves, xs_structure, length)
     row_inputs = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in xs_leaves]
     body_trace = cached_trace(name, f, (form.unflatten(carry), xs_structure.unflatten(row_inputs)))
-    returned_structure = body_trace.traced.structure
-    if (
-        not issubclass(returned_structure.type or int, (tuple, list))
-        or len(returned_structure.children) != 2
-    ):
-        rule = (
-            f"{name_of(f)} returned {structure_text(returned_structure)}, no pair of a carry and y"
-        )
+    outputs, returned = body_trace.trace.outputs, body_trace.trace.structure
+    if not issubclass(returned.type or int, (tuple, list)) or len(returned.children) != 2:
+        rule = f"{name_of(f)} returned {structure_text(returned)}, no pair of a carry and y"
         raise TypeError(message(name, rule, remedy="return (carry, y); y may be None"))
-    carry_structure, ys_structure = returned_structure.children
-    carry_count = len(carry)
-    check_carry(name, f, init, body_trace.traced.outputs[: carry_structure.leaves], carry_structure)
+    carry_structure, ys_structure = returned.children
+    count = len(carry)
+    check_carry(name, f, init, outputs[: carry_structure.leaves], carry_structure)
     inputs = [*carry, *xs_leaves, *_captured_arrays(body_trace)]
-    params = (
-        body_trace.expression,
-        carry_count,
-        len(xs_leaves),
-        steps,
-        bool(reverse),
-        _device(inputs),
-    )
-    results = _apply(SCAN, inputs, params) if body_trace.traced.outputs else ()
-    return form.unflatten(results[:carry_count]), ys_structure.unflatten(results[carry_count:])
+    params = (body_trace.subgraph, count, len(xs_leaves), steps, bool(reverse), _device(inputs))
+    results = _apply(SCAN, inputs, params) if outputs else ()
+    return form.unflatten(results[:count]), ys_structure.unflatten(results[count:])
 
 
 def while_loop(condition: Function, body: Function, init: Any) -> Any:
@@ -108,18 +96,18 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     `condition` returns a 0-d array of bool, `body` the next carry, of the structure, shapes and
     dtypes of `init`: an array or a tree of them (tuples, named tuples, lists, dicts, dataclasses).
     Both are traced once. Nothing runs before the result is asked for; then each step computes the
-    traced operations. The same as
+    traced operations. Equivalent to
 
         while condition(init):
             init = body(init)
         return init
 
-    What the functions read beside the carry is read when `while_loop` is called. A loop that does
-    not end is ended by Ctrl-C, and can be asked for again.
+    Captured arrays are read when `while_loop` is called. Ctrl-C ends an endless loop, and its
+    result can be asked for again.
 
-    Under `tn.vmap` it runs until the loop of every member has ended; a member that is done keeps
-    its values, which have the bits of a loop for it alone. What its body makes of them then is
-    computed, and not used.
+    Under `tn.vmap` it runs until the loop of every member has ended. A finished member keeps its
+    values, which have the bits of an unbatched loop. Its body is still computed, and the result is
+    discarded.
 
     Raises ShapeError, DTypeError or TypeError for a carry that changes or a condition that is no
     0-d bool, UnsupportedError where a function asks for values.
@@ -139,18 +127,18 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     carry, form = flatten_arrays(name, "init", init)
     tree, carry_count = form.unflatten(carry), len(carry)
     condition_trace = cached_trace(name, condition, (tree,))
-    subject, types = f"what {name_of(condition)} returned", condition_trace.expression.types
-    check_condition(name, subject, condition_trace.traced.structure, types)
+    subject, types = f"what {name_of(condition)} returned", condition_trace.subgraph.types
+    check_condition(name, subject, condition_trace.trace.structure, types)
     body_trace = cached_trace(name, body, (tree,))
-    check_carry(name, body, init, body_trace.traced.outputs, body_trace.traced.structure)
+    check_carry(name, body, init, body_trace.trace.outputs, body_trace.trace.structure)
     if not carry_count:
         rule = "init has no array, so that nothing could end the loop"
         raise TypeError(message(name, rule, remedy="carry what the condition depends on"))
     condition_captures = _captured_arrays(condition_trace)
-    (first_condition,) = condition_trace.expression.apply([*carry, *condition_captures])
+    (first_condition,) = condition_trace.subgraph.apply([*carry, *condition_captures])
     inputs = [first_condition, *carry, *_captured_arrays(body_trace), *condition_captures]
     params = (
-        body_with_condition(body_trace.expression, condition_trace.expression, carry_count),
+        body_with_condition(body_trace.subgraph, condition_trace.subgraph, carry_count),
         carry_count,
         _device(inputs),
     )
@@ -160,14 +148,13 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
 def cond(pred: Any, true_function: Function, false_function: Function, *operands: Any) -> Any:
     """Compute `true_function(*operands)` where `pred` is true, else `false_function(*operands)`.
 
-    `pred` is a bool, or a 0-d array of bool: its value is not asked for before the result is. Only
-    the function chosen is computed then. Operands are arrays or trees of them (tuples, named
-    tuples, lists, dicts, dataclasses); both functions return the same structure of arrays, of the
-    same shapes and dtypes. What they read beside their operands is read when `cond` is called.
+    `pred` is a bool, or a 0-d array of bool; its value is not needed before the result is computed.
+    Only the selected function is computed then. Operands are arrays or trees of them (tuples, named
+    tuples, lists, dicts, dataclasses). Both functions return the same structure of arrays, of the
+    same shapes and dtypes. Captured arrays are read when `cond` is called.
 
-    Under `tn.vmap`, where `pred` differs from member to member, both functions are computed for all
-    members, and each member takes its own: a failure in either raises. Where all members share
-    `pred` only one is computed.
+    Under `tn.vmap`, if `pred` is batched, both functions are computed for all members and each
+    member selects its result: a failure in either raises. If `pred` is shared, one is computed.
 
     Raises ShapeError, DTypeError or TypeError for a pred that is not a 0-d bool, or for results of
     different structure or Types, UnsupportedError where a function asks for values.
@@ -188,15 +175,15 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     args = form.unflatten(operand_leaves)
     true_trace = cached_trace(name, true_function, args, hoist=False)
     false_trace = cached_trace(name, false_function, args, hoist=False)
-    check_same_results(true_function, true_trace.traced, false_function, false_trace.traced)
-    structure = true_trace.traced.structure
+    check_same_results(true_function, true_trace.trace, false_function, false_trace.trace)
+    structure = true_trace.trace.structure
     if not structure.leaves:
         return structure.unflatten(())
     true_captures, false_captures = _captured_arrays(true_trace), _captured_arrays(false_trace)
     inputs = [*preds, *operand_leaves, *true_captures, *false_captures]
     params = (
-        true_trace.expression,
-        false_trace.expression,
+        true_trace.subgraph,
+        false_trace.subgraph,
         len(operand_leaves),
         len(true_captures),
         _device(inputs),
@@ -205,10 +192,10 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
 
 
 def _captured_arrays(cached: CachedTrace) -> list[Array]:
-    """Return what a function reads beside its arguments, as it is now."""
+    """Return the current values of the arrays that a function captures."""
     return [
         _native.array_of(capture.node) if capture.source is None else capture.source
-        for capture in cached.traced.captured
+        for capture in cached.trace.captured
     ]
 
 
@@ -217,7 +204,7 @@ def _device(inputs: Sequence[Array]) -> str:
 
 
 def _apply(op: Op[...], inputs: Sequence[Array], params: tuple[Any, ...]) -> tuple[Array, ...]:
-    """Make the node of a loop or branch; its results."""
+    """Make the node of a loop or branch and return its results."""
     result: Any = _native.apply(op.id, tuple(inputs), params)
     return result if isinstance(result, tuple) else (result,)
 

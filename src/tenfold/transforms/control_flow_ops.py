@@ -1,12 +1,12 @@
 """Control flow operations: compute loops and branches, and their batch rules.
 
 Takes the operands of `tn.scan`, `tn.while_loop` and `tn.cond` (`transforms/control_flow.py`) with
-the Subgraphs of their functions as parameters, hands on their results. A step is a call of its
-Subgraph: planned once, replayed by native code (`native/python/scan_loop.cpp`) as often as there
-are steps. The batch rules write the Subgraph for all members.
+the Subgraphs of their functions as parameters, returns their results. A step is a call of its
+Subgraph: planned once, and replayed by native code (`native/python/scan_loop.cpp`) for each step.
+The batch rules batch the Subgraph.
 
 The operands of a scan are the carry, then the arrays with a row for each step. Those of a
-while_loop are whether there is a first step, then the carry. Those of a cond are its condition,
+while_loop are the first condition, then the carry. Those of a cond are its condition,
 then the operands of its functions. In all three the captured arrays come last.
 """
 
@@ -93,10 +93,10 @@ def _is_true(value: Value) -> bool:
 
 
 def _compute_fields(compute: Compute) -> dict[str, Callable[..., Any]]:
-    """Return how an operation is computed of Values, and of ndarrays, from how its results are."""
+    """Return the Op fields `on_values` and `reference` for a function that computes Values."""
 
     def on_values(inputs: Sequence[Value], *params: Any) -> tuple[Value, ...]:
-        """Return Values in row-major order, of which none lies in what was given, or in another."""
+        """Compute row-major Values; no two of them, and no input, share memory."""
         device, results = params[-1], []
         buffers = {_native.identity_of(value)[1] for value in inputs}
         for value in compute(inputs, *params):
@@ -118,8 +118,11 @@ def _compute_fields(compute: Compute) -> dict[str, Callable[..., Any]]:
 
 def _scan_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
     step, carry_count, _, length, *_ = params
-    ys = [((length, *made.shape), made.dtype) for made in step.types[carry_count:]]
-    carry = [(made.shape, made.dtype) for made in step.types[:carry_count]]
+    ys = [
+        ((length, *result_type.shape), result_type.dtype)
+        for result_type in step.types[carry_count:]
+    ]
+    carry = [(result_type.shape, result_type.dtype) for result_type in step.types[:carry_count]]
     return Inferred((*carry, *ys), tuple([type_.dtype for type_ in types]))
 
 
@@ -134,10 +137,10 @@ def _cond_rule(types: tuple[Type, ...], true_branch: Subgraph, *_: Any) -> Infer
 
 
 class BatchedSubgraph:
-    """An Subgraph for all members: its results, and the placeholders that it is made of."""
+    """A batched Subgraph: its results and its placeholders."""
 
     def __init__(self, member_graph: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
-        self.one, self.length = member_graph, length
+        self.member_graph, self.length = member_graph, length
         self.inputs = []
         replacements = {}
         for node, is_batched in zip(member_graph.inputs, batched_flags, strict=True):
@@ -148,34 +151,34 @@ class BatchedSubgraph:
             self.inputs.append(array)
         self.results = batch_nodes(member_graph.outputs, replacements)
 
-    def flags(self) -> list[bool]:
-        """Which of its results differ from member to member."""
+    def result_flags(self) -> list[bool]:
+        """Which of its results are batched."""
         return [entry.batched for entry in self.results]
 
-    def expression(self, batched_flags: Sequence[bool]) -> Subgraph:
-        """Return it; of these results there is one for each member."""
+    def to_subgraph(self, batched_flags: Sequence[bool]) -> Subgraph:
+        """Return the Subgraph; results with a flag get the batch axis."""
         outputs = [
             with_batch_axis(entry, self.length) if is_batched else entry.value
             for entry, is_batched in zip(self.results, batched_flags, strict=True)
         ]
-        return subgraph_of_arrays(self.one.name, outputs, self.inputs)
+        return subgraph_of_arrays(self.member_graph.name, outputs, self.inputs)
 
 
 def subgraph_of_arrays(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
-    """Return the Subgraph of arrays that were made of placeholders."""
+    """Return the Subgraph of output arrays on placeholder arrays."""
     return intern_subgraph(name, [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)])
 
 
 def _batch_step(
     step: Subgraph, batched_flags: list[bool], carry_count: int, length: int
 ) -> BatchedSubgraph:
-    """Lift a step: what differs from member to member after one differs before the next."""
+    """Batch a step until its flags are stable: a carry batched after it is batched before it."""
     while True:
         batched_step = BatchedSubgraph(step, batched_flags, length)
         updated_flags = [
             old_flag or new_flag
             for old_flag, new_flag in zip(
-                batched_flags[:carry_count], batched_step.flags(), strict=False
+                batched_flags[:carry_count], batched_step.result_flags(), strict=False
             )
         ]
         if updated_flags == batched_flags[:carry_count]:
@@ -184,7 +187,7 @@ def _batch_step(
 
 
 def _batched_operands(members: Members, batched_flags: Sequence[bool]) -> list[Any]:
-    """Return the operands; of these there is one for each member."""
+    """Return the operands; those with a flag get the batch axis."""
     positions = range(len(members.operands))
     return [members.in_front(at) if batched_flags[at] else members.operands[at] for at in positions]
 
@@ -199,7 +202,7 @@ def _call_members(
 def _with_batch_axes(
     members: Members, results: Sequence[Array], batched_flags: Sequence[bool]
 ) -> Any:
-    """Return the results of all members, as a batch rule hands them on."""
+    """Return the batched results in the form that a batch rule returns."""
     pairs = zip(results, batched_flags, strict=True)
     batched_results = [
         with_batch_axis(BatchedNode(x, is_batched), members.length) for x, is_batched in pairs
@@ -211,13 +214,13 @@ def _batch_scan(members: Members, *params: Any) -> Any:
     step, carry_count, xs_count, length, reverse, device = params
     batched_flags = list(members.batched)
     batched_step = _batch_step(step, batched_flags, carry_count, members.length)
-    result_flags = [*batched_flags[:carry_count], *batched_step.flags()[carry_count:]]
+    result_flags = [*batched_flags[:carry_count], *batched_step.result_flags()[carry_count:]]
     operands = _batched_operands(members, batched_flags)
     for at in range(carry_count, carry_count + xs_count):
         if batched_flags[at]:
             operands[at] = members.to_front(operands[at], 1)
     batched_params = (
-        batched_step.expression(result_flags),
+        batched_step.to_subgraph(result_flags),
         carry_count,
         xs_count,
         length,
@@ -234,9 +237,9 @@ def _batch_scan(members: Members, *params: Any) -> Any:
 def _batch_while(members: Members, step: Subgraph, carry_count: int, device: str) -> Any:
     (condition_batched, *batched_flags), length = members.batched, members.length
     batched_step = _batch_step(step, batched_flags, carry_count, length)
-    if not condition_batched and not batched_step.flags()[carry_count]:
+    if not condition_batched and not batched_step.result_flags()[carry_count]:
         operands = _batched_operands(members, (condition_batched, *batched_flags))
-        loop_body = batched_step.expression([*batched_flags[:carry_count], False])
+        loop_body = batched_step.to_subgraph([*batched_flags[:carry_count], False])
         results = _call_members(members, operands, (loop_body, carry_count, device))
         return _with_batch_axes(members, results, batched_flags[:carry_count])
     batched_flags[:carry_count] = [True] * carry_count
@@ -278,9 +281,11 @@ def _batch_cond(members: Members, *params: Any) -> Any:
     if not condition_batched:
         result_flags = [
             a or b
-            for a, b in zip(batched_branches[0].flags(), batched_branches[1].flags(), strict=True)
+            for a, b in zip(
+                batched_branches[0].result_flags(), batched_branches[1].result_flags(), strict=True
+            )
         ]
-        branches = [branch_.expression(result_flags) for branch_ in batched_branches]
+        branches = [branch_.to_subgraph(result_flags) for branch_ in batched_branches]
         batched_params = (*branches, operand_count, true_capture_count, device)
         return _with_batch_axes(
             members, _call_members(members, members.operands, batched_params), result_flags
@@ -290,7 +295,7 @@ def _batch_cond(members: Members, *params: Any) -> Any:
         raise UnsupportedError("tn.cond", rule, remedy="compute them one by one")
     pred, *operands = members.operands
     branch_results = [
-        branch_.expression([True] * len(branch_.results)).apply([operands[at] for at in positions])
+        branch_.to_subgraph([True] * len(branch_.results)).apply([operands[at] for at in positions])
         for branch_, positions in zip(batched_branches, branch_operands, strict=True)
     ]
     results = [_select(pred, x, y) for x, y in zip(*branch_results, strict=True)]
@@ -299,9 +304,9 @@ def _batch_cond(members: Members, *params: Any) -> Any:
 
 @memoized("bodies of loops with their conditions", 256)
 def body_with_condition(body: Subgraph, condition: Subgraph, carry_count: int) -> Subgraph:
-    """Return a body that says whether there is a next step: a condition on what it makes.
+    """Return a body whose last result is the condition of its new carry.
 
-    Both take `count` arrays, then what they have captured.
+    Both Subgraphs take `carry_count` arrays, then their captured arrays.
     """
     condition_captures = [_native.placeholder(node.type) for node in condition.inputs[carry_count:]]
     outputs = [_native.array_of(node) for node in body.outputs]

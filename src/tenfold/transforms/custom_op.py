@@ -1,8 +1,7 @@
 """Custom operations (`tn.op`): turn a user's Python function into a declared operation.
 
-Takes a function, hands on an Op that is called like any other, fused and batched like any other
-when it has an element rule. It enters no table unless `public=True` is said, so that a notebook
-may declare the same name again.
+Takes a function, returns an Op, which is fused and batched like a built-in one if it has an element
+rule. It enters the op table only with `public=True`, so that a notebook may declare a name again.
 
 >>> import tenfold as tn
 >>> @tn.op
@@ -57,19 +56,19 @@ def op(
     batch: Callable[..., Array] | None = None,
     public: bool = False,
 ) -> Any:
-    """Declare an operation of your own: `@tn.op`, or `@tn.op(...)` with what is to be said of it.
+    """Declare an operation of your own: `@tn.op`, or `@tn.op(...)` with options.
 
     - The body returns an expression of its arguments: an *element rule*, in elementwise operations.
       Shapes broadcast, dtypes promote, and every device has it at once.
     - With `reference`, a function of read-only ndarrays, the body is a docstring: the values at
       each index of the broadcast operands are computed by it, on the reference device.
-    - With `shape` as well it is an operation of any other form: `shape` and `dtype` are constants
+    - With `shape` as well the operation need not be elementwise: `shape` and `dtype` are constants
       or functions of the inputs' Types and the keyword-only parameters.
 
     `dtypes` is the dtype rule of an elementwise operation: the name of one of tenfold's
     ("floating", "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost`
     is that of one element in additions, `accuracy` its error bound in units in the last place.
-    `batch`, with `shape`, makes the results of many members of arrays with another axis in front.
+    `batch`, with `shape`, computes the results of many members from arrays with a batch axis.
     `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
 
     A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
@@ -84,7 +83,7 @@ def op(
 
     def declare(user_function: Function) -> Op[...]:
         checked = checked_function("tn.op", user_function)
-        fields = {
+        fields: dict[str, Any] = {
             "name": checked_name("tn.op", checked, name),
             "cost": checked_cost("tn.op", cost),
             "accuracy": accuracy,
@@ -95,9 +94,8 @@ def op(
             rule = f"tenfold has the name {fields['name']!r} already"
             raise declaration_error(ValueError, "tn.op", rule, "choose another with name=")
         if shape is not None:
-            result = _declare_opaque(
-                checked, reference, shape, dtype, dtypes, {**fields, "batch": batch}
-            )
+            fields["batch"] = batch
+            result = _declare_opaque(checked, reference, shape, dtype, dtypes, fields)
         else:
             _check_no_batch(batch)
             result = _declare_elementwise(checked, reference, _dtype_rule(dtypes, dtype), fields)
@@ -167,7 +165,7 @@ def _check_operands(function: Function) -> None:
 
 
 def _dtype_rule(dtypes: Any, dtype: Any) -> DtypeRule | None:
-    """Return the dtype rule that was named, or that gives a constant dtype; None for neither."""
+    """Return the named dtype rule, or the rule of a constant dtype; None without either."""
     if dtypes is not None and dtype is not None:
         raise declaration_error(
             ValueError, "tn.op", "dtypes= and dtype= say the same", "give one of them"
@@ -193,7 +191,7 @@ def _dtype_rule(dtypes: Any, dtype: Any) -> DtypeRule | None:
 
 
 def _element_rule(function: Function) -> Function:
-    """Return an element rule that checks what it returns: elementwise, of its arguments alone."""
+    """Wrap an element rule: its result must be elementwise, of its arguments only."""
 
     @wraps(function)
     def element(*arguments: Array) -> Array:
@@ -229,7 +227,7 @@ def _check_reads(result: Array, arguments: tuple[Array, ...]) -> None:
 
 
 def _guarded_reference(reference: Function) -> Function:
-    """Return a user's reference that can write neither to its operands nor later to its result."""
+    """Wrap a user's reference: its operands and its result are read-only."""
 
     def computed(*operands: Any) -> Any:
         return import_result(reference(*map(read_only_view, operands)))
@@ -238,8 +236,9 @@ def _guarded_reference(reference: Function) -> Function:
 
 
 def _publish_or_forget(op: Op[...]) -> Op[...]:
-    """Enter a public operation into the tables; one that is declared in a loop is another each
-    turn, and goes.
+    """Publish a public operation; schedule the caches of another one to be dropped.
+
+    A declaration in a loop makes a new operation in each iteration.
     """
     if op.public:
         _publish(op)
@@ -249,7 +248,7 @@ def _publish_or_forget(op: Op[...]) -> Op[...]:
 
 
 def _publish(op: Op[...]) -> None:
-    """Put a public operation where the others stand."""
+    """Add a public operation to `tn` and `tn.operators`."""
     package = sys.modules["tenfold"]
     setattr(package, op.name, function_of(op))
     setattr(package.operators, op.name, op)

@@ -1,7 +1,7 @@
 """Traced functions (`@tn.function`): trace a Python function once and call it as one operation.
 
-Takes a function, hands on a Function. A call makes one node; equal calls of a large graph are
-computed together, by the fused kernels of the whole function.
+Takes a function, returns a Function. A call makes one node. Equal calls in a large graph are
+batched, and run the fused kernels of the whole function.
 
 >>> import tenfold as tn
 >>> @tn.function
@@ -42,25 +42,25 @@ from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_functio
 P = ParamSpec("P")
 R = TypeVar("R")
 MAX_ASSIGNMENTS = 64
-"""Assignments one upon the other of a function that is traced; a longer loop computes each."""
+"""Limit of dependent assignments in a trace; a function with more of them is not traced."""
 MAX_TRACE_DEPTH = 128
-"""Traces inside one another: Python's own limit of recursion is near, then that of the stack."""
+"""Limit of nested traces, below Python's recursion limit and the size of the stack."""
 MAX_TRACES = 256
-"""Traces of one function that are kept; the one not used for longest goes first."""
+"""Capacity of the trace cache of one function (LRU)."""
 
 
 def function(user_function: Callable[P, R]) -> Callable[P, R]:
     """Make calls of a Python function of arrays operations of their own: `@tn.function`.
 
-    The function is traced once for each signature: run on stand-ins for the arrays among its
-    arguments, which may stand in tuples, lists, dicts and dataclasses; it returns arrays in any of
-    these. Types of arrays and all other arguments, by their values, are the signature: control flow
-    may depend on them. A function that asks for a value of an array cannot be traced: then each
-    call runs it as it is written, and waits. Arrays that it reads and is not given are captured:
-    calls read what they are at the time of the call. That a name or an attribute is another Array
-    by then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
+    The function is traced once for each signature: it runs on placeholders for the arrays among its
+    arguments. These may be in tuples, lists, dicts and dataclasses, and so may its results. The
+    signature is the Types of arrays and the values of all other arguments: control flow may depend
+    on them. A function that asks for a value of an array cannot be traced: then each call runs the
+    Python function, and waits. Other arrays that it reads are captured: a call reads their current
+    values. Rebinding a name or an attribute is not noticed: `w += 1` and `w[...] = y` change the
+    captured Array, `w = y` does not.
 
-    A call makes one node. Alone it is inlined; in a large graph equal calls, whose inputs are
+    A call makes one node. A single call is inlined; in a large graph equal calls, whose inputs are
     ready, are batched.
 
     Raises TypeError for an argument that is not a function, and for a result that is not an array.
@@ -77,28 +77,28 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
 
 
 def exact_value(value: Any) -> Any:
-    """Return what tells a value from all others: -0.0 is equal to 0.0, and NaN not to itself."""
+    """Return a key that distinguishes -0.0 from 0.0 and equals itself for NaN."""
     return repr(value) if isinstance(value, (float, complex)) else value
 
 
 class TraceCall:
-    """A trace as calls replay it."""
+    """A trace with the op whose nodes are its calls."""
 
     def __init__(self, function: Callable[..., Any], trace: TracedFunction, family: object) -> None:
-        self.traced = trace
+        self.trace = trace
         name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
         graph = Graph.of(trace.outputs)
         self.op: Op[...] = call_op(name, page or "", graph, trace.inputs, family=family)
 
     def __del__(self) -> None:
-        """It cannot be called again: free its cached plans; its op goes with its last call node."""
+        """Free its cached plans; the op is freed with its last call node."""
         if hasattr(self, "op") and not sys.is_finalizing():
             batch_compiler.forget_op(self.op.id)
             batch_compiler.forget_op_later(self.op.id)  # calls that are pending may yet be planned
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
-        """Make the node of a call."""
-        structure = self.traced.structure
+        """Make the node of a call and return its results in the structure of the function."""
+        structure = self.trace.structure
         if not structure.leaves:
             return structure.unflatten(())
         arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
@@ -108,66 +108,70 @@ class TraceCall:
 
 
 class Function:
-    """The calls of a function that native code does not remember; see
-    `native/python/call_cache.cpp`.
+    """A traced function: handles the calls that miss the native call cache.
 
-    `caller` is what the user has.
+    `caller` is the object that the user has (`native/python/call_cache.cpp`).
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name = function, function.__name__
         self.signature = inspect.signature(function)
-        self._family = object()  # of the ops of all traces
+        self._family = object()  # shared by the ops of all traces
         self._calls: LruCache[Hashable, Any] = LruCache(MAX_TRACES)
-        self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
+        self._tracing: set[tuple[int, Hashable]] = (
+            set()
+        )  # by thread: several threads may trace it at once
         self.caller = _native.caller(self)
         functools.update_wrapper(self.caller, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Trace the function, if it is not for such arguments, and make the node of a call."""
-        original_leaves, structure = self._flat(args, kwargs)
-        leaves = [self._leaf(leaf) for leaf in original_leaves]
-        call, captured = self._found(leaves, structure)
+        """Make the node of a call; trace the function first if its signature is new."""
+        original_leaves, structure = self._flatten_arguments(args, kwargs)
+        leaves = [self._convert_leaf(leaf) for leaf in original_leaves]
+        call, captured = self._lookup(leaves, structure)
         if call is None:
-            return self._as_written(leaves, structure)
+            return self._call_untraced(leaves, structure)
         if all(leaf is converted for leaf, converted in zip(original_leaves, leaves, strict=True)):
             self._remember(call, args, kwargs)
         return call.apply(leaves, captured)
 
     def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Trace the function, if it is not for such arguments, for calls to come."""
-        leaves, structure = self._flat(args, kwargs)
-        call, _ = self._found([self._leaf(leaf) for leaf in leaves], structure)
+        """Trace the function for later calls, if its signature is new."""
+        leaves, structure = self._flatten_arguments(args, kwargs)
+        call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
         if call is not None:
             self._remember(call, args, kwargs)
 
-    def _found(self, leaves: list[Any], structure: TreeDef) -> tuple[TraceCall | None, list[Node]]:
-        """Return the trace for some arguments, and what it captures now; None where there is none,
-        as the function waits.
+    def _lookup(self, leaves: list[Any], structure: TreeDef) -> tuple[TraceCall | None, list[Node]]:
+        """Return the trace for a signature, and the current values of its captures.
+
+        The trace is None if the function asks for values.
         """
-        key = self._key(leaves, structure)
+        key = self._signature_key(leaves, structure)
         cached = self._calls.get(key)
         call = cached if isinstance(cached, TraceCall) else None
-        captured = call.traced.present() if call else None
+        captured = call.trace.current_captures() if call else None
         if captured is None:
-            call = self._traced(key, leaves, structure, cached)
-            captured = [capture.node for capture in call.traced.captured] if call else []
+            call = self._trace_signature(key, leaves, structure, cached)
+            captured = [capture.node for capture in call.trace.captured] if call else []
         return call, captured
 
-    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
+    def _flatten_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], TreeDef]:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return flatten((bound.args, bound.kwargs))
 
     def _remember(self, call: TraceCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Let native code make the nodes of calls like this one."""
+        """Store this call in the native call cache."""
         numbers = count()
         numbered_arguments = {
             name: number_arrays(value, numbers) for name, value in [("", args), *kwargs.items()]
         }
-        leaves, _ = self._flat(numbered_arguments.pop(""), numbered_arguments)
+        leaves, _ = self._flatten_arguments(numbered_arguments.pop(""), numbered_arguments)
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
-        trace = call.traced
+        trace = call.trace
         arrays = len(trace.inputs) - len(trace.captured)
         if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
@@ -179,12 +183,12 @@ class Function:
             call.op.bind().params,
             order,
             [(capture.node, capture.source) for capture in trace.captured],
-            [*trace.read],
+            [*trace.guards],
             structure_tuple(trace.structure),
             functools.partial(_replay_call, call.op, trace.structure),
         )
 
-    def _leaf(self, leaf: Any) -> Any:
+    def _convert_leaf(self, leaf: Any) -> Any:
         if isinstance(leaf, (np.ndarray, np.generic)):
             return asarray(leaf)
         if isinstance(leaf, Array):
@@ -197,7 +201,7 @@ class Function:
             raise TypeError(message(self.name, rule, remedy=remedy)) from None
         return leaf
 
-    def _key(self, leaves: list[Any], structure: TreeDef) -> Hashable:
+    def _signature_key(self, leaves: list[Any], structure: TreeDef) -> Hashable:
         leaf_keys = [
             _native.node_of(leaf).type
             if isinstance(leaf, Array)
@@ -206,10 +210,10 @@ class Function:
         ]
         return structure, tuple(leaf_keys), get("strict_dtypes"), get("device")
 
-    def _traced(
+    def _trace_signature(
         self, key: Hashable, leaves: list[Any], structure: TreeDef, cached: Any
     ) -> TraceCall | None:
-        """Trace the function for a signature; None where it is to run as it is written."""
+        """Trace the function for a signature; None if it cannot be traced."""
         if cached is NeedsValues:
             return None
         active_key = get_ident(), key
@@ -219,7 +223,8 @@ class Function:
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         outer = TRACE.get()
         if outer is not None and outer.depth >= MAX_TRACE_DEPTH:
-            rule = f"{MAX_TRACE_DEPTH} functions are traced inside one another, and it would be the next"
+            rule = f"{MAX_TRACE_DEPTH} functions are traced inside one another, "
+            rule += "and it would be the next"
             remedy = (
                 "end the recursion: each call of itself has other Types or numbers, or let Python "
                 "recurse, in a function that is not traced, over calls of one that is"
@@ -239,8 +244,8 @@ class Function:
         self._calls[key] = call
         return call
 
-    def _as_written(self, leaves: list[Any], structure: TreeDef) -> Any:
-        """Run the function on arrays of its own, which it may assign to."""
+    def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
+        """Run the Python function on copies of the Arrays, which it may assign to."""
         copied_leaves = [
             _native.array_of(_native.node_of(leaf)) if isinstance(leaf, Array) else leaf
             for leaf in leaves
@@ -250,20 +255,20 @@ class Function:
 
 
 def _replay_call(op: Op[...], structure: TreeDef, *arrays: Array) -> Any:
-    """Compute a call of its arguments and what it captures."""
+    """Compute a call from its arguments and captured arrays."""
     result = _native.apply(op.id, arrays, op.bind(*arrays).params)
     return compute_tree(structure.unflatten((result,) if structure.leaves == 1 else result))
 
 
 class ArrayPlaceholder:
-    """What stands for an array: which one it is, in the order in which native code meets them."""
+    """The position of an array among the arguments, in the order of the native call cache."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 def number_arrays(value: Any, numbers: Iterator[int]) -> Any:
-    """Return a tree of arguments with a ArrayPlaceholder for each array."""
+    """Return a tree of arguments with an ArrayPlaceholder for each array."""
     if isinstance(value, Array):
         return ArrayPlaceholder(next(numbers))
     if type(value) in (tuple, list):
@@ -282,14 +287,14 @@ def number_arrays(value: Any, numbers: Iterator[int]) -> Any:
 
 
 def fields_of(type_: type) -> tuple[str, ...] | None:
-    """Return the fields of what is a tree of arguments: () for a named tuple, None for a leaf."""
+    """Return the fields of a dataclass; () for a named tuple, None for a leaf."""
     if issubclass(type_, tuple) and hasattr(type_, "_fields"):
         return ()
     return tuple([item.name for item in fields(type_)]) if is_dataclass(type_) else None
 
 
 def structure_tuple(structure: TreeDef) -> Any:
-    """Return a structure as native code reads it: None for a leaf, else (type, keys, children)."""
+    """Return a structure for native code: None for a leaf, else (type, keys, children)."""
     if structure.type is None:
         return None
     if structure.type is type(None):

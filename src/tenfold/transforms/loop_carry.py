@@ -1,7 +1,7 @@
 """Loop carry: checks that a loop's or branch's array trees keep their structure and Types.
 
-Takes the user's values and the traced ones, hands on arrays, or an error with the leaf that
-differs, both of its Types, and a remedy.
+Takes the user's values and the traced ones. Returns arrays, or raises an error with the leaf that
+differs, both Types and a remedy.
 
 >>> import tenfold as tn
 >>> leaves, form = flatten_arrays("tn.scan", "init", {"h": 0.0, "n": (1, None)})
@@ -45,7 +45,7 @@ def flatten_arrays(operation: str, subject: str, value: Any) -> tuple[list[Array
 
 
 def checked_function(operation: str, function: Any) -> Function:
-    """Return what is to be traced."""
+    """Return the function, or raise TypeError if it is not callable."""
     if not callable(function):
         rule = f"{type(function).__name__} is not a function"
         raise TypeError(message(operation, rule, remedy="give a function of arrays, as a lambda"))
@@ -54,12 +54,12 @@ def checked_function(operation: str, function: Any) -> Function:
 
 
 def structure_text(structure: TreeDef) -> str:
-    """Return the form of a tree, as messages say it."""
+    """Return the structure of a tree as text for messages."""
     return "an array" if structure.type is None else str(structure)
 
 
 def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> int:
-    """Return how many steps a scan has: as many as xs have rows, which `length` may say too."""
+    """Return the number of steps of a scan: the rows of xs, or `length`, which must agree."""
     name = "tn.scan"
     descriptions: dict[int, str] = {}
     for x, path in zip(rows, structure.paths(), strict=True):
@@ -88,11 +88,12 @@ def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> in
 def check_carry(
     operation: str, function: Function, init: Any, outputs: Sequence[Node], structure: TreeDef
 ) -> None:
-    """Raise an error where a function returns another carry than it was given."""
+    """Raise an error where the structure or a Type of the carry changes."""
     leaves, init_structure = flatten(init)
     init_types, name = [type_of(leaf) for leaf in leaves], name_of(function)
     if structure != init_structure:
-        rule = f"the carry is {structure_text(init_structure)} in init, and {name} returned {structure_text(structure)}"
+        expected, actual = structure_text(init_structure), structure_text(structure)
+        rule = f"the carry is {expected} in init, and {name} returned {actual}"
         remedy = "return what was given, in the same containers"
         raise TypeError(message(operation, rule, remedy=remedy))
     for leaf, init_type, node, path in zip(
@@ -115,7 +116,7 @@ def check_carry(
 
 
 def type_of(leaf: Any) -> Type:
-    """Return the Type of a leaf, as an array."""
+    """Return the Type of a leaf converted to an array."""
     return _native.node_of(leaf if isinstance(leaf, Array) else asarray(leaf)).type
 
 

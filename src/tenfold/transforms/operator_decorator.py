@@ -1,7 +1,7 @@
 """Opaque operators (`@tn.operator`): make a call of any Python function one lazy node.
 
-Takes a function, hands on an Op whose calls are lazy. The function runs at the wait, at most once
-in an evaluation, however often its result is used.
+Takes a function, returns an Op whose calls are lazy. The function runs at the wait, at most once
+in an evaluation.
 
 >>> import numpy as np, tenfold as tn
 >>> @tn.operator
@@ -41,16 +41,16 @@ def operator(
 ) -> Any:
     """Make an opaque Python function an operator: `@tn.operator`, or `@tn.operator(...)`.
 
-    The function is given its positional arguments as computed Arrays and its keyword-only ones as
-    they are; it returns an Array, an ndarray, or what `tn.asarray` takes. `shape` and `dtype` say
-    the result: constants, or functions of the inputs' Types and the keyword-only parameters; those
-    of the first input when left out. `pure` says that the function has no side effects; a call
-    whose result is never asked for does not run in either case. `cost` is that of one element in
-    additions.
+    The function gets its positional arguments as computed Arrays, and its keyword-only arguments
+    unchanged. It returns an Array, an ndarray, or any argument of `tn.asarray`. `shape` and `dtype`
+    declare the result: constants, or functions of the inputs' Types and the keyword-only
+    parameters. The default is the shape and dtype of the first input. `pure` declares that the
+    function has no side effects; a call with an unused result does not run in either case. `cost`
+    is the cost of one element in additions.
 
     A bad declaration raises TypeError or ValueError. An error of the function is raised where a
     caller waits, as a RunError from the original, with the operator's name and the line of its
-    call; so is a result of another shape or dtype than declared.
+    call. A result of another shape or dtype than declared raises the same error.
 
     >>> import tenfold as tn
     >>> @tn.operator(shape=(2,), dtype=tn.int64)

@@ -1,8 +1,8 @@
 """Pushed functions: traces of functions that are pushed to an engine, for native replay.
 
-Takes a Function and its arguments in `engine.push`, Handles in the place of Arrays. Hands on a
-trace for these, which native code replays (`native/python/pushed_calls.cpp`), or else a call of the
-function when its inputs are ready.
+Takes a Function and its arguments in `engine.push`, with Handles in the place of Arrays. Returns a
+trace that native code replays (`native/python/pushed_calls.cpp`), or a deferred call of the
+function.
 
 >>> import tenfold as tn
 >>> @tn.function
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def trace_pushed(
     function: Function, arguments: tuple[Any, ...], names: tuple[str, ...] | None
 ) -> None:
-    """Trace a function for arguments, the last ones by name, if that can be before it runs.
+    """Trace a function before it runs, if possible; the last arguments are keyword arguments.
 
     Raises TypeError for arguments that the function does not take.
     """
@@ -57,11 +57,11 @@ def trace_pushed(
 def deferred_call(
     function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] | None
 ) -> Deferred:
-    """Return what calls a function once its inputs are there.
+    """Return an operator that calls a function when its inputs are ready.
 
-    Raises TypeError for handles where they would not be found: deep in an argument.
+    Raises TypeError for handles that are nested in an argument.
     """
-    flatten(args)  # refuses what contains itself
+    flatten(args)  # raises for a tree that contains itself
     for value in args:
         if _hides_handle(value):
             rule = f"{function.name}: a {type(value).__name__} holds handles whose Types only "
@@ -80,7 +80,7 @@ def _hides_handle(value: Any) -> bool:
 
 
 def compute_tree(tree: Any) -> Any:
-    """Return a tree whose Arrays have their values; raise what computing them raises."""
+    """Compute the Arrays of a tree and return it. Raises the first failure."""
     failure = pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
     if failure is not None:
         raise failure

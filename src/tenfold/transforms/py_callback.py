@@ -1,10 +1,10 @@
 """Python callback: an operation whose values are computed by a user's Python function.
 
-Takes a function and the declared Type of its result, hands on an Op that is one node. Positional
-parameters are arrays; keyword-only ones are parameters: numbers, text, dtypes, tuples of them, or
-anything else with a hash. The result's shape and dtype are constants, or functions of the inputs'
-Types (which have `shape`, `dtype`, `ndim`, `size`) and the parameters by name. An exception of the
-function becomes a RunError at the wait, raised from the original.
+Takes a function and the declared Type of its result, returns an Op that is one node. Positional
+parameters are arrays; keyword-only ones are hashable parameters: numbers, text, dtypes, tuples of
+them. The result's shape and dtype are constants, or functions of the inputs' Types (which have
+`shape`, `dtype`, `ndim`, `size`) and the parameters by name. An exception of the function becomes a
+RunError at the wait, raised from the original.
 
 >>> import numpy as np, tenfold as tn
 >>> @tn.op(shape=lambda x: x.shape[:1], reference=lambda x: np.median(x, axis=1))
@@ -40,7 +40,7 @@ Types = tuple[Type, ...]
 def declaration_error(
     error: type[Exception], declaration: str, rule: str, remedy: str
 ) -> Exception:
-    """Return the error of a declaration that cannot be, to be raised."""
+    """Return the error of an invalid declaration, to be raised."""
     return error(message(declaration, rule, remedy=remedy))
 
 
@@ -59,7 +59,7 @@ def checked_function(declaration: str, function: object) -> Function:
 
 
 def checked_name(declaration: str, function: Function, name: object) -> str:
-    """Return the name of a declaration: the one given, or the function's own."""
+    """Return the name of a declaration: `name`, or the function's name."""
     result = getattr(function, "__name__", "") if name is None else name
     if isinstance(result, str) and result.isidentifier():
         return result
@@ -90,9 +90,9 @@ def opaque_op(
 ) -> Op[...]:
     """Declare an op that `compute(*operands, **parameters)` evaluates.
 
-    It is given what `operand` makes of the read-only values and the device of each input. `shape`
-    and `dtype` say its result; those of the first input where they are None. `batch` makes the
-    results for many members of operands that all have the batch axis in front.
+    `operand` converts the read-only values and the device of each input. `shape` and `dtype`
+    declare the result; None stands for those of the first input. `batch` computes the results of
+    many members from operands that all have the batch axis in front.
     """
     signature, bound_arguments = inspect.signature(function), binder(function)
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]

@@ -1,14 +1,14 @@
 """Subgraph: the closed graph of a traced function, a loop step or a branch, as one operation.
 
-Takes nodes that were written on placeholders, hands on a Subgraph, which can be a parameter of an
-operation. Subgraphs of the same operations, written in the same lines, are one object, so that a
-new trace reuses its plan.
+Takes nodes on placeholders, returns a Subgraph, which can be a parameter of an operation. Subgraphs
+with the same operations from the same source lines are interned, so that a new trace reuses the
+plan.
 
 >>> import tenfold as tn
 >>> x = tn._native.placeholder(tn._native.Type((2,), tn.float64, "cpu"))
->>> def traced(): return intern_subgraph("twice", [_native.node_of(x * 2)], [_native.node_of(x)])
->>> twice = traced()
->>> twice, traced() is twice
+>>> def trace(): return intern_subgraph("twice", [_native.node_of(x * 2)], [_native.node_of(x)])
+>>> twice = trace()
+>>> twice, trace() is twice
 (<twice: 1 operation>, True)
 >>> twice.apply([tn.asarray([1.0, 2.0])])[0].tolist()
 [2.0, 4.0]
@@ -35,7 +35,7 @@ from tenfold.transforms.tracer import substitute
 
 
 class Subgraph:
-    """The nodes of results, on placeholders for all that they are made of."""
+    """A closed graph: result nodes, on placeholders for all inputs and captured arrays."""
 
     def __init__(self, name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> None:
         self.name, self.inputs = name, tuple(inputs)
@@ -49,22 +49,22 @@ class Subgraph:
 
     @cached_property
     def op(self) -> Op[...]:
-        """The operation whose calls compute it."""
+        """The operation whose calls compute the Subgraph."""
         return call_op(self.name, "control", self.graph, self.inputs, lines=True)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        """It cannot be computed again: free the cached plans of its op."""
-        if "op" in vars(self) and not is_finalizing():  # of modules nothing may be left by then
+        """Free the cached plans of its op."""
+        if "op" in vars(self) and not is_finalizing():  # module globals may be None at exit
             batch_compiler.forget_op(self.op.id)
 
     def apply(self, operands: Sequence[Array]) -> tuple[Array, ...]:
-        """Write it on other arrays."""
+        """Return its results as lazy arrays on other inputs."""
         nodes = [_native.node_of(array) for array in operands]
         outputs = substitute(self.graph, dict(zip(self.inputs, nodes, strict=True)), lines=True)
         return tuple([_native.array_of(node) for node in outputs])
 
     def compute(self, operands: Sequence[Value]) -> list[Value]:
-        """Compute it; raises ReferenceFailure where it fails for its values."""
+        """Compute its results. Raises ReferenceFailure if the computation fails."""
         inputs = tuple([_native.value_array(value) for value in operands])
         results = _native.apply(self.op.id, inputs, self.op.bind().params)
         nodes = [
@@ -87,12 +87,11 @@ class Subgraph:
         steps: int = -1,
         reverse: bool = False,
     ) -> None:
-        """Compute it so many times, or until its last result is false: on what it made last
-        (`carried`, which becomes what it makes in the end), a row of each array that is `read`, and
-        what is `shared`. A row of each array that is `written` takes what it makes besides.
+        """Compute it in a loop of `steps` steps, or until its last result is false.
 
-        Raises ReferenceFailure, which says at which step of the operation, where one fails for its
-        values.
+        Its inputs are the carry, a row of each array of `xs`, and the captures. Its results are the
+        next carry, which replaces the items of `carry`, and a row of each array of `ys`. Raises
+        ReferenceFailure with the number of the failed step.
         """
 
         def compute(step: int, nodes: list[Node]) -> None:
@@ -114,11 +113,11 @@ class Subgraph:
 
 
 def _poll_signals() -> None:
-    """Do nothing: Python gives the GIL to who waits for it, and hears of signals."""
+    """Do nothing: the call lets Python switch threads and handle signals."""
 
 
 def error_at_step(operation: str, step: int, failure: Exception) -> Exception:
-    """Return a failure of a step as that of the loop, by another name."""
+    """Return the failure of a step as an error of the loop that names the step."""
     location = f"{operation}, step {step}"
     if isinstance(failure, ExplainedError):
         operation_, rule = f"{location}: {failure.operation}", failure.rule
@@ -131,11 +130,11 @@ def error_at_step(operation: str, step: int, failure: Exception) -> Exception:
 
 _interned: WeakValueDictionary[Hashable, Subgraph] = WeakValueDictionary()
 _recent: LruCache[Hashable, Subgraph] = LruCache(256, "traced bodies")
-"""Alive though nothing reads them: a lambda that is written in a loop is traced anew each turn."""
+"""Keeps the last Subgraphs alive: a lambda in a loop is traced again in each iteration."""
 
 
 def intern_subgraph(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Subgraph:
-    """Return the Subgraph of these nodes: one that there is, if it is the same."""
+    """Return the interned Subgraph of these nodes."""
     candidate = Subgraph(name, outputs, inputs)
     key = _subgraph_key(candidate)
     interned = _interned.setdefault(key, candidate)
@@ -151,7 +150,7 @@ def _subgraph_key(subgraph: Subgraph) -> Hashable:
         if node.is_scalar:
             node_key = (type(node.scalar), repr(node.scalar))
         elif node_key is None and not inputs and not node.pending:
-            node_key = node  # a value that it holds
+            node_key = node  # a computed value
         elif node_key is None:
             op = node.op.id if node.op is not None else None
             node_key = (op, exact_params(node.params), node.origin)
@@ -165,7 +164,7 @@ def _subgraph_key(subgraph: Subgraph) -> Hashable:
 
 
 def exact_params(params: Any) -> Hashable:
-    """Return what tells parameters from all others: -0.0 from 0.0, but no NaN from another."""
+    """Return a key of parameters that distinguishes -0.0 from 0.0 and treats NaNs as equal."""
     if isinstance(params, tuple):
         return tuple(map(exact_params, params))
     return type(params), repr(params) if isinstance(params, (float, complex)) else params

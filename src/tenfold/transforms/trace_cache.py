@@ -1,15 +1,15 @@
 """Trace cache: stores the traces of Python functions by the Types of their arguments.
 
-Takes a function and its arguments, hands on a CachedTrace. A plain function is traced once for each
-signature. It is traced again where an array that it reads has changed in a way that matters, or
-another object that it could read was rebound (`transforms/closure_capture.py`). Any other callable,
-and one that reads an array in a way that cannot be seen, is traced each time.
+Takes a function and its arguments, returns a CachedTrace. A plain function is traced once for each
+signature. It is traced again after a relevant change of an array that it reads, or after an object
+that it could read was rebound (`transforms/closure_capture.py`). Any other callable, and a function
+with captures that cannot be found, is traced each time.
 
 >>> import tenfold as tn
 >>> runs = []
 >>> def double(x): runs.append(1); return x + x
->>> for _ in range(3): found = cached_trace("tn.scan", double, (tn.ones((2,)),))
->>> found.expression, len(runs)
+>>> for _ in range(3): trace = cached_trace("tn.scan", double, (tn.ones((2,)),))
+>>> trace.subgraph, len(runs)
 (<double: 1 operation>, 1)
 """
 
@@ -33,17 +33,17 @@ from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_functio
 from tenfold.transforms.tracing_scope import ASSIGNS_WINDOW, line_of, mutation_error
 
 MAX_TRACES = 64
-"""Traces of one function that are kept; the one not used for longest goes first."""
+"""Capacity of the trace cache of one function (LRU)."""
 Function = Callable[..., Any]
 
 
 class CachedTrace(NamedTuple):
-    """What a function is made of."""
+    """A trace, its interned Subgraph, and the captures that it is valid for."""
 
-    traced: TracedFunction
-    expression: Subgraph
+    trace: TracedFunction
+    subgraph: Subgraph
     bindings: list[Any]
-    """What it could read, where it is kept."""
+    """References to the objects that the function could read; empty for an uncached trace."""
 
 
 _traces: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
@@ -52,9 +52,9 @@ _traces: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = Weak
 def cached_trace(
     operation: str, function: Function, args: tuple[Any, ...], **options: bool
 ) -> CachedTrace:
-    """Return what a function is made of; its arguments are trees of Arrays.
+    """Return the trace of a function for trees of Arrays, from the cache if it is still valid.
 
-    Raises UnsupportedError where it asks for the values of one.
+    Raises UnsupportedError where the function asks for the values of an Array.
     """
     leaves, structure = flatten((args, {}))
     types = tuple([_native.node_of(leaf).type for leaf in leaves])
@@ -67,13 +67,13 @@ def cached_trace(
     if (
         cached is not None
         and are_same(cached.bindings, current_bindings)
-        and cached.traced.present() is not None
+        and cached.trace.current_captures() is not None
     ):
         return cached
     try:
         trace = trace_function(function, leaves, structure, **options)
     except NeedsValues as error:
-        note_wait()  # a function around this one can do without a trace
+        note_wait()  # an enclosing function may run untraced
         if error.assigned:
             raise mutation_error(
                 operation, f"{name_of(function)} {ASSIGNS_WINDOW}"
@@ -84,7 +84,7 @@ def cached_trace(
         raise UnsupportedError(operation, rule, remedy=remedy) from error.__cause__
     current_bindings = (
         bindings(function) if isinstance(function, FunctionType) else None
-    )  # it may count calls
+    )  # the call may have rebound objects
     result = CachedTrace(
         trace,
         intern_subgraph(name_of(function), trace.outputs, trace.inputs),
@@ -98,14 +98,14 @@ def cached_trace(
 
 
 def name_of(function: Function) -> str:
-    """Return what messages call a function."""
+    """Return the name of a function for messages."""
     return getattr(function, "__name__", type(function).__name__)
 
 
 def _read_arrays(trace: TracedFunction) -> list[Array]:
-    """Return the Arrays that a function has looked at."""
+    """Return the Arrays that a traced function has read."""
     sources = [capture.source for capture in trace.captured if capture.source is not None]
-    return [*sources, *[array for array, _ in trace.read]]
+    return [*sources, *[array for array, _ in trace.guards]]
 
 
 __all__ = ["CachedTrace", "cached_trace", "name_of"]

@@ -1,13 +1,14 @@
 """Tracer: runs a Python function on placeholders and records its operations as nodes.
 
-Takes a function and arguments, hands on a TracedFunction: the nodes of its results, written on
-placeholders for the arrays among its arguments, and the captured arrays. A part that depends on no
-argument is captured as a whole, so it is computed once and shared by all calls.
+Takes a function and arguments, returns a TracedFunction: result nodes on placeholders for the
+argument arrays, and the captured arrays. A subexpression without arguments is hoisted: it is
+captured, computed once and shared by all calls.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])
->>> found = trace_function(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], flatten(((0,), {}))[1])
->>> [node.name for node in found.outputs], len(found.captured)
+>>> structure = flatten(((0,), {}))[1]
+>>> trace = trace_function(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], structure)
+>>> [node.name for node in trace.outputs], len(trace.captured)
 (['add'], 1)
 """
 
@@ -31,34 +32,34 @@ from tenfold.transforms.tracing_scope import CHANGES_ARRAY, mutation_error, open
 
 @dataclass(frozen=True, slots=True)
 class CapturedArray:
-    """An array that a function reads and is not given."""
+    """An array that a function reads and that is not an argument."""
 
     node: Node
-    """What it was when the function was traced."""
+    """Its node at the time of the trace."""
     source: Array | None
-    """The Array that named it, whose later values are read; None for what is made of others."""
+    """The Array whose later values are read; None for a hoisted subexpression."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedFunction:
-    """What a function is made of."""
+    """The graph of a function on placeholders, with its captures and guards."""
 
     outputs: tuple[Node, ...]
     structure: TreeDef
-    """The form of what it returns."""
+    """The structure of the result tree."""
     inputs: tuple[Node, ...]
-    """The placeholders of its arguments, then of what it captured."""
+    """The placeholders of its arguments, then of its captured arrays."""
     captured: tuple[CapturedArray, ...]
-    read: tuple[tuple[Array, Node], ...]
-    """Arrays of others that were looked at besides: traced anew where one has changed."""
+    guards: tuple[tuple[Array, Node], ...]
+    """Other Arrays that were read, with their nodes; a change of one invalidates the trace."""
 
-    def present(self) -> list[Node] | None:
-        """Return what was captured as it is now; None where the function is to be traced anew."""
-        for array, node in self.read:
+    def current_captures(self) -> list[Node] | None:
+        """Return the current nodes of the captured arrays; None if the trace is invalid."""
+        for array, node in self.guards:
             current = _native.kept_node(array)
             if current is None or current != node:
                 return None
-            _native.node_of(array)  # a trace around this one is told of it
+            _native.node_of(array)  # records the access in an enclosing trace
         nodes: list[Node] = []
         for capture in self.captured:
             node = capture.node if capture.source is None else _native.node_of(capture.source)
@@ -112,9 +113,9 @@ def trace_function(
             raise
     if trace.waited:  # and the function went on
         raise NeedsValues(assigned=trace.assigned)
-    if trace.changed:
-        raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.changed)
-    return _close_over_captures(nodes, form, inputs, trace.seen, hoist=hoist)
+    if trace.mutated:
+        raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.mutated)
+    return _close_over_captures(nodes, form, inputs, trace.accessed, hoist=hoist)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
@@ -139,10 +140,10 @@ def _close_over_captures(
     *,
     hoist: bool,
 ) -> TracedFunction:
-    """Find what was captured, and put placeholders in its place."""
+    """Find the captured nodes and replace them with placeholders."""
     graph = Graph.of(outputs)
     windows = {node for array, node in accessed if _native.window_of(array) is not None}
-    roots = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept
+    roots = windows.union(inputs)  # others may write to a window: results are not hoisted
     accessed_nodes = {node for _, node in accessed}
     depends_on_input: list[bool] = []
     for node, input_indices in zip(graph.nodes, graph.inputs, strict=True):
@@ -183,8 +184,8 @@ def _close_over_captures(
 def substitute(
     graph: Graph, replacements: dict[Node, Node], *, lines: bool = False
 ) -> tuple[Node, ...]:
-    """Return the outputs of a graph with other nodes in the place of some; `lines`: written where
-    those of the graph were.
+    """Return the outputs of a graph with some nodes replaced; `lines` keeps the nodes' source
+    lines.
     """
     values: list[Any] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):

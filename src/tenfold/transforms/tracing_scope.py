@@ -1,8 +1,8 @@
 """Tracing scope: a block in which a user's function runs on arrays without values.
 
-Takes the name of the transform, hands on a block in which deep expressions are not computed early.
-Inside it is an error to ask for a value, or to change an array from outside the block. However the
-block ends, every Array is what it was before it; no external buffer is written to.
+Takes the name of the transform, returns a context manager. In its block deep expressions are not
+computed early. It is an error to ask for a value, or to change an array from outside the block.
+After the block, even on an error, every Array has its former value; no external buffer is written.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -33,40 +33,41 @@ PACKAGE = str(Path(__file__).parents[1])
 
 
 class TracingScope(TraceState):
-    """A trace, and the Arrays that it was about."""
+    """The state of a trace, with the Arrays that it read and changed."""
 
     def __init__(self, outer: TraceState | None) -> None:
         super().__init__(outer)
-        self.watch = _native.TraceLog()
-        self.changed: list[Array] = []
-        """Arrays that it was not given and has changed: they are what they were before."""
+        self.log = _native.TraceLog()
+        self.mutated: list[Array] = []
+        """Outside Arrays that the block has changed; their former values are restored."""
 
     @property
-    def seen(self) -> list[tuple[Array, Node]]:
-        """Arrays that were there before and were looked at, and what they were."""
-        return self.watch.seen
+    def accessed(self) -> list[tuple[Array, Node]]:
+        """Outside Arrays that were read, with their nodes."""
+        return self.log.seen
 
 
 @contextmanager
 def open_trace() -> Iterator[TracingScope]:
-    """Trace what runs in the block. At its end every Array that was not made in it is what it was
-    before; then a trace around this one is told of what was looked at.
+    """Trace the block. At its end outside Arrays get their former values back, and the accesses are
+    recorded in an enclosing trace.
     """
     trace = TracingScope(TRACE.get())
     token = TRACE.set(trace)
     try:
-        trace.watch.begin()
+        trace.log.begin()
         with override(pending_depth=0):
             yield trace
     finally:
-        trace.changed = trace.watch.end()
+        trace.mutated = trace.log.end()
         TRACE.reset(token)
 
 
 @contextmanager
 def tracing(operation: str, remedy: str) -> Iterator[None]:
-    """Raise UnsupportedError with the user's line where the block asks for values there are not,
-    RunError where it changes an array of others.
+    """Raise UnsupportedError with the user's line where the block asks for missing values.
+
+    Raises RunError where it changes an outside array.
     """
     with restore_arrays(operation):
         try:
@@ -80,17 +81,17 @@ def tracing(operation: str, remedy: str) -> Iterator[None]:
 
 @contextmanager
 def restore_arrays(operation: str) -> Iterator[None]:
-    """Raise RunError where the block changes an array of others, which has its value back then."""
+    """Raise RunError where the block changes an outside array, and restore the array's value."""
     with open_trace() as trace:
         try:
             yield
         finally:
             if trace.waited and trace.outer is not None:
-                trace.outer.waited = True  # a function around this one can do without a trace
+                trace.outer.waited = True  # an enclosing function may run untraced
     if trace.assigned:  # and the function went on
         raise mutation_error(operation, f"the function {ASSIGNS_WINDOW}")
-    if trace.changed:
-        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.changed)
+    if trace.mutated:
+        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.mutated)
 
 
 ASSIGNS_WINDOW = "changes the memory of a window"
@@ -98,7 +99,7 @@ CHANGES_ARRAY = "changes an array that it was not given"
 
 
 def mutation_error(operation: str, rule: str, mutated: Sequence[Array] = ()) -> RunError:
-    """Return what is wrong with a function that changes arrays of others."""
+    """Return the error of a function that changes outside arrays."""
     remedy = "return the new value, and assign it where the function is called"
     return RunError(operation, rule, mutated[:1], remedy)
 

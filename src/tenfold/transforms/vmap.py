@@ -1,8 +1,8 @@
 """Vectorising map (`tn.vmap`): maps a function of one member over the named axes of many.
 
-Takes a function and axes, hands on a function. A call runs the given one once, on arrays without
-values of one member's shapes, and batches the recorded expression
-(`transforms/batch_interpreter.py`). Nothing is computed.
+Takes a function and axes, returns a function. A call traces the function once, on placeholders of
+one member's shapes, and batches the traced expression (`transforms/batch_interpreter.py`). Nothing
+is computed.
 
 >>> import tenfold as tn
 >>> tn.vmap(lambda x, y: tn.sum(x * y))(tn.ones((3, 2)), tn.ones((3, 2))).tolist()
@@ -24,7 +24,7 @@ from tenfold.core.pytree import TreeDef, broadcast_prefix, flatten
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.errors import DTypeError, ExplainedError, ShapeError, message
 from tenfold.interop.asarray import asarray
-from tenfold.ops.indexing import captured
+from tenfold.ops.indexing import capture
 from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes
@@ -39,18 +39,17 @@ VALUES_REMEDY = (
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Return the function that applies `function` to every member along an axis, all at once.
 
-    - `in_axes` says where the members lie in the arguments: an int for all, or a tuple with an int,
-      None (the members share the argument), or a tree of these for each positional argument.
-      Negative axes count from the end. Arguments by name are mapped over axis 0.
-    - `out_axes` says likewise where they lie in the results; None for a result that is the same for
-      all members.
+    - `in_axes` is the batch axis of the arguments: an int for all, or a tuple with an int, None
+      (the members share the argument), or a tree of these for each positional argument.
+      Negative axes count from the end. Keyword arguments are mapped over axis 0.
+    - `out_axes` is the batch axis of the results; None for a result that all members share.
     - Arguments and results may be tuples, named tuples, lists, dicts and dataclasses of arrays, to
-      any depth. What `function` reads beside its arguments is shared by all members.
+      any depth. Captured arrays are shared by all members.
 
-    `function` runs once in each call, on arrays of one member's shape that have no values; nothing
-    is computed before a result is asked for. The result of a member does not depend on their
-    number: it has the bits of a call for it alone. Products and linear algebra are the exception:
-    libraries compute many at once, within the bound of a reordered sum.
+    `function` runs once in each call, on placeholders of one member's shape; nothing is computed
+    before a result is asked for. The result of a member does not depend on the batch size: it has
+    the bits of an unbatched call. Products and linear algebra are the exception: libraries batch
+    them, within the bound of a reordered sum.
 
     Raises ShapeError when nothing is mapped, lengths differ, or an axis is out of range; DTypeError
     for a result that is not an array; UnsupportedError where `function` asks for values.
@@ -92,7 +91,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
 
 def _leaf_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
-    """Return for each leaf of the arguments the axis along which its members lie."""
+    """Return the batch axis of each leaf of the arguments; None for a shared leaf."""
     args_structure, kwargs_structure = structure.children
     if not (in_axes is None or isinstance(in_axes, (int, tuple, list))):
         rule = f"in_axes {in_axes!r} is not an int, None or a tuple"
@@ -116,14 +115,14 @@ def _broadcast_axes(name: str, prefix: Any, structure: TreeDef) -> list[Any]:
 def _mapped_operands(
     leaves: Sequence[Any], axes: Sequence[Any], structure: TreeDef
 ) -> list[BatchedNode]:
-    """Return for each leaf its array with the members in front, or what all share as it is."""
+    """Return each leaf with its batch axis in front; a shared leaf is unchanged."""
     operands = []
     for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             operands.append(BatchedNode(leaf, batched=False))
             continue
         try:
-            x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
+            x = capture(leaf) if isinstance(leaf, Array) else asarray(leaf)
         except (TypeError, ValueError):
             rule = f"{_leaf_name(structure, at)} is a {type(leaf).__name__}, not an array"
             remedy = "share it with None in in_axes"
@@ -140,7 +139,7 @@ def _axis_label(structure: TreeDef, at: int) -> str:
 
 
 def _normalize_axis(axis: Any, ndim: int, x: Array, label: Callable[[], str]) -> int:
-    """Return an axis counted from 0, or raise an error that says whose it is."""
+    """Return a nonnegative axis, or raise an error that names the argument."""
     try:
         if isinstance(axis, bool):
             raise TypeError
@@ -155,7 +154,7 @@ def _normalize_axis(axis: Any, ndim: int, x: Array, label: Callable[[], str]) ->
 
 
 def _leaf_name(structure: TreeDef, at: int) -> str:
-    """Return a leaf of (args, kwargs) as the user would write it."""
+    """Return the path of a leaf of (args, kwargs) in the user's notation."""
     path = structure.paths()[at]
     return f"args{path[3:]}" if path.startswith("[0]") else f"kwargs{path[3:]}"
 
@@ -176,9 +175,9 @@ def _mapped_length(operands: Sequence[BatchedNode], structure: TreeDef) -> int:
 
 
 def _placeholders(operands: Sequence[BatchedNode]) -> tuple[list[Any], dict[Any, BatchedNode]]:
-    """Return what one member's call is given, and what stands in for its placeholders.
+    """Return the arguments of one member's call, and the replacements of its placeholders.
 
-    No array is the caller's own: the function may assign to what it is given.
+    Shared arrays are copied, since the function may assign to its arguments.
     """
     arguments, replacements = [], {}
     for operand in operands:
@@ -189,13 +188,13 @@ def _placeholders(operands: Sequence[BatchedNode]) -> tuple[list[Any], dict[Any,
             )
             replacements[_native.node_of(argument)] = operand
         elif isinstance(argument, Array):
-            argument = captured(argument)
+            argument = capture(argument)
         arguments.append(argument)
     return arguments, replacements
 
 
 def _result_arrays(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
-    """Return the results as arrays, or raise what is wrong with one."""
+    """Return the results as arrays, or raise DTypeError for a result that is not one."""
     if structure.type is type(None):
         remedy = "return an array, or a tuple, list, dict or dataclass of arrays"
         raise DTypeError("tn.vmap", "the function returned None", remedy=remedy)
@@ -210,7 +209,7 @@ def _result_arrays(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
 
 
 def _place_batch_axis(result: BatchedNode, axis: Any, length: int) -> Array:
-    """Return a result with its members along an axis of it; with None what all members share."""
+    """Return a result with its batch axis at `axis`; None for a result that all members share."""
     x: Array = result.value
     if axis is None:
         if result.batched:

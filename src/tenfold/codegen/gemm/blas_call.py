@@ -2,8 +2,8 @@
 
 A unit of work is a panel of rows of one product of the stack: one call of gemm (Dongarra et al., "A
 set of level 3 basic linear algebra subprograms", ACM TOMS 16, 1990). The function's address is the
-fourth buffer. gemm takes matrices by columns, and a matrix by rows is its transpose by columns. So
-the kernel asks for x2.T @ x1.T, which by columns is x1 @ x2 by rows.
+fourth buffer. gemm takes column-major matrices, and a row-major matrix is its transpose in
+column-major order. So the kernel computes x2.T @ x1.T, which in row-major order is x1 @ x2.
 
 >>> print(BlasGemm(FLOAT64, ("row", "column"), axes=0))
 library product x1 @ x2 of float64 by dgemm, stack of 0 axes
@@ -41,18 +41,20 @@ FLAGS = {"row": ord("N"), "column": ord("T")}
 
 @dataclass(frozen=True)
 class BlasGemm:
-    """A product by gemm; each layout is "row" (elements of a row lie beside each other) or
-    "column"; `axes` are those of the stack.
+    """A product by gemm; each layout is "row" (row-major) or "column" (column-major).
+
+    `axes` is the number of stack axes.
     """
 
     dtype: np.dtype
     layouts: tuple[str, str]
     axes: int = 0
     conjugated: tuple[bool, bool] = (False, False)
-    """Which operands are conjugated; such a one lies by columns."""
+    """Which operands are conjugated; a conjugated operand is column-major."""
     scaled: bool = False
-    """Whether alpha and beta are scalars of the launch, elements 16 bytes apart; then the result
-    holds what is multiplied by beta."""
+    """Whether alpha and beta are scalars of the launch, 16 bytes apart.
+
+    The result then holds the addend, which is multiplied by beta."""
 
     def __str__(self) -> str:
         x1, x2 = (
@@ -73,9 +75,7 @@ class BlasGemm:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """What the launch gives as sizes, in order; strides are in bytes, leading dimensions and
-        the rows of a panel in elements.
-        """
+        """Names of the launch sizes, in order: strides in bytes, leading dimensions in elements."""
         names = ("m", "n", "k", "leading dimension of x1", "leading dimension of x2")
         return (*stack_sizes(self.axes), *names, "rows of a panel")
 
@@ -88,7 +88,7 @@ def _kernel_text(kernel: BlasGemm) -> str:
     ir, itemsize = SimdEmitter(), kernel.dtype.itemsize
     x1, x2, result, gemm = load_arguments(ir, "%buffers", 0, 4)
     stack = read_stack(ir, kernel.axes)
-    m, n, k, *leading, part = load_arguments(ir, "%sizes", 3 * kernel.axes, 6)
+    m, n, k, *leading, panel_rows = load_arguments(ir, "%sizes", 3 * kernel.axes, 6)
     flags = [
         _stack_slot(ir, f"i8 {flag}") for flag in map(_flag, kernel.layouts, kernel.conjugated)
     ]
@@ -96,27 +96,27 @@ def _kernel_text(kernel: BlasGemm) -> str:
         alpha, beta = "%scalars", offset_ptr(ir, "%scalars", 16)
     else:
         alpha, beta = (_stack_slot(ir, value) for value in _one_and_zero(kernel.dtype))
-    numbers = [_stack_slot(ir, f"i32 {_to_int32(ir, number)}") for number in (n, k, *leading)]
+    dimensions = [_stack_slot(ir, f"i32 {_to_int32(ir, number)}") for number in (n, k, *leading)]
     rows = ir.alloca(4)
-    panels = int_op(ir, "udiv", int_op(ir, "sub", int_op(ir, "add", m, part), 1), part)
-    step = leading[0] if kernel.layouts[0] == "row" else "1"
+    panels = int_op(ir, "udiv", int_op(ir, "sub", int_op(ir, "add", m, panel_rows), 1), panel_rows)
+    row_step = leading[0] if kernel.layouts[0] == "row" else "1"
 
-    def unit(index: str) -> None:
+    def emit_unit(index: str) -> None:
         outer = int_op(ir, "udiv", index, panels)
-        first = int_op(ir, "mul", int_op(ir, "urem", index, panels), part)
-        height = int_min(ir, int_op(ir, "sub", m, first), part)
+        first_row = int_op(ir, "mul", int_op(ir, "urem", index, panels), panel_rows)
+        height = int_min(ir, int_op(ir, "sub", m, first_row), panel_rows)
         ir.line(f"store i32 {_to_int32(ir, height)}, ptr {rows}")
-        left, right = stack_pointers(ir, outer, stack, (x1, x2))
-        left = strided_ptr(ir, left, int_op(ir, "mul", first, step), itemsize)
-        row = int_op(ir, "add", int_op(ir, "mul", outer, m), first)
+        x1_rows, x2_matrix = stack_pointers(ir, outer, stack, (x1, x2))
+        x1_rows = strided_ptr(ir, x1_rows, int_op(ir, "mul", first_row, row_step), itemsize)
+        row = int_op(ir, "add", int_op(ir, "mul", outer, m), first_row)
         target = strided_ptr(ir, result, int_op(ir, "mul", row, n), itemsize)
         arguments = (
-            *(flags[1], flags[0], numbers[0], rows, numbers[1], alpha),
-            *(right, numbers[3], left, numbers[2], beta, target, numbers[0]),
+            *(flags[1], flags[0], dimensions[0], rows, dimensions[1], alpha),
+            *(x2_matrix, dimensions[3], x1_rows, dimensions[2], beta, target, dimensions[0]),
         )
-        ir.line(f"call void {gemm}({', '.join(f'ptr {each}' for each in arguments)})")
+        ir.line(f"call void {gemm}({', '.join(f'ptr {argument}' for argument in arguments)})")
 
-    for_range(ir, "%begin", "%end", 1, unit)
+    for_range(ir, "%begin", "%end", 1, emit_unit)
     ir.line("ret i64 0")
     return module_text(ir, str(kernel))
 
@@ -130,12 +130,12 @@ def _flag(layout: str, conjugated: bool) -> int:
 
 
 def _to_int32(ir: SimdEmitter, number: str) -> str:
-    """BLAS counts in 32 bits."""
+    """Truncate an i64 to the 32-bit integer of BLAS."""
     return ir.value(f"trunc i64 {number} to i32")
 
 
 def _stack_slot(ir: SimdEmitter, value: str) -> str:
-    """Put a value where BLAS finds it, for it takes pointers only."""
-    place = ir.alloca(16)
-    ir.line(f"store {value}, ptr {place}")
-    return place
+    """Store an argument on the stack and return its pointer: BLAS takes pointers only."""
+    slot = ir.alloca(16)
+    ir.line(f"store {value}, ptr {slot}")
+    return slot

@@ -1,13 +1,13 @@
 """Dot product: SIMD code for (k,) @ (k,) to one number, and stacks of them.
 
-A unit of work is one number. Where both vectors are contiguous, 256 bytes of wide scalars are
-accumulated at a time, then 8 scalars at a time, at last one by one. The accumulators are added by
-halves. So the bits depend neither on the vector width nor on the thread count; they may depend on
-layouts, as those of every product. A matrix times a vector is a stack of dot products, one a row.
-Products along further contracted axes are added one by one.
+A unit of work is one number. If both vectors are contiguous, 256 bytes of scalars are accumulated
+at a time, then 8 scalars at a time, then one by one. The accumulators are added by halves. So the
+bits depend neither on the vector width nor on the thread count; they may depend on layouts, as
+those of every product. A matrix times a vector is a stack of dot products, one per row. Products
+along further contracted axes are added one by one.
 
 >>> from tenfold.dtypes import FLOAT32
->>> print(DotProduct(Arithmetic(FLOAT32, 64), beside=(True, True), axes=1))
+>>> print(DotProduct(Arithmetic(FLOAT32, 64), contiguous=(True, True), axes=1))
 dot product x1 . x2 of float32, stack of 1 axes, elements beside each other
 """
 
@@ -36,9 +36,9 @@ from tenfold.codegen.llvm.loop_emitter import for_range, int_op
 from tenfold.codegen.llvm.simd_emitter import llvm_type
 
 ACCUMULATED = 256
-"""The bytes of wide scalars that are accumulated beside each other."""
+"""The bytes of scalars that are accumulated at once."""
 TAIL_LANES = 8
-"""The scalars of the packets that follow."""
+"""The scalars of a packet after the 256-byte packets."""
 LAYOUTS = {
     (True, True): "elements beside each other",
     (True, False): "any stride of x2",
@@ -49,11 +49,11 @@ LAYOUTS = {
 
 @dataclass(frozen=True)
 class DotProduct:
-    """The packet code of products of vectors; `axes` are those of the stack."""
+    """SIMD code of products of vectors; `axes` is the number of stack axes."""
 
     arithmetic: Arithmetic
     contiguous: tuple[bool, bool]
-    """Whether the elements of each vector lie beside each other."""
+    """Whether each vector is contiguous."""
     axes: int = 0
     conjugated: bool = False
     sums: int = 0
@@ -69,16 +69,16 @@ class DotProduct:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """What the launch gives as sizes, in order; strides are in bytes."""
+        """Names of the launch sizes, in order; strides are in bytes."""
         return (*stack_sizes(self.axes), *sum_sizes(self.sums), "k", "stride of x1", "stride of x2")
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
+        """Return its LLVM module. Buffers are x1, x2 and the contiguous result."""
         return DotEmitter(self).module()
 
 
 class DotEmitter:
-    """Writes the text of a DotProduct."""
+    """Emits the code of a DotProduct."""
 
     def __init__(self, kernel: DotProduct) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
@@ -89,13 +89,13 @@ class DotEmitter:
         self.length, *strides = load_arguments(ir, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
         itemsize = self.arithmetic.dtype.itemsize
         self.strides: Sequence[str | int] = [
-            itemsize if beside else stride
-            for beside, stride in zip(kernel.contiguous, strides, strict=True)
+            itemsize if is_contiguous else stride
+            for is_contiguous, stride in zip(kernel.contiguous, strides, strict=True)
         ]
         self.both_contiguous = all(kernel.contiguous)
 
     def module(self) -> str:
-        """Write everything."""
+        """Emit the module."""
         for_range(self.ir, "%begin", "%end", 1, self._unit)
         self.ir.line("ret i64 0")
         return module_text(self.ir, str(self.kernel))
@@ -111,96 +111,100 @@ class DotEmitter:
         arithmetic.store(ir, value, result, arithmetic.components)
 
     def _contract_axes(self, pointers: Sequence[str]) -> list[str]:
-        """Add the products along k for each index of the other axes that are contracted."""
+        """Add the products along k over the other contracted axes."""
         ir, arithmetic = self.ir, self.arithmetic
-        parts = arithmetic.components
-        type_ = llvm_type(arithmetic.sum_dtype, parts)
+        components = arithmetic.components
+        type_ = llvm_type(arithmetic.sum_dtype, components)
 
-        def one(index: str, *totals: str) -> Sequence[str]:
+        def add_index(index: str, *totals: str) -> Sequence[str]:
             sums = self._contract_k(stack_pointers(ir, index, self.sums, pointers))
             pairs = zip(totals, sums, strict=True)
-            added = [arithmetic.add(ir, total, each, parts) for total, each in pairs]
-            return [int_op(ir, "add", index, 1), *added]
+            updated = [arithmetic.add(ir, total, term, components) for total, term in pairs]
+            return [int_op(ir, "add", index, 1), *updated]
 
-        begun = [("i64", "0"), *[(type_, zeros(arithmetic.sum_dtype, parts))] * parts]
-        return carry_loop(ir, contraction_count(ir, self.sums), begun, one)[1:]
+        initial = [("i64", "0"), *[(type_, zeros(arithmetic.sum_dtype, components))] * components]
+        return carry_loop(ir, contraction_count(ir, self.sums), initial, add_index)[1:]
 
     def _contract_k(self, pointers: Sequence[str]) -> list[str]:
-        """Accumulate along k in ever fewer lanes; of complex numbers in one accumulator for each
-        part of the first factor.
+        """Accumulate along k in fewer and fewer lanes, one accumulator for each component of the
+        first factor.
         """
-        arithmetic, parts = self.arithmetic, self.arithmetic.components
+        arithmetic, components = self.arithmetic, self.arithmetic.components
         lanes = ACCUMULATED // arithmetic.sum_dtype.itemsize if self.both_contiguous else TAIL_LANES
-        sums = [zeros(arithmetic.sum_dtype, lanes)] * parts
-        pointers, sums, done = self._accumulate_packets(pointers, sums, "0", lanes)
+        sums = [zeros(arithmetic.sum_dtype, lanes)] * components
+        pointers, sums, processed = self._accumulate_packets(pointers, sums, "0", lanes)
         if self.both_contiguous:
             sums = [self._reduce_by_halves(value, lanes, TAIL_LANES) for value in sums]
-            pointers, sums, done = self._accumulate_packets(pointers, sums, done, TAIL_LANES)
-        sums = [self._reduce_by_halves(value, TAIL_LANES, parts) for value in sums]
-        return self._accumulate_packets(pointers, sums, done, parts)[1]
+            pointers, sums, processed = self._accumulate_packets(
+                pointers, sums, processed, TAIL_LANES
+            )
+        sums = [self._reduce_by_halves(value, TAIL_LANES, components) for value in sums]
+        return self._accumulate_packets(pointers, sums, processed, components)[1]
 
     def _accumulate_packets(
-        self, pointers: Sequence[str], sums: Sequence[str], done: str, lanes: int
+        self, pointers: Sequence[str], sums: Sequence[str], processed: str, lanes: int
     ) -> tuple[list[str], list[str], str]:
-        """Accumulate whole packets of so many lanes of what is not done."""
+        """Accumulate full packets of `lanes` lanes of the remaining elements."""
         ir, elements = self.ir, lanes // self.arithmetic.components
         type_ = llvm_type(self.arithmetic.sum_dtype, lanes)
-        left = int_op(ir, "sub", self.length, done)
-        rounds = int_op(ir, "udiv", left, elements)
+        remaining = int_op(ir, "sub", self.length, processed)
+        rounds = int_op(ir, "udiv", remaining, elements)
 
-        def packet(x1: str, x2: str, *totals: str) -> Sequence[str]:
-            added = self._multiply_add(x1, x2, totals, lanes)
-            moved = [
+        def multiply_packet(x1: str, x2: str, *totals: str) -> Sequence[str]:
+            updated = self._multiply_add(x1, x2, totals, lanes)
+            next_pointers = [
                 strided_ptr(ir, pointer, str(elements), stride)
                 for pointer, stride in zip((x1, x2), self.strides, strict=True)
             ]
-            return [*moved, *added]
+            return [*next_pointers, *updated]
 
         carried = [("ptr", pointer) for pointer in pointers] + [(type_, value) for value in sums]
-        left_over = carry_loop(ir, rounds, carried, packet)
-        done = int_op(ir, "add", done, int_op(ir, "mul", rounds, elements))
-        return left_over[:2], left_over[2:], done
+        results = carry_loop(ir, rounds, carried, multiply_packet)
+        processed = int_op(ir, "add", processed, int_op(ir, "mul", rounds, elements))
+        return results[:2], results[2:], processed
 
     def _multiply_add(self, x1: str, x2: str, totals: Sequence[str], lanes: int) -> list[str]:
         ir, arithmetic = self.ir, self.arithmetic
-        first, second = (
-            self._load(place, stride, lanes)
-            for place, stride in zip((x1, x2), self.strides, strict=True)
+        left, right = (
+            self._load(pointer, stride, lanes)
+            for pointer, stride in zip((x1, x2), self.strides, strict=True)
         )
         type_ = llvm_type(arithmetic.sum_dtype, lanes)
-        added = []
-        for part, total in enumerate(totals):
-            factor = first
+        updated = []
+        for component, total in enumerate(totals):
+            factor = left
             if arithmetic.components == 2:  # its real or its imaginary part, in both lanes
-                order = ", ".join(f"i32 {lane - lane % 2 + part}" for lane in range(lanes))
+                order = ", ".join(f"i32 {lane - lane % 2 + component}" for lane in range(lanes))
                 factor = ir.value(
-                    f"shufflevector {type_} {first}, {type_} poison, <{lanes} x i32> <{order}>"
+                    f"shufflevector {type_} {left}, {type_} poison, <{lanes} x i32> <{order}>"
                 )
-            added.append(arithmetic.multiply_add(ir, total, factor, second, lanes))
-        return added
+            updated.append(arithmetic.multiply_add(ir, total, factor, right, lanes))
+        return updated
 
-    def _load(self, place: str, stride: str | int, lanes: int) -> str:
+    def _load(self, pointer: str, stride: str | int, lanes: int) -> str:
         """Load a packet of scalars of elements that are `stride` bytes apart, and widen it."""
         ir, arithmetic = self.ir, self.arithmetic
         if isinstance(stride, int) or lanes == arithmetic.components:
-            return arithmetic.load(ir, place, lanes)
+            return arithmetic.load(ir, pointer, lanes)
         type_, scalar = (
             llvm_type(arithmetic.scalar_dtype, lanes),
             llvm_type(arithmetic.scalar_dtype, 1),
         )
         packet = zeros(arithmetic.scalar_dtype, lanes)
         for lane in range(lanes):
-            element, part = divmod(lane, arithmetic.components)
-            at = strided_ptr(ir, place, str(element), stride)
-            at = offset_ptr(ir, at, part * arithmetic.scalar_dtype.itemsize)
-            value = ir.value(f"load {scalar}, ptr {at}, align 1")
+            element, component = divmod(lane, arithmetic.components)
+            scalar_pointer = strided_ptr(ir, pointer, str(element), stride)
+            scalar_pointer = offset_ptr(
+                ir, scalar_pointer, component * arithmetic.scalar_dtype.itemsize
+            )
+            value = ir.value(f"load {scalar}, ptr {scalar_pointer}, align 1")
             packet = ir.value(f"insertelement {type_} {packet}, {scalar} {value}, i64 {lane}")
         return arithmetic.widen(ir, packet, lanes)
 
-    def _reduce_by_halves(self, value: str, lanes: int, target: int) -> str:
-        """Add the lanes of a packet by halves until `target` are left."""
+    def _reduce_by_halves(self, value: str, lanes: int, target_lanes: int) -> str:
+        """Add the lanes of a packet by halves until `target_lanes` are left."""
         ir, arithmetic = self.ir, self.arithmetic
-        while lanes > target:
+        while lanes > target_lanes:
             type_ = llvm_type(arithmetic.sum_dtype, lanes)
             lanes //= 2
             halves = [

@@ -1,13 +1,13 @@
 """GEMM emitter: the arithmetic, loops and stack addressing that all SIMD product code shares.
 
-Takes an element type and the bytes of a vector register, hands on pieces of LLVM text. Products
-accumulate in a *wide* dtype: halves in float32, 8-bit integers in 16 bits (their sum is the same
+Input: an element type and the bytes of a vector register. Output: LLVM text. Products accumulate in
+a wider dtype, `sum_dtype`: halves in float32, 8-bit integers in 16 bits (their sum is the same
 modulo 256), a bool as a byte of 0 or 1 with `and` and `or`. A complex number is two adjacent
 scalars. A packet of them is multiplied by the real and by the imaginary part of the other factor,
 in two accumulators that are combined at the end.
 
-Every sum over k runs in rising order in one accumulator. So its bits depend neither on blocking,
-nor on the thread count, nor on the vector width.
+Every sum over k runs in increasing order in one accumulator. So its bits depend neither on
+blocking, nor on the thread count, nor on the vector width.
 
 >>> arithmetic = Arithmetic(FLOAT32, 64)
 >>> text = SimdEmitter()
@@ -47,12 +47,12 @@ class Arithmetic:
 
     @cached
     def scalar_dtype(self) -> np.dtype:
-        """The dtype of a scalar in memory: a complex element is two."""
+        """The dtype of a scalar in memory; a complex element has two scalars."""
         return DTYPES["uint8"] if self.dtype == BOOL else REAL_DTYPES.get(self.dtype, self.dtype)
 
     @cached
     def sum_dtype(self) -> np.dtype:
-        """The dtype of a scalar that is accumulated."""
+        """The dtype of the accumulators."""
         return (
             self.scalar_dtype
             if self.dtype == BOOL
@@ -66,11 +66,11 @@ class Arithmetic:
 
     @property
     def register_lanes(self) -> int:
-        """The wide scalars of a full register."""
+        """The accumulated scalars of a full register."""
         return self.width // self.sum_dtype.itemsize
 
     def new_emitter(self) -> SimdEmitter:
-        """Return an empty text for a processor with such registers."""
+        """Return an empty emitter for a processor with such registers."""
         return SimdEmitter(baseline=self.width == 16)
 
     @property
@@ -84,7 +84,7 @@ class Arithmetic:
         return self.width == 64 or (self.width == 32 and self.scalar_dtype.itemsize >= 4)
 
     def load(self, ir: SimdEmitter, pointer: str, lanes: int, mask: str | None = None) -> str:
-        """Load scalars that lie beside each other, 0 outside the mask, and widen them."""
+        """Load contiguous scalars, 0 outside the mask, and widen them."""
         type_ = llvm_type(self.scalar_dtype, lanes)
         if mask is None or lanes == 1:
             loaded = ir.value(f"load {type_}, ptr {pointer}, align 1")
@@ -95,20 +95,20 @@ class Arithmetic:
         return self.widen(ir, loaded, lanes)
 
     def widen(self, ir: SimdEmitter, value: str, lanes: int) -> str:
-        """Convert scalars as they are in memory to those that are accumulated."""
+        """Convert scalars from the dtype in memory to the accumulator dtype."""
         return _convert(ir, value, self.scalar_dtype, self.sum_dtype, lanes)
 
     def narrow(self, ir: SimdEmitter, value: str, lanes: int) -> str:
-        """Convert sums to what is stored: halves are rounded here, once."""
+        """Convert sums to the dtype in memory: halves are rounded here, once."""
         return _convert(ir, value, self.sum_dtype, self.scalar_dtype, lanes)
 
-    def broadcast_factors(self, ir: SimdEmitter, place: str, lanes: int) -> list[str]:
-        """Load an element of the first operand; each of its scalars fills a packet."""
-        places = (
-            offset_ptr(ir, place, part * self.scalar_dtype.itemsize)
-            for part in range(self.components)
+    def broadcast_factors(self, ir: SimdEmitter, element: str, lanes: int) -> list[str]:
+        """Load an element of the first operand; each of its scalars is broadcast to a packet."""
+        pointers = (
+            offset_ptr(ir, element, component * self.scalar_dtype.itemsize)
+            for component in range(self.components)
         )
-        scalars = [Packet(self.load(ir, each, 1), self.sum_dtype, 1) for each in places]
+        scalars = [Packet(self.load(ir, pointer, 1), self.sum_dtype, 1) for pointer in pointers]
         return [ir.broadcast(scalar, lanes) for scalar in scalars]
 
     def multiply_add(self, ir: SimdEmitter, total: str, x: str, y: str, lanes: int) -> str:
@@ -133,10 +133,10 @@ class Arithmetic:
     def combine_components(
         self, ir: SimdEmitter, sums: Sequence[str], lanes: int, conjugated: bool
     ) -> str:
-        """Make one packet of sums of the accumulators: real ones have one.
+        """Combine the accumulators into one packet of sums; real sums have one accumulator.
 
-        Of a complex packet they are the sums of re(x) * y and of im(x) * y; im(x) * y is turned by
-        i, or by -i where x is to be conjugated.
+        Complex sums have two, of re(x) * y and of im(x) * y. The second is multiplied by i, or by
+        -i if x is conjugated.
         """
         if self.components == 1:
             return sums[0]
@@ -145,31 +145,31 @@ class Arithmetic:
         swapped = ir.value(
             f"shufflevector {type_} {sums[1]}, {type_} poison, <{lanes} x i32> <{order}>"
         )
-        opposite = ir.value(f"fneg {type_} {swapped}")
+        negated = ir.value(f"fneg {type_} {swapped}")
         odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
-        real, imaginary = (swapped, opposite) if conjugated else (opposite, swapped)
-        turned = ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
-        return self.add(ir, sums[0], turned, lanes)
+        real, imaginary = (swapped, negated) if conjugated else (negated, swapped)
+        rotated = ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
+        return self.add(ir, sums[0], rotated, lanes)
 
     def conjugate(self, ir: SimdEmitter, value: str, lanes: int) -> str:
-        """Conjugate the elements of a packet: of two scalars the second changes its sign."""
+        """Conjugate the elements of a packet: the second of two scalars is negated."""
         if self.components == 1:
             return value
         type_ = llvm_type(self.sum_dtype, lanes)
         odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
-        opposite = ir.value(f"fneg {type_} {value}")
-        return ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
+        negated = ir.value(f"fneg {type_} {value}")
+        return ir.value(f"select <{lanes} x i1> <{odd}>, {type_} {negated}, {type_} {value}")
 
     def scale(self, ir: SimdEmitter, value: str, factors: Sequence[str], lanes: int) -> str:
-        """Multiply a packet by an element whose parts `factors` has spread."""
+        """Multiply a packet by an element, given its broadcast components."""
         type_ = llvm_type(self.sum_dtype, lanes)
-        products = [ir.value(f"fmul {type_} {value}, {each}") for each in factors]
+        products = [ir.value(f"fmul {type_} {value}, {factor}") for factor in factors]
         return self.combine_components(ir, products, lanes, conjugated=False)
 
     def store(
         self, ir: SimdEmitter, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:
-        """Round sums to the dtype and store them beside each other, where the mask holds."""
+        """Round sums to the dtype and store them contiguously, where the mask holds."""
         type_, narrow = llvm_type(self.scalar_dtype, lanes), self.narrow(ir, value, lanes)
         if mask is None or lanes == 1:
             ir.line(f"store {type_} {narrow}, ptr {pointer}, align 1")
@@ -192,7 +192,7 @@ def zeros(dtype: np.dtype, lanes: int) -> str:
 
 
 def offset_ptr(ir: SimdEmitter, pointer: str, *offsets: str | int) -> str:
-    """Return a pointer moved by offsets in bytes."""
+    """Return a pointer plus offsets in bytes."""
     for offset in offsets:
         if offset not in (0, "0"):
             pointer = ir.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
@@ -200,7 +200,7 @@ def offset_ptr(ir: SimdEmitter, pointer: str, *offsets: str | int) -> str:
 
 
 def strided_ptr(ir: SimdEmitter, pointer: str, index: str, stride: str | int) -> str:
-    """Return a pointer moved by so many strides in bytes."""
+    """Return a pointer plus index times a stride in bytes."""
     return offset_ptr(ir, pointer, int_op(ir, "mul", index, stride))
 
 
@@ -208,28 +208,32 @@ def carry_loop(
     ir: SimdEmitter,
     end: str,
     carried: Sequence[tuple[str, str]],
-    inside: Callable[..., Sequence[str]],
+    body: Callable[..., Sequence[str]],
 ) -> list[str]:
-    """Add a loop of `end` rounds that hands values on, given as (LLVM type, what it begins with).
+    """Emit a loop of `end` iterations with carried values, given as (LLVM type, initial value).
 
-    `inside` gets their names and returns what the next round gets. Return what the last one left.
+    `body` gets the carried values and returns their next values. Return the final ones.
     """
-    loop, before = ir.name()[1:], ir.block
+    loop, entry_block = ir.name()[1:], ir.block
     names = [ir.name() for _ in carried]
     ir.line(f"br label %{loop}.test")
     ir.label(f"{loop}.test")
-    at = len(ir.lines)
+    phi_line = len(ir.lines)
     ir.lines += [""] * (1 + len(carried))
-    more = ir.value(f"icmp slt i64 %{loop}, {end}")
-    ir.line(f"br i1 {more}, label %{loop}.body, label %{loop}.done")
+    continues = ir.value(f"icmp slt i64 %{loop}, {end}")
+    ir.line(f"br i1 {continues}, label %{loop}.body, label %{loop}.done")
     ir.label(f"{loop}.body")
-    handed = [int_op(ir, "add", f"%{loop}", 1), *inside(*names)]
-    begun = [("i64", "0"), *carried]
-    for line, name, (type_, first), following in zip(
-        range(at, at + len(handed)), [f"%{loop}", *names], begun, handed, strict=True
+    next_values = [int_op(ir, "add", f"%{loop}", 1), *body(*names)]
+    initial = [("i64", "0"), *carried]
+    for line, name, (type_, start), next_value in zip(
+        range(phi_line, phi_line + len(next_values)),
+        [f"%{loop}", *names],
+        initial,
+        next_values,
+        strict=True,
     ):
         ir.lines[line] = (
-            f"  {name} = phi {type_} [ {first}, %{before} ], [ {following}, %{ir.block} ]"
+            f"  {name} = phi {type_} [ {start}, %{entry_block} ], [ {next_value}, %{ir.block} ]"
         )
     ir.line(f"br label %{loop}.test")
     ir.label(f"{loop}.done")
@@ -237,27 +241,27 @@ def carry_loop(
 
 
 def if_else(
-    ir: SimdEmitter, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
+    ir: SimdEmitter, condition: str, then_body: Callable[[], None], else_body: Callable[[], None]
 ) -> None:
-    """Add two ways of doing something."""
+    """Emit an if-else on an i1."""
     name = ir.name()[1:]
     ir.line(f"br i1 {condition}, label %{name}.then, label %{name}.else")
-    for branch, what in (("then", inside), ("else", otherwise)):
+    for branch, body in (("then", then_body), ("else", else_body)):
         ir.label(f"{name}.{branch}")
-        what()
+        body()
         ir.line(f"br label %{name}.after")
     ir.label(f"{name}.after")
 
 
 def load_arguments(ir: SimdEmitter, table: str, first: int, count: int) -> list[str]:
-    """Load entries of the table of sizes or of buffers: i64 or pointers."""
+    """Load entries of the table of sizes (i64) or of buffers (pointers)."""
     type_ = "i64" if table == "%sizes" else "ptr"
-    places = [ir.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
-    return [ir.value(f"load {type_}, ptr {place}") for place in places]
+    slots = [ir.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
+    return [ir.value(f"load {type_}, ptr {slot}") for slot in slots]
 
 
 def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
-    """Name what the launch gives of a stack, axis by axis, the slowest first."""
+    """Names of the launch sizes of a stack, axis by axis, the slowest first."""
     return tuple(
         name
         for axis in range(axes)
@@ -272,37 +276,39 @@ def stack_pointers(
 
     `stack` has for each axis, the slowest first, its length and its strides in bytes.
     """
-    found = list(pointers)
+    offset_pointers = list(pointers)
     for axis, (length, *strides) in reversed(list(enumerate(stack))):
         digit = index
         if axis:
             digit = int_op(ir, "urem", index, length)
             index = int_op(ir, "udiv", index, length)
-        found = [strided_ptr(ir, p, digit, s) for p, s in zip(found, strides, strict=True)]
-    return found
+        offset_pointers = [
+            strided_ptr(ir, p, digit, s) for p, s in zip(offset_pointers, strides, strict=True)
+        ]
+    return offset_pointers
 
 
 def read_stack(ir: SimdEmitter, axes: int, operands: int = 2) -> list[list[str]]:
-    """Load what `stack_sizes` names, for `stacked`."""
-    each = 1 + operands
-    found = load_arguments(ir, "%sizes", 0, each * axes)
-    return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
+    """Load the sizes of `stack_sizes`, for `stack_pointers`."""
+    per_axis = 1 + operands
+    values = load_arguments(ir, "%sizes", 0, per_axis * axes)
+    return [values[per_axis * axis : per_axis * (axis + 1)] for axis in range(axes)]
 
 
 def sum_sizes(axes: int) -> tuple[str, ...]:
-    """Name what the launch gives of the axes that are contracted besides k."""
+    """Names of the launch sizes of the contracted axes besides k."""
     names = ("length", "stride of x1", "stride of x2")
     return tuple(f"{name} of sum {axis}" for axis in range(axes) for name in names)
 
 
-def read_sums(ir: SimdEmitter, axes: int, first: int) -> list[list[str]]:
-    """Load what `sum_sizes` names, for `stacked`; `first` is its place among the sizes."""
-    found = load_arguments(ir, "%sizes", first, 3 * axes)
-    return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
+def read_sums(ir: SimdEmitter, axes: int, first_size: int) -> list[list[str]]:
+    """Load the sizes of `sum_sizes`, for `stack_pointers`; `first_size` is their index."""
+    values = load_arguments(ir, "%sizes", first_size, 3 * axes)
+    return [values[3 * axis : 3 * axis + 3] for axis in range(axes)]
 
 
 def contraction_count(ir: SimdEmitter, axes: Sequence[Sequence[str]]) -> str:
-    """Return the product of the lengths of axes that `read_sums` has loaded."""
+    """Return the product of the lengths of axes loaded by `read_sums`."""
     count = "1"
     for length, *_ in axes:
         count = int_op(ir, "mul", count, length)
@@ -310,13 +316,13 @@ def contraction_count(ir: SimdEmitter, axes: Sequence[Sequence[str]]) -> str:
 
 
 def contraction_note(axes: int) -> str:
-    """Say how many axes are contracted besides k, where there are any."""
+    """Describe the number of contracted axes besides k, if there are any."""
     return f", summed over {axes} more" if axes else ""
 
 
-def module_text(ir: SimdEmitter, described: str) -> str:
-    """Return the module of a kernel whose lines are in `text`."""
-    comment = [f"; {line}" for line in described.splitlines()]
+def module_text(ir: SimdEmitter, description: str) -> str:
+    """Return the LLVM module of a kernel whose lines are in `ir`."""
+    comment = [f"; {line}" for line in description.splitlines()]
     constants = [f"{name} = private constant {value}" for name, value in ir.globals.items()]
     entry = [f"  {line}" for line in ir.entry]
     lines = [f"define i64 @kernel({HEADER}) {{", "entry:", *entry, str(ir), "}"]

@@ -1,7 +1,7 @@
 """Register tile: chooses the block of a product's sums that fits into vector registers.
 
-Takes a dtype, the bytes of a vector register and the lengths of a product. Hands on how many rows
-by how many packets are summed at once, and the lengths of slabs and blocks that follow.
+Input: a dtype, the bytes of a vector register and the lengths of a product. Output: the number of
+rows and packets that are summed at once, and the lengths of slabs and blocks.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> tile = RegisterTile.of(FLOAT64, 32, rows=100, columns=100)
@@ -18,9 +18,9 @@ import numpy as np
 from tenfold.codegen.gemm.emitter import Arithmetic
 
 SLAB_BYTES = 32768
-"""What a slab of a panel takes of the first-level cache."""
+"""The bytes of the L1 cache for a slab of a panel."""
 BLOCK_ROWS = 192
-"""About how many rows read a slab that has been copied."""
+"""About how many rows read a packed slab."""
 # Table: by registers and scalars of an element, the tallest tile for so many packets.
 TALLEST = {
     (32, 1): {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
@@ -29,12 +29,12 @@ TALLEST = {
     (16, 2): {1: 6, 2: 3},
 }
 LOW_ROWS = 2
-"""A tile of so few rows is made as wide as it can be."""
+"""Tiles of at most this many rows are as wide as possible."""
 
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """The block of sums that is kept in registers: `rows` by `packets` of `lanes` scalars."""
+    """The block of sums in registers: `rows` by `packets` of `lanes` scalars."""
 
     arithmetic: Arithmetic
     rows: int
@@ -45,23 +45,25 @@ class RegisterTile:
     def of(
         dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False
     ) -> RegisterTile:
-        """Return the tile for products of so many rows and columns.
+        """Return the tile for products of `rows` by `columns`.
 
-        An exact one has rows that divide them evenly; others come in few heights, so that a new
+        The rows of an exact tile divide `rows` evenly; others have few heights, so that a new
         shape seldom needs a new program.
         """
         arithmetic = Arithmetic(dtype, width)
-        parts, lanes = arithmetic.components, arithmetic.register_lanes
-        scalars = max(1, columns) * parts
+        components, lanes = arithmetic.components, arithmetic.register_lanes
+        scalars = max(1, columns) * components
         while lanes >= 2 * scalars:
             lanes //= 2
-        tallest = TALLEST[arithmetic.register_count, parts]
+        tallest = TALLEST[arithmetic.register_count, components]
         widest = max(
-            number for number, most in tallest.items() if most > LOW_ROWS or rows <= LOW_ROWS
+            number
+            for number, max_rows in tallest.items()
+            if max_rows > LOW_ROWS or rows <= LOW_ROWS
         )
         packets = _even_split(-(-scalars // lanes), widest)
-        most = next(most for number, most in tallest.items() if number >= packets)
-        height = (_even_split if exact else _round_down)(max(1, rows), most)
+        max_rows = next(max_rows for number, max_rows in tallest.items() if number >= packets)
+        height = (_even_split if exact else _round_down)(max(1, rows), max_rows)
         return RegisterTile(arithmetic, height, packets, lanes)
 
     @property
@@ -76,7 +78,7 @@ class RegisterTile:
 
     @property
     def slab(self) -> int:
-        """The rows of a panel that are copied at a time."""
+        """The rows of a panel that are packed at a time."""
         return SLAB_BYTES // self.row_bytes if self.row_bytes > 64 else 256
 
     @property
@@ -85,11 +87,11 @@ class RegisterTile:
         return -(-BLOCK_ROWS // self.rows) * self.rows
 
 
-def _even_split(count: int, most: int) -> int:
-    """Cut `count` into the fewest even parts of at most `most`, and return the largest."""
-    return -(-count // -(-count // most))
+def _even_split(count: int, limit: int) -> int:
+    """Split `count` into the fewest even parts of at most `limit`, and return the largest."""
+    return -(-count // -(-count // limit))
 
 
-def _round_down(count: int, most: int) -> int:
-    """Return `most`, or the largest of 1, 2, 4 and 8 that is not above `count`."""
-    return most if count >= most else 1 << (count.bit_length() - 1)
+def _round_down(count: int, limit: int) -> int:
+    """Return `limit`, or the largest power of 2 that is not above `count`."""
+    return limit if count >= limit else 1 << (count.bit_length() - 1)

@@ -1,7 +1,7 @@
 """Diagonal steps: tests on matrices between the LAPACK routines of a call.
 
-Takes a factor of float64 or complex128 by its word, hands on LLVM text. The tests: whether to try
-Cholesky, whether it has met NaN, whether a triangle is singular, and which triangle holds a matrix.
+Input: a factor of float64 or complex128 as an operand word. Output: LLVM text. The tests: whether
+to try Cholesky, whether it met NaN, whether a triangle is singular, and which triangle is nonzero.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> Finite("w0", "n1", FLOAT64).order
@@ -22,21 +22,23 @@ from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
 def load_diagonal(
-    unit: MatrixUnit, place: str, order: str, dtype: np.dtype, i: str, apart: str = ""
+    unit: MatrixUnit, matrix: str, order: str, dtype: np.dtype, i: str, leading_dimension: str = ""
 ) -> list[str]:
-    """Load an element of the diagonal, part by part, of a matrix whose columns are so many elements
-    apart; of a contiguous one without that.
+    """Load the components of a diagonal element; without `leading_dimension` the matrix is
+    contiguous.
     """
     ir = unit.ir
-    columns = unit.number(apart or order)
-    distance = int_op(ir, "mul", int_op(ir, "add", columns, 1), dtype.itemsize)
-    at = strided_ptr(ir, unit.pointer(place), i, distance)
-    parts = [offset_ptr(ir, at, 8 * part) for part in range(SCALAR_PARTS[dtype][1])]
-    return [ir.value(f"load double, ptr {each}") for each in parts]
+    columns = unit.number(leading_dimension or order)
+    stride = int_op(ir, "mul", int_op(ir, "add", columns, 1), dtype.itemsize)
+    element = strided_ptr(ir, unit.pointer(matrix), i, stride)
+    pointers = [
+        offset_ptr(ir, element, 8 * component) for component in range(SCALAR_PARTS[dtype][1])
+    ]
+    return [ir.value(f"load double, ptr {pointer}") for pointer in pointers]
 
 
 class FiniteDiagonal(NamedTuple):
-    """Reports 1 where the real diagonal of a factor has something that is not finite."""
+    """Reports 1 if the real diagonal of a factor has a value that is not finite."""
 
     matrix: str
     order: str
@@ -46,19 +48,19 @@ class FiniteDiagonal(NamedTuple):
         """Add its text: a number less itself is 0 or NaN."""
         ir = unit.ir
 
-        def one(i: str, total: str) -> list[str]:
-            number = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
-            nothing = ir.value(f"fsub double {number}, {number}")
-            return [ir.value(f"fadd double {total}, {nothing}")]
+        def accumulate(i: str, total: str) -> list[str]:
+            value = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
+            difference = ir.value(f"fsub double {value}, {value}")
+            return [ir.value(f"fadd double {total}, {difference}")]
 
-        (total,) = fori_loop(ir, unit.number(self.order), [("double", "0.0")], one)
-        bad = ir.value(f"fcmp uno double {total}, {total}")
+        (total,) = fori_loop(ir, unit.number(self.order), [("double", "0.0")], accumulate)
+        not_finite = ir.value(f"fcmp uno double {total}, {total}")
         report = unit.pointer("report")
-        if_then(ir, bad, lambda: ir.line(f"store i32 1, ptr {report}"))
+        if_then(ir, not_finite, lambda: ir.line(f"store i32 1, ptr {report}"))
 
 
 class PositiveDiagonal(NamedTuple):
-    """Reports 0 where the real parts of a diagonal are all above 0, else 1."""
+    """Reports 0 if all real parts of a diagonal are above 0, else 1."""
 
     matrix: str
     order: str
@@ -68,13 +70,15 @@ class PositiveDiagonal(NamedTuple):
         """Add its text."""
         ir = unit.ir
 
-        def one(i: str, found: str) -> list[str]:
-            number = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
-            other = ir.value(f"fcmp ule double {number}, 0.0")
-            return [ir.value(f"or i1 {found}, {other}")]
+        def check_element(i: str, any_failed: str) -> list[str]:
+            value = load_diagonal(unit, self.matrix, self.order, self.dtype, i)[0]
+            not_positive = ir.value(f"fcmp ule double {value}, 0.0")
+            return [ir.value(f"or i1 {any_failed}, {not_positive}")]
 
-        (found,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], one)
-        ir.line(f"store i32 {ir.value(f'zext i1 {found} to i32')}, ptr {unit.pointer('report')}")
+        (any_failed,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], check_element)
+        ir.line(
+            f"store i32 {ir.value(f'zext i1 {any_failed} to i32')}, ptr {unit.pointer('report')}"
+        )
 
 
 class AllFinite(NamedTuple):
@@ -88,48 +92,48 @@ class AllFinite(NamedTuple):
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
-        ir, place = unit.ir, unit.pointer(self.vector)
+        ir, vector = unit.ir, unit.pointer(self.vector)
 
-        def one(i: str, total: str) -> list[str]:
-            number = ir.value(f"load double, ptr {strided_ptr(ir, place, i, 8)}")
-            nothing = ir.value(f"fsub double {number}, {number}")
-            return [ir.value(f"fadd double {total}, {nothing}")]
+        def accumulate(i: str, total: str) -> list[str]:
+            value = ir.value(f"load double, ptr {strided_ptr(ir, vector, i, 8)}")
+            difference = ir.value(f"fsub double {value}, {value}")
+            return [ir.value(f"fadd double {total}, {difference}")]
 
-        (total,) = fori_loop(ir, unit.number(self.length), [("double", "0.0")], one)
-        bad = ir.value(f"fcmp uno double {total}, {total}")
-        flag = ir.value(f"zext i1 {bad} to i32")
+        (total,) = fori_loop(ir, unit.number(self.length), [("double", "0.0")], accumulate)
+        not_finite = ir.value(f"fcmp uno double {total}, {total}")
+        flag = ir.value(f"zext i1 {not_finite} to i32")
         ir.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
 
 class NonzeroDiagonal(NamedTuple):
-    """Fails where a diagonal has a 0."""
+    """Fails if a diagonal has a 0."""
 
     matrix: str
     order: str
     dtype: np.dtype
     leading_dimension: str = ""
-    """Elements from one column to the next, if not the order."""
+    """Elements from one column to the next; the order if empty."""
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         ir = unit.ir
 
-        def one(i: str, found: str) -> list[str]:
-            parts = load_diagonal(
+        def check_element(i: str, has_zero: str) -> list[str]:
+            components = load_diagonal(
                 unit, self.matrix, self.order, self.dtype, i, self.leading_dimension
             )
-            zero = "true"
-            for part in parts:
-                equal = ir.value(f"fcmp oeq double {part}, 0.0")
-                zero = ir.value(f"and i1 {zero}, {equal}")
-            return [ir.value(f"or i1 {found}, {zero}")]
+            is_zero = "true"
+            for component in components:
+                equal = ir.value(f"fcmp oeq double {component}, 0.0")
+                is_zero = ir.value(f"and i1 {is_zero}, {equal}")
+            return [ir.value(f"or i1 {has_zero}, {is_zero}")]
 
-        (found,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], one)
-        unit.fail_if(found)
+        (has_zero,) = fori_loop(ir, unit.number(self.order), [("i1", "false")], check_element)
+        unit.fail_if(has_zero)
 
 
 class Fail(NamedTuple):
-    """Says that the matrix has no answer."""
+    """Fails always."""
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
@@ -151,92 +155,101 @@ class TriangleSide(NamedTuple):
     dtype: np.dtype
     target: str
     contiguous: bool = False
-    """Whether the elements of a row lie beside each other: then whole packets are looked at."""
+    """Whether rows are contiguous: then packets are tested."""
 
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         ir, order = unit.ir, unit.number(self.order)
-        place, far, near = (
+        matrix, row_stride, element_stride = (
             unit.pointer(self.matrix),
             unit.number(self.row_stride),
             unit.number(self.element_stride),
         )
 
-        def one(i: str, found: str, behind: str) -> list[str]:
-            """Look at no element more once a row has been found."""
-            after, row = int_op(ir, "add", i, 1), strided_ptr(ir, place, i, far)
-            parts = (
+        def check_row(i: str, is_found: str, above_diagonal: str) -> list[str]:
+            """Test no more elements once a row has been found."""
+            next_index, row = int_op(ir, "add", i, 1), strided_ptr(ir, matrix, i, row_stride)
+            segments = (
                 (row, i),
-                (strided_ptr(ir, row, after, near), int_op(ir, "sub", order, after)),
+                (
+                    strided_ptr(ir, row, next_index, element_stride),
+                    int_op(ir, "sub", order, next_index),
+                ),
             )
-            seen = []
-            for first, length in parts:
-                count = ir.value(f"select i1 {found}, i64 0, i64 {length}")
-                seen.append(self._any_nonzero(ir, first, near, count))
-            behind = ir.value(f"or i1 {behind}, {seen[1]}")
-            anything = ir.value(f"or i1 {seen[0]}, {seen[1]}")
-            return [ir.value(f"or i1 {found}, {anything}"), behind]
+            nonzero = []
+            for start, length in segments:
+                count = ir.value(f"select i1 {is_found}, i64 0, i64 {length}")
+                nonzero.append(self._any_nonzero(ir, start, element_stride, count))
+            above_diagonal = ir.value(f"or i1 {above_diagonal}, {nonzero[1]}")
+            any_nonzero = ir.value(f"or i1 {nonzero[0]}, {nonzero[1]}")
+            return [ir.value(f"or i1 {is_found}, {any_nonzero}"), above_diagonal]
 
-        (_, behind) = fori_loop(ir, order, [("i1", "false"), ("i1", "false")], one)
-        flag = ir.value(f"zext i1 {behind} to i32")
+        (_, above_diagonal) = fori_loop(ir, order, [("i1", "false"), ("i1", "false")], check_row)
+        flag = ir.value(f"zext i1 {above_diagonal} to i32")
         ir.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
-    def _any_nonzero(self, ir: SimdEmitter, first: str, near: str, count: str) -> str:
-        """Add a loop over elements, and one over packets before it where they are contiguous."""
-        type_, parts = SCALAR_PARTS[self.dtype]
+    def _any_nonzero(self, ir: SimdEmitter, start: str, element_stride: str, count: str) -> str:
+        """Emit a loop over elements, after one over packets if rows are contiguous."""
+        type_, components = SCALAR_PARTS[self.dtype]
         if not self.contiguous:
-            return self._any_nonzero_element(ir, first, near, count, parts, "false")
+            return self._any_nonzero_element(ir, start, element_stride, count, components, "false")
         size, bytes_ = LANES[type_], BYTES[type_]
-        numbers = int_op(ir, "mul", count, parts)
+        numbers = int_op(ir, "mul", count, components)
         packets = int_op(ir, "udiv", numbers, size)
         integers = f"<{size} x i{8 * bytes_}>"
         ones = f"<{', '.join([f'i{8 * bytes_} 1'] * size)}>"
 
-        def packet(j: str, seen: str) -> list[str]:
-            at = strided_ptr(ir, first, j, size * bytes_)
+        def merge_packet(j: str, bits_seen: str) -> list[str]:
+            at = strided_ptr(ir, start, j, size * bytes_)
             value = ir.value(f"load {integers}, ptr {at}, align 1")
-            # without its sign a number is 0 where all bits are
+            # without the sign bit, a number is 0 if all bits are 0
             unsigned = ir.value(f"shl {integers} {value}, {ones}")
-            return [ir.value(f"or {integers} {seen}, {unsigned}")]
+            return [ir.value(f"or {integers} {bits_seen}, {unsigned}")]
 
-        (seen,) = fori_loop(ir, packets, [(integers, "zeroinitializer")], packet)
+        (bits_seen,) = fori_loop(ir, packets, [(integers, "zeroinitializer")], merge_packet)
         number, reduce = f"i{8 * bytes_}", f"llvm.vector.reduce.or.v{size}i{8 * bytes_}"
-        bits = ir.intrinsic(reduce, number, [(integers, seen)])
-        found = ir.value(f"icmp ne {number} {bits}, 0")
-        done = int_op(ir, "mul", packets, size)
-        rest = int_op(ir, "sub", numbers, done)
+        bits = ir.intrinsic(reduce, number, [(integers, bits_seen)])
+        nonzero = ir.value(f"icmp ne {number} {bits}, 0")
+        processed = int_op(ir, "mul", packets, size)
+        remaining = int_op(ir, "sub", numbers, processed)
         return self._any_nonzero_element(
-            ir, strided_ptr(ir, first, done, bytes_), str(bytes_), rest, 1, found
+            ir, strided_ptr(ir, start, processed, bytes_), str(bytes_), remaining, 1, nonzero
         )
 
     def _any_nonzero_element(
-        self, ir: SimdEmitter, first: str, near: str, count: str, parts: int, found: str
+        self,
+        ir: SimdEmitter,
+        start: str,
+        element_stride: str,
+        count: str,
+        components: int,
+        initial: str,
     ) -> str:
         type_ = SCALAR_PARTS[self.dtype][0]
 
-        def other(j: str, seen: str) -> list[str]:
-            at = strided_ptr(ir, first, j, near)
-            for part in range(parts):
+        def check_element(j: str, result: str) -> list[str]:
+            at = strided_ptr(ir, start, j, element_stride)
+            for component in range(components):
                 value = ir.value(
-                    f"load {type_}, ptr {offset_ptr(ir, at, part * BYTES[type_])}, align 1"
+                    f"load {type_}, ptr {offset_ptr(ir, at, component * BYTES[type_])}, align 1"
                 )
-                differs = ir.value(f"fcmp une {type_} {value}, 0.0")
-                seen = ir.value(f"or i1 {seen}, {differs}")
-            return [seen]
+                is_nonzero = ir.value(f"fcmp une {type_} {value}, 0.0")
+                result = ir.value(f"or i1 {result}, {is_nonzero}")
+            return [result]
 
-        return fori_loop(ir, count, [("i1", found)], other)[0]
+        return fori_loop(ir, count, [("i1", initial)], check_element)[0]
 
 
 LANES = {"float": 32, "double": 16}
-"""The numbers of a packet in which zeros are looked for."""
+"""The numbers of a packet that is tested for zeros."""
 
 
 def fori_loop(
-    ir: SimdEmitter, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
+    ir: SimdEmitter, end: str, carried: list[tuple[str, str]], body: Callable[..., list[str]]
 ) -> list[str]:
-    """Add a loop that hands values on; `inside` gets the counter before them."""
+    """Emit a loop with carried values; `body` gets the index before them."""
 
-    def numbered(i: str, *values: str) -> list[str]:
-        return [int_op(ir, "add", i, 1), *inside(i, *values)]
+    def next_values(i: str, *values: str) -> list[str]:
+        return [int_op(ir, "add", i, 1), *body(i, *values)]
 
-    return carry_loop(ir, end, [("i64", "0"), *carried], numbered)[1:]
+    return carry_loop(ir, end, [("i64", "0"), *carried], next_values)[1:]

@@ -2,8 +2,8 @@
 
 A unit of work is one matrix: the steps run one after the other on its memory. Routines take every
 argument by pointer: a character, a 32-bit number, 0, memory of the matrix, workspace, and their
-info. A routine's info is not 0 for a matrix without an answer; the kernel then returns 1 + its
-index. Between routines, `codegen/lapack/matrix_copies.py` copies and tests.
+info. If the info of a matrix is not 0, the kernel returns 1 + the index of the matrix. Between
+routines, `codegen/lapack/matrix_copies.py` copies and tests.
 
 >>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
 >>> print(LapackCall((factor,), buffers=1))
@@ -39,22 +39,22 @@ from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
 class Routine(NamedTuple):
-    """A routine and what it is given pointers to, in words.
+    """A LAPACK routine and its arguments as operand words, each passed by pointer.
 
-    `'U` is a character, `zero` and `one` are numbers of any floating dtype, `n2` is number 2 of the
-    launch in 32 bits, `m0` buffer 0 at the matrix of the unit, `w3` the thread's own memory from
-    the byte on that number 3 of the launch says, `m0+n4` a place so many bytes behind another, and
-    `report` where the routine says how it went.
+    `'U` is a character. `zero` and `one` are numbers of any floating dtype. `n2` is number 2 of the
+    launch in 32 bits. `m0` is buffer 0 at the matrix of the unit. `w3` is the thread's scratch
+    memory at the byte offset in number 3 of the launch. `m0+n4` is `m0` plus the byte offset in
+    number 4. `report` is the info of the routine.
     """
 
     name: str
     arguments: str
     fails: bool = False
-    """Whether what it reports is a failure if it is not 0."""
+    """Whether an info that is not 0 is a failure."""
 
 
 class Branch(NamedTuple):
-    """Steps where an i32 at a place is 0, and others where it is not."""
+    """Steps if an i32 is 0, and other steps if it is not."""
 
     flag: str
     if_zero: tuple[Step, ...]
@@ -76,7 +76,7 @@ Step = Routine | Branch | Move | Mirror | Permutation | Conjugate | Check | Symm
 
 @dataclass(frozen=True)
 class LapackCall:
-    """Steps that are taken for every matrix of a stack, which lies in so many buffers."""
+    """Steps for every matrix of a stack; `buffers` is the number of buffers."""
 
     steps: tuple[Step, ...]
     buffers: int
@@ -87,7 +87,7 @@ class LapackCall:
     @property
     def routines(self) -> tuple[str, ...]:
         """The names of the routines, each once."""
-        names = [each.name for each in _leaves(self.steps) if isinstance(each, Routine)]
+        names = [step.name for step in _leaves(self.steps) if isinstance(step, Routine)]
         return tuple(dict.fromkeys(names))
 
     def text(self) -> str:
@@ -97,34 +97,34 @@ class LapackCall:
         routines, then the numbers.
         """
         ir = SimdEmitter()
-        places = load_arguments(ir, "%buffers", 0, self.buffers)
+        buffers = load_arguments(ir, "%buffers", 0, self.buffers)
         strides = load_arguments(ir, "%sizes", 0, self.buffers)
         addresses = load_arguments(ir, "%sizes", self.buffers, len(self.routines))
         functions = {
             name: ir.value(f"inttoptr i64 {address} to ptr")
             for name, address in zip(self.routines, addresses, strict=True)
         }
-        failed = ir.alloca(8)
-        ir.line(f"store i64 0, ptr {failed}")
-        unit = MatrixUnit(ir, self.buffers + len(self.routines), failed)
-        for each in _leaves(self.steps):
-            for word in _pointer_words(each):
+        failure_slot = ir.alloca(8)
+        ir.line(f"store i64 0, ptr {failure_slot}")
+        unit = MatrixUnit(ir, self.buffers + len(self.routines), failure_slot)
+        for step in _leaves(self.steps):
+            for word in _pointer_words(step):
                 if word[0] not in "mw":
-                    unit.pointer(word)  # what is the same for all matrices is stored once
+                    unit.pointer(word)  # arguments equal for all matrices are stored once
 
-        def one(index: str) -> None:
+        def emit_matrix(index: str) -> None:
             unit.begin(index)
-            for position, (place, stride) in enumerate(zip(places, strides, strict=True)):
-                unit.pointers[f"m{position}"] = strided_ptr(ir, place, index, stride)
+            for position, (buffer, stride) in enumerate(zip(buffers, strides, strict=True)):
+                unit.pointers[f"m{position}"] = strided_ptr(ir, buffer, index, stride)
             _emit_steps(unit, self.steps, functions)
 
-        for_range(ir, "%begin", "%end", 1, one)
-        ir.line(f"ret i64 {ir.value(f'load i64, ptr {failed}')}")
+        for_range(ir, "%begin", "%end", 1, emit_matrix)
+        ir.line(f"ret i64 {ir.value(f'load i64, ptr {failure_slot}')}")
         return module_text(ir, str(self))
 
 
 def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Yield what is done, whatever is chosen."""
+    """Yield the steps of all branches."""
     for step in steps:
         if isinstance(step, Branch):
             yield from _leaves(step.if_zero + step.if_nonzero)
@@ -133,7 +133,7 @@ def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def _pointer_words(step: Step) -> list[str]:
-    """Return what pointers a step is given, as far as they may be the same for all matrices."""
+    """Return the operand words of a step that may be the same for all matrices."""
     if isinstance(step, Routine):
         return step.arguments.split()
     return [step.source] if isinstance(step, Move) else []
@@ -150,19 +150,19 @@ def _emit_steps(unit: MatrixUnit, steps: tuple[Step, ...], functions: dict[str, 
 
 
 def _emit_call(unit: MatrixUnit, routine: Routine, function: str) -> None:
-    listed = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
-    unit.ir.line(f"call void {function}({listed})")
+    arguments = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
+    unit.ir.line(f"call void {function}({arguments})")
     if routine.fails:
-        reported = unit.ir.value(f"load i32, ptr {unit.pointer('report')}")
-        unit.fail_if(unit.ir.value(f"icmp ne i32 {reported}, 0"))
+        info = unit.ir.value(f"load i32, ptr {unit.pointer('report')}")
+        unit.fail_if(unit.ir.value(f"icmp ne i32 {info}, 0"))
 
 
-def _emit_branch(unit: MatrixUnit, choice: Branch, functions: dict[str, str]) -> None:
-    number = unit.ir.value(f"load i32, ptr {unit.pointer(choice.flag)}")
-    zero = unit.ir.value(f"icmp eq i32 {number}, 0")
+def _emit_branch(unit: MatrixUnit, branch: Branch, functions: dict[str, str]) -> None:
+    flag = unit.ir.value(f"load i32, ptr {unit.pointer(branch.flag)}")
+    zero = unit.ir.value(f"icmp eq i32 {flag}, 0")
     if_else(
         unit.ir,
         zero,
-        lambda: _emit_steps(unit, choice.if_zero, functions),
-        lambda: _emit_steps(unit, choice.if_nonzero, functions),
+        lambda: _emit_steps(unit, branch.if_zero, functions),
+        lambda: _emit_steps(unit, branch.if_nonzero, functions),
     )

@@ -1,12 +1,12 @@
-"""Bunch-Kaufman steps: work between the LAPACK routines that factor a symmetric matrix and solve
-with it.
+"""Bunch-Kaufman steps: emits the work between LAPACK routines that factor a symmetric matrix and
+solve with it.
 
 Such a matrix is P L D L^T P^T: J. R. Bunch and L. Kaufman, "Some stable methods for calculating
 inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977. P exchanges
-rows, L is a unit lower triangle, and D has blocks of 1 or 2 rows on its diagonal. Takes matrices of
-float64 or complex128 (symmetric, not Hermitian) by the words of `Routine`, hands on LLVM text. L is
-stored by columns, with the diagonal of D on its own. D's off-diagonal elements are a row of their
-own, 0 where a block has one row.
+rows, L is a unit lower triangle, and D has blocks of 1 or 2 rows on its diagonal. Input: matrices
+of float64 or complex128 (symmetric, not Hermitian) as operand words (see `Routine`). Output: LLVM
+text. L is column-major, with the diagonal of D on its diagonal. D's off-diagonal elements are a
+separate vector, 0 if a block has one row.
 
 >>> Negative("w0", "w1").target
 'w1'
@@ -29,7 +29,7 @@ PACKET_TYPE = f"<{PACKET} x double>"
 
 
 class RightSides(NamedTuple):
-    """Right sides, row by row."""
+    """The right-hand sides of equations, by rows."""
 
     matrix: str
     row_stride: str
@@ -37,67 +37,67 @@ class RightSides(NamedTuple):
     element_stride: str
     """Bytes from one element of a row to the next."""
     columns: str
-    """How many elements a row has."""
+    """The number of elements of a row."""
     by_rows: bool
-    """Whether the elements of a row lie beside each other."""
+    """Whether rows are contiguous."""
     dtype: np.dtype
 
     def row_pointer(self, unit: MatrixUnit, row: str) -> str:
-        """Return where a row begins."""
+        """Return the pointer to a row."""
         return strided_ptr(unit.ir, unit.pointer(self.matrix), row, unit.number(self.row_stride))
 
     def for_each_column(
-        self, unit: MatrixUnit, rows: Sequence[str], inside: Callable[[str, list[str]], None]
+        self, unit: MatrixUnit, rows: Sequence[str], body: Callable[[str, list[str]], None]
     ) -> None:
-        """Add a loop along rows that begin at these places; `inside` gets the type of what it is to
-        take at once, and where that is in each row: packets of float64, or all parts of an element.
+        """Emit a loop along rows, given pointers to them; `body` gets an LLVM type and a pointer into
+        each row. The type is a packet of float64, or a scalar of an element.
         """
         ir, count, begin = unit.ir, unit.number(self.columns), "0"
-        item, parts = self.dtype.itemsize, SCALAR_PARTS[self.dtype][1]
-        near = str(item) if self.by_rows else unit.number(self.element_stride)
+        item, components = self.dtype.itemsize, SCALAR_PARTS[self.dtype][1]
+        stride = str(item) if self.by_rows else unit.number(self.element_stride)
 
-        def taken(type_: str) -> Callable[[str], None]:
-            return lambda j: inside(type_, [strided_ptr(ir, row, j, near) for row in rows])
+        def at_column(type_: str) -> Callable[[str], None]:
+            return lambda j: body(type_, [strided_ptr(ir, row, j, stride) for row in rows])
 
-        if self.by_rows and parts == 1:
+        if self.by_rows and components == 1:
             begin = int_op(ir, "and", count, -PACKET)
-            for_range(ir, "0", begin, PACKET, taken(PACKET_TYPE))
-        for_range(ir, begin, count, 1, taken("double"))
+            for_range(ir, "0", begin, PACKET, at_column(PACKET_TYPE))
+        for_range(ir, begin, count, 1, at_column("double"))
 
-    def load(self, ir: SimdEmitter, type_: str, place: str) -> list[str]:
-        """Load what stands at a place, part by part."""
-        parts = range(SCALAR_PARTS[self.dtype][1])
+    def load(self, ir: SimdEmitter, type_: str, pointer: str) -> list[str]:
+        """Load the components at a pointer."""
+        components = range(SCALAR_PARTS[self.dtype][1])
         return [
-            ir.value(f"load {type_}, ptr {offset_ptr(ir, place, 8 * part)}, align 1")
-            for part in parts
+            ir.value(f"load {type_}, ptr {offset_ptr(ir, pointer, 8 * component)}, align 1")
+            for component in components
         ]
 
-    def store(self, ir: SimdEmitter, type_: str, values: list[str], place: str) -> None:
-        """Store it there."""
-        for part, value in enumerate(values):
-            ir.line(f"store {type_} {value}, ptr {offset_ptr(ir, place, 8 * part)}, align 1")
+    def store(self, ir: SimdEmitter, type_: str, values: list[str], pointer: str) -> None:
+        """Store the components at a pointer."""
+        for component, value in enumerate(values):
+            ir.line(f"store {type_} {value}, ptr {offset_ptr(ir, pointer, 8 * component)}, align 1")
 
 
 def _broadcast(ir: SimdEmitter, type_: str, number: list[str]) -> list[str]:
-    """Return a number in every lane."""
+    """Broadcast a number to every lane."""
     if type_ == "double":
         return number
-    first = ir.value(f"insertelement {type_} poison, double {number[0]}, i64 0")
+    inserted = ir.value(f"insertelement {type_} poison, double {number[0]}, i64 0")
     order = f"<{PACKET} x i32> zeroinitializer"
-    return [ir.value(f"shufflevector {type_} {first}, {type_} poison, {order}")]
+    return [ir.value(f"shufflevector {type_} {inserted}, {type_} poison, {order}")]
 
 
 def _product(ir: SimdEmitter, type_: str, x: list[str], y: list[str]) -> list[str]:
     """Multiply two real or two complex numbers."""
 
-    def multiplied(a: str, b: str) -> str:
+    def multiply(a: str, b: str) -> str:
         return ir.value(f"fmul {type_} {a}, {b}")
 
     if len(x) == 1:
-        return [multiplied(x[0], y[0])]
+        return [multiply(x[0], y[0])]
     (a, b), (c, d) = x, y
-    real = ir.value(f"fsub {type_} {multiplied(a, c)}, {multiplied(b, d)}")
-    return [real, ir.value(f"fadd {type_} {multiplied(a, d)}, {multiplied(b, c)}")]
+    real = ir.value(f"fsub {type_} {multiply(a, c)}, {multiply(b, d)}")
+    return [real, ir.value(f"fadd {type_} {multiply(a, d)}, {multiply(b, c)}")]
 
 
 def _difference(ir: SimdEmitter, type_: str, x: list[str], y: list[str]) -> list[str]:
@@ -105,67 +105,73 @@ def _difference(ir: SimdEmitter, type_: str, x: list[str], y: list[str]) -> list
 
 
 def _quotient(ir: SimdEmitter, x: list[str], y: list[str]) -> list[str]:
-    """Divide two real or two complex numbers; these over the larger part of y first, so that its
-    modulus is not squared.
+    """Divide two real or two complex numbers.
+
+    A complex y is scaled by its larger component first, so that its modulus is not squared.
     """
     if len(x) == 1:
         return [ir.value(f"fdiv double {x[0]}, {y[0]}")]
-    sizes = [ir.intrinsic("llvm.fabs.f64", "double", [("double", part)]) for part in y]
-    greater = ir.value(f"fcmp ogt double {sizes[0]}, {sizes[1]}")
-    size = ir.value(f"select i1 {greater}, double {sizes[0]}, double {sizes[1]}")
-    c, d = (ir.value(f"fdiv double {part}, {size}") for part in y)
-    squares = (ir.value(f"fmul double {part}, {part}") for part in (c, d))
+    magnitudes = [
+        ir.intrinsic("llvm.fabs.f64", "double", [("double", component)]) for component in y
+    ]
+    is_greater = ir.value(f"fcmp ogt double {magnitudes[0]}, {magnitudes[1]}")
+    largest = ir.value(f"select i1 {is_greater}, double {magnitudes[0]}, double {magnitudes[1]}")
+    c, d = (ir.value(f"fdiv double {component}, {largest}") for component in y)
+    squares = (ir.value(f"fmul double {component}, {component}") for component in (c, d))
     modulus = ir.value(f"fadd double {next(squares)}, {next(squares)}")
-    made = _product(ir, "double", x, [c, ir.value(f"fneg double {d}")])
-    scaled = [ir.value(f"fdiv double {part}, {modulus}") for part in made]
-    return [ir.value(f"fdiv double {part}, {size}") for part in scaled]
+    numerator = _product(ir, "double", x, [c, ir.value(f"fneg double {d}")])
+    scaled = [ir.value(f"fdiv double {component}, {modulus}") for component in numerator]
+    return [ir.value(f"fdiv double {component}, {largest}") for component in scaled]
 
 
 def _is_nonzero(ir: SimdEmitter, number: list[str]) -> str:
-    """Whether a number is not 0, as an i1."""
-    found = [ir.value(f"fcmp une double {part}, 0.0") for part in number]
-    return found[0] if len(found) == 1 else ir.value(f"or i1 {found[0]}, {found[1]}")
+    """Return whether a number is not 0, as an i1."""
+    flags = [ir.value(f"fcmp une double {component}, 0.0") for component in number]
+    return flags[0] if len(flags) == 1 else ir.value(f"or i1 {flags[0]}, {flags[1]}")
 
 
-def _load_number(ir: SimdEmitter, place: str, index: str, dtype: np.dtype) -> list[str]:
-    """Load a number of those that lie beside each other."""
-    at = strided_ptr(ir, place, index, dtype.itemsize)
-    parts = range(SCALAR_PARTS[dtype][1])
-    return [ir.value(f"load double, ptr {offset_ptr(ir, at, 8 * part)}") for part in parts]
+def _load_number(ir: SimdEmitter, vector: str, index: str, dtype: np.dtype) -> list[str]:
+    """Load the components of a number of a contiguous vector."""
+    pointer = strided_ptr(ir, vector, index, dtype.itemsize)
+    components = range(SCALAR_PARTS[dtype][1])
+    return [
+        ir.value(f"load double, ptr {offset_ptr(ir, pointer, 8 * component)}")
+        for component in components
+    ]
 
 
 class _PivotRow(NamedTuple):
     """A row of D."""
 
     diagonal: list[str]
-    """On its diagonal."""
+    """The element on the diagonal."""
     off_diagonal: list[str]
-    """Beside that in the next row, 0 where no block of two begins here."""
+    """The element below it, 0 unless a block of two rows begins here."""
     begins_block: str
-    """Whether one does, as an i1."""
+    """Whether a block of two rows begins here, as an i1."""
     ends_block: str
-    """Whether one ends here; not to be asked where one begins."""
+    """Whether one ends here, as an i1; undefined if one begins here."""
 
 
 def _load_pivot_row(
-    unit: MatrixUnit, place: str, beside: str, order: str, dtype: np.dtype, i: str
+    unit: MatrixUnit, matrix: str, off_diagonal: str, order: str, dtype: np.dtype, i: str
 ) -> _PivotRow:
-    """Load a row of D. What stands behind the last row is not of D."""
-    ir, elements = unit.ir, unit.pointer(beside)
-    number = load_diagonal(unit, place, order, dtype, i)
-    last = ir.value(f"icmp eq i64 {i}, {int_op(ir, 'sub', unit.number(order), 1)}")
-    after = [
-        ir.value(f"select i1 {last}, double 0.0, double {part}")
-        for part in _load_number(ir, elements, i, dtype)
+    """Load a row of D; memory after the last row is not part of D."""
+    ir, vector = unit.ir, unit.pointer(off_diagonal)
+    diagonal = load_diagonal(unit, matrix, order, dtype, i)
+    is_last = ir.value(f"icmp eq i64 {i}, {int_op(ir, 'sub', unit.number(order), 1)}")
+    next_element = [
+        ir.value(f"select i1 {is_last}, double 0.0, double {component}")
+        for component in _load_number(ir, vector, i, dtype)
     ]
-    before = _load_number(ir, elements, int_max(ir, int_op(ir, "sub", i, 1), 0), dtype)
-    later = ir.value(f"icmp ne i64 {i}, 0")
-    ends = ir.value(f"and i1 {later}, {_is_nonzero(ir, before)}")
-    return _PivotRow(number, after, _is_nonzero(ir, after), ends)
+    previous_element = _load_number(ir, vector, int_max(ir, int_op(ir, "sub", i, 1), 0), dtype)
+    not_first = ir.value(f"icmp ne i64 {i}, 0")
+    ends = ir.value(f"and i1 {not_first}, {_is_nonzero(ir, previous_element)}")
+    return _PivotRow(diagonal, next_element, _is_nonzero(ir, next_element), ends)
 
 
 class InvertibleBlocks(NamedTuple):
-    """Reports 0 where D is finite and has an inverse, else 1: a block of two rows has one."""
+    """Reports 0 if D is finite and invertible, else 1; blocks of two rows are invertible."""
 
     matrix: str
     off_diagonal: str
@@ -176,26 +182,27 @@ class InvertibleBlocks(NamedTuple):
         """Add its text: a number less itself is 0 or NaN."""
         ir = unit.ir
 
-        def one(i: str, total: str, singular: str) -> list[str]:
+        def check_row(i: str, total: str, singular: str) -> list[str]:
             row = _load_pivot_row(unit, self.matrix, self.off_diagonal, self.order, self.dtype, i)
             for number in (*row.diagonal, *row.off_diagonal):
-                nothing = ir.value(f"fsub double {number}, {number}")
-                total = ir.value(f"fadd double {total}, {nothing}")
-            block = ir.value(f"or i1 {row.begins_block}, {row.ends_block}")
-            fine = ir.value(f"or i1 {block}, {_is_nonzero(ir, row.diagonal)}")
-            return [total, ir.value(f"or i1 {singular}, {ir.value(f'xor i1 {fine}, true')}")]
+                difference = ir.value(f"fsub double {number}, {number}")
+                total = ir.value(f"fadd double {total}, {difference}")
+            in_block = ir.value(f"or i1 {row.begins_block}, {row.ends_block}")
+            invertible = ir.value(f"or i1 {in_block}, {_is_nonzero(ir, row.diagonal)}")
+            return [total, ir.value(f"or i1 {singular}, {ir.value(f'xor i1 {invertible}, true')}")]
 
-        begun = [("double", "0.0"), ("i1", "false")]
-        total, singular = fori_loop(ir, unit.number(self.order), begun, one)
-        bad = ir.value(f"fcmp uno double {total}, {total}")
-        flag = ir.value(f"zext i1 {ir.value(f'or i1 {bad}, {singular}')} to i32")
+        initial = [("double", "0.0"), ("i1", "false")]
+        total, singular = fori_loop(ir, unit.number(self.order), initial, check_row)
+        not_finite = ir.value(f"fcmp uno double {total}, {total}")
+        flag = ir.value(f"zext i1 {ir.value(f'or i1 {not_finite}, {singular}')} to i32")
         ir.line(f"store i32 {flag}, ptr {unit.pointer('report')}")
 
 
 class Interchanges(NamedTuple):
-    """Stores, in the dtype of the factors, which row each was exchanged with, from 1 on and
-    negative, as they are never of Gauss's elimination. LAPACK's pivots are negative in both rows of
-    a block of two, of which only the second was exchanged.
+    """Stores the row that each row was exchanged with, in the dtype of the factors.
+
+    Rows count from 1 and are stored negative, unlike the pivots of LU. LAPACK's pivots are negative
+    in both rows of a block of two, of which only the second was exchanged.
     """
 
     pivots: str
@@ -207,26 +214,28 @@ class Interchanges(NamedTuple):
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         ir = unit.ir
-        pivots, beside, target = map(unit.pointer, (self.pivots, self.off_diagonal, self.target))
+        pivots, off_diagonal, target = map(
+            unit.pointer, (self.pivots, self.off_diagonal, self.target)
+        )
 
-        def one(i: str) -> None:
+        def store_row(i: str) -> None:
             pivot = ir.value(f"load i32, ptr {strided_ptr(ir, pivots, i, 4)}")
-            begins = _is_nonzero(ir, _load_number(ir, beside, i, self.dtype))
-            own = ir.value(f"trunc i64 {int_op(ir, 'xor', i, -1)} to i32")  # -(i + 1)
-            alone = ir.value(f"icmp sgt i32 {pivot}, 0")
-            opposite = ir.value(f"sub i32 0, {pivot}")
-            row = ir.value(f"select i1 {begins}, i32 {own}, i32 {pivot}")
-            row = ir.value(f"select i1 {alone}, i32 {opposite}, i32 {row}")
+            begins_block = _is_nonzero(ir, _load_number(ir, off_diagonal, i, self.dtype))
+            negated_row = ir.value(f"trunc i64 {int_op(ir, 'xor', i, -1)} to i32")  # -(i + 1)
+            is_single = ir.value(f"icmp sgt i32 {pivot}, 0")
+            negated = ir.value(f"sub i32 0, {pivot}")
+            row = ir.value(f"select i1 {begins_block}, i32 {negated_row}, i32 {pivot}")
+            row = ir.value(f"select i1 {is_single}, i32 {negated}, i32 {row}")
             number = ir.value(f"sitofp i32 {row} to double")
-            at = strided_ptr(ir, target, i, self.dtype.itemsize)
-            for part, value in enumerate([number, "0.0"][: SCALAR_PARTS[self.dtype][1]]):
-                ir.line(f"store double {value}, ptr {offset_ptr(ir, at, 8 * part)}")
+            pointer = strided_ptr(ir, target, i, self.dtype.itemsize)
+            for component, value in enumerate([number, "0.0"][: SCALAR_PARTS[self.dtype][1]]):
+                ir.line(f"store double {value}, ptr {offset_ptr(ir, pointer, 8 * component)}")
 
-        for_range(ir, "0", unit.number(self.order), 1, one)
+        for_range(ir, "0", unit.number(self.order), 1, store_row)
 
 
 class NegativePivot(NamedTuple):
-    """Stores, as an i32, whether the first pivot is negative: a symmetric matrix was factored."""
+    """Stores, as an i32, whether the first pivot is negative: the factorization is Bunch-Kaufman."""
 
     pivots: str
     target: str
@@ -240,7 +249,7 @@ class NegativePivot(NamedTuple):
 
 
 class ExchangeRows(NamedTuple):
-    """Exchanges rows of right sides as pivots say, whatever their sign; or `back` from the last."""
+    """Exchanges rows of right-hand sides by pivots of any sign; `reverse` begins with the last."""
 
     pivots: str
     order: str
@@ -251,27 +260,29 @@ class ExchangeRows(NamedTuple):
         """Add its text."""
         ir, order, pivots = unit.ir, unit.number(self.order), unit.pointer(self.pivots)
 
-        def one(i: str) -> None:
+        def exchange_row(i: str) -> None:
             if self.reverse:
                 i = int_op(ir, "sub", int_op(ir, "sub", order, 1), i)
             pivot = ir.value(f"load i32, ptr {strided_ptr(ir, pivots, i, 4)}")
             number = ir.intrinsic("llvm.abs.i32", "i32", [("i32", pivot), ("i1", "false")])
-            other = int_op(ir, "sub", ir.value(f"sext i32 {number} to i64"), 1)
-            rows = [self.rows.row_pointer(unit, each) for each in (i, other)]
-            differs = ir.value(f"icmp ne i64 {i}, {other}")
-            if_then(ir, differs, lambda: self.rows.for_each_column(unit, rows, swapped))
+            pivot_row = int_op(ir, "sub", ir.value(f"sext i32 {number} to i64"), 1)
+            rows = [self.rows.row_pointer(unit, index) for index in (i, pivot_row)]
+            differs = ir.value(f"icmp ne i64 {i}, {pivot_row}")
+            if_then(ir, differs, lambda: self.rows.for_each_column(unit, rows, swap))
 
-        def swapped(type_: str, places: list[str]) -> None:
-            values = [self.rows.load(ir, type_, place) for place in places]
-            for place, value in zip(places, reversed(values), strict=True):
-                self.rows.store(ir, type_, value, place)
+        def swap(type_: str, pointers: list[str]) -> None:
+            values = [self.rows.load(ir, type_, pointer) for pointer in pointers]
+            for pointer, value in zip(pointers, reversed(values), strict=True):
+                self.rows.store(ir, type_, value, pointer)
 
-        for_range(ir, "0", order, 1, one)
+        for_range(ir, "0", order, 1, exchange_row)
 
 
 class SolveBlockDiagonal(NamedTuple):
-    """Solves equations with D in place. Of a block of two rows the element beside the diagonal is
-    the larger: all are divided by it, so that no product of two of them is taken.
+    """Solves equations with D in place.
+
+    In a block of two rows the off-diagonal element is the largest: all are divided by it, so that
+    no two of them are multiplied.
     """
 
     matrix: str
@@ -282,56 +293,60 @@ class SolveBlockDiagonal(NamedTuple):
     def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
 
-        def one(i: str) -> None:
+        def solve_row(i: str) -> None:
             row = _load_pivot_row(
                 unit, self.matrix, self.off_diagonal, self.order, self.rows.dtype, i
             )
 
-            def other() -> None:
+            def solve_single() -> None:
                 if_then(
                     unit.ir,
                     unit.ir.value(f"xor i1 {row.ends_block}, true"),
                     lambda: self._divide_row(unit, i, row),
                 )
 
-            if_else(unit.ir, row.begins_block, lambda: self._solve_pair(unit, i, row), other)
+            if_else(unit.ir, row.begins_block, lambda: self._solve_pair(unit, i, row), solve_single)
 
-        for_range(unit.ir, "0", unit.number(self.order), 1, one)
+        for_range(unit.ir, "0", unit.number(self.order), 1, solve_row)
 
     def _divide_row(self, unit: MatrixUnit, i: str, row: _PivotRow) -> None:
         ir = unit.ir
-        factor = _quotient(ir, self._one(), row.diagonal)
+        factor = _quotient(ir, self._one_literal(), row.diagonal)
 
-        def inside(type_: str, places: list[str]) -> None:
-            value = self.rows.load(ir, type_, places[0])
-            made = _product(ir, type_, value, _broadcast(ir, type_, factor))
-            self.rows.store(ir, type_, made, places[0])
+        def divide_packet(type_: str, pointers: list[str]) -> None:
+            value = self.rows.load(ir, type_, pointers[0])
+            quotient = _product(ir, type_, value, _broadcast(ir, type_, factor))
+            self.rows.store(ir, type_, quotient, pointers[0])
 
-        self.rows.for_each_column(unit, [self.rows.row_pointer(unit, i)], inside)
+        self.rows.for_each_column(unit, [self.rows.row_pointer(unit, i)], divide_packet)
 
-    def _one(self) -> list[str]:
+    def _one_literal(self) -> list[str]:
         return ["1.0", "0.0"][: SCALAR_PARTS[self.rows.dtype][1]]
 
     def _solve_pair(self, unit: MatrixUnit, i: str, row: _PivotRow) -> None:
-        """With a, e and e, b in the block: x = (b/e u - v) / d, y = (a/e v - u) / d of right sides
-        u and v over e, where d = a/e b/e - 1 is not near 0, as a/e b/e is less than 1/2.
+        """Solve a block [[a, e], [e, b]]: x = (b/e u - v) / d, y = (a/e v - u) / d, for right-hand
+        sides u and v divided by e. d = a/e b/e - 1 is not near 0, as a/e b/e is less than 1/2.
         """
         ir = unit.ir
-        after = int_op(ir, "add", i, 1)
-        last = load_diagonal(unit, self.matrix, self.order, self.rows.dtype, after)
-        first, second = (_quotient(ir, number, row.off_diagonal) for number in (row.diagonal, last))
+        next_row = int_op(ir, "add", i, 1)
+        next_diagonal = load_diagonal(unit, self.matrix, self.order, self.rows.dtype, next_row)
+        first, second = (
+            _quotient(ir, number, row.off_diagonal) for number in (row.diagonal, next_diagonal)
+        )
         product = _product(ir, "double", first, second)
-        divisor = _difference(ir, "double", product, self._one())
-        scale = _quotient(ir, _quotient(ir, self._one(), divisor), row.off_diagonal)
+        divisor = _difference(ir, "double", product, self._one_literal())
+        scale = _quotient(ir, _quotient(ir, self._one_literal(), divisor), row.off_diagonal)
 
-        def inside(type_: str, places: list[str]) -> None:
-            wide = [_broadcast(ir, type_, each) for each in (scale, second, first)]
-            loaded = [self.rows.load(ir, type_, place) for place in places]
-            u, v = (_product(ir, type_, each, wide[0]) for each in loaded)
-            for place, factor, (x, y) in zip(places, wide[1:], ((u, v), (v, u)), strict=True):
-                made = _difference(ir, type_, _product(ir, type_, factor, x), y)
-                self.rows.store(ir, type_, made, place)
+        def solve_packet(type_: str, pointers: list[str]) -> None:
+            factors = [_broadcast(ir, type_, value) for value in (scale, second, first)]
+            loaded = [self.rows.load(ir, type_, pointer) for pointer in pointers]
+            u, v = (_product(ir, type_, value, factors[0]) for value in loaded)
+            for pointer, factor, (x, y) in zip(
+                pointers, factors[1:], ((u, v), (v, u)), strict=True
+            ):
+                solution = _difference(ir, type_, _product(ir, type_, factor, x), y)
+                self.rows.store(ir, type_, solution, pointer)
 
         self.rows.for_each_column(
-            unit, [self.rows.row_pointer(unit, each) for each in (i, after)], inside
+            unit, [self.rows.row_pointer(unit, value) for value in (i, next_row)], solve_packet
         )

@@ -43,82 +43,88 @@ from tenfold.codegen.llvm.scan import ScanLanes
 from tenfold.core.loop_ir import BLOCK, PITCH, operand_of
 
 
-def blocks(emitter: FunctionEmitter, number: str) -> None:
+def scan_row(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: some of its blocks, then those after."""
     emitter.set_indices(number, emitter.kernel.axes - 1)
     row = _BlockRow(emitter)
 
-    def some(group: str) -> None:
+    def emit_group(group: str) -> None:
         row.scan_group(group)
         row.for_each_block(
             group, lambda lane, start, size: row.finish_block(lane, "0", start, size)
         )
 
-    for_range(emitter.ir, "0", row.blocks, row.count, some)
+    for_range(emitter.ir, "0", row.blocks, row.count, emit_group)
 
 
-def totals(emitter: FunctionEmitter, number: str) -> None:
+def sum_part(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row: what its blocks come to is stored."""
-    row, first, after = _part_range(emitter, number)
+    row, first_block, end_block = _part_range(emitter, number)
 
-    def some(group: str) -> None:
+    def emit_group(group: str) -> None:
         row.scan_group(group, stored=False)
-        for part, place in enumerate(row.table_pointers(group)):
-            total = read_packet(emitter.ir, row.running_pointer(part), row.dtypes[part], row.count)
-            write_packet(emitter.ir, place, total, row.count)
+        for component, pointer in enumerate(row.table_pointers(group)):
+            total = read_packet(
+                emitter.ir, row.running_pointer(component), row.dtypes[component], row.count
+            )
+            write_packet(emitter.ir, pointer, total, row.count)
 
-    for_range(emitter.ir, first, after, row.count, some)
+    for_range(emitter.ir, first_block, end_block, row.count, emit_group)
 
 
-def carries(emitter: FunctionEmitter, number: str) -> None:
+def scan_totals(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: in the place of a total, what all the blocks before come to."""
     ir = emitter.ir
     emitter.set_indices(number, emitter.kernel.axes - 1)
     row = _BlockRow(emitter, number)
-    before = [ir.alloca(dtype.itemsize) for dtype in row.dtypes]
+    carry_slots = [ir.alloca(dtype.itemsize) for dtype in row.dtypes]
 
-    def read(places: list[str]) -> Accumulator:
-        each = zip(places, row.dtypes, strict=True)
-        return tuple(read_packet(ir, place, dtype, 1) for place, dtype in each)
+    def read_packets(pointers: list[str]) -> Accumulator:
+        typed_pointers = zip(pointers, row.dtypes, strict=True)
+        return tuple(read_packet(ir, pointer, dtype, 1) for pointer, dtype in typed_pointers)
 
-    def write(places: list[str], found: Accumulator) -> None:
-        for place, packet in zip(places, found, strict=True):
-            write_packet(ir, place, packet, 1)
+    def write_packets(pointers: list[str], packets: Accumulator) -> None:
+        for pointer, packet in zip(pointers, packets, strict=True):
+            write_packet(ir, pointer, packet, 1)
 
-    def inside(block: str) -> None:
-        places = row.table_pointers(block)
-        total, carry = read(places), read(before)
-        write(places, carry)
-        write(before, row.combine(carry, total, ir.value(f"icmp eq i64 {block}, 0")))
+    def update_block(block: str) -> None:
+        pointers = row.table_pointers(block)
+        total, carry = read_packets(pointers), read_packets(carry_slots)
+        write_packets(pointers, carry)
+        write_packets(carry_slots, row.combine(carry, total, ir.value(f"icmp eq i64 {block}, 0")))
 
-    write(before, row.neutral)
-    for_range(ir, "0", row.blocks, 1, inside)
+    write_packets(carry_slots, row.neutral)
+    for_range(ir, "0", row.blocks, 1, update_block)
 
 
-def parts(emitter: FunctionEmitter, number: str) -> None:
+def scan_part(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row, of which it is known what comes before each block."""
-    row, first, after = _part_range(emitter, number)
+    row, first_block, end_block = _part_range(emitter, number)
 
-    def some(group: str) -> None:
+    def emit_group(group: str) -> None:
         row.scan_group(group)
         row.for_each_block(
             group, lambda lane, start, size: row.finish_block(lane, row.block, start, size)
         )
 
-    for_range(emitter.ir, first, after, row.count, some)
+    for_range(emitter.ir, first_block, end_block, row.count, emit_group)
 
 
 def _part_range(emitter: FunctionEmitter, number: str) -> tuple[_BlockRow, str, str]:
     """Stand at the row of a part; return it, and the first block of the part and that after it."""
-    ir, last = emitter.ir, emitter.kernel.axes - 1
-    each = int_op(ir, "mul", emitter.unit_length, BLOCK)
-    more = int_op(ir, "add", emitter.length(last), int_op(ir, "sub", each, 1))
-    count = int_op(ir, "udiv", more, each)
-    place = int_op(ir, "udiv", number, count)
-    emitter.set_indices(place, last)
-    row = _BlockRow(emitter, place)
-    first = int_op(ir, "mul", int_op(ir, "urem", number, count), emitter.unit_length)
-    return row, first, int_min(ir, int_op(ir, "add", first, emitter.unit_length), row.blocks)
+    ir, scan_axis = emitter.ir, emitter.kernel.axes - 1
+    unit_elements = int_op(ir, "mul", emitter.unit_length, BLOCK)
+    rounded = int_op(ir, "add", emitter.length(scan_axis), int_op(ir, "sub", unit_elements, 1))
+    count = int_op(ir, "udiv", rounded, unit_elements)
+    row_number = int_op(ir, "udiv", number, count)
+    emitter.set_indices(row_number, scan_axis)
+    row = _BlockRow(emitter, row_number)
+    first_block = int_op(ir, "mul", int_op(ir, "urem", number, count), emitter.unit_length)
+    return (
+        row,
+        first_block,
+        int_min(ir, int_op(ir, "add", first_block, emitter.unit_length), row.blocks),
+    )
 
 
 class _BlockRow(ScanLanes):
@@ -135,61 +141,61 @@ class _BlockRow(ScanLanes):
     def table_pointers(self, block: str) -> list[str]:
         """Return pointers to what the tables have of a block; a row has room for whole packets."""
         ir = self.ir
-        more = int_op(ir, "add", self.blocks, self.count - 1)
-        pitch = int_op(ir, "and", more, -self.count)
+        rounded = int_op(ir, "add", self.blocks, self.count - 1)
+        pitch = int_op(ir, "and", rounded, -self.count)
         assert self.number is not None, "tables are of rows that have a number"
         entry = int_op(ir, "add", int_op(ir, "mul", self.number, pitch), block)
         return self.emitter.total_pointers(self.dtypes, entry)
 
-    def for_each_block(self, group: str, inside: Callable[[str, str, str], None]) -> None:
+    def for_each_block(self, group: str, body: Callable[[str, str, str], None]) -> None:
         """Add a loop over blocks side by side; `inside` gets lane, beginning and length."""
         ir = self.ir
         valid = int_min(ir, int_op(ir, "sub", self.blocks, group), self.count)
 
-        def lane(i: str) -> None:
+        def visit_block(i: str) -> None:
             self.emitter.pointers = list(self.pointers)
             self.block = int_op(ir, "add", group, i)
             start = int_op(ir, "shl", self.block, 10)
-            inside(i, start, int_min(ir, int_op(ir, "sub", self.length, start), BLOCK))
+            body(i, start, int_min(ir, int_op(ir, "sub", self.length, start), BLOCK))
 
-        for_range(ir, "0", valid, 1, lane)
+        for_range(ir, "0", valid, 1, visit_block)
 
     def scan_group(self, group: str, *, stored: bool = True) -> None:
         """Scan blocks in scratch memory, each as if nothing came before."""
         ir = self.ir
         self.emitter.pointers = list(self.pointers)
-        left = int_op(ir, "sub", self.length, int_op(ir, "shl", group, 10))
-        size, lying = int_min(ir, left, BLOCK), self._contiguous_input()
-        if lying is None:
+        remaining = int_op(ir, "sub", self.length, int_op(ir, "shl", group, 10))
+        size, contiguous = int_min(ir, remaining, BLOCK), self._contiguous_input()
+        if contiguous is None:
             self.for_each_block(group, self.fill_block)
             self.scan_blocks(size, stored=stored)
             return
-        after = int_op(ir, "add", group, self.count)
-        lacks = ir.value(f"icmp sgt i64 {after}, {self.full_blocks}")
-        if_then(ir, lacks, lambda: self.for_each_block(group, self.fill_block))
-        first = int_op(ir, "mul", group, BLOCK * self.itemsize)
-        begin = ir.value(f"getelementptr i8, ptr {lying}, i64 {first}")
-        begin = ir.value(f"select i1 {lacks}, ptr %scratch, ptr {begin}")
+        group_end = int_op(ir, "add", group, self.count)
+        needs_copy = ir.value(f"icmp sgt i64 {group_end}, {self.full_blocks}")
+        if_then(ir, needs_copy, lambda: self.for_each_block(group, self.fill_block))
+        byte_offset = int_op(ir, "mul", group, BLOCK * self.itemsize)
+        begin = ir.value(f"getelementptr i8, ptr {contiguous}, i64 {byte_offset}")
+        begin = ir.value(f"select i1 {needs_copy}, ptr %scratch, ptr {begin}")
         pitch, step = PITCH * self.itemsize, BLOCK * self.itemsize
-        step_ = ir.value(f"select i1 {lacks}, i64 {pitch}, i64 {step}")
-        self.scan_blocks(size, (begin, step_), stored=stored)
+        lane_stride = ir.value(f"select i1 {needs_copy}, i64 {pitch}, i64 {step}")
+        self.scan_blocks(size, (begin, lane_stride), stored=stored)
 
     def _contiguous_input(self) -> str | None:
         """Return the pointer to what is scanned, if that is in memory, element by element."""
-        made = self.kernel.body[self.scan.inputs[0]]
-        if made.name != "load" or len(self.targets) > 1:
+        instruction = self.kernel.body[self.scan.inputs[0]]
+        if instruction.name != "load" or len(self.targets) > 1:
             return None
-        operand = self.kernel.operands[operand_of(made)]
-        in_order = operand.steps[-1] == "1" and operand.dtype == made.dtype
-        return self.emitter.pointer(operand_of(made)) if in_order else None
+        operand = self.kernel.operands[operand_of(instruction)]
+        in_order = operand.steps[-1] == "1" and operand.dtype == instruction.dtype
+        return self.emitter.pointer(operand_of(instruction)) if in_order else None
 
     def _reset_carry(self, slot: str) -> None:
         if self.number is None:
             super()._reset_carry(slot)
 
-    def _carry_pointer(self, part: int, slot: str) -> str:
+    def _carry_pointer(self, component: int, slot: str) -> str:
         return (
-            super()._carry_pointer(part, slot)
+            super()._carry_pointer(component, slot)
             if self.number is None
-            else self.table_pointers(slot)[part]
+            else self.table_pointers(slot)[component]
         )

@@ -41,8 +41,8 @@ class FunctionEmitter:
             self.buffers.append(self._load_argument("%buffers", number, "ptr"))
 
     def _load_argument(self, table: str, number: int, type_: str) -> str:
-        place = self.ir.value(f"getelementptr i64, ptr {table}, i64 {number}")
-        return self.ir.value(f"load {type_}, ptr {place}")
+        slot = self.ir.value(f"getelementptr i64, ptr {table}, i64 {number}")
+        return self.ir.value(f"load {type_}, ptr {slot}")
 
     def length(self, axis: int) -> str:
         """Return the length of an axis."""
@@ -55,13 +55,13 @@ class FunctionEmitter:
 
     def set_indices(self, row: str, axes: int) -> None:
         """Stand at an index of the first `axes` axes, given as a row-major number."""
-        ir, rest = self.ir, row
+        ir, remaining = self.ir, row
         for axis in reversed(range(axes)):
             if axis:
-                self.indices[axis] = int_op(ir, "urem", rest, self.length(axis))
-                rest = int_op(ir, "udiv", rest, self.length(axis))
+                self.indices[axis] = int_op(ir, "urem", remaining, self.length(axis))
+                remaining = int_op(ir, "udiv", remaining, self.length(axis))
             else:
-                self.indices[axis] = rest
+                self.indices[axis] = remaining
         self.pointers = [self._strided_pointer(number, axes) for number in range(len(self.buffers))]
 
     def _strided_pointer(self, number: int, axes: int) -> str:
@@ -69,8 +69,10 @@ class FunctionEmitter:
         for axis in range(axes):
             if self.kernel.operands[number].steps[axis] == "s":
                 stride = self.size["stride", number, axis]
-                jump = int_op(self.ir, "mul", self.indices[axis], stride)
-                offset = jump if offset is None else int_op(self.ir, "add", offset, jump)
+                byte_offset = int_op(self.ir, "mul", self.indices[axis], stride)
+                offset = (
+                    byte_offset if offset is None else int_op(self.ir, "add", offset, byte_offset)
+                )
         buffer = self.buffers[number]
         if offset is None:
             return buffer
@@ -82,13 +84,13 @@ class FunctionEmitter:
         if kernel.form != "column" or kernel.operands[number].steps[kernel.folded] != "s":
             return self.pointers[number]
         key = ("row", self.pointers[number], self.indices[kernel.folded])
-        found = self.ir.value_cache.get(key)
-        if found is None:
+        pointer = self.ir.value_cache.get(key)
+        if pointer is None:
             stride = self.size["stride", number, kernel.folded]
             offset = int_op(self.ir, "mul", self.indices[kernel.folded], stride)
-            found = self.ir.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {offset}")
-            self.ir.value_cache[key] = found
-        return found
+            pointer = self.ir.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {offset}")
+            self.ir.value_cache[key] = pointer
+        return pointer
 
     def address(self, number: int, position: str, mask: str | None) -> PacketAddress:
         """Return where the packet of an operand at a position lies."""
@@ -104,51 +106,53 @@ class FunctionEmitter:
         """Return pointers to an entry of the tables of totals, one for each dtype: they follow the
         operands in the table of buffers.
         """
-        places = []
+        pointers = []
         for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
             slot = self.ir.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
             start = self.ir.value(f"load ptr, ptr {slot}")
             type_ = load_store.memory_type(dtype)
-            places.append(self.ir.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
-        return places
+            pointers.append(self.ir.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
+        return pointers
 
     def mask(self, position: str, end: str) -> str:
         """Add the mask of the lanes from `position` that are below `end`."""
         ir, lanes = self.ir, self.lanes
-        left = int_min(ir, int_op(ir, "sub", end, position), lanes)
-        short = ir.value(f"trunc i64 {left} to i32")
-        first = ir.value(f"insertelement <{lanes} x i32> poison, i32 {short}, i64 0")
+        valid = int_min(ir, int_op(ir, "sub", end, position), lanes)
+        valid_i32 = ir.value(f"trunc i64 {valid} to i32")
+        inserted = ir.value(f"insertelement <{lanes} x i32> poison, i32 {valid_i32}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
-        each = ir.value(f"shufflevector <{lanes} x i32> {first}, <{lanes} x i32> poison, {zeros}")
-        return ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {each}")
+        limit = ir.value(
+            f"shufflevector <{lanes} x i32> {inserted}, <{lanes} x i32> poison, {zeros}"
+        )
+        return ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
 
     def compute(
-        self, wanted: Iterable[int], known: dict[int, Packet], position: str, mask: str | None
+        self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None
     ) -> None:
         """Add what `wanted` needs at a position, and enter it into `known`."""
-        for number in sorted(self._missing_inputs(wanted, known)):
-            known[number] = self._emit_instruction(number, known, position, mask)
+        for number in sorted(self._missing_inputs(targets, values)):
+            values[number] = self._emit_instruction(number, values, position, mask)
 
-    def _missing_inputs(self, wanted: Iterable[int], known: dict[int, Packet]) -> set[int]:
-        found: set[int] = set()
-        stack = [number for number in wanted if number not in known]
+    def _missing_inputs(self, targets: Iterable[int], values: dict[int, Packet]) -> set[int]:
+        missing: set[int] = set()
+        stack = [number for number in targets if number not in values]
         while stack:
             number = stack.pop()
-            if number not in found:
-                found.add(number)
-                stack.extend(i for i in self.kernel.body[number].inputs if i not in known)
-        return found
+            if number not in missing:
+                missing.add(number)
+                stack.extend(i for i in self.kernel.body[number].inputs if i not in values)
+        return missing
 
     def _emit_instruction(
-        self, number: int, known: dict[int, Packet], position: str, mask: str | None
+        self, number: int, values: dict[int, Packet], position: str, mask: str | None
     ) -> Packet:
         instruction, ir = self.kernel.body[number], self.ir
         if instruction.name == "load":
             operand = operand_of(instruction)
-            place = self.address(operand, position, mask)
-            return load_store.load(ir, self.kernel.operands[operand], part_of(instruction), place)
+            address = self.address(operand, position, mask)
+            return load_store.load(ir, self.kernel.operands[operand], part_of(instruction), address)
         if instruction.name == "gather":
-            return self._emit_gather(number, known, mask, position)
+            return self._emit_gather(number, values, mask, position)
         if instruction.name == "index":
             return self._emit_index(int(str(instruction.data)), position)
         if instruction.name == "parameter":
@@ -158,62 +162,66 @@ class FunctionEmitter:
 
             return read_packet(ir, pointer, instruction.dtype, 1)
         if instruction.name == "fail":
-            self._exit_if_failed(known[instruction.inputs[0]], position, mask)
+            self._exit_if_failed(values[instruction.inputs[0]], position, mask)
             return Packet("false", BOOL, 1)
         assert instruction.name != "fold", "a fold is known once its pass has ended"
-        return ir.emit(instruction, known, self.lanes)
+        return ir.emit(instruction, values, self.lanes)
 
     def _emit_index(self, axis: int, position: str) -> Packet:
         if axis < self.kernel.axes - 1:
             return Packet(self.indices[axis], INT64, 1)
-        first = self.ir.broadcast(Packet(position, INT64, 1), self.lanes)
+        start = self.ir.broadcast(Packet(position, INT64, 1), self.lanes)
         type_ = llvm_type(INT64, self.lanes)
-        return Packet(self.ir.value(f"add {type_} {first}, {iota(self.lanes)}"), INT64, self.lanes)
+        return Packet(self.ir.value(f"add {type_} {start}, {iota(self.lanes)}"), INT64, self.lanes)
 
     def _emit_gather(
-        self, number: int, known: dict[int, Packet], mask: str | None, at: str
+        self, number: int, values: dict[int, Packet], mask: str | None, position: str
     ) -> Packet:
         ir, lanes, instruction = self.ir, self.lanes, self.kernel.body[number]
         operand = self.kernel.operands[operand_of(instruction)]
-        part, begin = part_of(instruction), self.pointer(operand_of(instruction))
-        offset, valid = (known[i] for i in instruction.inputs)
+        component, base = part_of(instruction), self.pointer(operand_of(instruction))
+        offset, valid = (values[i] for i in instruction.inputs)
         if valid.text != "true":
-            lets = ir.broadcast(valid, lanes)
-            mask = lets if mask is None else ir.value(f"and <{lanes} x i1> {lets}, {mask}")
+            valid_lanes = ir.broadcast(valid, lanes)
+            mask = (
+                valid_lanes
+                if mask is None
+                else ir.value(f"and <{lanes} x i1> {valid_lanes}, {mask}")
+            )
         if offset.lanes == 1 and valid.text == "true":
-            jump = int_op(ir, "mul", offset.text, operand.dtype.itemsize)
-            pointer = ir.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
-            place = PacketAddress(pointer, at, "0", None, 1)
-            return load_store.load(ir, replace(operand, steps="0"), part, place)
-        start = self._contiguous_start(instruction.inputs[0], known)
+            byte_offset = int_op(ir, "mul", offset.text, operand.dtype.itemsize)
+            pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
+            address = PacketAddress(pointer, position, "0", None, 1)
+            return load_store.load(ir, replace(operand, steps="0"), component, address)
+        start = self._contiguous_start(instruction.inputs[0], values)
         if start is not None:
-            jump = int_op(ir, "mul", start, operand.dtype.itemsize)
-            pointer = ir.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
-            place = PacketAddress(pointer, at, "0", mask, lanes)
-            return load_store.load(ir, replace(operand, steps="1"), part, place)
+            byte_offset = int_op(ir, "mul", start, operand.dtype.itemsize)
+            pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
+            address = PacketAddress(pointer, position, "0", mask, lanes)
+            return load_store.load(ir, replace(operand, steps="1"), component, address)
         return load_store.load_offsets(
-            ir, operand, part, begin, ir.broadcast(offset, lanes), mask, lanes
+            ir, operand, component, base, ir.broadcast(offset, lanes), mask, lanes
         )
 
-    def _contiguous_start(self, number: int, known: dict[int, Packet]) -> str | None:
+    def _contiguous_start(self, number: int, values: dict[int, Packet]) -> str | None:
         """Return how far an offset is from the position on the packet axis, if that is the same
         for the whole packet: what is read then is contiguous.
         """
-        made = self.kernel.body[number]
-        if made.name == "index":
-            return "0" if made.data == self.kernel.axes - 1 else None
-        if made.name not in ("add", "subtract"):
+        instruction = self.kernel.body[number]
+        if instruction.name == "index":
+            return "0" if instruction.data == self.kernel.axes - 1 else None
+        if instruction.name not in ("add", "subtract"):
             return None
-        first, second = made.inputs
-        if second not in known or first not in known:
+        first, second = instruction.inputs
+        if second not in values or first not in values:
             return None
-        if made.name == "add" and known[first].lanes == 1:
+        if instruction.name == "add" and values[first].lanes == 1:
             first, second = second, first
-        if known[second].lanes > 1:
+        if values[second].lanes > 1:
             return None
-        start = self._contiguous_start(first, known)
-        operation = "sub" if made.name == "subtract" else "add"
-        return start and int_op(self.ir, operation, start, known[second].text)
+        start = self._contiguous_start(first, values)
+        operation = "sub" if instruction.name == "subtract" else "add"
+        return start and int_op(self.ir, operation, start, values[second].text)
 
     def _exit_if_failed(self, condition: Packet, position: str, mask: str | None) -> None:
         """Leave the function with 1 + the row-major number of the first element that fails."""
@@ -221,16 +229,18 @@ class FunctionEmitter:
         bits = ir.broadcast(condition, lanes)
         if mask is not None:
             bits = ir.value(f"and <{lanes} x i1> {bits}, {mask}")
-        some = ir.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)])
+        any_failed = ir.intrinsic(
+            f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)]
+        )
 
-        def leave() -> None:
-            whole = ir.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
-            first = ir.intrinsic(
-                f"llvm.cttz.i{lanes}", f"i{lanes}", [(f"i{lanes}", whole), ("i1", "true")]
+        def return_status() -> None:
+            bitmask = ir.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
+            lane = ir.intrinsic(
+                f"llvm.cttz.i{lanes}", f"i{lanes}", [(f"i{lanes}", bitmask), ("i1", "true")]
             )
-            wide = first
+            lane_i64 = lane
             if lanes != 64:
-                wide = ir.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {first} to i64")
+                lane_i64 = ir.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {lane} to i64")
             number = "0"
             for axis in range(self.kernel.axes - 1):
                 number = int_op(ir, "mul", number, self.length(axis))
@@ -238,25 +248,25 @@ class FunctionEmitter:
                 number = int_op(ir, "add", number, self.indices.get(axis, "0"))
             number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
             number = int_op(ir, "add", number, position)
-            status = int_op(ir, "add", int_op(ir, "add", number, wide), 1)
+            status = int_op(ir, "add", int_op(ir, "add", number, lane_i64), 1)
             ir.line(f"ret i64 {status}")
             ir.label(f"{ir.name()[1:]}.unreached")
 
-        if_then(ir, some, leave)
+        if_then(ir, any_failed, return_status)
 
     def store(
         self,
         stores: Iterable[KernelStore],
-        known: dict[int, Packet],
+        values: dict[int, Packet],
         position: str,
         mask: str | None,
     ) -> None:
         """Add stores of packets at a position."""
         for store in stores:
-            packets = [known[i] for i in store.elements]
-            place = self.address(store.operand, position, mask)
+            packets = [values[i] for i in store.elements]
+            address = self.address(store.operand, position, mask)
             operand = self.kernel.operands[store.operand]
-            load_store.store(self.ir, operand, packets, place, streamed=self.kernel.streamed)
+            load_store.store(self.ir, operand, packets, address, streamed=self.kernel.streamed)
 
     @contextmanager
     def index_at(self, axis: int, index: str) -> Iterator[None]:

@@ -17,14 +17,14 @@ from tenfold.core.loop_ir import LANES, Fold
 from tenfold.dtypes import BOOL
 
 
-def reduce_lanes(ir: SimdEmitter, fold: Fold, parts: Accumulator, valid: str) -> Accumulator:
+def reduce_lanes(ir: SimdEmitter, fold: Fold, components: Accumulator, valid: str) -> Accumulator:
     """Fold 32 lanes by halves, of which `valid` are there: a function of its own, called."""
-    dtypes = [packet.dtype for packet in parts]
+    dtypes = [packet.dtype for packet in components]
     name = f"lanes.{fold.kind.replace(' ', '.')}.{'.'.join(map(str, dtypes))}"
     scalars = ", ".join(llvm_type(dtype, 1) for dtype in dtypes)
     if name not in ir.functions:
         ir.functions[name] = _lanes_function(ir, name, fold.kind, dtypes, scalars)
-    arguments = [f"{llvm_type(p.dtype, LANES)} {p.text}" for p in parts]
+    arguments = [f"{llvm_type(p.dtype, LANES)} {p.text}" for p in components]
     called = ir.value(f"call {{ {scalars} }} @{name}({', '.join([*arguments, f'i64 {valid}'])})")
     return tuple(
         Packet(ir.value(f"extractvalue {{ {scalars} }} {called}, {i}"), dtype, 1)
@@ -37,51 +37,52 @@ def _lanes_function(
 ) -> str:
     inner = SimdEmitter(baseline=ir.baseline)
     inner.declarations, inner.globals, inner.functions = ir.declarations, ir.globals, ir.functions
-    parts = tuple(Packet(f"%part{i}", dtype, LANES) for i, dtype in enumerate(dtypes))
-    all_there = inner.value(f"icmp eq i64 %valid, {LANES}")
-    inner.line(f"br i1 {all_there}, label %full, label %ragged")
+    components = tuple(Packet(f"%part{i}", dtype, LANES) for i, dtype in enumerate(dtypes))
+    is_full = inner.value(f"icmp eq i64 %valid, {LANES}")
+    inner.line(f"br i1 {is_full}, label %full, label %ragged")
     for label, valid in (("full", None), ("ragged", "%valid")):
         inner.label(label)
         result = "poison"
-        for i, packet in enumerate(_reduce_by_halves(inner, kind, parts, valid)):
+        for i, packet in enumerate(_reduce_by_halves(inner, kind, components, valid)):
             value = f"{llvm_type(packet.dtype, 1)} {packet.text}"
             result = inner.value(f"insertvalue {{ {scalars} }} {result}, {value}, {i}")
         inner.line(f"ret {{ {scalars} }} {result}")
-    given = [f"{llvm_type(dtype, LANES)} %part{i}" for i, dtype in enumerate(dtypes)]
-    head = f"define internal {{ {scalars} }} @{name}({', '.join([*given, 'i64 %valid'])}) noinline"
+    parameters = [f"{llvm_type(dtype, LANES)} %part{i}" for i, dtype in enumerate(dtypes)]
+    signature = f"{name}({', '.join([*parameters, 'i64 %valid'])})"
+    head = f"define internal {{ {scalars} }} @{signature} noinline"
     return f"{head} {{\nentry:\n{inner}\n}}"
 
 
 def _reduce_by_halves(
-    ir: SimdEmitter, kind: str, parts: Accumulator, valid: str | None
+    ir: SimdEmitter, kind: str, components: Accumulator, valid: str | None
 ) -> Accumulator:
     """Fold lanes; where not all are there, one without a partner stays as it is."""
     half = LANES // 2
     while half:
-        low = tuple(_slice_lanes(ir, packet, 0, half) for packet in parts)
-        high = tuple(_slice_lanes(ir, packet, half, half) for packet in parts)
-        parts = combine_partials(ir, kind, low, high)
+        low = tuple(_slice_lanes(ir, packet, 0, half) for packet in components)
+        high = tuple(_slice_lanes(ir, packet, half, half) for packet in components)
+        components = combine_partials(ir, kind, low, high)
         if valid is not None:
             pairs = int_op(ir, "sub", valid, half)
-            parts = tuple(
-                _select_paired(ir, pairs, a, b, half) for a, b in zip(parts, low, strict=True)
+            components = tuple(
+                _select_paired(ir, pairs, a, b, half) for a, b in zip(components, low, strict=True)
             )
             valid = int_min(ir, valid, half)
         half //= 2
-    return parts
+    return components
 
 
-def _slice_lanes(ir: SimdEmitter, packet: Packet, first: int, count: int) -> Packet:
+def _slice_lanes(ir: SimdEmitter, packet: Packet, start: int, count: int) -> Packet:
     type_ = llvm_type(packet.dtype, 2 * count)
     if count == 1:
         return Packet(
-            ir.value(f"extractelement {type_} {packet.text}, i64 {first}"), packet.dtype, 1
+            ir.value(f"extractelement {type_} {packet.text}, i64 {start}"), packet.dtype, 1
         )
-    picked = ", ".join(f"i32 {first + i}" for i in range(count))
-    found = ir.value(
-        f"shufflevector {type_} {packet.text}, {type_} poison, <{count} x i32> <{picked}>"
+    order = ", ".join(f"i32 {start + i}" for i in range(count))
+    sliced = ir.value(
+        f"shufflevector {type_} {packet.text}, {type_} poison, <{count} x i32> <{order}>"
     )
-    return Packet(found, packet.dtype, count)
+    return Packet(sliced, packet.dtype, count)
 
 
 def _select_paired(ir: SimdEmitter, pairs: str, merged: Packet, low: Packet, lanes: int) -> Packet:
@@ -89,10 +90,10 @@ def _select_paired(ir: SimdEmitter, pairs: str, merged: Packet, low: Packet, lan
     if lanes == 1:
         paired = ir.value(f"icmp sgt i64 {pairs}, 0")
     else:
-        short = ir.value(f"trunc i64 {pairs} to i32")
-        each = ir.broadcast(Packet(short, np.dtype(np.int32), 1), lanes)
-        paired = ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {each}")
+        pairs_i32 = ir.value(f"trunc i64 {pairs} to i32")
+        limit = ir.broadcast(Packet(pairs_i32, np.dtype(np.int32), 1), lanes)
+        paired = ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
     type_ = llvm_type(low.dtype, lanes)
     mask = llvm_type(BOOL, lanes)
-    chosen = ir.value(f"select {mask} {paired}, {type_} {merged.text}, {type_} {low.text}")
-    return Packet(chosen, low.dtype, lanes)
+    selected = ir.value(f"select {mask} {paired}, {type_} {merged.text}, {type_} {low.text}")
+    return Packet(selected, low.dtype, lanes)

@@ -26,19 +26,19 @@ _INFINITY, _QUIET = 0x7F800000, 0x00400000
 
 def _rint(k: Body, x: Element) -> Element:
     """At 2**23 (of float64: 2**52) the last bit is worth 1: the sum with it is rounded there."""
-    one = 2.0 ** SIGNIFICAND[x.dtype]
-    size = k.abs(x)
-    return k.select(size < one, k.copysign((size + one) - one, x), x)
+    unit = 2.0 ** SIGNIFICAND[x.dtype]
+    magnitude = k.abs(x)
+    return k.select(magnitude < unit, k.copysign((magnitude + unit) - unit, x), x)
 
 
 def _floor(k: Body, x: Element) -> Element:
-    near = _rint(k, x)
-    return k.copysign(k.select(near > x, near - 1.0, near), x)
+    rounded = _rint(k, x)
+    return k.copysign(k.select(rounded > x, rounded - 1.0, rounded), x)
 
 
 def _ceil(k: Body, x: Element) -> Element:
-    near = _rint(k, x)
-    return k.copysign(k.select(near < x, near + 1.0, near), x)
+    rounded = _rint(k, x)
+    return k.copysign(k.select(rounded < x, rounded + 1.0, rounded), x)
 
 
 def _trunc(k: Body, x: Element) -> Element:
@@ -48,11 +48,11 @@ def _trunc(k: Body, x: Element) -> Element:
 def _from_half(k: Body, x: Element) -> Element:
     """The significand goes where float32 has it; a product moves the exponent, exactly."""
     bits = k.convert(k.bits(x, _UINT16), _UINT32)
-    sign, rest = (bits & 0x8000) << 16, (bits & 0x7FFF) << 13
-    finite = k.bits(k.bits(rest, FLOAT32) * 2.0**112, _UINT32)
+    sign, magnitude = (bits & 0x8000) << 16, (bits & 0x7FFF) << 13
+    finite = k.bits(k.bits(magnitude, FLOAT32) * 2.0**112, _UINT32)
     largest = 0x7C00 << 13
-    quiet = k.select(rest > largest, rest | _QUIET, rest)
-    return k.bits(k.select(rest < largest, finite, quiet | _INFINITY) | sign, FLOAT32)
+    quiet = k.select(magnitude > largest, magnitude | _QUIET, magnitude)
+    return k.bits(k.select(magnitude < largest, finite, quiet | _INFINITY) | sign, FLOAT32)
 
 
 def _to_half(k: Body, x: Element) -> Element:
@@ -60,15 +60,17 @@ def _to_half(k: Body, x: Element) -> Element:
     whose last bit is worth 2**-24.
     """
     bits = k.bits(x, _UINT32)
-    sign, size = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
-    moved = size - (112 << 23)
-    normal = (moved + ((moved >> 13) & 1) + 0xFFF) >> 13
+    sign, magnitude = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
+    rebiased = magnitude - (112 << 23)
+    normal = (rebiased + ((rebiased >> 13) & 1) + 0xFFF) >> 13
     magic = k.constant(0.5, FLOAT32)
-    small = k.bits(k.bits(size, FLOAT32) + magic, _UINT32) - k.bits(magic, _UINT32)
-    finite = k.select(size < 113 << 23, small, normal)
-    nan = ((size >> 13) & 0x3FF) | 0x7E00
-    large = k.select(size > _INFINITY, nan, 0x7C00)
-    return k.bits(k.convert(k.select(size < 143 << 23, finite, large) | sign, _UINT16), FLOAT16)
+    subnormal = k.bits(k.bits(magnitude, FLOAT32) + magic, _UINT32) - k.bits(magic, _UINT32)
+    finite = k.select(magnitude < 113 << 23, subnormal, normal)
+    nan = ((magnitude >> 13) & 0x3FF) | 0x7E00
+    overflow = k.select(magnitude > _INFINITY, nan, 0x7C00)
+    return k.bits(
+        k.convert(k.select(magnitude < 143 << 23, finite, overflow) | sign, _UINT16), FLOAT16
+    )
 
 
 LOWERED: dict[str, Callable[[Body, Element], Element]] = {

@@ -56,34 +56,34 @@ def iota(lanes: int, scalar: str = "i64") -> str:
     return "<" + ", ".join(f"{scalar} {i}" for i in range(lanes)) + ">"
 
 
-def load(ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> Packet:
+def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress) -> Packet:
     """Load a packet of a real operand, or of a part of a complex one: 0 the real, 1 the other."""
     dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     step = operand.steps[-1]
     if step == "0":
-        pointer = _part_pointer(ir, operand, part, place.base)
-        found = ir.value(f"load {memory_type(dtype)}, ptr {pointer}, align {dtype.itemsize}")
-        return Packet(_decode(ir, found, dtype, 1), dtype, 1)
+        pointer = _part_pointer(ir, operand, component, address.base)
+        value = ir.value(f"load {memory_type(dtype)}, ptr {pointer}, align {dtype.itemsize}")
+        return Packet(_decode(ir, value, dtype, 1), dtype, 1)
     if step == "1" and dtype == operand.dtype:
-        found = _load_contiguous(ir, dtype, place)
-    elif step == "1" and place.mask is None:
-        found = _load_deinterleaved(ir, dtype, part, place)
-    elif step == "-" and dtype == operand.dtype and place.mask is None:
-        found = _load_reversed(ir, dtype, place)
-    elif step in STEPS and (place.mask is None or not _lacks_masks(ir, dtype, place.lanes)):
-        pointer = _strided_pointer(ir, dtype, place, int(step))
-        found = strided_load.load(
-            ir, memory_type(dtype), place.lanes, pointer, int(step), place.mask
+        value = _load_contiguous(ir, dtype, address)
+    elif step == "1" and address.mask is None:
+        value = _load_deinterleaved(ir, dtype, component, address)
+    elif step == "-" and dtype == operand.dtype and address.mask is None:
+        value = _load_reversed(ir, dtype, address)
+    elif step in STEPS and (address.mask is None or not _lacks_masks(ir, dtype, address.lanes)):
+        pointer = _strided_pointer(ir, dtype, address, int(step))
+        value = strided_load.load(
+            ir, memory_type(dtype), address.lanes, pointer, int(step), address.mask
         )
     else:
-        found = _gather_operand(ir, operand, part, place)
-    return Packet(_decode(ir, found, dtype, place.lanes), dtype, place.lanes)
+        value = _gather_operand(ir, operand, component, address)
+    return Packet(_decode(ir, value, dtype, address.lanes), dtype, address.lanes)
 
 
-def _decode(ir: SimdEmitter, found: str, dtype: np.dtype, lanes: int) -> str:
+def _decode(ir: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
-        return found
-    return ir.value(f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}")
+        return value
+    return ir.value(f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {value}, {_zero(lanes)}")
 
 
 def _lacks_masks(ir: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
@@ -99,93 +99,101 @@ def _vector(dtype: np.dtype, lanes: int) -> str:
     return f"<{lanes} x {memory_type(dtype)}>"
 
 
-def _part_pointer(ir: SimdEmitter, operand: KernelOperand, part: int, pointer: str) -> str:
-    if not part:
+def _part_pointer(ir: SimdEmitter, operand: KernelOperand, component: int, pointer: str) -> str:
+    if not component:
         return pointer
     return ir.value(f"getelementptr i8, ptr {pointer}, i64 {operand.dtype.itemsize // 2}")
 
 
-def _load_contiguous(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
-    type_ = _vector(dtype, place.lanes)
+def _load_contiguous(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress) -> str:
+    type_ = _vector(dtype, address.lanes)
     pointer = ir.value(
-        f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {place.position}"
+        f"getelementptr {memory_type(dtype)}, ptr {address.base}, i64 {address.position}"
     )
-    if place.mask is None:
+    if address.mask is None:
         return ir.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
-    if _lacks_masks(ir, dtype, place.lanes):
-        return masked_access.load(ir, memory_type(dtype), place.lanes, pointer, place.mask)
+    if _lacks_masks(ir, dtype, address.lanes):
+        return masked_access.load(ir, memory_type(dtype), address.lanes, pointer, address.mask)
     return ir.intrinsic(
-        f"llvm.masked.load.{intrinsic_suffix(dtype, place.lanes, memory=True)}.p0",
+        f"llvm.masked.load.{intrinsic_suffix(dtype, address.lanes, memory=True)}.p0",
         type_,
         [
             ("ptr", pointer),
             ("i32", str(dtype.itemsize)),
-            (f"<{place.lanes} x i1>", place.mask),
+            (f"<{address.lanes} x i1>", address.mask),
             (type_, "zeroinitializer"),
         ],
     )
 
 
-def _load_deinterleaved(ir: SimdEmitter, dtype: np.dtype, part: int, place: PacketAddress) -> str:
+def _load_deinterleaved(
+    ir: SimdEmitter, dtype: np.dtype, component: int, address: PacketAddress
+) -> str:
     """Both parts lie side by side: they are loaded once and picked apart."""
-    lanes, scalar = place.lanes, memory_type(dtype)
-    key = ("complex", place.base, place.position)
-    both = ir.value_cache.get(key)
-    if both is None:
+    lanes, scalar = address.lanes, memory_type(dtype)
+    key = ("complex", address.base, address.position)
+    interleaved = ir.value_cache.get(key)
+    if interleaved is None:
         pair = f"{{ {scalar}, {scalar} }}"
-        pointer = ir.value(f"getelementptr {pair}, ptr {place.base}, i64 {place.position}")
-        both = ir.value(f"load <{2 * lanes} x {scalar}>, ptr {pointer}, align {dtype.itemsize}")
-        ir.value_cache[key] = both
-    picked = ", ".join(f"i32 {2 * i + part}" for i in range(lanes))
-    wide = f"<{2 * lanes} x {scalar}>"
-    return ir.value(f"shufflevector {wide} {both}, {wide} poison, <{lanes} x i32> <{picked}>")
+        pointer = ir.value(f"getelementptr {pair}, ptr {address.base}, i64 {address.position}")
+        interleaved = ir.value(
+            f"load <{2 * lanes} x {scalar}>, ptr {pointer}, align {dtype.itemsize}"
+        )
+        ir.value_cache[key] = interleaved
+    order = ", ".join(f"i32 {2 * i + component}" for i in range(lanes))
+    pair_type = f"<{2 * lanes} x {scalar}>"
+    return ir.value(
+        f"shufflevector {pair_type} {interleaved}, {pair_type} poison, <{lanes} x i32> <{order}>"
+    )
 
 
-def _strided_pointer(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress, step: int) -> str:
+def _strided_pointer(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress, step: int) -> str:
     """The pointer to the first lane of a packet of every `step`-th element."""
-    first = ir.value(f"mul i64 {place.position}, {step}")
-    return ir.value(f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {first}")
+    offset = ir.value(f"mul i64 {address.position}, {step}")
+    return ir.value(f"getelementptr {memory_type(dtype)}, ptr {address.base}, i64 {offset}")
 
 
-def _load_reversed(ir: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
-    lanes, scalar = place.lanes, memory_type(dtype)
-    last = ir.value(f"add i64 {place.position}, {lanes - 1}")
-    offset = ir.value(f"sub i64 0, {last}")
-    pointer = ir.value(f"getelementptr {scalar}, ptr {place.base}, i64 {offset}")
-    found = ir.value(f"load {_vector(dtype, lanes)}, ptr {pointer}, align {dtype.itemsize}")
-    turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))
+def _load_reversed(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress) -> str:
+    lanes, scalar = address.lanes, memory_type(dtype)
+    last_position = ir.value(f"add i64 {address.position}, {lanes - 1}")
+    offset = ir.value(f"sub i64 0, {last_position}")
+    pointer = ir.value(f"getelementptr {scalar}, ptr {address.base}, i64 {offset}")
+    value = ir.value(f"load {_vector(dtype, lanes)}, ptr {pointer}, align {dtype.itemsize}")
+    order = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))
     type_ = _vector(dtype, lanes)
-    return ir.value(f"shufflevector {type_} {found}, {type_} poison, <{lanes} x i32> <{turned}>")
+    return ir.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{order}>")
 
 
-def _lane_pointers(ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
+def _lane_pointers(
+    ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress
+) -> str:
     """The address of each lane."""
-    lanes = place.lanes
-    stride = place.stride
+    lanes = address.lanes
+    stride = address.stride
     step = operand.steps[-1]
     if step != "s":
         stride = str(operand.dtype.itemsize * (-1 if step == "-" else int(step)))
-    begin = ir.value(f"mul i64 {place.position}, {stride}")
-    pointer = _part_pointer(ir, operand, part, place.base)
-    first = ir.value(f"getelementptr i8, ptr {pointer}, i64 {begin}")
-    each = ir.broadcast(Packet(stride, np.dtype(np.int64), 1), lanes)
-    offsets = ir.value(f"mul <{lanes} x i64> {each}, {iota(lanes)}")
-    return ir.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {offsets}")
+    begin_offset = ir.value(f"mul i64 {address.position}, {stride}")
+    base = _part_pointer(ir, operand, component, address.base)
+    begin_pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {begin_offset}")
+    strides = ir.broadcast(Packet(stride, np.dtype(np.int64), 1), lanes)
+    offsets = ir.value(f"mul <{lanes} x i64> {strides}, {iota(lanes)}")
+    return ir.value(f"getelementptr i8, ptr {begin_pointer}, <{lanes} x i64> {offsets}")
 
 
 def _gather_operand(
-    ir: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress
+    ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress
 ) -> str:
     dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
-    pointers = _lane_pointers(ir, operand, part, place)
-    return gather(ir, dtype, pointers, place.mask or "splat (i1 true)", place.lanes)
+    pointers = _lane_pointers(ir, operand, component, address)
+    return gather(ir, dtype, pointers, address.mask or "splat (i1 true)", address.lanes)
 
 
 def load_offsets(
     ir: SimdEmitter,
     operand: KernelOperand,
-    part: int,
-    begin: str,
+    component: int,
+    base: str,
     offset: str,
     mask: str | None,
     lanes: int,
@@ -193,11 +201,11 @@ def load_offsets(
     """Load the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
     dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     size = f"splat (i64 {operand.dtype.itemsize})"
-    jumps = ir.value(f"mul <{lanes} x i64> {offset}, {size}")
-    first = _part_pointer(ir, operand, part, begin)
-    pointers = ir.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {jumps}")
-    found = gather(ir, dtype, pointers, mask or "splat (i1 true)", lanes)
-    return Packet(_decode(ir, found, dtype, lanes), dtype, lanes)
+    byte_offsets = ir.value(f"mul <{lanes} x i64> {offset}, {size}")
+    component_base = _part_pointer(ir, operand, component, base)
+    pointers = ir.value(f"getelementptr i8, ptr {component_base}, <{lanes} x i64> {byte_offsets}")
+    value = gather(ir, dtype, pointers, mask or "splat (i1 true)", lanes)
+    return Packet(_decode(ir, value, dtype, lanes), dtype, lanes)
 
 
 def gather(ir: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
@@ -221,46 +229,46 @@ def store(
     ir: SimdEmitter,
     operand: KernelOperand,
     packets: list[Packet],
-    place: PacketAddress,
+    address: PacketAddress,
     *,
     streamed: bool = False,
 ) -> None:
     """Store a packet, or both parts of a complex one; `streamed`: whole ones past the cache."""
-    dtype, lanes = packets[0].dtype, place.lanes
+    dtype, lanes = packets[0].dtype, address.lanes
     values = [_encode(ir, ir.broadcast(packet, lanes), dtype, lanes) for packet in packets]
-    step, whole = operand.steps[-1], place.mask is None
+    step, is_full = operand.steps[-1], address.mask is None
     if step == "1" and len(values) == 1:
-        _store_contiguous(ir, dtype, values[0], place, streamed)
-    elif step == "1" and whole:
+        _store_contiguous(ir, dtype, values[0], address, streamed)
+    elif step == "1" and is_full:
         order = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in range(lanes))
         type_ = _vector(dtype, lanes)
-        both = ir.value(
+        interleaved = ir.value(
             f"shufflevector {type_} {values[0]}, {type_} {values[1]}, <{2 * lanes} x i32> <{order}>"
         )
-        twice = ir.value(f"shl i64 {place.position}, 1")
-        wide = place._replace(position=twice, lanes=2 * lanes)
-        _store_contiguous(ir, dtype, both, wide, streamed)
-    elif step in STEPS and len(values) == 1 and whole and not _lacks_masks(ir, dtype, lanes):
-        pointer = _strided_pointer(ir, dtype, place, int(step))
+        doubled = ir.value(f"shl i64 {address.position}, 1")
+        pair_address = address._replace(position=doubled, lanes=2 * lanes)
+        _store_contiguous(ir, dtype, interleaved, pair_address, streamed)
+    elif step in STEPS and len(values) == 1 and is_full and not _lacks_masks(ir, dtype, lanes):
+        pointer = _strided_pointer(ir, dtype, address, int(step))
         strided_load.store(ir, memory_type(dtype), lanes, values[0], pointer, int(step))
     else:
-        for part, value in enumerate(values):
-            pointers = _lane_pointers(ir, operand, part, place)
-            _scatter(ir, dtype, value, pointers, place)
+        for component, value in enumerate(values):
+            pointers = _lane_pointers(ir, operand, component, address)
+            _scatter(ir, dtype, value, pointers, address)
 
 
 def store_single(
     ir: SimdEmitter, operand: KernelOperand, packets: list[Packet], pointer: str
 ) -> None:
     """Store one element, both parts of a complex one, at a pointer."""
-    for part, packet in enumerate(packets):
+    for component, packet in enumerate(packets):
         value, type_ = packet.text, memory_type(packet.dtype)
         if packet.lanes > 1:  # a gather makes a packet also where it reads one element
             type_of_all = llvm_type(packet.dtype, packet.lanes)
             value = ir.value(f"extractelement {type_of_all} {value}, i64 0")
         if packet.dtype == BOOL:
             value = ir.value(f"zext i1 {value} to i8")
-        target = _part_pointer(ir, operand, part, pointer)
+        target = _part_pointer(ir, operand, component, pointer)
         ir.line(f"store {type_} {value}, ptr {target}, align {packet.dtype.itemsize}")
 
 
@@ -271,21 +279,21 @@ def _encode(ir: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
 
 
 def _store_contiguous(
-    ir: SimdEmitter, dtype: np.dtype, value: str, place: PacketAddress, streamed: bool
+    ir: SimdEmitter, dtype: np.dtype, value: str, address: PacketAddress, streamed: bool
 ) -> None:
-    type_ = _vector(dtype, place.lanes)
+    type_ = _vector(dtype, address.lanes)
     pointer = ir.value(
-        f"getelementptr {memory_type(dtype)}, ptr {place.base}, i64 {place.position}"
+        f"getelementptr {memory_type(dtype)}, ptr {address.base}, i64 {address.position}"
     )
-    if place.mask is not None and _lacks_masks(ir, dtype, place.lanes):
-        masked_access.store(ir, memory_type(dtype), place.lanes, value, pointer, place.mask)
-    elif place.mask is not None:
-        name = f"llvm.masked.store.{intrinsic_suffix(dtype, place.lanes, memory=True)}.p0"
-        mask = (f"<{place.lanes} x i1>", place.mask)
+    if address.mask is not None and _lacks_masks(ir, dtype, address.lanes):
+        masked_access.store(ir, memory_type(dtype), address.lanes, value, pointer, address.mask)
+    elif address.mask is not None:
+        name = f"llvm.masked.store.{intrinsic_suffix(dtype, address.lanes, memory=True)}.p0"
+        mask = (f"<{address.lanes} x i1>", address.mask)
         arguments = [(type_, value), ("ptr", pointer), ("i32", str(dtype.itemsize)), mask]
         ir.intrinsic(name, "void", arguments)
     elif streamed:
-        _store_non_temporal(ir, type_, value, pointer, dtype.itemsize, place.lanes)
+        _store_non_temporal(ir, type_, value, pointer, dtype.itemsize, address.lanes)
     else:
         ir.line(f"store {type_} {value}, ptr {pointer}, align {dtype.itemsize}")
 
@@ -296,8 +304,8 @@ def _store_non_temporal(
     """Store past the cache where the address is aligned, which is tested; else as any other."""
     align = min(64, itemsize * lanes)
     address = ir.value(f"ptrtoint ptr {pointer} to i64")
-    rest = ir.value(f"and i64 {address}, {align - 1}")
-    aligned = ir.value(f"icmp eq i64 {rest}, 0")
+    misalignment = ir.value(f"and i64 {address}, {align - 1}")
+    aligned = ir.value(f"icmp eq i64 {misalignment}, 0")
     name = ir.name()[1:]
     ir.line(f"br i1 {aligned}, label %{name}.aligned, label %{name}.unaligned")
     ir.label(f"{name}.aligned")
@@ -310,9 +318,9 @@ def _store_non_temporal(
 
 
 def _scatter(
-    ir: SimdEmitter, dtype: np.dtype, value: str, pointers: str, place: PacketAddress
+    ir: SimdEmitter, dtype: np.dtype, value: str, pointers: str, address: PacketAddress
 ) -> None:
-    lanes, mask = place.lanes, place.mask or "splat (i1 true)"
+    lanes, mask = address.lanes, address.mask or "splat (i1 true)"
     if ir.masks > 1 and 1 < lanes <= masked_access.LANES:
         masked_access.scatter(ir, memory_type(dtype), lanes, value, pointers, mask)
         return

@@ -37,31 +37,33 @@ def int_max(ir: SimdEmitter, x: str, y: str | int) -> str:
 
 
 def for_range(
-    ir: SimdEmitter, begin: str, end: str, step: int | str, inside: Callable[[str], None]
+    ir: SimdEmitter, begin: str, end: str, step: int | str, body: Callable[[str], None]
 ) -> None:
     """Add a loop over begin, begin + step, ... below end; `inside` gets the name of the counter."""
     name = ir.name()[1:]
-    before = ir.block
+    entry_block = ir.block
     ir.line(f"br label %{name}.test")
     ir.label(f"{name}.test")
-    at = len(ir.lines)
+    phi_line = len(ir.lines)
     ir.lines.append("")
-    more = ir.value(f"icmp slt i64 %{name}, {end}")
-    ir.line(f"br i1 {more}, label %{name}.body, label %{name}.done")
+    continues = ir.value(f"icmp slt i64 %{name}, {end}")
+    ir.line(f"br i1 {continues}, label %{name}.body, label %{name}.done")
     ir.label(f"{name}.body")
-    inside(f"%{name}")
-    following = int_op(ir, "add", f"%{name}", step)
-    ir.lines[at] = f"  %{name} = phi i64 [ {begin}, %{before} ], [ {following}, %{ir.block} ]"
+    body(f"%{name}")
+    next_index = int_op(ir, "add", f"%{name}", step)
+    ir.lines[phi_line] = (
+        f"  %{name} = phi i64 [ {begin}, %{entry_block} ], [ {next_index}, %{ir.block} ]"
+    )
     ir.line(f"br label %{name}.test")
     ir.label(f"{name}.done")
 
 
-def if_then(ir: SimdEmitter, condition: str, inside: Callable[[], None]) -> None:
+def if_then(ir: SimdEmitter, condition: str, body: Callable[[], None]) -> None:
     """Add what happens only if an i1 holds."""
     name = ir.name()[1:]
     ir.line(f"br i1 {condition}, label %{name}.then, label %{name}.after")
     ir.label(f"{name}.then")
-    inside()
+    body()
     ir.line(f"br label %{name}.after")
     ir.label(f"{name}.after")
 
@@ -72,15 +74,15 @@ def combine_partials(
     """Add the combination of two partial results of a fold; `in_order`: in each lane, all on the
     left comes before all on the right.
     """
-    body = Body()
+    ops = Body()
     lanes = max(packet.lanes for packet in (*left, *right))
-    inputs = [body.load(i, packet.dtype) for i, packet in enumerate((*left, *right))]
+    inputs = [ops.load(i, packet.dtype) for i, packet in enumerate((*left, *right))]
     combine = (IN_ORDER if in_order else COMBINE)[kind]
-    made = combine(body, tuple(inputs[: len(left)]), tuple(inputs[len(left) :]))
+    result = combine(ops, tuple(inputs[: len(left)]), tuple(inputs[len(left) :]))
     values: dict[int, Packet] = dict(enumerate((*left, *right)))
-    for position in range(len(inputs), len(body.instructions)):
-        values[position] = ir.emit(body.instructions[position], values, lanes)
-    return tuple(values[element.position] for element in made)
+    for position in range(len(inputs), len(ops.instructions)):
+        values[position] = ir.emit(ops.instructions[position], values, lanes)
+    return tuple(values[element.position] for element in result)
 
 
 class FoldCounter:
@@ -99,101 +101,103 @@ class FoldCounter:
         self.ir, self.kind, self.dtypes, self.lanes = ir, kind, tuple(dtypes), lanes
         self.memory, self.stride = memory, stride
 
-    def _slot(self, level: str, part: int) -> str:
+    def _slot(self, level: str, component: int) -> str:
         number = int_op(self.ir, "mul", level, len(self.dtypes))
-        number = int_op(self.ir, "add", number, part)
+        number = int_op(self.ir, "add", number, component)
         offset = int_op(self.ir, "mul", number, self.stride)
         return self.ir.value(f"getelementptr i8, ptr {self.memory}, i64 {offset}")
 
     def read(self, level: str) -> Accumulator:
         """Add the load of a slot."""
         return tuple(
-            read_packet(self.ir, self._slot(level, part), dtype, self.lanes)
-            for part, dtype in enumerate(self.dtypes)
+            read_packet(self.ir, self._slot(level, component), dtype, self.lanes)
+            for component, dtype in enumerate(self.dtypes)
         )
 
-    def write(self, level: str, parts: Accumulator) -> None:
+    def write(self, level: str, components: Accumulator) -> None:
         """Add the store of a slot."""
-        for part, packet in enumerate(parts):
-            write_packet(self.ir, self._slot(level, part), packet, self.lanes)
+        for component, packet in enumerate(components):
+            write_packet(self.ir, self._slot(level, component), packet, self.lanes)
 
-    def insert(self, parts: Accumulator, count: str, level: int = 0) -> None:
+    def insert(self, components: Accumulator, count: str, level: int = 0) -> None:
         """Add the next leaf, of 2**level single ones; `count` are already there, of this size."""
         ir = self.ir
         name = ir.name()[1:]
-        before = ir.block
-        parts = self._broadcast(parts)
+        entry_block = ir.block
+        components = self._broadcast(components)
         ir.line(f"br label %{name}.test")
         ir.label(f"{name}.test")
-        phis = len(ir.lines)
-        ir.lines.extend([""] * (2 + len(parts)))
-        odd = int_op(ir, "and", f"%{name}.rest", 1)
-        full = ir.value(f"icmp ne i64 {odd}, 0")
-        ir.line(f"br i1 {full}, label %{name}.carry, label %{name}.done")
+        phi_line = len(ir.lines)
+        ir.lines.extend([""] * (2 + len(components)))
+        low_bit = int_op(ir, "and", f"%{name}.rest", 1)
+        is_occupied = ir.value(f"icmp ne i64 {low_bit}, 0")
+        ir.line(f"br i1 {is_occupied}, label %{name}.carry, label %{name}.done")
         ir.label(f"{name}.carry")
         current = tuple(
-            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes) for i, packet in enumerate(parts)
+            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes)
+            for i, packet in enumerate(components)
         )
         merged = combine_partials(
             ir, self.kind, self.read(f"%{name}.level"), current, in_order=True
         )
-        rest = int_op(ir, "lshr", f"%{name}.rest", 1)
-        up = int_op(ir, "add", f"%{name}.level", 1)
-        loops = [("rest", "i64", count, rest), ("level", "i64", str(level), up)]
-        loops += [
+        remaining = int_op(ir, "lshr", f"%{name}.rest", 1)
+        next_level = int_op(ir, "add", f"%{name}.level", 1)
+        carried = [("rest", "i64", count, remaining), ("level", "i64", str(level), next_level)]
+        carried += [
             (f"part{i}", llvm_type(p.dtype, p.lanes), p.text, m.text)
-            for i, (p, m) in enumerate(zip(parts, merged, strict=True))
+            for i, (p, m) in enumerate(zip(components, merged, strict=True))
         ]
-        for line, (suffix, type_, first, following) in enumerate(loops, phis):
+        for line, (suffix, type_, start, next_value) in enumerate(carried, phi_line):
             ir.lines[line] = (
-                f"  %{name}.{suffix} = phi {type_} [ {first}, %{before} ], "
-                f"[ {following}, %{ir.block} ]"
+                f"  %{name}.{suffix} = phi {type_} [ {start}, %{entry_block} ], "
+                f"[ {next_value}, %{ir.block} ]"
             )
         ir.line(f"br label %{name}.test")
         ir.label(f"{name}.done")
         self.write(f"%{name}.level", current)
 
-    def _broadcast(self, parts: Accumulator) -> Accumulator:
+    def _broadcast(self, components: Accumulator) -> Accumulator:
         return tuple(
             Packet(self.ir.broadcast(packet, self.lanes), packet.dtype, self.lanes)
-            for packet in parts
+            for packet in components
         )
 
-    def flush(self, count: str, last: Accumulator | None = None) -> Accumulator:
+    def flush(self, count: str, final_leaf: Accumulator | None = None) -> Accumulator:
         """Add the fold of everything that waits, after which comes `last` if it is given.
 
         Without `last`, `count` must not be 0.
         """
         ir = self.ir
-        if last is None:
+        if final_leaf is None:
             level = self._lowest_bit(count)
-            first = self.read(level)
-            rest = int_op(ir, "and", count, int_op(ir, "sub", count, 1))
+            initial = self.read(level)
+            pending = int_op(ir, "and", count, int_op(ir, "sub", count, 1))
         else:
-            first, rest = self._broadcast(last), count
-        name, before = ir.name()[1:], ir.block
+            initial, pending = self._broadcast(final_leaf), count
+        name, entry_block = ir.name()[1:], ir.block
         ir.line(f"br label %{name}.test")
         ir.label(f"{name}.test")
-        phis = len(ir.lines)
-        ir.lines.extend([""] * (1 + len(first)))
-        more = ir.value(f"icmp ne i64 %{name}.rest, 0")
-        ir.line(f"br i1 {more}, label %{name}.more, label %{name}.done")
+        phi_line = len(ir.lines)
+        ir.lines.extend([""] * (1 + len(initial)))
+        continues = ir.value(f"icmp ne i64 %{name}.rest, 0")
+        ir.line(f"br i1 {continues}, label %{name}.more, label %{name}.done")
         ir.label(f"{name}.more")
         current = tuple(
-            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes) for i, packet in enumerate(first)
+            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes)
+            for i, packet in enumerate(initial)
         )
         earlier = self.read(self._lowest_bit(f"%{name}.rest"))
         merged = combine_partials(ir, self.kind, earlier, current, in_order=True)
-        less = int_op(ir, "sub", f"%{name}.rest", 1)
-        left = int_op(ir, "and", f"%{name}.rest", less)
-        loops = [("rest", "i64", rest, left)] + [
+        decremented = int_op(ir, "sub", f"%{name}.rest", 1)
+        remaining = int_op(ir, "and", f"%{name}.rest", decremented)
+        carried = [("rest", "i64", pending, remaining)] + [
             (f"part{i}", llvm_type(p.dtype, p.lanes), p.text, m.text)
-            for i, (p, m) in enumerate(zip(first, merged, strict=True))
+            for i, (p, m) in enumerate(zip(initial, merged, strict=True))
         ]
-        for line, (suffix, type_, start, following) in enumerate(loops, phis):
+        for line, (suffix, type_, start, next_value) in enumerate(carried, phi_line):
             ir.lines[line] = (
-                f"  %{name}.{suffix} = phi {type_} [ {start}, %{before} ], "
-                f"[ {following}, %{ir.block} ]"
+                f"  %{name}.{suffix} = phi {type_} [ {start}, %{entry_block} ], "
+                f"[ {next_value}, %{ir.block} ]"
             )
         ir.line(f"br label %{name}.test")
         ir.label(f"{name}.done")
@@ -206,10 +210,10 @@ class FoldCounter:
 def read_packet(ir: SimdEmitter, pointer: str, dtype: np.dtype, lanes: int) -> Packet:
     """Add the load of a packet from memory of the kernel's own."""
     type_ = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
-    found = ir.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
+    value = ir.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
     if dtype == BOOL:
-        found = ir.value(f"icmp ne {type_} {found}, {'0' if lanes == 1 else 'zeroinitializer'}")
-    return Packet(found, dtype, lanes)
+        value = ir.value(f"icmp ne {type_} {value}, {'0' if lanes == 1 else 'zeroinitializer'}")
+    return Packet(value, dtype, lanes)
 
 
 def write_packet(ir: SimdEmitter, pointer: str, packet: Packet, lanes: int) -> None:

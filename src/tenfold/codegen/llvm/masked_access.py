@@ -31,8 +31,8 @@ def load(ir: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> s
 
 def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
     """Store neighbouring elements from a pointer on, where the mask says so."""
-    given = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
-    ir.line(_call(ir, "store", scalar, lanes, given, mask))
+    arguments = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
+    ir.line(_call(ir, "store", scalar, lanes, arguments, mask))
 
 
 def gather(ir: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -> str:
@@ -42,17 +42,19 @@ def gather(ir: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -
 
 def scatter(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointers: str, mask: str) -> None:
     """Store an element at each address where the mask says so, the first lane first."""
-    given = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
-    ir.line(_call(ir, "scatter", scalar, lanes, given, mask))
+    arguments = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
+    ir.line(_call(ir, "scatter", scalar, lanes, arguments, mask))
 
 
-def _call(ir: SimdEmitter, what: str, scalar: str, lanes: int, given: list[str], mask: str) -> str:
-    name = f"masked.{what}.{scalar}.x{lanes}"
+def _call(
+    ir: SimdEmitter, operation: str, scalar: str, lanes: int, arguments: list[str], mask: str
+) -> str:
+    name = f"masked.{operation}.{scalar}.x{lanes}"
     if name not in ir.functions:
         ir.declarations["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1)"
-        ir.functions[name] = _function(name, what, scalar, lanes)
-    result = f"<{lanes} x {scalar}>" if what in ("load", "gather") else "void"
-    return f"call {result} @{name}({', '.join([*given, f'i64 {_mask_bits(ir, mask, lanes)}'])})"
+        ir.functions[name] = _function(name, operation, scalar, lanes)
+    result = f"<{lanes} x {scalar}>" if operation in ("load", "gather") else "void"
+    return f"call {result} @{name}({', '.join([*arguments, f'i64 {_mask_bits(ir, mask, lanes)}'])})"
 
 
 def _mask_bits(ir: SimdEmitter, mask: str, lanes: int) -> str:
@@ -82,23 +84,23 @@ next:
   %rest = and i64 %left, %below"""
 
 
-def _function(name: str, what: str, scalar: str, lanes: int) -> str:
+def _function(name: str, operation: str, scalar: str, lanes: int) -> str:
     """The text of a function: by way of memory on the stack, lane after lane."""
     packet, align = f"<{lanes} x {scalar}>", f"align {BYTES[scalar]}"
-    loads, near = what in ("load", "gather"), what in ("load", "store")
+    loads, contiguous = operation in ("load", "gather"), operation in ("load", "store")
     value = "zeroinitializer" if loads else "%value"
-    given = [] if loads else [f"{packet} %value"]
-    given.append("ptr %place" if near else f"<{lanes} x ptr> %places")
-    ended = [f"%made = load {packet}, ptr %space, align 64", f"ret {packet} %made"]
-    given.append("i64 %mask")
+    arguments = [] if loads else [f"{packet} %value"]
+    arguments.append("ptr %place" if contiguous else f"<{lanes} x ptr> %places")
+    return_lines = [f"%made = load {packet}, ptr %space, align 64", f"ret {packet} %made"]
+    arguments.append("i64 %mask")
     result = packet if loads else "void"
     lines = [
-        f"define internal {result} @{name}({', '.join(given)}) noinline {{",
+        f"define internal {result} @{name}({', '.join(arguments)}) noinline {{",
         "entry:",
         f"  %space = alloca {packet}, align 64",
         f"  store {packet} {value}, ptr %space, align 64",
     ]
-    if near:
+    if contiguous:
         lines += [
             f"  %all = icmp eq i64 %mask, {_full_mask(lanes)}",
             "  br i1 %all, label %whole, label %some",
@@ -115,7 +117,7 @@ def _function(name: str, what: str, scalar: str, lanes: int) -> str:
             "  br label %some",
         ]
     lines += ["some:", _LOOP, f"  %own = getelementptr {scalar}, ptr %space, i64 %lane"]
-    if near:
+    if contiguous:
         lines.append(f"  %address = getelementptr {scalar}, ptr %place, i64 %lane")
     else:
         lines.append("  %known = getelementptr ptr, ptr %table, i64 %lane")
@@ -126,7 +128,7 @@ def _function(name: str, what: str, scalar: str, lanes: int) -> str:
         f"  store {scalar} %element, ptr {target}, {align}",
         "  br label %test",
         "done:",
-        *(f"  {line}" for line in (ended if loads else ["ret void"])),
+        *(f"  {line}" for line in (return_lines if loads else ["ret void"])),
         "}",
     ]
     return "\n".join(lines)

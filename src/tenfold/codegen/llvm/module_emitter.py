@@ -37,18 +37,18 @@ UNITS = {
     "column": reduce_outer.unit,
     "search": search.unit,
     "search parts": search.split_unit,
-    "scan": scan.rows,
-    "scan blocks": blocked_scan.blocks,
-    "scan parts": blocked_scan.blocks,
-    "scan columns": scan.columns,
+    "scan": scan.scan_rows,
+    "scan blocks": blocked_scan.scan_row,
+    "scan parts": blocked_scan.scan_row,
+    "scan columns": scan.scan_columns,
 }
 """What writes one unit of work, by the form of a kernel; those of maps are in here."""
 AUXILIARY_UNITS = {
     ("split", "finish"): reduce_inner.finish,
     ("search parts", "finish"): search.finish,
-    ("scan parts", "totals"): blocked_scan.totals,
-    ("scan parts", "carries"): blocked_scan.carries,
-    ("scan parts", "parts"): blocked_scan.parts,
+    ("scan parts", "totals"): blocked_scan.sum_part,
+    ("scan parts", "carries"): blocked_scan.scan_totals,
+    ("scan parts", "parts"): blocked_scan.scan_part,
 }
 """What writes one unit of work of another function than `kernel`, by the form and its name."""
 
@@ -57,33 +57,33 @@ def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
     """Return the text of a kernel's program; `baseline`: for processors that lack instructions;
     `masks`: the bytes of the smallest elements that the processor loads and stores by a mask.
     """
-    described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
+    description = "".join(f"; {line}\n" for line in str(kernel).splitlines())
     kernel = _expand_formulas(kernel)
     ir = SimdEmitter(baseline=baseline, masks=masks)
     functions = [_function(name, kernel, ir) for name in kernel.functions]
     constants = [
         f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()
     ]
-    parts = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
-    return described + "\n".join([*parts, "!0 = !{i32 1}", ""])
+    sections = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
+    return description + "\n".join([*sections, "!0 = !{i32 1}", ""])
 
 
 def _expand_formulas(kernel: Kernel) -> Kernel:
     body = Body()
     body.instructions = list(kernel.body)
-    made, places = expand_formulas(body, range(len(kernel.body)))
+    expanded, positions = expand_formulas(body, range(len(kernel.body)))
     stores = tuple(
-        KernelStore(store.operand, tuple(places[i] for i in store.elements))
+        KernelStore(store.operand, tuple(positions[i] for i in store.elements))
         for store in kernel.stores
     )
-    kept = tuple(places[i] for i in kernel.cached_elements)
-    remembered = tuple(places[i] for i in kernel.pass_results)
+    cached_elements = tuple(positions[i] for i in kernel.cached_elements)
+    pass_results = tuple(positions[i] for i in kernel.pass_results)
     return replace(
         kernel,
-        body=tuple(made.instructions),
+        body=tuple(expanded.instructions),
         stores=stores,
-        cached_elements=kept,
-        pass_results=remembered,
+        cached_elements=cached_elements,
+        pass_results=pass_results,
     )
 
 
@@ -93,15 +93,15 @@ def _function(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
     ir.value_cache.clear()
     emitter = FunctionEmitter(kernel, ir)
     if name != "kernel":
-        other = AUXILIARY_UNITS[kernel.form, name]
-        for_range(ir, "%begin", "%end", 1, lambda unit: other(emitter, unit))
+        emit_unit = AUXILIARY_UNITS[kernel.form, name]
+        for_range(ir, "%begin", "%end", 1, lambda unit: emit_unit(emitter, unit))
     elif kernel.transposed_operands:
         for_range(ir, "%begin", "%end", 1, lambda unit: transpose.unit(emitter, unit))
     elif kernel.form == "map":
         _map_units(emitter)
     else:
-        unit_of = UNITS[kernel.form]
-        for_range(ir, "%begin", "%end", 1, lambda unit: unit_of(emitter, unit))
+        emit_unit_ = UNITS[kernel.form]
+        for_range(ir, "%begin", "%end", 1, lambda unit: emit_unit_(emitter, unit))
     ir.line("ret i64 0")
     entry = [f"  {line}" for line in ir.entry]
     ir.entry = []
@@ -112,19 +112,19 @@ def _map_units(emitter: FunctionEmitter) -> None:
     """A unit of work is a part of the packet axis at one index of the others."""
     ir, kernel = emitter.ir, emitter.kernel
     last = kernel.axes - 1
-    length, part = emitter.length(last), emitter.unit_length
-    more = int_op(ir, "add", length, int_op(ir, "sub", part, 1))
-    parts = int_op(ir, "udiv", more, part)
+    length, unit_length = emitter.length(last), emitter.unit_length
+    rounded = int_op(ir, "add", length, int_op(ir, "sub", unit_length, 1))
+    unit_count = int_op(ir, "udiv", rounded, unit_length)
 
-    def unit(number: str) -> None:
-        column_part, outer = number, "0"
+    def emit_unit(number: str) -> None:
+        unit_index, outer = number, "0"
         if last:
-            outer = int_op(ir, "udiv", number, parts)
-            column_part = int_op(ir, "urem", number, parts)
+            outer = int_op(ir, "udiv", number, unit_count)
+            unit_index = int_op(ir, "urem", number, unit_count)
         emitter.set_indices(outer, last)
-        begin = int_op(ir, "mul", column_part, part)
-        end = int_min(ir, int_op(ir, "add", begin, part), length)
+        begin = int_op(ir, "mul", unit_index, unit_length)
+        end = int_min(ir, int_op(ir, "add", begin, unit_length), length)
         reduce_inner.begin_row(emitter)
         reduce_inner.map_elements(emitter, 0, begin, end)
 
-    for_range(ir, "%begin", "%end", 1, unit)
+    for_range(ir, "%begin", "%end", 1, emit_unit)

@@ -49,16 +49,16 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
             continue
         counters = _block_counters(emitter, folds)
         blocks = int_op(emitter.ir, "lshr", length, 10)
-        rest = int_op(emitter.ir, "and", length, BLOCK - 1)
+        tail = int_op(emitter.ir, "and", length, BLOCK - 1)
 
-        def total(
+        def insert_totals(
             block: str, totals: list[Accumulator], counters: Sequence[FoldCounter] = counters
         ) -> None:
-            for counter, parts in zip(counters, totals, strict=True):
-                counter.insert(parts, block)
+            for counter, components in zip(counters, totals, strict=True):
+                counter.insert(components, block)
 
-        _reduce_blocks(emitter, pass_, folds, ("0", blocks), rest, total)
-        count = count_blocks(emitter.ir, blocks, rest)
+        _reduce_blocks(emitter, pass_, folds, ("0", blocks), tail, insert_totals)
+        count = count_blocks(emitter.ir, blocks, tail)
         for fold, counter in zip(folds, counters, strict=True):
             _bind_results(emitter, fold, counter.flush(count))
         finish_pass(emitter, pass_)
@@ -69,29 +69,33 @@ def split_unit(emitter: FunctionEmitter, number: str) -> None:
     kernel, ir = emitter.kernel, emitter.ir
     length = emitter.length(kernel.axes - 1)
     blocks = int_op(ir, "lshr", length, 10)
-    rest = int_op(ir, "and", length, BLOCK - 1)
-    count = count_blocks(ir, blocks, rest)
-    more = int_op(ir, "add", count, int_op(ir, "sub", emitter.unit_length, 1))
-    parts = int_op(ir, "udiv", more, emitter.unit_length)
+    tail = int_op(ir, "and", length, BLOCK - 1)
+    count = count_blocks(ir, blocks, tail)
+    rounded = int_op(ir, "add", count, int_op(ir, "sub", emitter.unit_length, 1))
+    parts = int_op(ir, "udiv", rounded, emitter.unit_length)
     row = int_op(ir, "udiv", number, parts)
-    first = int_op(ir, "mul", int_op(ir, "urem", number, parts), emitter.unit_length)
-    after = int_min(ir, int_op(ir, "add", first, emitter.unit_length), count)
+    first_block = int_op(ir, "mul", int_op(ir, "urem", number, parts), emitter.unit_length)
+    end_block = int_min(ir, int_op(ir, "add", first_block, emitter.unit_length), count)
     emitter.set_indices(row, kernel.axes - 1)
     begin_row(emitter)
     folds = folds_of_pass(kernel, 0)
 
-    def total(block: str, totals: list[Accumulator]) -> None:
-        place = int_op(ir, "add", int_op(ir, "mul", row, count), block)
+    def store_totals(block: str, totals: list[Accumulator]) -> None:
+        entry = int_op(ir, "add", int_op(ir, "mul", row, count), block)
         for pointer, packet in zip(
-            _total_pointers(emitter, folds, place),
+            _total_pointers(emitter, folds, entry),
             [p for parts in totals for p in parts],
             strict=True,
         ):
             write_packet(ir, pointer, packet, 1)
 
-    whole = int_min(ir, after, blocks)
-    has_rest = int_op(ir, "sub", after, whole)  # 1 where the part ends with the block not full
-    _reduce_blocks(emitter, 0, folds, (first, whole), int_op(ir, "mul", rest, has_rest), total)
+    full_end = int_min(ir, end_block, blocks)
+    has_tail = int_op(
+        ir, "sub", end_block, full_end
+    )  # 1 where the part ends with the block not full
+    _reduce_blocks(
+        emitter, 0, folds, (first_block, full_end), int_op(ir, "mul", tail, has_tail), store_totals
+    )
 
 
 def finish(emitter: FunctionEmitter, number: str) -> None:
@@ -103,17 +107,17 @@ def finish(emitter: FunctionEmitter, number: str) -> None:
     begin_row(emitter)
     folds = folds_of_pass(kernel, 0)
     counters = _block_counters(emitter, folds)
-    first = int_op(ir, "mul", number, count)
+    first_entry = int_op(ir, "mul", number, count)
 
-    def inside(block: str) -> None:
-        places = iter(_total_pointers(emitter, folds, int_op(ir, "add", first, block)))
+    def insert_block(block: str) -> None:
+        pointers = iter(_total_pointers(emitter, folds, int_op(ir, "add", first_entry, block)))
         for fold, counter in zip(folds, counters, strict=True):
-            parts = tuple(
-                read_packet(ir, next(places), dtype, 1) for dtype in _dtypes(kernel, fold)
+            components = tuple(
+                read_packet(ir, next(pointers), dtype, 1) for dtype in _dtypes(kernel, fold)
             )
-            counter.insert(parts, block)
+            counter.insert(components, block)
 
-    for_range(ir, "0", count, 1, inside)
+    for_range(ir, "0", count, 1, insert_block)
     for fold, counter in zip(folds, counters, strict=True):
         _bind_results(emitter, fold, counter.flush(count))
     finish_pass(emitter, 0)
@@ -128,38 +132,42 @@ def _total_pointers(emitter: FunctionEmitter, folds: Sequence[Fold], number: str
 def begin_row(emitter: FunctionEmitter) -> None:
     """Compute what is the same for the whole row."""
     emitter.uniform_values = {}
-    uniform = [i for i, level in enumerate(emitter.kernel.levels) if level < 0]
-    emitter.compute(uniform, emitter.uniform_values, "0", None)
+    uniform_elements = [i for i, level in enumerate(emitter.kernel.levels) if level < 0]
+    emitter.compute(uniform_elements, emitter.uniform_values, "0", None)
 
 
-def map_elements(emitter: FunctionEmitter, pass_: int, begin_: str, end: str) -> None:
+def map_elements(emitter: FunctionEmitter, pass_: int, begin: str, end: str) -> None:
     """Go through the elements from begin to end without a fold."""
     ir, kernel = emitter.ir, emitter.kernel
-    stores, wanted = pass_elements(kernel, pass_)
+    stores, targets = pass_elements(kernel, pass_)
 
-    def packet(position: str, mask: str | None) -> None:
-        compute_elements(emitter, pass_, wanted, stores, position, mask)
+    def emit_packet(position: str, mask: str | None) -> None:
+        compute_elements(emitter, pass_, targets, stores, position, mask)
 
     if kernel.masked:
-        for_range(ir, begin_, end, emitter.lanes, lambda i: packet(i, emitter.mask(i, end)))
+        for_range(ir, begin, end, emitter.lanes, lambda i: emit_packet(i, emitter.mask(i, end)))
         return
-    count = int_op(ir, "sub", end, begin_)
-    rest = int_op(ir, "urem", count, emitter.lanes)
-    whole = int_op(ir, "sub", end, rest)
-    for_range(ir, begin_, whole, emitter.lanes, lambda i: packet(i, None))
-    some = ir.value(f"icmp ne i64 {rest}, 0")
-    if_then(ir, some, lambda: packet(whole, emitter.mask(whole, end)))
+    count = int_op(ir, "sub", end, begin)
+    tail = int_op(ir, "urem", count, emitter.lanes)
+    full_end = int_op(ir, "sub", end, tail)
+    for_range(ir, begin, full_end, emitter.lanes, lambda i: emit_packet(i, None))
+    has_tail = ir.value(f"icmp ne i64 {tail}, 0")
+    if_then(ir, has_tail, lambda: emit_packet(full_end, emitter.mask(full_end, end)))
 
 
 def pass_elements(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:
     """The stores among a pass's elements, and all the elements it must compute."""
     stores = [store for store in kernel.stores if max(kernel.pass_of(store), 0) == 2 * pass_]
-    wanted = [i for store in stores for i in store.elements]
-    wanted += [i for fold in folds_of_pass(kernel, pass_) for i in fold.inputs]
-    named = enumerate(zip(kernel.body, kernel.levels, strict=True))
-    wanted += [i for i, (made, level) in named if made.name == "fail" and level == 2 * pass_]
-    wanted += [i for i in kernel.cached_elements if kernel.levels[i] == 2 * pass_]
-    return stores, wanted
+    targets = [i for store in stores for i in store.elements]
+    targets += [i for fold in folds_of_pass(kernel, pass_) for i in fold.inputs]
+    numbered = enumerate(zip(kernel.body, kernel.levels, strict=True))
+    targets += [
+        i
+        for i, (instruction, level) in numbered
+        if instruction.name == "fail" and level == 2 * pass_
+    ]
+    targets += [i for i in kernel.cached_elements if kernel.levels[i] == 2 * pass_]
+    return stores, targets
 
 
 def folds_of_pass(kernel: Kernel, pass_: int) -> list[Fold]:
@@ -174,26 +182,26 @@ def folds_of_pass(kernel: Kernel, pass_: int) -> list[Fold]:
 def compute_elements(
     emitter: FunctionEmitter,
     pass_: int,
-    wanted: Iterable[int],
+    targets: Iterable[int],
     stores: Iterable[KernelStore],
     position: str,
     mask: str | None,
 ) -> dict[int, Packet]:
     """Compute, store and keep the packet of a pass at a position."""
-    known, kernel = dict(emitter.uniform_values), emitter.kernel
+    values, kernel = dict(emitter.uniform_values), emitter.kernel
     for number, element in enumerate(kernel.cached_elements):
         if kernel.levels[element] < 2 * pass_:
-            place = _scratch_pointer(emitter, number, position)
-            known[element] = read_packet(
-                emitter.ir, place, kernel.body[element].dtype, emitter.lanes
+            pointer = _scratch_pointer(emitter, number, position)
+            values[element] = read_packet(
+                emitter.ir, pointer, kernel.body[element].dtype, emitter.lanes
             )
-    emitter.compute(wanted, known, position, mask)
-    emitter.store(stores, known, position, mask)
+    emitter.compute(targets, values, position, mask)
+    emitter.store(stores, values, position, mask)
     for number, element in enumerate(kernel.cached_elements):
         if kernel.levels[element] == 2 * pass_:
-            place = _scratch_pointer(emitter, number, position)
-            write_packet(emitter.ir, place, known[element], emitter.lanes)
-    return known
+            pointer = _scratch_pointer(emitter, number, position)
+            write_packet(emitter.ir, pointer, values[element], emitter.lanes)
+    return values
 
 
 def _scratch_pointer(emitter: FunctionEmitter, number: int, position: str) -> str:
@@ -211,22 +219,22 @@ def _dtypes(kernel: Kernel, fold: Fold) -> list[np.dtype]:
 
 
 def _block_counters(emitter: FunctionEmitter, folds: Sequence[Fold]) -> list[FoldCounter]:
-    made = []
+    counters = []
     for fold in folds:
         dtypes = _dtypes(emitter.kernel, fold)
         slots = emitter.ir.alloca(8 * BLOCK_LEVELS * len(dtypes))
-        made.append(FoldCounter(emitter.ir, fold.kind, dtypes, 1, slots, 8))
-    return made
+        counters.append(FoldCounter(emitter.ir, fold.kind, dtypes, 1, slots, 8))
+    return counters
 
 
-def count_blocks(ir: SimdEmitter, blocks: str, rest: str) -> str:
+def count_blocks(ir: SimdEmitter, blocks: str, tail: str) -> str:
     """Add the number of blocks, counting one that is not full."""
-    some = ir.value(f"icmp ne i64 {rest}, 0")
-    return int_op(ir, "add", blocks, ir.value(f"zext i1 {some} to i64"))
+    has_tail = ir.value(f"icmp ne i64 {tail}, 0")
+    return int_op(ir, "add", blocks, ir.value(f"zext i1 {has_tail} to i64"))
 
 
-def _bind_results(emitter: FunctionEmitter, fold: Fold, parts: Accumulator) -> None:
-    for result, packet in zip(fold.results, parts, strict=True):
+def _bind_results(emitter: FunctionEmitter, fold: Fold, components: Accumulator) -> None:
+    for result, packet in zip(fold.results, components, strict=True):
         if result >= 0:
             emitter.uniform_values[result] = packet
 
@@ -234,8 +242,8 @@ def _bind_results(emitter: FunctionEmitter, fold: Fold, parts: Accumulator) -> N
 def finish_pass(emitter: FunctionEmitter, pass_: int) -> None:
     """Compute what follows from the folds of a pass, and store what has one element a row."""
     kernel = emitter.kernel
-    wanted = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
-    emitter.compute(wanted, emitter.uniform_values, "0", None)
+    targets = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
+    emitter.compute(targets, emitter.uniform_values, "0", None)
     for store in kernel.stores:
         if kernel.pass_of(store) == 2 * pass_ + 1:
             packets = [emitter.uniform_values[i] for i in store.elements]
@@ -247,21 +255,21 @@ def _reduce_blocks(
     emitter: FunctionEmitter,
     pass_: int,
     folds: Sequence[Fold],
-    whole: tuple[str, str],
-    rest: str,
-    total: Callable[[str, list[Accumulator]], None],
+    block_range: tuple[str, str],
+    tail: str,
+    use_totals: Callable[[str, list[Accumulator]], None],
 ) -> None:
     """Fold the blocks from one to another, and a last one of `rest` elements if there are any."""
     ir = emitter.ir
-    count = count_blocks(ir, whole[1], rest)
-    end = int_op(ir, "add", int_op(ir, "shl", whole[1], 10), rest)
+    count = count_blocks(ir, block_range[1], tail)
+    end = int_op(ir, "add", int_op(ir, "shl", block_range[1], 10), tail)
 
-    def block(number: str) -> None:
+    def reduce_block(number: str) -> None:
         start = int_op(ir, "shl", number, 10)
         size = int_min(ir, int_op(ir, "sub", end, start), BLOCK)
-        total(number, _Block(emitter, pass_, folds, start, size).reduce())
+        use_totals(number, _Block(emitter, pass_, folds, start, size).reduce())
 
-    for_range(ir, whole[0], count, 1, block)
+    for_range(ir, block_range[0], count, 1, reduce_block)
 
 
 def unroll_factor(kernel: Kernel) -> int:
@@ -271,13 +279,13 @@ def unroll_factor(kernel: Kernel) -> int:
 
 
 def push_leaf(
-    ir: SimdEmitter, kind: str, waiting: list[Accumulator], number: int, parts: Accumulator
+    ir: SimdEmitter, kind: str, pending: list[Accumulator], leaf_index: int, leaf: Accumulator
 ) -> None:
     """The counter once more, in registers: the leaf `number` meets its neighbours."""
-    while number & 1:
-        parts = combine_partials(ir, kind, waiting.pop(), parts, in_order=True)
-        number >>= 1
-    waiting.append(parts)
+    while leaf_index & 1:
+        leaf = combine_partials(ir, kind, pending.pop(), leaf, in_order=True)
+        leaf_index >>= 1
+    pending.append(leaf)
 
 
 class _Block:
@@ -325,8 +333,8 @@ class _Block:
         end = int_op(ir, "add", self.start, self.size)
         mask = emitter.mask(position, end) if masked else None
         self._prefetch(position)
-        known = compute_elements(emitter, self.pass_, self.targets, self.stores, position, mask)
-        return [tuple(known[i] for i in fold.inputs) for fold in self.folds]
+        values = compute_elements(emitter, self.pass_, self.targets, self.stores, position, mask)
+        return [tuple(values[i] for i in fold.inputs) for fold in self.folds]
 
     def _prefetch(self, position: str) -> None:
         """Ask for what comes some rows later: the fold of a row's lanes would keep loads back."""
@@ -334,21 +342,23 @@ class _Block:
             if operand.written or operand.steps[-1] != "1":
                 continue
             size = operand.dtype.itemsize
-            at = int_op(self.ir, "mul", position, size)
+            byte_offset = int_op(self.ir, "mul", position, size)
             for line in range(0, LANES * size, 64):
-                ahead = int_op(self.ir, "add", at, self.emitter.kernel.prefetch_distance + line)
+                ahead = int_op(
+                    self.ir, "add", byte_offset, self.emitter.kernel.prefetch_distance + line
+                )
                 base = self.emitter.pointer(number)
-                place = self.ir.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
-                arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]
+                pointer = self.ir.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
+                arguments = [("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1")]
                 self.ir.intrinsic("llvm.prefetch.p0", "void", arguments)
 
     def _write_slot(self, slot: str, leaves: Sequence[Accumulator]) -> None:
-        for counter, parts in zip(self.counters, leaves, strict=True):
-            counter.write(slot, parts)
+        for counter, components in zip(self.counters, leaves, strict=True):
+            counter.write(slot, components)
 
     def _insert_row(self, row: str, leaves: Sequence[Accumulator]) -> None:
-        for counter, parts in zip(self.counters, leaves, strict=True):
-            counter.insert(parts, row)
+        for counter, components in zip(self.counters, leaves, strict=True):
+            counter.insert(components, row)
 
     def _full_rows(self) -> None:
         """Some rows side by side, folded in registers, then those that are left one by one."""
@@ -357,22 +367,24 @@ class _Block:
         level = side_by_side.bit_length() - 1
         groups = int_op(ir, "lshr", self.full_rows, level)
 
-        def group(number: str) -> None:
-            gathered: list[list[Accumulator]] = [[] for _ in self.folds]
-            first = int_op(ir, "shl", number, level)
+        def emit_group(number: str) -> None:
+            pending_leaves: list[list[Accumulator]] = [[] for _ in self.folds]
+            first_row = int_op(ir, "shl", number, level)
             for i in range(side_by_side):
-                leaves = self._load_row(int_op(ir, "add", first, i), False)
-                for fold, waiting, parts in zip(self.folds, gathered, leaves, strict=True):
-                    push_leaf(ir, fold.kind, waiting, i, parts)
-            for counter, (parts,) in zip(self.counters, gathered, strict=True):
-                counter.insert(parts, number, level)
+                leaves = self._load_row(int_op(ir, "add", first_row, i), False)
+                for fold, pending, components in zip(
+                    self.folds, pending_leaves, leaves, strict=True
+                ):
+                    push_leaf(ir, fold.kind, pending, i, components)
+            for counter, (components,) in zip(self.counters, pending_leaves, strict=True):
+                counter.insert(components, number, level)
 
-        for_range(ir, "0", groups, 1, group)
+        for_range(ir, "0", groups, 1, emit_group)
         if side_by_side > 1:
-            first = int_op(ir, "shl", groups, level)
+            first_row = int_op(ir, "shl", groups, level)
             for_range(
                 ir,
-                first,
+                first_row,
                 self.full_rows,
                 1,
                 lambda row: self._insert_row(row, self._load_row(row, False)),
@@ -383,7 +395,7 @@ class _Block:
         ir = self.ir
         rows = int_op(ir, "lshr", int_op(ir, "add", self.size, LANES - 1), 5)
 
-        def row(number: str) -> None:
+        def emit_row(number: str) -> None:
             leaves = self._load_row(number, True)
             is_full = ir.value(f"icmp slt i64 {number}, {self.full_rows}")
             name = ir.name()[1:]
@@ -396,7 +408,7 @@ class _Block:
             ir.line(f"br label %{name}.after")
             ir.label(f"{name}.after")
 
-        for_range(ir, "0", rows, 1, row)
+        for_range(ir, "0", rows, 1, emit_row)
 
     def _flush_full(self) -> None:
         for counter in self.counters:
@@ -407,13 +419,15 @@ class _Block:
         ir = self.ir
         mask = self.emitter.mask("0", self.tail_length)
         for counter in self.counters:
-            longer = counter.flush(self.full_rows, counter.read(RAGGED))
-            shorter = counter.read(TOTAL)
-            chosen = [_select_packet(ir, mask, x, y) for x, y in zip(longer, shorter, strict=True)]
-            counter.write(TOTAL, tuple(chosen))
+            with_ragged = counter.flush(self.full_rows, counter.read(RAGGED))
+            full_only = counter.read(TOTAL)
+            selected = [
+                _select_packet(ir, mask, x, y) for x, y in zip(with_ragged, full_only, strict=True)
+            ]
+            counter.write(TOTAL, tuple(selected))
 
 
 def _select_packet(ir: SimdEmitter, mask: str, x: Packet, y: Packet) -> Packet:
     type_ = llvm_type(x.dtype, LANES)
-    chosen = ir.value(f"select <{LANES} x i1> {mask}, {type_} {x.text}, {type_} {y.text}")
-    return Packet(chosen, x.dtype, LANES)
+    selected = ir.value(f"select <{LANES} x i1> {mask}, {type_} {x.text}, {type_} {y.text}")
+    return Packet(selected, x.dtype, LANES)

@@ -44,37 +44,37 @@ class Scratch:
     width: str
     slots: str
 
-    def lane_row(self, emitter: FunctionEmitter, part: int, number: str) -> str:
+    def lane_row(self, emitter: FunctionEmitter, component: int, number: str) -> str:
         """Return the offset, in rows, of what a lane of a fold's part has come to."""
-        return int_op(emitter.ir, "add", number, part * LANES)
+        return int_op(emitter.ir, "add", number, component * LANES)
 
-    def block_row(self, emitter: FunctionEmitter, parts: int, part: int) -> str:
+    def block_row(self, emitter: FunctionEmitter, component_count: int, component: int) -> str:
         """Return the offset of the slots in which the blocks of a fold's part wait."""
-        before = int_op(emitter.ir, "mul", self.slots, part)
-        return int_op(emitter.ir, "add", before, parts * LANES)
+        slot_rows = int_op(emitter.ir, "mul", self.slots, component)
+        return int_op(emitter.ir, "add", slot_rows, component_count * LANES)
 
-    def value_row(self, emitter: FunctionEmitter, parts: int, number: int) -> str:
+    def value_row(self, emitter: FunctionEmitter, component_count: int, number: int) -> str:
         """Return the offset of what is known of each column once a pass has ended."""
-        before = int_op(emitter.ir, "mul", self.slots, parts)
-        return int_op(emitter.ir, "add", before, parts * LANES + number)
+        slot_rows = int_op(emitter.ir, "mul", self.slots, component_count)
+        return int_op(emitter.ir, "add", slot_rows, component_count * LANES + number)
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of the columns, all passes."""
     kernel, ir = emitter.kernel, emitter.ir
     last = kernel.axes - 1
-    length, part = emitter.length(last), emitter.unit_length
-    more = int_op(ir, "add", length, int_op(ir, "sub", part, 1))
-    parts = int_op(ir, "udiv", more, part)
-    outer = int_op(ir, "udiv", number, parts)
+    length, unit_length = emitter.length(last), emitter.unit_length
+    rounded = int_op(ir, "add", length, int_op(ir, "sub", unit_length, 1))
+    unit_count = int_op(ir, "udiv", rounded, unit_length)
+    outer = int_op(ir, "udiv", number, unit_count)
     emitter.set_indices(outer, kernel.folded)
-    begin = int_op(ir, "mul", int_op(ir, "urem", number, parts), part)
-    columns = (begin, int_min(ir, int_op(ir, "add", begin, part), length))
-    width = int_op(ir, "shl", int_op(ir, "add", part, emitter.lanes), 3)
-    writer = _Column(emitter, columns, Scratch(width, emitter.size["slots", 0, 0]))
-    writer.check_failures()
+    begin = int_op(ir, "mul", int_op(ir, "urem", number, unit_count), unit_length)
+    columns = (begin, int_min(ir, int_op(ir, "add", begin, unit_length), length))
+    width = int_op(ir, "shl", int_op(ir, "add", unit_length, emitter.lanes), 3)
+    column_emitter = _Column(emitter, columns, Scratch(width, emitter.size["slots", 0, 0]))
+    column_emitter.check_failures()
     for pass_ in range(kernel.passes):
-        writer.emit_pass(pass_)
+        column_emitter.emit_pass(pass_)
 
 
 class _Column:
@@ -86,29 +86,31 @@ class _Column:
         self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
         self.columns, self.scratch = columns, scratch
         self.component_count = emitter.kernel.most_parts
-        self.value_rows = {number: i for i, number in enumerate(emitter.kernel.remembered)}
+        self.value_rows = {number: i for i, number in enumerate(emitter.kernel.pass_results)}
 
-    def for_each_packet(self, inside: Callable[[str, str], None]) -> None:
+    def for_each_packet(self, body: Callable[[str, str], None]) -> None:
         """Add a loop over the packets of columns; `inside` gets the first column and the mask."""
 
-        def body(column: str) -> None:
-            inside(column, self.emitter.mask(column, self.columns[1]))
+        def visit_packet(column: str) -> None:
+            body(column, self.emitter.mask(column, self.columns[1]))
 
-        for_range(self.ir, *self.columns, self.emitter.lanes, body)
+        for_range(self.ir, *self.columns, self.emitter.lanes, visit_packet)
 
     def row_pointer(self, row: str, column: str, dtype: np.dtype) -> str:
         """Return the pointer to a column of a row of scratch memory."""
         ir = self.ir
         offset = int_op(ir, "mul", row, self.scratch.width)
-        inside = int_op(ir, "sub", column, self.columns[0])
-        offset = int_op(ir, "add", offset, int_op(ir, "mul", inside, dtype.itemsize))
+        column_offset = int_op(ir, "sub", column, self.columns[0])
+        offset = int_op(ir, "add", offset, int_op(ir, "mul", column_offset, dtype.itemsize))
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
     def check_failures(self) -> None:
         """Let fail what is the same all along the folded axis, before anything is read by it."""
         kernel = self.kernel
-        named = enumerate(zip(kernel.body, kernel.levels, strict=True))
-        failing = [i for i, (made, level) in named if made.name == "fail" and level < 0]
+        numbered = enumerate(zip(kernel.body, kernel.levels, strict=True))
+        failing = [
+            i for i, (instruction, level) in numbered if instruction.name == "fail" and level < 0
+        ]
         if failing:
             self.for_each_packet(
                 lambda column, mask: self.emitter.compute(failing, {}, column, mask)
@@ -120,46 +122,46 @@ class _Column:
         folds = folds_of_pass(kernel, pass_)
         length = emitter.length(kernel.folded)
         if not folds:
-            stores, wanted = pass_elements(kernel, pass_)
-            if stores or wanted:
+            stores, targets = pass_elements(kernel, pass_)
+            if stores or targets:
                 for_range(ir, "0", length, 1, lambda row: self._map_row(pass_, row))
             return
         blocks = int_op(ir, "lshr", length, 10)
-        rest = int_op(ir, "and", length, BLOCK - 1)
-        count = count_blocks(ir, blocks, rest)
+        tail = int_op(ir, "and", length, BLOCK - 1)
+        count = count_blocks(ir, blocks, tail)
         for_range(ir, "0", count, 1, lambda block: self._reduce_block(pass_, folds, block, length))
         self._finish_pass(pass_, folds, count)
 
     def _map_row(self, pass_: int, row: str) -> None:
-        stores, wanted = pass_elements(self.kernel, pass_)
+        stores, targets = pass_elements(self.kernel, pass_)
 
-        def inside(column: str, mask: str) -> None:
+        def emit_packet(column: str, mask: str) -> None:
             with self.emitter.index_at(self.kernel.folded, row):
-                known = self._compute_elements(pass_, wanted, column, mask)
-                self.emitter.store(stores, known, column, mask)
+                values = self._compute_elements(pass_, targets, column, mask)
+                self.emitter.store(stores, values, column, mask)
 
-        self.for_each_packet(inside)
+        self.for_each_packet(emit_packet)
 
     def _compute_elements(
-        self, pass_: int, wanted: Iterable[int], column: str, mask: str | None
+        self, pass_: int, targets: Iterable[int], column: str, mask: str | None
     ) -> dict[int, Packet]:
-        known: dict[int, Packet] = {}
-        self._read_values(wanted, known, column, pass_)
-        self.emitter.compute(wanted, known, column, mask)
-        return known
+        values: dict[int, Packet] = {}
+        self._read_values(targets, values, column, pass_)
+        self.emitter.compute(targets, values, column, mask)
+        return values
 
     def _read_values(
-        self, wanted: Iterable[int], known: dict[int, Packet], column: str, pass_: int
+        self, targets: Iterable[int], values: dict[int, Packet], column: str, pass_: int
     ) -> None:
         """Read what passes before this one have left of these columns, where it is needed."""
-        stack, seen = list(wanted), set()
+        stack, visited = list(targets), set()
         while stack:
             number = stack.pop()
-            if number in seen or number in known:
+            if number in visited or number in values:
                 continue
-            seen.add(number)
+            visited.add(number)
             if number in self.value_rows and self.kernel.levels[number] < 2 * pass_:
-                known[number] = self._read_value(number, column)
+                values[number] = self._read_value(number, column)
             else:
                 stack.extend(self.kernel.body[number].inputs)
 
@@ -174,27 +176,27 @@ class _Column:
         size = int_min(ir, int_op(ir, "sub", length, start), BLOCK)
         lanes = int_min(ir, size, LANES)
 
-        def lane(number: str) -> None:
-            more = int_op(ir, "add", int_op(ir, "sub", size, number), LANES - 1)
-            rows = int_op(ir, "lshr", more, 5)
-            first = int_op(ir, "add", start, number)
+        def reduce_lane(number: str) -> None:
+            rounded = int_op(ir, "add", int_op(ir, "sub", size, number), LANES - 1)
+            rows = int_op(ir, "lshr", rounded, 5)
+            first_row = int_op(ir, "add", start, number)
             self.for_each_packet(
                 lambda column, mask: self._reduce_lane(
-                    pass_, folds, (number, first, rows), column, mask
+                    pass_, folds, (number, first_row, rows), column, mask
                 )
             )
 
-        for_range(ir, "0", lanes, 1, lane)
-        for fold, part in self._component_offsets(folds):
-            self._reduce_lanes(fold, part, lanes)
-            self._insert_block(fold, part, block)
+        for_range(ir, "0", lanes, 1, reduce_lane)
+        for fold, component in self._component_offsets(folds):
+            self._reduce_lanes(fold, component, lanes)
+            self._insert_block(fold, component, block)
 
     def _component_offsets(self, folds: Sequence[Fold]) -> list[tuple[Fold, int]]:
         """Each fold with the number of its first part."""
-        numbered, part = [], 0
+        numbered, offset = [], 0
         for fold in folds:
-            numbered.append((fold, part))
-            part += len(fold.inputs)
+            numbered.append((fold, offset))
+            offset += len(fold.inputs)
         return numbered
 
     def _dtypes(self, fold: Fold) -> list[np.dtype]:
@@ -204,14 +206,14 @@ class _Column:
         self,
         pass_: int,
         folds: Sequence[Fold],
-        place: tuple[str, str, str],
+        lane: tuple[str, str, str],
         column: str,
         mask: str,
     ) -> None:
         """Fold the rows of one lane for one packet of columns; the result goes to scratch."""
         ir, kernel, lanes = self.ir, self.kernel, self.emitter.lanes
-        number, first, rows = place
-        stores, wanted = pass_elements(kernel, pass_)
+        number, first_row, rows = lane
+        stores, targets = pass_elements(kernel, pass_)
         counters = []
         for fold in folds:
             dtypes = self._dtypes(fold)
@@ -219,67 +221,71 @@ class _Column:
             counters.append(FoldCounter(ir, fold.kind, dtypes, lanes, slots, 8 * lanes))
 
         def leaf(row: str) -> list[Accumulator]:
-            index = int_op(ir, "add", first, int_op(ir, "shl", row, 5))
+            index = int_op(ir, "add", first_row, int_op(ir, "shl", row, 5))
             with self.emitter.index_at(kernel.folded, index):
-                known = self._compute_elements(pass_, wanted, column, mask)
-                self.emitter.store(stores, known, column, mask)
-            return [tuple(known[i] for i in fold.inputs) for fold in folds]
+                values = self._compute_elements(pass_, targets, column, mask)
+                self.emitter.store(stores, values, column, mask)
+            return [tuple(values[i] for i in fold.inputs) for fold in folds]
 
         side_by_side = unroll_factor(kernel)
         level = side_by_side.bit_length() - 1
         groups = int_op(ir, "lshr", rows, level)
 
-        def group(index: str) -> None:
-            gathered: list[list[Accumulator]] = [[] for _ in folds]
+        def emit_group(index: str) -> None:
+            pending_leaves: list[list[Accumulator]] = [[] for _ in folds]
             for i in range(side_by_side):
                 row = int_op(ir, "add", int_op(ir, "shl", index, level), i)
-                for fold, waiting, parts in zip(folds, gathered, leaf(row), strict=True):
-                    push_leaf(ir, fold.kind, waiting, i, parts)
-            for counter, (parts,) in zip(counters, gathered, strict=True):
-                counter.insert(parts, index, level)
+                for fold, pending, components in zip(folds, pending_leaves, leaf(row), strict=True):
+                    push_leaf(ir, fold.kind, pending, i, components)
+            for counter, (components,) in zip(counters, pending_leaves, strict=True):
+                counter.insert(components, index, level)
 
-        def single(row: str) -> None:
-            for counter, parts in zip(counters, leaf(row), strict=True):
-                counter.insert(parts, row)
+        def emit_row(row: str) -> None:
+            for counter, components in zip(counters, leaf(row), strict=True):
+                counter.insert(components, row)
 
-        for_range(ir, "0", groups, 1, group)
+        for_range(ir, "0", groups, 1, emit_group)
         if side_by_side > 1:
-            for_range(ir, int_op(ir, "shl", groups, level), rows, 1, single)
-        for (fold, part), counter in zip(self._component_offsets(folds), counters, strict=True):
+            for_range(ir, int_op(ir, "shl", groups, level), rows, 1, emit_row)
+        for (fold, component), counter in zip(
+            self._component_offsets(folds), counters, strict=True
+        ):
             for i, packet in enumerate(counter.flush(rows)):
-                row = self.scratch.lane_row(self.emitter, part + i, number)
+                row = self.scratch.lane_row(self.emitter, component + i, number)
                 write_packet(
                     ir, self.row_pointer(row, column, self._dtypes(fold)[i]), packet, lanes
                 )
 
-    def _reduce_lanes(self, fold: Fold, part: int, lanes: str) -> None:
+    def _reduce_lanes(self, fold: Fold, component: int, lanes: str) -> None:
         """Fold the lanes of a block by halves, in place."""
         ir, valid, half = self.ir, lanes, LANES // 2
         while half:
             pairs = int_op(ir, "sub", valid, half)
 
-            def pair(low: str, half: int = half) -> None:
+            def combine_lanes(low: str, half: int = half) -> None:
                 high = int_op(ir, "add", low, half)
 
-                def inside(column: str, _: str) -> None:
-                    places = [
+                def combine_packet(column: str, _: str) -> None:
+                    pointers = [
                         [
                             self.row_pointer(
-                                self.scratch.lane_row(self.emitter, part + i, lane), column, dtype
+                                self.scratch.lane_row(self.emitter, component + i, lane),
+                                column,
+                                dtype,
                             )
                             for i, dtype in enumerate(self._dtypes(fold))
                         ]
                         for lane in (low, high)
                     ]
-                    left, right = (self._read_components(fold, row) for row in places)
+                    left, right = (self._read_components(fold, row) for row in pointers)
                     for pointer, packet in zip(
-                        places[0], combine_partials(ir, fold.kind, left, right), strict=True
+                        pointers[0], combine_partials(ir, fold.kind, left, right), strict=True
                     ):
                         write_packet(ir, pointer, packet, self.emitter.lanes)
 
-                self.for_each_packet(inside)
+                self.for_each_packet(combine_packet)
 
-            for_range(ir, "0", pairs, 1, pair)
+            for_range(ir, "0", pairs, 1, combine_lanes)
             valid = int_min(ir, valid, half)
             half //= 2
 
@@ -289,56 +295,62 @@ class _Column:
             for pointer, dtype in zip(pointers, self._dtypes(fold), strict=True)
         )
 
-    def _block_counter(self, fold: Fold, part: int, column: str) -> FoldCounter:
+    def _block_counter(self, fold: Fold, component: int, column: str) -> FoldCounter:
         """The counter in which the blocks of a packet of columns wait."""
         dtypes = self._dtypes(fold)
         assert len({dtype.itemsize for dtype in dtypes}) > 0, "a fold has parts"
-        row = self.scratch.block_row(self.emitter, self.component_count, part)
-        inside = int_op(self.ir, "sub", column, self.columns[0])
+        row = self.scratch.block_row(self.emitter, self.component_count, component)
+        column_offset = int_op(self.ir, "sub", column, self.columns[0])
         offset = int_op(self.ir, "mul", row, self.scratch.width)
-        offset = int_op(self.ir, "add", offset, int_op(self.ir, "shl", inside, 3))
+        offset = int_op(self.ir, "add", offset, int_op(self.ir, "shl", column_offset, 3))
         memory = self.ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
         return FoldCounter(
             self.ir, fold.kind, dtypes, self.emitter.lanes, memory, self.scratch.width
         )
 
-    def _insert_block(self, fold: Fold, part: int, block: str) -> None:
-        def inside(column: str, _: str) -> None:
+    def _insert_block(self, fold: Fold, component: int, block: str) -> None:
+        def insert_packet(column: str, _: str) -> None:
             rows = [
-                self.row_pointer(self.scratch.lane_row(self.emitter, part + i, "0"), column, dtype)
+                self.row_pointer(
+                    self.scratch.lane_row(self.emitter, component + i, "0"), column, dtype
+                )
                 for i, dtype in enumerate(self._dtypes(fold))
             ]
-            self._block_counter(fold, part, column).insert(self._read_components(fold, rows), block)
+            self._block_counter(fold, component, column).insert(
+                self._read_components(fold, rows), block
+            )
 
-        self.for_each_packet(inside)
+        self.for_each_packet(insert_packet)
 
     def _finish_pass(self, pass_: int, folds: Sequence[Fold], count: str) -> None:
         """Name the folds, compute what follows from them, store what has one element a column."""
         kernel, ir = self.kernel, self.ir
-        wanted = [i for i in kernel.pass_results if kernel.levels[i] == 2 * pass_ + 1]
+        targets = [i for i in kernel.pass_results if kernel.levels[i] == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
-        named = enumerate(zip(kernel.body, kernel.levels, strict=True))
+        numbered = enumerate(zip(kernel.body, kernel.levels, strict=True))
         failing = [
-            i for i, (made, level) in named if made.name == "fail" and level == 2 * pass_ + 1
+            i
+            for i, (instruction, level) in numbered
+            if instruction.name == "fail" and level == 2 * pass_ + 1
         ]
 
-        def inside(column: str, mask: str) -> None:
-            known: dict[int, Packet] = {}
-            for fold, part in self._component_offsets(folds):
-                parts = self._block_counter(fold, part, column).flush(count)
-                known.update(zip(fold.results, parts, strict=True))
-            known.pop(-1, None)  # unnamed parts: their results are not read
-            needed = [*wanted, *failing, *(i for store in stores for i in store.elements)]
-            self._read_values(needed, known, column, pass_)
-            self.emitter.compute(needed, known, column, mask)
-            for number in wanted:
+        def finish_packet(column: str, mask: str) -> None:
+            values: dict[int, Packet] = {}
+            for fold, component in self._component_offsets(folds):
+                components = self._block_counter(fold, component, column).flush(count)
+                values.update(zip(fold.results, components, strict=True))
+            values.pop(-1, None)  # unnamed parts: their results are not read
+            required = [*targets, *failing, *(i for store in stores for i in store.elements)]
+            self._read_values(required, values, column, pass_)
+            self.emitter.compute(required, values, column, mask)
+            for number in targets:
                 dtype = kernel.body[number].dtype
                 row = self.scratch.value_row(
                     self.emitter, self.component_count, self.value_rows[number]
                 )
                 write_packet(
-                    ir, self.row_pointer(row, column, dtype), known[number], self.emitter.lanes
+                    ir, self.row_pointer(row, column, dtype), values[number], self.emitter.lanes
                 )
-            self.emitter.store(stores, known, column, mask)
+            self.emitter.store(stores, values, column, mask)
 
-        self.for_each_packet(inside)
+        self.for_each_packet(finish_packet)

@@ -53,48 +53,53 @@ class RunningValues:
         """Whether the identity leaves every bit: a complex product with 1 may make NaN of inf."""
         self.neutral = self._identity_packets(negative_zero=True)
         self.identity = self._identity_packets(negative_zero=False)
-        named = enumerate(self.kernel.body)
-        self.targets = [*self.scan.inputs, *(i for i, made in named if made.name == "fail")]
+        numbered = enumerate(self.kernel.body)
+        self.targets = [
+            *self.scan.inputs,
+            *(i for i, instruction in numbered if instruction.name == "fail"),
+        ]
         (self.store,) = self.kernel.stores
 
     def _identity_packets(self, *, negative_zero: bool) -> Accumulator:
-        found = []
-        for part, dtype in enumerate(self.dtypes):
-            value: float = int(self.scan.kind == "product" and part == 0)
+        packets = []
+        for component, dtype in enumerate(self.dtypes):
+            value: float = int(self.scan.kind == "product" and component == 0)
             if value == 0 and negative_zero and kind_of(dtype) == "f":
                 value = -0.0
             body = Body()
-            made = body.constant(value, dtype).position
-            found.append(self.ir.emit(body.instructions[made], {}, 1))
-        return tuple(found)
+            position = body.constant(value, dtype).position
+            packets.append(self.ir.emit(body.instructions[position], {}, 1))
+        return tuple(packets)
 
-    def combine(self, before: Accumulator, x: Accumulator, is_first: str | None) -> Accumulator:
+    def combine(self, previous: Accumulator, x: Accumulator, is_first: str | None) -> Accumulator:
         """Return what comes after a running value; `is_first`: an i1 that holds for the first."""
-        made = combine_partials(self.ir, self.scan.kind, before, x)
+        result = combine_partials(self.ir, self.scan.kind, previous, x)
         if self.exact or is_first is None:
-            return made
-        chosen = []
-        for new, own in zip(made, x, strict=True):
-            type_ = llvm_type(new.dtype, new.lanes)
-            value = self.ir.broadcast(own, new.lanes)
-            picked = self.ir.value(f"select i1 {is_first}, {type_} {value}, {type_} {new.text}")
-            chosen.append(Packet(picked, new.dtype, new.lanes))
-        return tuple(chosen)
+            return result
+        selected = []
+        for combined, element in zip(result, x, strict=True):
+            type_ = llvm_type(combined.dtype, combined.lanes)
+            value = self.ir.broadcast(element, combined.lanes)
+            choice = self.ir.value(
+                f"select i1 {is_first}, {type_} {value}, {type_} {combined.text}"
+            )
+            selected.append(Packet(choice, combined.dtype, combined.lanes))
+        return tuple(selected)
 
-    def store_results(self, parts: Accumulator, position: str, mask: str | None) -> None:
+    def store_results(self, running: Accumulator, position: str, mask: str | None) -> None:
         """Store what follows from running values."""
-        known = self._results(parts, position, mask)
-        self.emitter.store([self.store], known, position, mask)
+        values = self._results(running, position, mask)
+        self.emitter.store([self.store], values, position, mask)
 
-    def _results(self, parts: Accumulator, position: str, mask: str | None) -> dict[int, Packet]:
-        known = {i: p for i, p in zip(self.scan.results, parts, strict=True) if i >= 0}
-        self.emitter.compute(self.store.elements, known, position, mask)
-        return known
+    def _results(self, running: Accumulator, position: str, mask: str | None) -> dict[int, Packet]:
+        values = {i: p for i, p in zip(self.scan.results, running, strict=True) if i >= 0}
+        self.emitter.compute(self.store.elements, values, position, mask)
+        return values
 
     def store_identity(self) -> None:
         """Store the identity where the pointer of the result stands."""
-        known = self._results(self.identity, "0", None)
-        packets = [known[i] for i in self.store.elements]
+        values = self._results(self.identity, "0", None)
+        packets = [values[i] for i in self.store.elements]
         operand = self.kernel.operands[self.store.operand]
         load_store.store_single(
             self.ir, operand, packets, self.emitter.pointers[self.store.operand]
@@ -112,44 +117,44 @@ class RunningValues:
         )
 
     def for_each_packet(
-        self, begin: str, end: str, inside: Callable[[str, str | None], None]
+        self, begin: str, end: str, body: Callable[[str, str | None], None]
     ) -> None:
         """Add a loop over packets from begin to end; `inside` gets the first lane and the mask."""
         ir, emitter = self.ir, self.emitter
         if self.kernel.masked:
-            for_range(ir, begin, end, emitter.lanes, lambda i: inside(i, emitter.mask(i, end)))
+            for_range(ir, begin, end, emitter.lanes, lambda i: body(i, emitter.mask(i, end)))
             return
         count = int_op(ir, "sub", end, begin)
-        whole = int_op(ir, "sub", end, int_op(ir, "urem", count, emitter.lanes))
-        for_range(ir, begin, whole, emitter.lanes, lambda i: inside(i, None))
-        some = ir.value(f"icmp slt i64 {whole}, {end}")
-        if_then(ir, some, lambda: inside(whole, emitter.mask(whole, end)))
+        full_end = int_op(ir, "sub", end, int_op(ir, "urem", count, emitter.lanes))
+        for_range(ir, begin, full_end, emitter.lanes, lambda i: body(i, None))
+        has_tail = ir.value(f"icmp slt i64 {full_end}, {end}")
+        if_then(ir, has_tail, lambda: body(full_end, emitter.mask(full_end, end)))
 
 
-def rows(emitter: FunctionEmitter, number: str) -> None:
+def scan_rows(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is some rows: their blocks, one after the other."""
     ir, kernel = emitter.ir, emitter.kernel
     lanes = ScanLanes(emitter)
     count = "1"
     for axis in range(kernel.axes - 1):
         count = int_op(ir, "mul", count, emitter.length(axis))
-    first = int_op(ir, "mul", number, lanes.count)
-    valid = int_min(ir, int_op(ir, "sub", count, first), lanes.count)
+    first_row = int_op(ir, "mul", number, lanes.count)
+    valid = int_min(ir, int_op(ir, "sub", count, first_row), lanes.count)
 
-    def each(inside: Callable[[str], None]) -> None:
-        def lane(i: str) -> None:
-            emitter.set_indices(int_op(ir, "add", first, i), kernel.axes - 1)
-            inside(i)
+    def for_each_lane(body: Callable[[str], None]) -> None:
+        def visit_lane(i: str) -> None:
+            emitter.set_indices(int_op(ir, "add", first_row, i), kernel.axes - 1)
+            body(i)
 
-        for_range(ir, "0", valid, 1, lane)
+        for_range(ir, "0", valid, 1, visit_lane)
 
-    def block(start: str) -> None:
+    def scan_block(start: str) -> None:
         size = int_min(ir, int_op(ir, "sub", lanes.length, start), BLOCK)
-        each(lambda i: lanes.fill_block(i, start, size))
+        for_each_lane(lambda i: lanes.fill_block(i, start, size))
         lanes.scan_blocks(size)
-        each(lambda i: lanes.finish_block(i, i, start, size))
+        for_each_lane(lambda i: lanes.finish_block(i, i, start, size))
 
-    for_range(ir, "0", lanes.length, BLOCK, block)
+    for_range(ir, "0", lanes.length, BLOCK, scan_block)
 
 
 class ScanLanes(RunningValues):
@@ -163,25 +168,28 @@ class ScanLanes(RunningValues):
         self.carry_slots = self.ir.alloca(8 * self.count * len(self.dtypes))
         self.running_slots = self.ir.alloca(8 * self.count * len(self.dtypes))
 
-    def _scratch_pointer(self, part: int, lane: str, position: str) -> str:
+    def _scratch_pointer(self, component: int, lane: str, position: str) -> str:
         ir, pitch = self.ir, PITCH * self.itemsize
-        offset = int_op(ir, "add", int_op(ir, "mul", lane, pitch), part * self.count * pitch)
+        offset = int_op(ir, "add", int_op(ir, "mul", lane, pitch), component * self.count * pitch)
         offset = int_op(ir, "add", offset, int_op(ir, "mul", position, self.itemsize))
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
     def fill_block(self, lane: str, start: str, size: str) -> None:
         """Compute the elements of a block into scratch memory."""
 
-        def inside(position: str, mask: str | None) -> None:
-            known: dict[int, Packet] = {}
-            self.emitter.compute(self.targets, known, position, mask)
-            at = int_op(self.ir, "sub", position, start)
-            for part, i in enumerate(self.scan.inputs):
+        def compute_packet(position: str, mask: str | None) -> None:
+            values: dict[int, Packet] = {}
+            self.emitter.compute(self.targets, values, position, mask)
+            offset = int_op(self.ir, "sub", position, start)
+            for component, i in enumerate(self.scan.inputs):
                 write_packet(
-                    self.ir, self._scratch_pointer(part, lane, at), known[i], self.emitter.lanes
+                    self.ir,
+                    self._scratch_pointer(component, lane, offset),
+                    values[i],
+                    self.emitter.lanes,
                 )
 
-        self.for_each_packet(start, int_op(self.ir, "add", start, size), inside)
+        self.for_each_packet(start, int_op(self.ir, "add", start, size), compute_packet)
 
     def scan_blocks(
         self, size: str, begin: tuple[str, str] | None = None, *, stored: bool = True
@@ -191,14 +199,14 @@ class ScanLanes(RunningValues):
         `begin`: where the elements of the first lane begin instead, and bytes from lane to lane.
         Without `stored` nothing is left but what each lane comes to.
         """
-        for part, packet in enumerate(self.neutral):
-            write_packet(self.ir, self.running_pointer(part), packet, self.count)
+        for component, packet in enumerate(self.neutral):
+            write_packet(self.ir, self.running_pointer(component), packet, self.count)
         name = f"scan.{'blocks' if stored else 'totals'}"
         if name not in self.ir.functions:
             self.ir.functions[name] = self._function(name, stored)
         pointer, step = begin or ("%scratch", str(PITCH * self.itemsize))
-        given = f"ptr %scratch, ptr {pointer}, i64 {step}, i64 {size}, ptr {self.running_slots}"
-        self.ir.line(f"call void @{name}({given})")
+        arguments = f"ptr %scratch, ptr {pointer}, i64 {step}, i64 {size}, ptr {self.running_slots}"
+        self.ir.line(f"call void @{name}({arguments})")
 
     def _function(self, name: str, stored: bool) -> str:
         """A function of the program: its text is long, and it is called from several places."""
@@ -208,104 +216,113 @@ class ScanLanes(RunningValues):
         for_range(inner, "0", "%size", self.count, lambda at: self._scan_square(at, stored))
         inner.line("ret void")
         self.ir, self.running_slots = outer, running
-        given = "ptr %scratch, ptr %begin, i64 %step, i64 %size, ptr %running"
-        return f"define internal void @{name}({given}) noinline {{\nentry:\n{inner}\n}}"
+        parameters = "ptr %scratch, ptr %begin, i64 %step, i64 %size, ptr %running"
+        return f"define internal void @{name}({parameters}) noinline {{\nentry:\n{inner}\n}}"
 
-    def running_pointer(self, part: int) -> str:
+    def running_pointer(self, component: int) -> str:
         """Return the pointer to what the lanes have come to."""
-        offset = 8 * self.count * part
+        offset = 8 * self.count * component
         return self.ir.value(f"getelementptr i8, ptr {self.running_slots}, i64 {offset}")
 
-    def _read_lanes(self, part: int, position: str) -> list[Packet]:
+    def _read_lanes(self, component: int, position: str) -> list[Packet]:
         """Read a packet of each lane from where the elements lie."""
-        ir, before = self.ir, part * self.count * PITCH * self.itemsize
-        offset = int_op(ir, "add", int_op(ir, "mul", position, self.itemsize), before)
-        place = ir.value(f"getelementptr i8, ptr %begin, i64 {offset}")
-        found = []
+        ir, component_offset = self.ir, component * self.count * PITCH * self.itemsize
+        offset = int_op(ir, "add", int_op(ir, "mul", position, self.itemsize), component_offset)
+        pointer = ir.value(f"getelementptr i8, ptr %begin, i64 {offset}")
+        packets = []
         for lane in range(self.count):
             if lane:
-                place = ir.value(f"getelementptr i8, ptr {place}, i64 %step")
-            found.append(read_packet(ir, place, self.dtypes[part], self.count))
-        return found
+                pointer = ir.value(f"getelementptr i8, ptr {pointer}, i64 %step")
+            packets.append(read_packet(ir, pointer, self.dtypes[component], self.count))
+        return packets
 
     def _scan_square(self, position: str, stored: bool) -> None:
-        ir, parts_ = self.ir, range(len(self.dtypes))
-        columns = [self._transpose(self._read_lanes(part, position)) for part in parts_]
+        ir, component_range = self.ir, range(len(self.dtypes))
+        columns = [
+            self._transpose(self._read_lanes(component, position)) for component in component_range
+        ]
         running: Accumulator = tuple(
-            read_packet(ir, self.running_pointer(part), dtype, self.count)
-            for part, dtype in enumerate(self.dtypes)
+            read_packet(ir, self.running_pointer(component), dtype, self.count)
+            for component, dtype in enumerate(self.dtypes)
         )
-        begins = ir.value(f"icmp eq i64 {position}, 0")
+        is_first = ir.value(f"icmp eq i64 {position}, 0")
         scanned = []
-        for i, parts in enumerate(zip(*columns, strict=True)):
-            running = self.combine(running, parts, None if i else begins)
+        for i, row in enumerate(zip(*columns, strict=True)):
+            running = self.combine(running, row, None if i else is_first)
             scanned.append(running)
-        for part in parts_:
-            write_packet(ir, self.running_pointer(part), running[part], self.count)
+        for component in component_range:
+            write_packet(ir, self.running_pointer(component), running[component], self.count)
             if stored:
-                for lane, packet in enumerate(self._transpose([x[part] for x in scanned])):
+                for lane, packet in enumerate(self._transpose([x[component] for x in scanned])):
                     write_packet(
-                        ir, self._scratch_pointer(part, str(lane), position), packet, self.count
+                        ir,
+                        self._scratch_pointer(component, str(lane), position),
+                        packet,
+                        self.count,
                     )
 
     def _transpose(self, packets: list[Packet]) -> list[Packet]:
         dtype = packets[0].dtype
-        found = transpose_block(self.ir, [packet.text for packet in packets], SCALARS[dtype], 1)
-        return [Packet(each, dtype, self.count) for each in found]
+        transposed = transpose_block(
+            self.ir, [packet.text for packet in packets], SCALARS[dtype], 1
+        )
+        return [Packet(packet_text, dtype, self.count) for packet_text in transposed]
 
     def finish_block(self, lane: str, slot: str, start: str, size: str) -> None:
         """Store a block with its carry, which stands in a slot; then carry its total on."""
         ir = self.ir
-        begins = ir.value(f"icmp eq i64 {start}, 0")
+        is_first = ir.value(f"icmp eq i64 {start}, 0")
         end = int_op(ir, "add", start, size)
-        if_then(ir, begins, lambda: self._reset_carry(slot))
+        if_then(ir, is_first, lambda: self._reset_carry(slot))
         if self.scan.initial_mode:
-            if_then(ir, begins, self.store_identity)
+            if_then(ir, is_first, self.store_identity)
             self.shift_output(self.kernel.axes - 1)
         if self.scan.initial_mode == "exclusive":
             end = int_min(ir, end, int_op(ir, "sub", self.length, 1))
         carry = tuple(
-            read_packet(ir, self._carry_pointer(part, slot), dtype, 1)
-            for part, dtype in enumerate(self.dtypes)
+            read_packet(ir, self._carry_pointer(component, slot), dtype, 1)
+            for component, dtype in enumerate(self.dtypes)
         )
 
-        def inside(position: str, mask: str | None) -> None:
-            own = self._read_scratch(lane, int_op(ir, "sub", position, start), self.emitter.lanes)
-            self.store_results(self.combine(carry, own, begins), position, mask)
+        def store_packet(position: str, mask: str | None) -> None:
+            elements = self._read_scratch(
+                lane, int_op(ir, "sub", position, start), self.emitter.lanes
+            )
+            self.store_results(self.combine(carry, elements, is_first), position, mask)
 
-        self.for_each_packet(start, end, inside)
+        self.for_each_packet(start, end, store_packet)
         total = self._read_scratch(lane, int_op(ir, "sub", size, 1), 1)
-        for part, packet in enumerate(self.combine(carry, total, begins)):
-            write_packet(ir, self._carry_pointer(part, slot), packet, 1)
+        for component, packet in enumerate(self.combine(carry, total, is_first)):
+            write_packet(ir, self._carry_pointer(component, slot), packet, 1)
 
     def _reset_carry(self, slot: str) -> None:
-        for part, packet in enumerate(self.neutral):
-            write_packet(self.ir, self._carry_pointer(part, slot), packet, 1)
+        for component, packet in enumerate(self.neutral):
+            write_packet(self.ir, self._carry_pointer(component, slot), packet, 1)
 
-    def _carry_pointer(self, part: int, slot: str) -> str:
-        before = 8 * self.count * part
-        offset = int_op(self.ir, "add", int_op(self.ir, "shl", slot, 3), before)
+    def _carry_pointer(self, component: int, slot: str) -> str:
+        component_offset = 8 * self.count * component
+        offset = int_op(self.ir, "add", int_op(self.ir, "shl", slot, 3), component_offset)
         return self.ir.value(f"getelementptr i8, ptr {self.carry_slots}, i64 {offset}")
 
     def _read_scratch(self, lane: str, position: str, lanes: int) -> Accumulator:
         return tuple(
-            read_packet(self.ir, self._scratch_pointer(part, lane, position), dtype, lanes)
-            for part, dtype in enumerate(self.dtypes)
+            read_packet(self.ir, self._scratch_pointer(component, lane, position), dtype, lanes)
+            for component, dtype in enumerate(self.dtypes)
         )
 
 
-def columns(emitter: FunctionEmitter, number: str) -> None:
+def scan_columns(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of the columns: the rows, one after the other."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
-    length, part = emitter.length(last), emitter.unit_length
-    more = int_op(ir, "add", length, int_op(ir, "sub", part, 1))
-    parts = int_op(ir, "udiv", more, part)
-    emitter.set_indices(int_op(ir, "udiv", number, parts), last - 1)
-    begin = int_op(ir, "mul", int_op(ir, "urem", number, parts), part)
-    _Columns(emitter, begin, int_min(ir, int_op(ir, "add", begin, part), length)).run()
+    length, unit_length = emitter.length(last), emitter.unit_length
+    rounded = int_op(ir, "add", length, int_op(ir, "sub", unit_length, 1))
+    unit_count = int_op(ir, "udiv", rounded, unit_length)
+    emitter.set_indices(int_op(ir, "udiv", number, unit_count), last - 1)
+    begin = int_op(ir, "mul", int_op(ir, "urem", number, unit_count), unit_length)
+    _ColumnScan(emitter, begin, int_min(ir, int_op(ir, "add", begin, unit_length), length)).run()
 
 
-class _Columns(RunningValues):
+class _ColumnScan(RunningValues):
     """Running values and carries of a part of the columns, in scratch memory."""
 
     def __init__(self, emitter: FunctionEmitter, begin: str, end: str) -> None:
@@ -313,8 +330,8 @@ class _Columns(RunningValues):
         self.begin, self.end = begin, end
         self.axis = self.kernel.axes - 2
         self.pointers = list(emitter.pointers)
-        columns_ = int_op(self.ir, "add", emitter.unit_length, emitter.lanes)
-        self.width = int_op(self.ir, "shl", columns_, 3)
+        padded_columns = int_op(self.ir, "add", emitter.unit_length, emitter.lanes)
+        self.width = int_op(self.ir, "shl", padded_columns, 3)
 
     def run(self) -> None:
         """Add it all."""
@@ -322,35 +339,38 @@ class _Columns(RunningValues):
         length = self.emitter.length(self.axis)
         self._reset(carries=True)
 
-        def block(start: str) -> None:
+        def scan_block(start: str) -> None:
             self._reset(carries=False)
             end = int_min(ir, int_op(ir, "add", start, BLOCK), length)
-            first = ir.value(f"icmp eq i64 {start}, 0")
-            for_range(ir, start, end, 1, lambda row: self._scan_row(row, start, first))
-            self._update_carries(first)
+            is_first = ir.value(f"icmp eq i64 {start}, 0")
+            for_range(ir, start, end, 1, lambda row: self._scan_row(row, start, is_first))
+            self._update_carries(is_first)
 
-        for_range(ir, "0", length, BLOCK, block)
+        for_range(ir, "0", length, BLOCK, scan_block)
         self.emitter.indices.pop(self.axis, None)
 
-    def _value_pointer(self, what: int, column: str) -> str:
+    def _value_pointer(self, value_row: int, column: str) -> str:
         """Return the pointer to a column's values: of each part the running one, then the carry."""
         ir = self.ir
-        inside = int_op(ir, "shl", int_op(ir, "sub", column, self.begin), 3)
-        offset = int_op(ir, "add", int_op(ir, "mul", self.width, what), inside)
+        column_offset = int_op(ir, "shl", int_op(ir, "sub", column, self.begin), 3)
+        offset = int_op(ir, "add", int_op(ir, "mul", self.width, value_row), column_offset)
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
     def _read_values(self, column: str, *, carries: bool) -> Accumulator:
         return tuple(
             read_packet(
-                self.ir, self._value_pointer(2 * part + carries, column), dtype, self.emitter.lanes
+                self.ir,
+                self._value_pointer(2 * component + carries, column),
+                dtype,
+                self.emitter.lanes,
             )
-            for part, dtype in enumerate(self.dtypes)
+            for component, dtype in enumerate(self.dtypes)
         )
 
-    def _write_values(self, column: str, parts: Accumulator, *, carries: bool) -> None:
-        for part, packet in enumerate(parts):
-            at = self._value_pointer(2 * part + carries, column)
-            write_packet(self.ir, at, packet, self.emitter.lanes)
+    def _write_values(self, column: str, components: Accumulator, *, carries: bool) -> None:
+        for component, packet in enumerate(components):
+            pointer = self._value_pointer(2 * component + carries, column)
+            write_packet(self.ir, pointer, packet, self.emitter.lanes)
 
     def _reset(self, *, carries: bool) -> None:
         for_range(
@@ -362,39 +382,41 @@ class _Columns(RunningValues):
         )
 
     def _update_carries(self, is_first: str) -> None:
-        def inside(column: str) -> None:
+        def update_packet(column: str) -> None:
             carry, total = (self._read_values(column, carries=carries) for carries in (True, False))
             self._write_values(column, self.combine(carry, total, is_first), carries=True)
 
-        for_range(self.ir, self.begin, self.end, self.emitter.lanes, inside)
+        for_range(self.ir, self.begin, self.end, self.emitter.lanes, update_packet)
 
     def _scan_row(self, row: str, start: str, is_first_block: str) -> None:
         ir, emitter = self.ir, self.emitter
         emitter.indices[self.axis] = row
         emitter.pointers = [self._row_pointer(number, row) for number in range(len(self.pointers))]
-        begins = ir.value(f"icmp eq i64 {row}, {start}")
+        is_block_start = ir.value(f"icmp eq i64 {row}, {start}")
         if self.scan.initial_mode:
-            some = ir.value(f"icmp eq i64 {row}, 0")
+            is_first_row = ir.value(f"icmp eq i64 {row}, 0")
             if_then(
-                ir, some, lambda: self.for_each_packet(self.begin, self.end, self._store_identity)
+                ir,
+                is_first_row,
+                lambda: self.for_each_packet(self.begin, self.end, self._store_identity),
             )
             self.shift_output(self.axis)
         last = int_op(ir, "sub", emitter.length(self.axis), 1)
         is_stored = ir.value(f"icmp slt i64 {row}, {last}")
 
-        def inside(column: str, mask: str | None) -> None:
-            known: dict[int, Packet] = {}
-            emitter.compute(self.targets, known, column, mask)
-            x = tuple(known[i] for i in self.scan.inputs)
-            running = self.combine(self._read_values(column, carries=False), x, begins)
+        def scan_packet(column: str, mask: str | None) -> None:
+            values: dict[int, Packet] = {}
+            emitter.compute(self.targets, values, column, mask)
+            x = tuple(values[i] for i in self.scan.inputs)
+            running = self.combine(self._read_values(column, carries=False), x, is_block_start)
             self._write_values(column, running, carries=False)
-            made = self.combine(self._read_values(column, carries=True), running, is_first_block)
+            result = self.combine(self._read_values(column, carries=True), running, is_first_block)
             if self.scan.initial_mode == "exclusive":
-                if_then(ir, is_stored, lambda: self.store_results(made, column, mask))
+                if_then(ir, is_stored, lambda: self.store_results(result, column, mask))
             else:
-                self.store_results(made, column, mask)
+                self.store_results(result, column, mask)
 
-        self.for_each_packet(self.begin, self.end, inside)
+        self.for_each_packet(self.begin, self.end, scan_packet)
 
     def _store_identity(self, column: str, mask: str | None) -> None:
         self.store_results(self.identity, column, mask)
@@ -403,5 +425,5 @@ class _Columns(RunningValues):
         if self.kernel.operands[number].steps[self.axis] != "s":
             return self.pointers[number]
         stride = self.emitter.size["stride", number, self.axis]
-        jump = int_op(self.ir, "mul", row, stride)
-        return self.ir.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {jump}")
+        byte_offset = int_op(self.ir, "mul", row, stride)
+        return self.ir.value(f"getelementptr i8, ptr {self.pointers[number]}, i64 {byte_offset}")

@@ -50,56 +50,62 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 def split_unit(emitter: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row, whose value and position are stored for `finish`."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
-    parts = _part_count(emitter)
-    emitter.set_indices(int_op(ir, "udiv", number, parts), last)
+    unit_count = _part_count(emitter)
+    emitter.set_indices(int_op(ir, "udiv", number, unit_count), last)
     reduce_inner.begin_row(emitter)
-    begin = int_op(ir, "mul", int_op(ir, "urem", number, parts), emitter.unit_length)
+    begin = int_op(ir, "mul", int_op(ir, "urem", number, unit_count), emitter.unit_length)
     end = int_min(ir, int_op(ir, "add", begin, emitter.unit_length), emitter.length(last))
     search = _ArgSearch(emitter)
-    found = search.run(begin, end)
-    for place, packet in zip(emitter.total_pointers(search.dtypes, number), found, strict=True):
-        write_packet(ir, place, packet, 1)
+    best = search.run(begin, end)
+    for pointer, packet in zip(emitter.total_pointers(search.dtypes, number), best, strict=True):
+        write_packet(ir, pointer, packet, 1)
 
 
 def finish(emitter: FunctionEmitter, number: str) -> None:
     """Compare the parts of a row, and store what follows from the position."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
-    parts = _part_count(emitter)
+    unit_count = _part_count(emitter)
     emitter.set_indices(number, last)
     reduce_inner.begin_row(emitter)
     search = _ArgSearch(emitter)
-    first = int_op(ir, "mul", number, parts)
-    best = [search.best_slot, search.position_slot]
+    first_entry = int_op(ir, "mul", number, unit_count)
+    slots = [search.best_slot, search.position_slot]
 
-    def read(places: list[str]) -> Accumulator:
+    def read_packets(pointers: list[str]) -> Accumulator:
         return tuple(
-            read_packet(ir, place, dtype, 1)
-            for place, dtype in zip(places, search.dtypes, strict=True)
+            read_packet(ir, pointer, dtype, 1)
+            for pointer, dtype in zip(pointers, search.dtypes, strict=True)
         )
 
-    def write(found: Accumulator) -> None:
-        for place, packet in zip(best, found, strict=True):
-            write_packet(ir, place, packet, 1)
+    def write_packets(packets: Accumulator) -> None:
+        for pointer, packet in zip(slots, packets, strict=True):
+            write_packet(ir, pointer, packet, 1)
 
-    def inside(index: str) -> None:
-        found = read(emitter.total_pointers(search.dtypes, int_op(ir, "add", first, index)))
-        write(combine_partials(ir, search.kind, read(best), found, in_order=True))
+    def compare_unit(index: str) -> None:
+        packets = read_packets(
+            emitter.total_pointers(search.dtypes, int_op(ir, "add", first_entry, index))
+        )
+        write_packets(
+            combine_partials(ir, search.kind, read_packets(slots), packets, in_order=True)
+        )
 
-    write(read(emitter.total_pointers(search.dtypes, first)))
-    for_range(ir, "1", parts, 1, inside)
-    _store_position(emitter, read(best))
+    write_packets(read_packets(emitter.total_pointers(search.dtypes, first_entry)))
+    for_range(ir, "1", unit_count, 1, compare_unit)
+    _store_position(emitter, read_packets(slots))
 
 
 def _part_count(emitter: FunctionEmitter) -> str:
-    more = int_op(emitter.ir, "sub", emitter.unit_length, 1)
+    rounded = int_op(emitter.ir, "sub", emitter.unit_length, 1)
     length = emitter.length(emitter.kernel.axes - 1)
-    return int_op(emitter.ir, "udiv", int_op(emitter.ir, "add", length, more), emitter.unit_length)
+    return int_op(
+        emitter.ir, "udiv", int_op(emitter.ir, "add", length, rounded), emitter.unit_length
+    )
 
 
-def _store_position(emitter: FunctionEmitter, found: Accumulator) -> None:
+def _store_position(emitter: FunctionEmitter, best: Accumulator) -> None:
     """Store what follows from the position."""
     (fold,) = emitter.kernel.folds
-    emitter.uniform_values[fold.results[1]] = found[1]
+    emitter.uniform_values[fold.results[1]] = best[1]
     reduce_inner.finish_pass(emitter, 0)
 
 
@@ -128,12 +134,12 @@ class _ArgSearch:
     def _apply(self, formula: Callable[..., Element], *packets: Packet) -> Packet:
         """Add a formula of packets."""
         body = Body()
-        made = formula(body, *(body.load(i, each.dtype) for i, each in enumerate(packets)))
+        result = formula(body, *(body.load(i, operand.dtype) for i, operand in enumerate(packets)))
         values = dict(enumerate(packets))
         lanes = max(packet.lanes for packet in packets)
         for position in range(len(packets), len(body.instructions)):
             values[position] = self.ir.emit(body.instructions[position], values, lanes)
-        return values[made.position]
+        return values[result.position]
 
     def _beats(self, _: Body, x: Element, y: Element) -> Element:
         if self.dtype == BOOL:
@@ -151,13 +157,13 @@ class _ArgSearch:
         ir, emitter = self.ir, self.emitter
         name = ir.name()[1:]
         self._store_best(self._constant(identity_value(self.dtype, larger=self.larger)), begin)
-        whole = begin
+        full_end = begin
         if not self.kernel.masked:
             step = emitter.lanes * self._packets_per_chunk()
             count = int_op(ir, "sub", end, begin)
-            whole = int_op(ir, "sub", end, int_op(ir, "urem", count, step))
-            for_range(ir, begin, whole, step, lambda at: self._compare_chunk(at, name))
-        for_range(ir, whole, end, emitter.lanes, lambda at: self._compare_tail(at, end, name))
+            full_end = int_op(ir, "sub", end, int_op(ir, "urem", count, step))
+            for_range(ir, begin, full_end, step, lambda at: self._compare_chunk(at, name))
+        for_range(ir, full_end, end, emitter.lanes, lambda at: self._compare_tail(at, end, name))
         ir.line(f"br label %{name}.settled")
         ir.label(f"{name}.settled")
         best = read_packet(ir, self.best_slot, self.dtype, 1)
@@ -172,23 +178,23 @@ class _ArgSearch:
     def _constant(self, value: float) -> Packet:
         return self._apply(lambda k, _: k.constant(value, self.dtype), Packet("0", INT64, 1))
 
-    def _store_best(self, best: Packet, place: str) -> None:
+    def _store_best(self, best: Packet, position: str) -> None:
         write_packet(self.ir, self.best_slot, best, 1)
-        write_packet(self.ir, self.position_slot, Packet(place, INT64, 1), 1)
+        write_packet(self.ir, self.position_slot, Packet(position, INT64, 1), 1)
 
     def _load_packet(self, position: str, mask: str | None) -> Packet:
-        known = dict(self.emitter.uniform_values)
-        self.emitter.compute([self.element], known, position, mask)
+        values = dict(self.emitter.uniform_values)
+        self.emitter.compute([self.element], values, position, mask)
         lanes = self.emitter.lanes
-        return Packet(self.ir.broadcast(known[self.element], lanes), self.dtype, lanes)
+        return Packet(self.ir.broadcast(values[self.element], lanes), self.dtype, lanes)
 
     def _compare_chunk(self, start: str, name: str) -> None:
         """Compare whole packets."""
-        found = []
+        packets = []
         for number in range(self._packets_per_chunk()):
-            at = int_op(self.ir, "add", start, number * self.emitter.lanes)
-            found.append(self._load_packet(at, None))
-        self._compare(found, start, name)
+            position = int_op(self.ir, "add", start, number * self.emitter.lanes)
+            packets.append(self._load_packet(position, None))
+        self._compare(packets, start, name)
 
     def _compare_tail(self, start: str, end: str, name: str) -> None:
         """Compare one packet; a lane behind the end is the best one again."""
@@ -197,68 +203,72 @@ class _ArgSearch:
         lanes = Packet(mask, BOOL, self.emitter.lanes)
         best = read_packet(self.ir, self.best_slot, self.dtype, 1)
         self._compare(
-            [self._apply(lambda k, *given: k.select(*given), lanes, x, best)], start, name
+            [self._apply(lambda k, *operands: k.select(*operands), lanes, x, best)], start, name
         )
 
     def _compare(self, packets: list[Packet], start: str, name: str) -> None:
         """Keep the best of some packets if it beats the best so far."""
-        top = packets[0]
+        candidate = packets[0]
         for packet in packets[1:]:
-            top = self._apply(self._select_better, packet, top)
+            candidate = self._apply(self._select_better, packet, candidate)
         best = read_packet(self.ir, self.best_slot, self.dtype, 1)
-        beats = self._apply(self._beats, top, best)
+        beats = self._apply(self._beats, candidate, best)
         unordered = None
         if self.is_float:
             unordered = self._unordered(packets)
             beats = self._apply(lambda _, x, y: x | y, beats, unordered)
         if_then(
-            self.ir, self._any_lane(beats), lambda: self._update_best(top, unordered, start, name)
+            self.ir,
+            self._any_lane(beats),
+            lambda: self._update_best(candidate, unordered, start, name),
         )
 
     def _unordered(self, packets: list[Packet]) -> Packet:
         """Which lanes have NaN: one comparison sees it in two packets."""
-        found = None
+        unordered = None
         for x, y in zip(packets[::2], [*packets[1::2], packets[-1]], strict=False):
             type_ = llvm_type(self.dtype, x.lanes)
-            made = self.ir.value(f"fcmp uno {type_} {x.text}, {y.text}")
-            each = Packet(made, BOOL, x.lanes)
-            found = self._apply(lambda _, a, b: a | b, found, each) if found else each
-        assert found is not None, "there are packets"
-        return found
+            flags = self.ir.value(f"fcmp uno {type_} {x.text}, {y.text}")
+            pair = Packet(flags, BOOL, x.lanes)
+            unordered = self._apply(lambda _, a, b: a | b, unordered, pair) if unordered else pair
+        assert unordered is not None, "there are packets"
+        return unordered
 
     def _any_lane(self, lanes: Packet) -> str:
         mask = [(f"<{lanes.lanes} x i1>", lanes.text)]
         return self.ir.intrinsic(f"llvm.vector.reduce.or.v{lanes.lanes}i1", "i1", mask)
 
-    def _update_best(self, top: Packet, unordered: Packet | None, start: str, name: str) -> None:
+    def _update_best(
+        self, candidate: Packet, unordered: Packet | None, start: str, name: str
+    ) -> None:
         """Keep the best of a chunk; leave the loop where nothing can beat it."""
-        best = self._reduce_packet(top)
+        best = self._reduce_packet(candidate)
         if unordered is None:
             end = self._constant(identity_value(self.dtype, larger=not self.larger))
-            settled = self._apply(lambda _, x, y: x == y, best, end).text
+            is_final = self._apply(lambda _, x, y: x == y, best, end).text
         else:
-            settled = self._any_lane(unordered)
+            is_final = self._any_lane(unordered)
             nan = self._constant(np.nan)
-            is_nan = Packet(settled, BOOL, 1)
-            best = self._apply(lambda k, *given: k.select(*given), is_nan, nan, best)
+            is_nan = Packet(is_final, BOOL, 1)
+            best = self._apply(lambda k, *operands: k.select(*operands), is_nan, nan, best)
         self._store_best(best, start)
-        following = self.ir.name()[1:]
-        self.ir.line(f"br i1 {settled}, label %{name}.settled, label %{following}")
-        self.ir.label(following)
+        next_block = self.ir.name()[1:]
+        self.ir.line(f"br i1 {is_final}, label %{name}.settled, label %{next_block}")
+        self.ir.label(next_block)
 
     def _reduce_packet(self, packet: Packet) -> Packet:
         """The best lane of a packet, by halves."""
         while packet.lanes > 1:
-            half = packet.lanes // 2
+            half_lanes = packet.lanes // 2
             type_ = llvm_type(self.dtype, packet.lanes)
             halves = []
-            for first in (0, half):
-                picked = ", ".join(f"i32 {first + i}" for i in range(half))
-                both = f"{type_} {packet.text}, {type_} poison"
-                taken = f"shufflevector {both}, <{half} x i32> <{picked}>"
-                if half == 1:
-                    taken = f"extractelement {type_} {packet.text}, i64 {first}"
-                halves.append(Packet(self.ir.value(taken), self.dtype, half))
+            for start in (0, half_lanes):
+                order = ", ".join(f"i32 {start + i}" for i in range(half_lanes))
+                operands = f"{type_} {packet.text}, {type_} poison"
+                expression = f"shufflevector {operands}, <{half_lanes} x i32> <{order}>"
+                if half_lanes == 1:
+                    expression = f"extractelement {type_} {packet.text}, i64 {start}"
+                halves.append(Packet(self.ir.value(expression), self.dtype, half_lanes))
             packet = self._apply(self._select_better, *halves)
         return packet
 
@@ -267,29 +277,29 @@ class _ArgSearch:
         ir, lanes = self.ir, self.emitter.lanes
         begin = read_packet(ir, self.position_slot, INT64, 1).text
 
-        def is_it(_: Body, x: Element, y: Element) -> Element:
+        def matches(_: Body, x: Element, y: Element) -> Element:
             return (x == y) | (x != x) if self.is_float else x == y  # NaN alone differs
 
-        def inside(position: str) -> None:
+        def search_packet(position: str) -> None:
             mask = self.emitter.mask(position, end)
             x = self._load_packet(position, mask)
-            same = self._apply(is_it, x, best)
-            same = self._apply(lambda _, a, b: a & b, same, Packet(mask, BOOL, lanes))
+            matching = self._apply(matches, x, best)
+            matching = self._apply(lambda _, a, b: a & b, matching, Packet(mask, BOOL, lanes))
 
-            def leave() -> None:
-                first = int_op(ir, "add", position, self._first_lane(same))
-                write_packet(ir, self.position_slot, Packet(first, INT64, 1), 1)
+            def store_position() -> None:
+                match = int_op(ir, "add", position, self._first_lane(matching))
+                write_packet(ir, self.position_slot, Packet(match, INT64, 1), 1)
                 ir.line(f"br label %{name}.found")
                 ir.label(f"{ir.name()[1:]}.unreached")
 
-            if_then(ir, self._any_lane(same), leave)
+            if_then(ir, self._any_lane(matching), store_position)
 
-        for_range(ir, begin, end, lanes, inside)
+        for_range(ir, begin, end, lanes, search_packet)
         ir.line(f"br label %{name}.found")
         ir.label(f"{name}.found")
 
     def _first_lane(self, lanes: Packet) -> str:
         ir, type_ = self.ir, f"i{lanes.lanes}"
-        whole = ir.value(f"bitcast <{lanes.lanes} x i1> {lanes.text} to {type_}")
-        first = ir.intrinsic(f"llvm.cttz.{type_}", type_, [(type_, whole), ("i1", "true")])
-        return first if type_ == "i64" else ir.value(f"zext {type_} {first} to i64")
+        bitmask = ir.value(f"bitcast <{lanes.lanes} x i1> {lanes.text} to {type_}")
+        lane = ir.intrinsic(f"llvm.cttz.{type_}", type_, [(type_, bitmask), ("i1", "true")])
+        return lane if type_ == "i64" else ir.value(f"zext {type_} {lane} to i64")

@@ -75,11 +75,11 @@ def literal(dtype: np.dtype, data: object) -> str:
     if dtype == BOOL:
         return "true" if data else "false"
     if dtype == FLOAT32:
-        wide = np.asarray(data, np.uint32).view(np.float32)
-        if np.isnan(wide):  # keeps its payload and sign in the place of a double's
+        value = np.asarray(data, np.uint32).view(np.float32)
+        if np.isnan(value):  # keeps its payload and sign in the place of a double's
             bits = (data >> 31 << 63) | (0x7FF << 52) | ((data & 0x7FFFFF) << 29)
         else:
-            bits = int(wide.astype(np.float64).view(np.uint64))
+            bits = int(value.astype(np.float64).view(np.uint64))
         return f"0x{bits:016X}"
     return f"0x{data:016X}" if dtype == FLOAT64 else str(data)
 
@@ -149,16 +149,16 @@ class SimdEmitter:
         if packet.lanes == lanes:
             return packet.text
         assert packet.lanes == 1, "only one lane can be spread"
-        scalar, wide = llvm_type(packet.dtype, 1), llvm_type(packet.dtype, lanes)
+        scalar, vector = llvm_type(packet.dtype, 1), llvm_type(packet.dtype, lanes)
         if not packet.text.startswith("%"):
             return f"splat ({scalar} {packet.text})"
-        known = self.value_cache.get(("spread", packet.text, wide))
-        if known is None:
-            first = self.value(f"insertelement {wide} poison, {scalar} {packet.text}, i64 0")
+        cached = self.value_cache.get(("spread", packet.text, vector))
+        if cached is None:
+            inserted = self.value(f"insertelement {vector} poison, {scalar} {packet.text}, i64 0")
             zeros = f"<{lanes} x i32> zeroinitializer"
-            known = self.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
-            self.value_cache["spread", packet.text, wide] = known
-        return known
+            cached = self.value(f"shufflevector {vector} {inserted}, {vector} poison, {zeros}")
+            self.value_cache["spread", packet.text, vector] = cached
+        return cached
 
     def emit(self, instruction: Instruction, values: Mapping[int, Packet], lanes: int) -> Packet:
         """Add a primitive on packets; it has one lane where all its inputs have."""
@@ -180,18 +180,20 @@ class SimdEmitter:
                 return self.inline(formula, inputs[0])
         width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
         texts = [self.broadcast(packet, width) for packet in inputs]
-        made = _PRIMITIVES.get(instruction.name, _arithmetic)(
+        result = _PRIMITIVES.get(instruction.name, _arithmetic)(
             self, instruction.name, [packet.dtype for packet in inputs], texts, dtype, width
         )
-        return Packet(made, dtype, width)
+        return Packet(result, dtype, width)
 
     def inline(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
         """Add a formula of one packet."""
         body = Body()
         root = formula(body, body.load(0, x.dtype))
         values: dict[int, Packet] = {}
-        for position, each in enumerate(body.instructions):
-            values[position] = x if each.name == "load" else self.emit(each, values, x.lanes)
+        for position, instruction in enumerate(body.instructions):
+            values[position] = (
+                x if instruction.name == "load" else self.emit(instruction, values, x.lanes)
+            )
         return values[root.position]
 
     def _call_formula(
@@ -203,8 +205,8 @@ class SimdEmitter:
         if name not in self.functions:
             inner = SimdEmitter(baseline=True)
             inner.declarations = self.declarations
-            made = inner.inline(formula, x._replace(text="%x"))
-            inner.line(f"ret {to} {made.text}")
+            result = inner.inline(formula, x._replace(text="%x"))
+            inner.line(f"ret {to} {result.text}")
             head = f"define internal {to} @{name}({from_} %x) noinline"
             self.functions[name] = f"{head} {{\nentry:\n{inner}\n}}"
         return x._replace(text=self.value(f"call {to} @{name}({from_} {x.text})"), dtype=dtype)
@@ -212,26 +214,30 @@ class SimdEmitter:
     def _emit_rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
         """A formula that is called only where a lane of the packet needs it."""
         lanes = max(packet.lanes for packet in inputs)
-        condition, usual, *rest = (self.broadcast(packet, lanes) for packet in inputs)
+        condition, usual, *operands = (self.broadcast(packet, lanes) for packet in inputs)
         dtype, type_ = instruction.dtype, llvm_type(instruction.dtype, lanes)
         name = _rare_function(self, instruction, [packet.dtype for packet in inputs[2:]], lanes)
-        slow, after = self.name()[1:], self.name()[1:]
-        some = condition
+        slow_label, after_label = self.name()[1:], self.name()[1:]
+        any_lane = condition
         if lanes > 1:
             mask = llvm_type(BOOL, lanes)
-            some = self.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(mask, condition)])
-        self.line(f"br label %{slow}.test")
-        self.label(f"{slow}.test")
-        self.line(f"br i1 {some}, label %{slow}, label %{after}")
-        self.label(slow)
+            any_lane = self.intrinsic(
+                f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(mask, condition)]
+            )
+        self.line(f"br label %{slow_label}.test")
+        self.label(f"{slow_label}.test")
+        self.line(f"br i1 {any_lane}, label %{slow_label}, label %{after_label}")
+        self.label(slow_label)
         types = [llvm_type(packet.dtype, lanes) for packet in inputs[2:]]
-        arguments = ", ".join(f"{t} {v}" for t, v in zip(types, rest, strict=True))
+        arguments = ", ".join(f"{t} {v}" for t, v in zip(types, operands, strict=True))
         called = self.value(f"call {type_} @{name}({arguments})")
         mask = llvm_type(BOOL, lanes)
-        chosen = self.value(f"select {mask} {condition}, {type_} {called}, {type_} {usual}")
-        self.line(f"br label %{after}")
-        self.label(after)
-        merged = self.value(f"phi {type_} [ {usual}, %{slow}.test ], [ {chosen}, %{slow} ]")
+        selected = self.value(f"select {mask} {condition}, {type_} {called}, {type_} {usual}")
+        self.line(f"br label %{after_label}")
+        self.label(after_label)
+        merged = self.value(
+            f"phi {type_} [ {usual}, %{slow_label}.test ], [ {selected}, %{slow_label} ]"
+        )
         return Packet(merged, dtype, lanes)
 
     def _emit_table(self, instruction: Instruction, position: Packet) -> Packet:
@@ -240,26 +246,28 @@ class SimdEmitter:
         scalar = SCALARS[dtype]
         entries = ", ".join(f"{scalar} {literal(dtype, value)}" for value in instruction.data)
         content = f"[{len(instruction.data)} x {scalar}] [{entries}]"
-        known = {text: name for name, text in self.globals.items()}
-        name = known.get(content, f"@table.{len(self.globals)}")
+        existing = {text: name for name, text in self.globals.items()}
+        name = existing.get(content, f"@table.{len(self.globals)}")
         self.globals[name] = content
         if lanes == 1:
-            place = self.value(f"getelementptr {scalar}, ptr {name}, i64 {position.text}")
-            return Packet(self.value(f"load {scalar}, ptr {place}"), dtype, 1)
-        places = self.value(f"getelementptr {scalar}, ptr {name}, <{lanes} x i64> {position.text}")
+            pointer = self.value(f"getelementptr {scalar}, ptr {name}, i64 {position.text}")
+            return Packet(self.value(f"load {scalar}, ptr {pointer}"), dtype, 1)
+        pointers = self.value(
+            f"getelementptr {scalar}, ptr {name}, <{lanes} x i64> {position.text}"
+        )
         type_ = llvm_type(dtype, lanes)
         mask = llvm_type(BOOL, lanes)
-        found = self.intrinsic(
+        gathered = self.intrinsic(
             f"llvm.masked.gather.{intrinsic_suffix(dtype, lanes)}.v{lanes}p0",
             type_,
             [
-                (f"<{lanes} x ptr>", places),
+                (f"<{lanes} x ptr>", pointers),
                 ("i32", str(dtype.itemsize)),
                 (mask, "splat (i1 true)"),
                 (type_, "zeroinitializer"),
             ],
         )
-        return Packet(found, dtype, lanes)
+        return Packet(gathered, dtype, lanes)
 
 
 def _rare_function(
@@ -278,16 +286,16 @@ def _rare_function(
     ir.functions[name] = ""
     body = Body()
     loads = [body.load(i, dtype) for i, dtype in enumerate(dtypes)]
-    made = FORMULAS[instruction.data](body, *loads)
-    body, (root,) = expand_formulas(body, [made.position])
+    result = FORMULAS[instruction.data](body, *loads)
+    body, (root,) = expand_formulas(body, [result.position])
     inner = SimdEmitter(baseline=ir.baseline)
     inner.globals, inner.functions, inner.declarations = ir.globals, ir.functions, ir.declarations
     values: dict[int, Packet] = {}
-    for position, each in enumerate(body.instructions):
-        if each.name == "load":
-            values[position] = Packet(f"%a{each.data}", each.dtype, lanes)
+    for position, step in enumerate(body.instructions):
+        if step.name == "load":
+            values[position] = Packet(f"%a{step.data}", step.dtype, lanes)
         else:
-            values[position] = inner.emit(each, values, lanes)
+            values[position] = inner.emit(step, values, lanes)
     type_ = llvm_type(instruction.dtype, lanes)
     inner.line(f"ret {type_} {inner.broadcast(values[root], lanes)}")
     arguments = ", ".join(f"{llvm_type(dtype, lanes)} %a{i}" for i, dtype in enumerate(dtypes))
@@ -314,8 +322,8 @@ def _arithmetic(
 
 def intrinsic_suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
     """Return how LLVM names a type in the name of an intrinsic."""
-    held = "i8" if memory and dtype == BOOL else SCALARS[dtype]
-    scalar = {"float": "f32", "double": "f64"}.get(held, held)
+    stored = "i8" if memory and dtype == BOOL else SCALARS[dtype]
+    scalar = {"float": "f32", "double": "f64"}.get(stored, stored)
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
 
@@ -373,9 +381,9 @@ def _convert(
     source, (value,) = dtypes[0], inputs
     from_, to = llvm_type(source, lanes), llvm_type(dtype, lanes)
     if source in HALF_DTYPES:
-        return _widened_half(ir, source, value, lanes)
+        return _widen_half(ir, source, value, lanes)
     if dtype in HALF_DTYPES:
-        return _narrowed_half(ir, dtype, value, lanes)
+        return _narrow_half(ir, dtype, value, lanes)
     kinds = kind_of(source), kind_of(dtype)
     if kinds == ("f", "f"):
         operation = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
@@ -402,7 +410,7 @@ def _constant(scalar: str, value: int, lanes: int) -> str:
     return str(value) if lanes == 1 else f"splat ({scalar} {value})"
 
 
-def _widened_half(ir: SimdEmitter, source: np.dtype, value: str, lanes: int) -> str:
+def _widen_half(ir: SimdEmitter, source: np.dtype, value: str, lanes: int) -> str:
     bits, wide, to = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if source == FLOAT16:
         half = ir.value(f"bitcast {bits} {value} to {_vector('half', lanes)}")
@@ -412,7 +420,7 @@ def _widened_half(ir: SimdEmitter, source: np.dtype, value: str, lanes: int) -> 
     return ir.value(f"bitcast {wide} {shifted} to {to}")
 
 
-def _narrowed_half(ir: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> str:
+def _narrow_half(ir: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> str:
     bits, wide, from_ = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if dtype == FLOAT16:
         half = ir.value(f"fptrunc {from_} {value} to {_vector('half', lanes)}")
@@ -422,16 +430,16 @@ def _narrowed_half(ir: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> 
     def constant(number: int) -> str:
         return _constant("i32", number, lanes)
 
-    whole = ir.value(f"bitcast {from_} {value} to {wide}")
-    shifted = ir.value(f"lshr {wide} {whole}, {constant(16)}")
+    float_bits = ir.value(f"bitcast {from_} {value} to {wide}")
+    shifted = ir.value(f"lshr {wide} {float_bits}, {constant(16)}")
     odd = ir.value(f"and {wide} {shifted}, {constant(1)}")
     half_up = ir.value(f"add {wide} {odd}, {constant(0x7FFF)}")
-    rounded = ir.value(f"add {wide} {whole}, {half_up}")
+    rounded = ir.value(f"add {wide} {float_bits}, {half_up}")
     top = ir.value(f"lshr {wide} {rounded}, {constant(16)}")
     quiet = ir.value(f"or {wide} {shifted}, {constant(0x40)}")
     nan = ir.value(f"fcmp uno {from_} {value}, {value}")
-    chosen = ir.value(f"select {_vector('i1', lanes)} {nan}, {wide} {quiet}, {wide} {top}")
-    return ir.value(f"trunc {wide} {chosen} to {bits}")
+    selected = ir.value(f"select {_vector('i1', lanes)} {nan}, {wide} {quiet}, {wide} {top}")
+    return ir.value(f"trunc {wide} {selected} to {bits}")
 
 
 _PRIMITIVES = {

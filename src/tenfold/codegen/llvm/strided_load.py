@@ -35,16 +35,16 @@ def load(
     """Load every `step`-th element from a pointer on, where a mask lets."""
     width = min(lanes, REGISTERS[ir.masks] // BYTES[scalar])
     packet = _Strided(ir, scalar, lanes, pointer, step, mask)
-    found = [packet.register(lane, width) for lane in range(0, lanes, width)]
-    while len(found) > 1:
+    registers = [packet.register(lane, width) for lane in range(0, lanes, width)]
+    while len(registers) > 1:
         wide = f"<{width} x {scalar}>"
-        whole = ", ".join(f"i32 {i}" for i in range(2 * width))
-        found = [
-            ir.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>")
-            for low, high in zip(found[::2], found[1::2], strict=True)
+        order = ", ".join(f"i32 {i}" for i in range(2 * width))
+        registers = [
+            ir.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{order}>")
+            for low, high in zip(registers[::2], registers[1::2], strict=True)
         ]
         width *= 2
-    return found[0]
+    return registers[0]
 
 
 class _Strided(NamedTuple):
@@ -60,38 +60,44 @@ class _Strided(NamedTuple):
     def register(self, lane: int, width: int) -> str:
         """Load so many lanes from one on: each load brings some, the last one at its end."""
         ir, step = self.ir, self.step
-        found, picked = self._loaded(lane * step, width), list(range(0, width, step))
+        result, indices = self._loaded(lane * step, width), list(range(0, width, step))
         for number in range(1, step):
-            last = number == step - 1
-            first = step * (width - 1) + 1 - width if last else number * width
-            have, until = len(picked), width if last else -(-(number + 1) * width // step)
-            if have == until:
+            is_last = number == step - 1
+            offset = step * (width - 1) + 1 - width if is_last else number * width
+            loaded_lanes, end_lane = (
+                len(indices),
+                width if is_last else -(-(number + 1) * width // step),
+            )
+            if loaded_lanes == end_lane:
                 continue
-            loaded = self._loaded(lane * step + first, width)
-            order = [*picked, *(width + lane * step - first for lane in range(have, until))]
+            loaded = self._loaded(lane * step + offset, width)
+            order = [
+                *indices,
+                *(width + lane * step - offset for lane in range(loaded_lanes, end_lane)),
+            ]
             type_ = f"<{width} x {self.scalar}>"
-            found = ir.value(
-                f"shufflevector {type_} {found}, {type_} {loaded}, "
+            result = ir.value(
+                f"shufflevector {type_} {result}, {type_} {loaded}, "
                 f"<{width} x i32> <{_shuffle_indices(order, width)}>"
             )
-            picked = list(range(until))
-        return found
+            indices = list(range(end_lane))
+        return result
 
-    def _loaded(self, first: int, width: int) -> str:
+    def _loaded(self, offset: int, width: int) -> str:
         """Load neighbours; with a mask those alone that are asked for, and are there."""
         ir, type_ = self.ir, f"<{width} x {self.scalar}>"
         pointer, align = (
-            _element_pointer(ir, self.scalar, self.pointer, first),
+            _element_pointer(ir, self.scalar, self.pointer, offset),
             BYTES[self.scalar],
         )
         if self.mask is None:
             return ir.value(f"load {type_}, ptr {pointer}, align {align}")
-        elements = range(first, first + width)
+        elements = range(offset, offset + width)
         order = ", ".join(
             f"i32 {self.lanes if e % self.step else e // self.step}" for e in elements
         )
         bits = f"<{self.lanes} x i1>"
-        there = ir.value(
+        lane_mask = ir.value(
             f"shufflevector {bits} {self.mask}, {bits} zeroinitializer, <{width} x i32> <{order}>"
         )
         return ir.intrinsic(
@@ -100,7 +106,7 @@ class _Strided(NamedTuple):
             [
                 ("ptr", pointer),
                 ("i32", str(align)),
-                (f"<{width} x i1>", there),
+                (f"<{width} x i1>", lane_mask),
                 (type_, "zeroinitializer"),
             ],
         )
@@ -108,28 +114,29 @@ class _Strided(NamedTuple):
 
 def _shuffle_indices(order: Sequence[int], width: int) -> str:
     """What a shuffle picks; lanes that come with a later load may hold anything."""
-    named = [f"i32 {i}" for i in order]
-    return ", ".join([*named, *["i32 poison"] * (width - len(named))])
+    indices = [f"i32 {i}" for i in order]
+    return ", ".join([*indices, *["i32 poison"] * (width - len(indices))])
 
 
 def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
     """Store to every `step`-th element from a pointer on, and to nothing between."""
     width = min(lanes * step, REGISTERS[ir.masks] // BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
-    for first in range(0, lanes * step, width):
-        there = [(first + i) % step == 0 and first + i < lanes * step for i in range(width)]
-        if not any(there):
+    for offset in range(0, lanes * step, width):
+        used = [(offset + i) % step == 0 and offset + i < lanes * step for i in range(width)]
+        if not any(used):
             continue
         order = ", ".join(
-            f"i32 {(first + i) // step}" if here else "i32 poison" for i, here in enumerate(there)
+            f"i32 {(offset + i) // step}" if is_used else "i32 poison"
+            for i, is_used in enumerate(used)
         )
-        spread = ir.value(
+        expanded = ir.value(
             f"shufflevector {type_} {value}, {type_} poison, <{width} x i32> <{order}>"
         )
-        mask = ", ".join(f"i1 {'true' if here else 'false'}" for here in there)
+        mask = ", ".join(f"i1 {'true' if is_used else 'false'}" for is_used in used)
         arguments = [
-            (f"<{width} x {scalar}>", spread),
-            ("ptr", _element_pointer(ir, scalar, pointer, first)),
+            (f"<{width} x {scalar}>", expanded),
+            ("ptr", _element_pointer(ir, scalar, pointer, offset)),
             ("i32", str(BYTES[scalar])),
             (f"<{width} x i1>", f"<{mask}>"),
         ]

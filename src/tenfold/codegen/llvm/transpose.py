@@ -35,7 +35,7 @@ class AxisRange(NamedTuple):
 
     begin: str
     end: str
-    first: str
+    tile_begin: str
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
@@ -43,27 +43,27 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
     kernel, ir = emitter.kernel, emitter.ir
     rows_axis, columns_axis = kernel.axes - 2, kernel.axes - 1
     height, width = kernel.tile
-    columns_parts = _part_count(emitter, columns_axis, width)
-    rows_parts = _part_count(emitter, rows_axis, height)
-    rest = int_op(ir, "udiv", number, rows_parts)
-    rows = _range(emitter, rows_axis, height, int_op(ir, "urem", number, rows_parts))
-    columns = _range(emitter, columns_axis, width, int_op(ir, "urem", rest, columns_parts))
-    emitter.set_indices(int_op(ir, "udiv", rest, columns_parts), rows_axis)
+    column_tiles = _part_count(emitter, columns_axis, width)
+    row_tiles = _part_count(emitter, rows_axis, height)
+    remaining = int_op(ir, "udiv", number, row_tiles)
+    rows = _range(emitter, rows_axis, height, int_op(ir, "urem", number, row_tiles))
+    columns = _range(emitter, columns_axis, width, int_op(ir, "urem", remaining, column_tiles))
+    emitter.set_indices(int_op(ir, "udiv", remaining, column_tiles), rows_axis)
     outer = list(emitter.pointers)
-    for place, operand in enumerate(kernel.transposed_operands):
-        _transpose_tile(emitter, operand, place, rows, columns)
+    for slot, operand_number in enumerate(kernel.transposed_operands):
+        _transpose_tile(emitter, operand_number, slot, rows, columns)
 
-    def inside(index: str) -> None:
+    def emit_row(index: str) -> None:
         emitter.indices[rows_axis] = index
         emitter.pointers = [
-            _row_pointer(emitter, kernel, each, pointer, index, (rows, columns))
-            for each, pointer in enumerate(outer)
+            _row_pointer(emitter, kernel, operand_index, pointer, index, (rows, columns))
+            for operand_index, pointer in enumerate(outer)
         ]
         reduce_inner.begin_row(emitter)
         reduce_inner.map_elements(emitter, 0, columns.begin, columns.end)
 
     emitter.kernel = _transposed_kernel(kernel)
-    for_range(ir, rows.begin, rows.end, 1, inside)
+    for_range(ir, rows.begin, rows.end, 1, emit_row)
     emitter.kernel = kernel
 
 
@@ -79,16 +79,16 @@ def _transposed_kernel(kernel: Kernel) -> Kernel:
 
 
 def _part_count(emitter: FunctionEmitter, axis: int, size: int) -> str:
-    more = int_op(emitter.ir, "add", emitter.length(axis), size - 1)
-    return int_op(emitter.ir, "udiv", more, size)
+    rounded = int_op(emitter.ir, "add", emitter.length(axis), size - 1)
+    return int_op(emitter.ir, "udiv", rounded, size)
 
 
 def _range(emitter: FunctionEmitter, axis: int, size: int, number: str) -> AxisRange:
     ir, length = emitter.ir, emitter.length(axis)
     begin = int_op(ir, "mul", number, size)
     end = int_min(ir, int_op(ir, "add", begin, size), length)
-    latest = int_op(ir, "sub", length, _largest_block(emitter.kernel))
-    return AxisRange(begin, end, int_min(ir, begin, latest))
+    last_begin = int_op(ir, "sub", length, _largest_block(emitter.kernel))
+    return AxisRange(begin, end, int_min(ir, begin, last_begin))
 
 
 def _largest_block(kernel: Kernel) -> int:
@@ -103,75 +103,79 @@ def block_size(itemsize: int) -> int:
 
 
 def _transpose_tile(
-    emitter: FunctionEmitter, number: int, place: int, rows: AxisRange, columns: AxisRange
+    emitter: FunctionEmitter, number: int, slot: int, rows: AxisRange, columns: AxisRange
 ) -> None:
     """Put the tile of an operand, turned, into scratch memory."""
     kernel, ir = emitter.kernel, emitter.ir
     size = kernel.operands[number].dtype.itemsize
     block = block_size(size)
-    scalar, per = (f"i{8 * size}", 1) if size <= 8 else ("i64", size // 8)
-    type_ = f"<{block * per} x {scalar}>"
+    scalar, scalars = (f"i{8 * size}", 1) if size <= 8 else ("i64", size // 8)
+    type_ = f"<{block * scalars} x {scalar}>"
     stride = emitter.size["stride", number, kernel.axes - 1]
     pitch = kernel.tile[1] * size
-    begin = kernel.tile_bytes * place
+    begin = kernel.tile_bytes * slot
     row_latest = int_op(ir, "sub", emitter.length(kernel.axes - 2), block)
     column_latest = int_op(ir, "sub", emitter.length(kernel.axes - 1), block)
 
-    def inside(column: str, row_: str) -> None:
+    def transpose_at(column: str, row_: str) -> None:
         column, row_ = int_min(ir, column, column_latest), int_min(ir, row_, row_latest)
         offset = int_op(ir, "mul", column, stride)
         offset = int_op(ir, "add", offset, int_op(ir, "mul", row_, size))
-        found = []
+        packets = []
         for i in range(block):
-            jump = int_op(ir, "add", offset, int_op(ir, "mul", stride, i))
-            source = ir.value(f"getelementptr i8, ptr {emitter.pointers[number]}, i64 {jump}")
-            found.append(ir.value(f"load {type_}, ptr {source}, align {min(size, 8)}"))
+            byte_offset = int_op(ir, "add", offset, int_op(ir, "mul", stride, i))
+            source = ir.value(
+                f"getelementptr i8, ptr {emitter.pointers[number]}, i64 {byte_offset}"
+            )
+            packets.append(ir.value(f"load {type_}, ptr {source}, align {min(size, 8)}"))
             _prefetch(ir, source, kernel.tile[0] * size)
-        down = int_op(ir, "mul", int_op(ir, "sub", row_, rows.first), pitch)
-        right = int_op(ir, "mul", int_op(ir, "sub", column, columns.first), size)
-        target = int_op(ir, "add", int_op(ir, "add", down, right), begin)
-        for i, packet in enumerate(transpose_block(ir, found, scalar, per)):
+        row_offset = int_op(ir, "mul", int_op(ir, "sub", row_, rows.tile_begin), pitch)
+        column_offset = int_op(ir, "mul", int_op(ir, "sub", column, columns.tile_begin), size)
+        target = int_op(ir, "add", int_op(ir, "add", row_offset, column_offset), begin)
+        for i, packet in enumerate(transpose_block(ir, packets, scalar, scalars)):
             at = int_op(ir, "add", target, i * pitch)
             to = ir.value(f"getelementptr i8, ptr %scratch, i64 {at}")
             ir.line(f"store {type_} {packet}, ptr {to}, align {min(size, 8)}")
 
-    def along(column: str) -> None:
-        for_range(ir, rows.first, rows.end, block, lambda row_: inside(column, row_))
+    def transpose_column(column: str) -> None:
+        for_range(ir, rows.tile_begin, rows.end, block, lambda row_: transpose_at(column, row_))
 
-    for_range(ir, columns.first, columns.end, block, along)
+    for_range(ir, columns.tile_begin, columns.end, block, transpose_column)
 
 
 def _prefetch(ir: SimdEmitter, pointer: str, bytes_: int) -> None:
     """Ask for what the next tile reads: its rows are too short for the processor to foresee it."""
     ahead = ir.value(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
-    reading, kept, data = ("i32", "0"), ("i32", "2"), ("i32", "1")
-    ir.intrinsic("llvm.prefetch.p0", "void", [("ptr", ahead), reading, kept, data])
+    read_access, locality, data_cache = ("i32", "0"), ("i32", "2"), ("i32", "1")
+    ir.intrinsic("llvm.prefetch.p0", "void", [("ptr", ahead), read_access, locality, data_cache])
 
 
-def transpose_block(ir: SimdEmitter, packets: Sequence[str], scalar: str, per: int) -> list[str]:
+def transpose_block(
+    ir: SimdEmitter, packets: Sequence[str], scalar: str, scalars: int
+) -> list[str]:
     """Turn a block: from its packets along one axis to those along the other, by shuffles of pairs
     at distances 1, 2, 4, ... (Eklundh, IEEE Trans. Computers C-21, 1972, p. 801).
 
     `per` scalars are one element.
     """
     block = len(packets)
-    type_ = f"<{block * per} x {scalar}>"
-    found, distance = list(packets), 1
+    type_ = f"<{block * scalars} x {scalar}>"
+    rows, distance = list(packets), 1
     while distance < block:
         for i in range(block):
             if i & distance:
                 continue
-            first, second = found[i], found[i + distance]
+            first, second = rows[i], rows[i + distance]
             low = [c if not c & distance else block + c - distance for c in range(block)]
             high = [c + distance if not c & distance else block + c for c in range(block)]
-            for place, picked in ((i, low), (i + distance, high)):
-                order = ", ".join(f"i32 {c * per + p}" for c in picked for p in range(per))
-                found[place] = ir.value(
+            for index, lanes in ((i, low), (i + distance, high)):
+                order = ", ".join(f"i32 {c * scalars + p}" for c in lanes for p in range(scalars))
+                rows[index] = ir.value(
                     f"shufflevector {type_} {first}, {type_} {second}, "
-                    f"<{block * per} x i32> <{order}>"
+                    f"<{block * scalars} x i32> <{order}>"
                 )
         distance *= 2
-    return found
+    return rows
 
 
 def _row_pointer(
@@ -188,12 +192,12 @@ def _row_pointer(
     if number in kernel.transposed_operands:
         size = kernel.operands[number].dtype.itemsize
         begin = kernel.tile_bytes * kernel.transposed_operands.index(number)
-        down = int_op(ir, "sub", index, rows.first)
-        down = int_op(ir, "mul", down, kernel.tile[1] * size)
-        back = int_op(ir, "mul", columns.first, size)
-        offset = int_op(ir, "add", int_op(ir, "sub", down, back), begin)
+        row_offset = int_op(ir, "sub", index, rows.tile_begin)
+        row_offset = int_op(ir, "mul", row_offset, kernel.tile[1] * size)
+        column_offset = int_op(ir, "mul", columns.tile_begin, size)
+        offset = int_op(ir, "add", int_op(ir, "sub", row_offset, column_offset), begin)
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
     if kernel.operands[number].steps[-2] != "s":
         return pointer
-    jump = int_op(ir, "mul", index, emitter.size["stride", number, kernel.axes - 2])
-    return ir.value(f"getelementptr i8, ptr {pointer}, i64 {jump}")
+    byte_offset = int_op(ir, "mul", index, emitter.size["stride", number, kernel.axes - 2])
+    return ir.value(f"getelementptr i8, ptr {pointer}, i64 {byte_offset}")

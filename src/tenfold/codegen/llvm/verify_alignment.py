@@ -44,91 +44,93 @@ def verify_alignment(text: str) -> int:
     claims = 0
     for function in text.split("\ndefine ") if "align" in text else []:
         multiples: dict[str, int] | None = None
-        for found in ACCESS.finditer(function):
-            vector, scalar, pointer, claimed, past = found.groups()
+        for match in ACCESS.finditer(function):
+            vector, scalar, pointer, claimed, nontemporal = match.groups()
             align = int(claimed)
             if align <= BYTES.get(vector or scalar, 8):
                 continue
             claims += 1
-            if past and _is_guarded(function[: found.start()], pointer, align):
+            if nontemporal and _is_guarded(function[: match.start()], pointer, align):
                 continue
             if multiples is None:
                 multiples = _multiples(function)
-            known = multiples.get(pointer, 1)
-            if known % align:
-                rule = f"{pointer} is a multiple of {known} bytes"
+            multiple = multiples.get(pointer, 1)
+            if multiple % align:
+                rule = f"{pointer} is a multiple of {multiple} bytes"
                 rule = f"{rule}, but aligned to {align} is claimed"
-                raise VerifyError("verify", f"{rule}\n  {found.group()}")
+                raise VerifyError("verify", f"{rule}\n  {match.group()}")
     return claims
 
 
-def _is_guarded(before: str, pointer: str, align: int) -> bool:
+def _is_guarded(preceding: str, pointer: str, align: int) -> bool:
     """Whether the last branch was taken as the low bits of an address are 0."""
-    lines = [line.strip() for line in before.splitlines() if line.strip()][-6:]
-    wanted = (
+    lines = [line.strip() for line in preceding.splitlines() if line.strip()][-6:]
+    pattern = (
         rf"(%[\w.]+) = ptrtoint ptr {re.escape(pointer)} to i64\n"
         rf"(%[\w.]+) = and i64 \1, {align - 1}\n"
         r"(%[\w.]+) = icmp eq i64 \2, 0\n"
         r"br i1 \3, label %([\w.]+), label %[\w.]+\n"
         r"\4:"
     )
-    return re.search(wanted, "\n".join(lines)) is not None
+    return re.search(pattern, "\n".join(lines)) is not None
 
 
 def _multiples(function: str) -> dict[str, int]:
     """For each value a power of two that divides it: the largest that fits all definitions."""
-    defined = [(name, word, rest) for name, word, rest in DEFINITION.findall(function)]
-    known = {name: MAX_ALIGNMENT for name, _, _ in defined} | {"%scratch": MAX_ALIGNMENT}
+    definitions = [
+        (name, opcode, operands) for name, opcode, operands in DEFINITION.findall(function)
+    ]
+    multiples = {name: MAX_ALIGNMENT for name, _, _ in definitions} | {"%scratch": MAX_ALIGNMENT}
     changed = True
     while changed:
         changed = False
-        for name, word, rest in defined:
-            made = _multiple_of(word, rest, known)
-            if made < known[name]:
-                known[name], changed = made, True
-    return known
+        for name, opcode, operands in definitions:
+            multiple = _multiple_of(opcode, operands, multiples)
+            if multiple < multiples[name]:
+                multiples[name], changed = multiple, True
+    return multiples
 
 
-def _multiple_of(word: str, rest: str, known: dict[str, int]) -> int:
-    if word == "alloca":
-        return int(rest.rpartition("align ")[2])
-    if word not in ("getelementptr", "mul", "shl", "add", "sub", "and", "phi", "select", "call"):
+def _multiple_of(opcode: str, operands: str, multiples: dict[str, int]) -> int:
+    if opcode == "alloca":
+        return int(operands.rpartition("align ")[2])
+    if opcode not in ("getelementptr", "mul", "shl", "add", "sub", "and", "phi", "select", "call"):
         return 1
-    if word == "call" and "@llvm.smin.i64" not in rest and "@llvm.smax.i64" not in rest:
+    if opcode == "call" and "@llvm.smin.i64" not in operands and "@llvm.smax.i64" not in operands:
         return 1
-    factors = list(_operand_multiples(word, rest, known))
-    if word == "mul":
+    factors = list(_operand_multiples(opcode, operands, multiples))
+    if opcode == "mul":
         return min(MAX_ALIGNMENT, factors[0] * factors[1])
-    if word == "and":
+    if opcode == "and":
         return max(factors)
-    if word == "getelementptr":
-        size = BYTES.get(rest.partition(",")[0], 0 if rest.startswith(("<", "{")) else 8)
+    if opcode == "getelementptr":
+        size = BYTES.get(operands.partition(",")[0], 0 if operands.startswith(("<", "{")) else 8)
         return gcd(factors[0], min(MAX_ALIGNMENT, size * factors[1])) if size else 1
-    if word == "shl":
-        distance = rest.rpartition(", ")[2]
+    if opcode == "shl":
+        distance = operands.rpartition(", ")[2]
         return min(MAX_ALIGNMENT, factors[0] << int(distance)) if distance.isdigit() else factors[0]
     return gcd(*factors)
 
 
-def _operand_multiples(word: str, rest: str, known: dict[str, int]) -> Iterator[int]:
+def _operand_multiples(opcode: str, arguments: str, multiples: dict[str, int]) -> Iterator[int]:
     """What divides each operand."""
-    if word == "phi":
-        operands = re.findall(r"\[ ([^,]+),", rest)
-    elif word == "select":
-        operands = [part.rpartition(" ")[2] for part in rest.split(", ")[1:]]
-    elif word == "call":
-        operands = [part.rpartition(" ")[2] for part in rest.rstrip(")").split(", ")]
-    elif word == "getelementptr":
-        operands = [part.rpartition(" ")[2] for part in rest.split(", ")[1:]]
+    if opcode == "phi":
+        operands = re.findall(r"\[ ([^,]+),", arguments)
+    elif opcode == "select":
+        operands = [token.rpartition(" ")[2] for token in arguments.split(", ")[1:]]
+    elif opcode == "call":
+        operands = [token.rpartition(" ")[2] for token in arguments.rstrip(")").split(", ")]
+    elif opcode == "getelementptr":
+        operands = [token.rpartition(" ")[2] for token in arguments.split(", ")[1:]]
     else:
-        operands = [part.rpartition(" ")[2] for part in rest.split(", ")]
+        operands = [token.rpartition(" ")[2] for token in arguments.split(", ")]
     for operand in operands:
         number = re.fullmatch(r"-?\d+", operand)
         if number:
             value = int(operand)
             yield min(MAX_ALIGNMENT, value & -value) if value else MAX_ALIGNMENT
         else:
-            yield known.get(operand, 1)
+            yield multiples.get(operand, 1)
 
 
 __all__ = ["verify_alignment"]

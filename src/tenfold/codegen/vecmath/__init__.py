@@ -35,15 +35,15 @@ FORMULAS: dict[str, Callable[..., Element]] = {
 
 def expand_formulas(body: Body, roots: Sequence[int]) -> tuple[Body, list[int]]:
     """Return a body in which formulas stand for the functions called, and where its roots are."""
-    made: dict[int, Element] = {}
+    elements: dict[int, Element] = {}
     result = Body()
     for position, instruction in enumerate(body.instructions):
-        inputs = [made[i] for i in instruction.inputs]
+        inputs = [elements[i] for i in instruction.inputs]
         formula = FORMULAS.get(instruction.name)
         if formula is not None:
-            made[position] = formula(result, *inputs)
+            elements[position] = formula(result, *inputs)
         else:
-            made[position] = result.apply(
+            elements[position] = result.apply(
                 instruction.name, instruction.dtype, *inputs, data=instruction.data
             )
-    return result, [made[root].position for root in roots]
+    return result, [elements[root].position for root in roots]

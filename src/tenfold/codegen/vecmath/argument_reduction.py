@@ -79,11 +79,11 @@ def _unshift(k: Body, shifted: Element) -> tuple[Element, Element]:
 
 def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
     """Return remainder and quadrant of an angle of at most `LIMITS`; of a larger one, anything."""
-    turns = k.constant(2 / math.pi, x.dtype)
-    whole, quadrant = _unshift(k, k.fma(x, turns, _shifter(x)))
+    two_over_pi = k.constant(2 / math.pi, x.dtype)
+    multiple, quadrant = _unshift(k, k.fma(x, two_over_pi, _shifter(x)))
     remainder = x
     for part in HALF_PI_PARTS[x.dtype]:
-        remainder = k.fma(whole, -part, remainder)
+        remainder = k.fma(multiple, -part, remainder)
     return remainder, quadrant
 
 
@@ -102,13 +102,15 @@ def reduce_large_argument(k: Body, x: Element) -> tuple[Element, Element]:
     chapter 11).
     """
     exponent = (k.bits(x, INT64) >> SIGNIFICAND[FLOAT64]) & 0x7FF
-    above = exponent - (1023 + LAST_BIT_EXPONENT)
-    word = k.select(above > 0, above >> 4, 0)
-    scale = k.bits(((1023 - LAST_BIT_EXPONENT) - (word << 4)) << SIGNIFICAND[FLOAT64], FLOAT64)
+    excess = exponent - (1023 + LAST_BIT_EXPONENT)
+    word_index = k.select(excess > 0, excess >> 4, 0)
+    scale = k.bits(
+        ((1023 - LAST_BIT_EXPONENT) - (word_index << 4)) << SIGNIFICAND[FLOAT64], FLOAT64
+    )
     scaled = x * scale
     products = []
     for number in range(4):
-        factor = k.table(word + number * (WORD_BITS // WORD_STRIDE), WORDS, FLOAT64)
+        factor = k.table(word_index + number * (WORD_BITS // WORD_STRIDE), WORDS, FLOAT64)
         part = scaled * 2.0 ** (-WORD_BITS * number)
         product = part * factor
         products.append((product, k.fma(part, factor, -product)))
@@ -119,8 +121,8 @@ def _sum_products(k: Body, products: list[tuple[Element, Element]]) -> tuple[Ele
     (first, first_rest), (second, second_rest), (third, third_rest), (fourth, _) = products
     high = _modulo_four(k, first) + _modulo_four(k, first_rest)  # exact: multiples of 2^-46
     low = _modulo_four(k, second)
-    whole, quadrant = round_nearest(k, high + low)
-    head, head_rest = two_sum(high - whole, low)
+    multiple, quadrant = round_nearest(k, high + low)
+    head, head_rest = two_sum(high - multiple, low)
     tail, tail_rest = two_sum(second_rest, third)
     head, rest = two_sum(head, tail)
     rest = ((tail_rest + rest) + head_rest) + (third_rest + fourth)
@@ -142,5 +144,5 @@ def two_sum(x: Element, y: Element) -> tuple[Element, Element]:
     D. E. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
     """
     total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
+    y_rounded = total - x
+    return total, (x - (total - y_rounded)) + (y - y_rounded)

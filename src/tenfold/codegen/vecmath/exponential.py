@@ -102,10 +102,10 @@ def clamp(k: Body, x: Element, limit: float) -> Element:
 def scale_by_exp2(k: Body, x: Element, shifted: Element) -> Element:
     """Return `x * 2**n`, rounded once, where `shifted` is n + `shift`: |n| below 1.5 * bias."""
     width = SIGNIFICAND[x.dtype]
-    whole = k.bits(shifted, SIGNED[x.dtype.itemsize])
-    half = (whole << (width - 1)) & (-1 << width)
-    rest = (whole << width) - half
-    return x * k.bits(half, x.dtype) * k.bits(rest, x.dtype)
+    exponent = k.bits(shifted, SIGNED[x.dtype.itemsize])
+    first_half = (exponent << (width - 1)) & (-1 << width)
+    second_half = (exponent << width) - first_half
+    return x * k.bits(first_half, x.dtype) * k.bits(second_half, x.dtype)
 
 
 def reduce_exponent(k: Body, x: Element) -> tuple[Element, Element]:
@@ -138,19 +138,19 @@ def expm1(k: Body, x: Element) -> Element:
     """Return `exp(x) - 1`, accurate near 0: -1 at -inf, inf at inf, -0 at -0."""
     c = CONSTANTS[x.dtype]
     width = SIGNIFICAND[x.dtype]
-    inside = k.select(k.constant(c.overflow, x.dtype) < x, c.overflow, x)
-    inside = k.select(k.constant(-60.0, x.dtype) > inside, -60.0, inside)
-    shifted, r = reduce_exponent(k, inside)
+    clamped = k.select(k.constant(c.overflow, x.dtype) < x, c.overflow, x)
+    clamped = k.select(k.constant(-60.0, x.dtype) > clamped, -60.0, clamped)
+    shifted, r = reduce_exponent(k, clamped)
     # 2**n for the largest n is infinite: the result is doubled instead.
-    last = k.constant(c.shift + c.bias, x.dtype)
-    top = shifted > last
-    whole = k.bits(k.select(top, last, shifted), SIGNED[x.dtype.itemsize])
-    power = k.bits((whole - c.bias) << width, x.dtype)
+    max_shifted = k.constant(c.shift + c.bias, x.dtype)
+    is_top = shifted > max_shifted
+    exponent = k.bits(k.select(is_top, max_shifted, shifted), SIGNED[x.dtype.itemsize])
+    power = k.bits((exponent - c.bias) << width, x.dtype)
     # With n = 0 the head is r, with others it is large beside the rest. r**2 is not made: it could
     # be below the normal numbers, and is then slow.
     head = k.fma(power, r, power - 1.0)
     result = k.fma(power * r, r * k.polynomial(r, c.expm1), head)
-    return k.copysign(k.select(top, result + result, result), x)
+    return k.copysign(k.select(is_top, result + result, result), x)
 
 
 FORMULAS: dict[str, Callable[..., Element]] = {"exp": exp, "exp2": exp2, "expm1": expm1}

@@ -133,9 +133,9 @@ def reduce_sum(k: Body, x: Element, tail: Element | None = None) -> tuple[Elemen
     high, low = LOG2[x.dtype]
     n, exponent = round_to_exponent(k, x, 1 / math.log(2))
     first = k.fma(n, -high, x)  # exact
-    rest = n * -low if tail is None else k.fma(n, -low, tail)
-    r = first + rest
-    return r, rest - (r - first), exponent
+    low_part = n * -low if tail is None else k.fma(n, -low, tail)
+    r = first + low_part
+    return r, low_part - (r - first), exponent
 
 
 def tanh(k: Body, x: Element) -> Element:
@@ -148,15 +148,17 @@ def tanh(k: Body, x: Element) -> Element:
     double = clamp_above(k, k.abs(x), 9.5 if dtype == FLOAT32 else 20.0) * 2.0
     r, tail, exponent = reduce_sum(k, double)
     inverse = k.bits(exponent_bits(k, 0, dtype) - exponent, dtype)
-    rest = k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
-    above, lost_above = _sum(1.0 - inverse, r, rest)
-    one = 1.0 + inverse
-    below, lost_below = _sum(one, r, rest)
-    lost_below = lost_below + (inverse - (one - 1.0))
-    reciprocal = 1.0 / below
-    made = above * reciprocal
-    remainder = k.fma(-made, below, above) + k.fma(-made, lost_below, lost_above)
-    return k.copysign(k.fma(remainder, reciprocal, made), x)
+    exp_tail = k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
+    numerator, numerator_low = _sum(1.0 - inverse, r, exp_tail)
+    one_plus = 1.0 + inverse
+    denominator, denominator_low = _sum(one_plus, r, exp_tail)
+    denominator_low = denominator_low + (inverse - (one_plus - 1.0))
+    reciprocal = 1.0 / denominator
+    quotient = numerator * reciprocal
+    remainder = k.fma(-quotient, denominator, numerator) + k.fma(
+        -quotient, denominator_low, numerator_low
+    )
+    return k.copysign(k.fma(remainder, reciprocal, quotient), x)
 
 
 def _sum(x: Element, y: Element, z: Element) -> tuple[Element, Element]:
@@ -181,21 +183,21 @@ def _exp_sums(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
     # Beyond some 40 the inverse plays no part, and its exponent would not fit.
     down = k.select(a > 40.0, 0.0, k.bits(base - exponent, dtype))
     z = r * r
-    odd = r + k.fma(r * z, k.polynomial(z, SINH[dtype]), tail)
-    return up + down, up - down, odd, z * k.polynomial(z, COSH[dtype])
+    sinh_r = r + k.fma(r * z, k.polynomial(z, SINH[dtype]), tail)
+    return up + down, up - down, sinh_r, z * k.polynomial(z, COSH[dtype])
 
 
 def _sinh(k: Body, x: Element, a: Element, base: Element) -> Element:
-    plus, minus, odd, even = _exp_sums(k, a, base)
-    made = (minus + k.fma(minus, even, plus * odd)) * 2.0
+    plus, minus, sinh_r, cosh_r = _exp_sums(k, a, base)
+    result = (minus + k.fma(minus, cosh_r, plus * sinh_r)) * 2.0
     # Below, x is its own sine; a quarter of a subnormal one would lose bits.
-    tiny = 2.0**-13 if x.dtype == FLOAT32 else 2.0**-28
-    return k.copysign(k.select(k.abs(x) < tiny, k.abs(x), made), x)
+    threshold = 2.0**-13 if x.dtype == FLOAT32 else 2.0**-28
+    return k.copysign(k.select(k.abs(x) < threshold, k.abs(x), result), x)
 
 
 def _cosh(k: Body, a: Element, base: Element) -> Element:
-    plus, minus, odd, even = _exp_sums(k, a, base)
-    return (plus + k.fma(plus, even, minus * odd)) * 2.0
+    plus, minus, sinh_r, cosh_r = _exp_sums(k, a, base)
+    return (plus + k.fma(plus, cosh_r, minus * sinh_r)) * 2.0
 
 
 def _clamp_magnitude(k: Body, x: Element) -> tuple[Element, Element]:
@@ -228,21 +230,21 @@ def exp_scale(k: Body, x: Element) -> Element:
 def exp_scaled(k: Body, x: Element) -> Element:
     """Return exp(x) / exp_scale(x), which is in range far beyond exp(x): for complex functions."""
     dtype = x.dtype
-    limit, lift, last = SCALED_RANGES[dtype]
-    inside = clamp_above(k, k.select(x < 5.0 - last, 5.0 - last, x), last)
-    r, tail, exponent = reduce_sum(k, inside)
-    base = k.select(inside < -limit, exponent_bits(k, lift, dtype), exponent_bits(k, 0, dtype))
-    base = k.select(inside > limit, exponent_bits(k, -lift, dtype), base)
+    limit, lift, overflow = SCALED_RANGES[dtype]
+    clamped = clamp_above(k, k.select(x < 5.0 - overflow, 5.0 - overflow, x), overflow)
+    r, tail, exponent = reduce_sum(k, clamped)
+    base = k.select(clamped < -limit, exponent_bits(k, lift, dtype), exponent_bits(k, 0, dtype))
+    base = k.select(clamped > limit, exponent_bits(k, -lift, dtype), base)
     q = r + k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
     return (q + 1.0) * k.bits(base + exponent, dtype)
 
 
 def _scaled_magnitude(k: Body, x: Element) -> tuple[Element, Element, Element]:
     """Return whether |x| is past `exp_scaled`, |x| up to there, and the bits of 1/4 or far less."""
-    limit, lift, last = SCALED_RANGES[x.dtype]
+    limit, lift, overflow = SCALED_RANGES[x.dtype]
     a = k.abs(x)
     base = k.select(a > limit, exponent_bits(k, -2 - lift, x.dtype), exponent_bits(k, -2, x.dtype))
-    return a > last - 2.0, clamp_above(k, a, last - 2.0), base
+    return a > overflow - 2.0, clamp_above(k, a, overflow - 2.0), base
 
 
 def sinh_scaled(k: Body, x: Element) -> Element:
@@ -257,14 +259,14 @@ def cosh_scaled(k: Body, x: Element) -> Element:
     return k.select(past, math.inf, _cosh(k, a, base))
 
 
-def _log(k: Body, x: Element, tail: Element, more: Element | None = None) -> Element:
+def _log(k: Body, x: Element, tail: Element, exponent_offset: Element | None = None) -> Element:
     """Return log(x + tail) + more * log(2): x from 0.7 to half the largest number, small tail.
 
     What it makes of numbers that are not finite means nothing.
     """
     constants, layout, stored = CONSTANTS[x.dtype], FLOAT_FORMATS[x.dtype], SIGNIFICAND[x.dtype]
     n, first = split_exponent(k, x, normal_offset(x))
-    n = n if more is None else n + more
+    n = n if exponent_offset is None else n + exponent_offset
     bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (layout.one_bits - layout.low_bits)
     tail = tail * k.bits(2 * layout.one_bits - (bits & (-1 << stored)), x.dtype)
     f = first + tail
@@ -278,14 +280,14 @@ def _log_sum(k: Body, larger: Element, smaller: Element, x: Element) -> Element:
     Where the square might overflow and the 1 plays no part it is log(2 * |x|).
     """
     dtype = x.dtype
-    big = x > (2.0**14 if dtype == FLOAT32 else 2.0**30)
+    is_big = x > (2.0**14 if dtype == FLOAT32 else 2.0**30)
     total = larger + smaller
     tail = smaller - (total - larger)  # exact
     two = k.constant(2.0, dtype)
     # Halved: the logarithm's tail is scaled by a power of 2 that has to fit.
-    total, tail = k.select(big, x * 0.5, total), k.select(big, 0.0, tail)
-    made = _log(k, total, tail, k.select(big, two, 0.0))
-    return k.select(x < math.inf, made, x)
+    total, tail = k.select(is_big, x * 0.5, total), k.select(is_big, 0.0, tail)
+    result = _log(k, total, tail, k.select(is_big, two, 0.0))
+    return k.select(x < math.inf, result, x)
 
 
 def asinh(k: Body, x: Element) -> Element:
@@ -306,8 +308,8 @@ def acosh(k: Body, x: Element) -> Element:
     log(x + sqrt(x**2 - 1)) with x**2 - 1 = t**2 + 2 * t for t = x - 1.
     """
     t = x - 1.0
-    made = _log_sum(k, x, k.sqrt(k.fma(t, t, t + t)), x)
-    return k.select(x < 1.0, math.nan, made)
+    result = _log_sum(k, x, k.sqrt(k.fma(t, t, t + t)), x)
+    return k.select(x < 1.0, math.nan, result)
 
 
 def atanh(k: Body, x: Element) -> Element:
@@ -317,15 +319,15 @@ def atanh(k: Body, x: Element) -> Element:
     remainder of that division.
     """
     a = k.abs(x)
-    below = 1.0 - a
+    denominator = 1.0 - a
     double = a + a
-    q = double / below
-    remainder = k.fma(-q, below, double) - q * ((1.0 - below) - a)
+    q = double / denominator
+    remainder = k.fma(-q, denominator, double) - q * ((1.0 - denominator) - a)
     total = q + 1.0
     tail = k.fma(remainder, k.fma(q, 0.5, 1.0), q - (total - 1.0))
-    made = _log(k, total, tail) * 0.5
+    result = _log(k, total, tail) * 0.5
     edge = k.select(a == 1.0, k.constant(math.inf, x.dtype), math.nan)
-    return k.copysign(k.select(a < 1.0, made, edge), x)
+    return k.copysign(k.select(a < 1.0, result, edge), x)
 
 
 FORMULAS: dict[str, Callable[..., Element]] = {

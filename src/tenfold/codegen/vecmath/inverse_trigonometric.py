@@ -83,10 +83,10 @@ def asin(k: Body, x: Element) -> Element:
     Above 1/2 by asin(x) = pi / 2 - 2 * asin(sqrt((1 - x) / 2)).
     """
     high, low = (k.constant(part, x.dtype) for part in HALF_PI[x.dtype])
-    magnitude, small, square, root = _half_angle(k, x)
-    base = k.select(small, magnitude, -2.0 * root)
-    rest = k.fma(base * square, _arcsine(k, square), k.select(small, 0.0, low))
-    return k.copysign(k.select(small, 0.0, high) + (base + rest), x)
+    magnitude, is_small, square, root = _half_angle(k, x)
+    base = k.select(is_small, magnitude, -2.0 * root)
+    rest = k.fma(base * square, _arcsine(k, square), k.select(is_small, 0.0, low))
+    return k.copysign(k.select(is_small, 0.0, high) + (base + rest), x)
 
 
 def acos(k: Body, x: Element) -> Element:
@@ -96,12 +96,12 @@ def acos(k: Body, x: Element) -> Element:
     of -x lacks of pi.
     """
     high, low = (k.constant(part, x.dtype) for part in HALF_PI[x.dtype])
-    _, small, square, root = _half_angle(k, x)
-    base = k.select(small, -x, k.copysign(2.0 * root, x))
+    _, is_small, square, root = _half_angle(k, x)
+    base = k.select(is_small, -x, k.copysign(2.0 * root, x))
     positive = x > 0.0
 
     def share(part: Element) -> Element:
-        return k.select(small, part, k.select(positive, 0.0, 2.0 * part))
+        return k.select(is_small, part, k.select(positive, 0.0, 2.0 * part))
 
     rest = k.fma(base * square, _arcsine(k, square), share(low))
     return share(high) + (base + rest)
@@ -113,9 +113,9 @@ def _half_angle(k: Body, x: Element) -> tuple[Element, Element, Element, Element
     The square is x * x, or (1 - |x|) / 2 (exact).
     """
     magnitude = k.abs(x)
-    small = magnitude <= 0.5
+    is_small = magnitude <= 0.5
     half = k.fma(magnitude, -0.5, 0.5)
-    return magnitude, small, k.select(small, x * x, half), k.sqrt(half)
+    return magnitude, is_small, k.select(is_small, x * x, half), k.sqrt(half)
 
 
 def _arcsine(k: Body, square: Element) -> Element:
@@ -128,11 +128,11 @@ def atan(k: Body, x: Element) -> Element:
     Above 1/2 by atan(x) = pi / 4 + atan((x - 1) / (x + 1)), above 2 by pi / 2 - atan(1 / x).
     """
     magnitude = k.abs(x)
-    middle, above = magnitude > 0.5, magnitude > 2.0
+    is_middle, is_large = magnitude > 0.5, magnitude > 2.0
     one = k.constant(1.0, x.dtype)
-    top = k.select(above, -one, k.select(middle, magnitude - one, magnitude))
-    bottom = k.select(above, magnitude, k.select(middle, magnitude + one, one))
-    eighths = k.select(above, 2.0 * one, k.select(middle, one, 0.0))
+    top = k.select(is_large, -one, k.select(is_middle, magnitude - one, magnitude))
+    bottom = k.select(is_large, magnitude, k.select(is_middle, magnitude + one, one))
+    eighths = k.select(is_large, 2.0 * one, k.select(is_middle, one, 0.0))
     return k.copysign(_add_eighths(k, top / bottom, eighths), x)
 
 
@@ -145,23 +145,23 @@ def atan2(k: Body, y: Element, x: Element) -> Element:
     magnitudes (both 0, both infinite) are the angle 0 of the axis, or pi / 4.
     """
     height, width = k.abs(y), k.abs(x)
-    steep = height > width
-    left = k.bits(x, SIGNED[x.dtype.itemsize]) < 0
-    larger = k.select(steep, height, width)
-    smaller = k.select(steep, width, height)
+    is_steep = height > width
+    is_negative = k.bits(x, SIGNED[x.dtype.itemsize]) < 0
+    larger = k.select(is_steep, height, width)
+    smaller = k.select(is_steep, width, height)
     scale = k.select(larger > HUGE[x.dtype], k.constant(0.25, x.dtype), 1.0)
     larger, smaller = larger * scale, smaller * scale
     one = k.constant(1.0, x.dtype)
     equal = larger == smaller
-    middle = (smaller + smaller > larger) | (smaller == float("inf"))
-    top = k.select(middle, k.select(equal, 0.0, smaller - larger), smaller)
-    bottom = k.select(equal, one, k.select(middle, smaller + larger, larger))
-    backward = steep ^ left
+    is_middle = (smaller + smaller > larger) | (smaller == float("inf"))
+    top = k.select(is_middle, k.select(equal, 0.0, smaller - larger), smaller)
+    bottom = k.select(equal, one, k.select(is_middle, smaller + larger, larger))
+    backward = is_steep ^ is_negative
     tangent = top / bottom
     angle = k.select(backward, -tangent, tangent)
-    turn = k.select(middle, k.select(backward, -one, one), 0.0)
-    axis = k.select(steep, 2.0 * one, k.select(left, 4.0 * one, 0.0))
-    return k.copysign(_add_eighths(k, angle, axis + turn), y)
+    middle_turn = k.select(is_middle, k.select(backward, -one, one), 0.0)
+    axis = k.select(is_steep, 2.0 * one, k.select(is_negative, 4.0 * one, 0.0))
+    return k.copysign(_add_eighths(k, angle, axis + middle_turn), y)
 
 
 def _add_eighths(k: Body, tangent: Element, eighths: Element) -> Element:

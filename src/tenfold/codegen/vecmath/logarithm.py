@@ -88,11 +88,11 @@ def split_exponent(k: Body, x: Element, offset: Element | float) -> tuple[Elemen
     """Return e and f of a positive normal `x`; `offset` is 2**(bits of the significand) + bias."""
     one, low, _, _ = FLOAT_FORMATS[x.dtype]
     width = SIGNIFICAND[x.dtype]
-    whole = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (one - low)
-    m = k.bits((whole & ((1 << width) - 1)) + low, x.dtype)
+    offset_bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (one - low)
+    m = k.bits((offset_bits & ((1 << width) - 1)) + low, x.dtype)
     # As the last bits of 2**width the exponent is a number: converting int64 takes AVX-512.
-    number = k.bits(k.constant(2.0**width, x.dtype), whole.dtype)
-    return k.bits((whole >> width) | number, x.dtype) - offset, m - 1.0
+    number = k.bits(k.constant(2.0**width, x.dtype), offset_bits.dtype)
+    return k.bits((offset_bits >> width) | number, x.dtype) - offset, m - 1.0
 
 
 def normal_offset(x: Element) -> float:
@@ -103,10 +103,10 @@ def normal_offset(x: Element) -> float:
 def split_positive(k: Body, x: Element) -> tuple[Element, Element]:
     """Return e and f of a positive finite `x`, which may be below the normal numbers."""
     lift = SIGNIFICAND[x.dtype] + 2
-    small = x < FLOAT_FORMATS[x.dtype].smallest_normal
+    is_subnormal = x < FLOAT_FORMATS[x.dtype].smallest_normal
     offset = k.constant(normal_offset(x), x.dtype)
-    lifted = k.select(small, x * 2.0**lift, x)
-    return split_exponent(k, lifted, k.select(small, offset + float(lift), offset))
+    lifted = k.select(is_subnormal, x * 2.0**lift, x)
+    return split_exponent(k, lifted, k.select(is_subnormal, offset + float(lift), offset))
 
 
 def log1p_factors(k: Body, f: Element) -> tuple[Element, Element]:
@@ -157,9 +157,11 @@ def log10(k: Body, x: Element) -> Element:
     base = DECIMAL[x.dtype]
     e, f = split_positive(k, x)
     head, low = _product(k, f, base)
-    whole = e * base.head
-    y = whole + head
-    return with_special_values(k, x, 0.0, y + ((whole - y) + head + k.fma(e, base.tail, low)))
+    scaled_exponent = e * base.head
+    y = scaled_exponent + head
+    return with_special_values(
+        k, x, 0.0, y + ((scaled_exponent - y) + head + k.fma(e, base.tail, low))
+    )
 
 
 def log1p_inside(k: Body, x: Element) -> Element:

@@ -112,8 +112,8 @@ def _quotient(k: Body, f: Element) -> tuple[Element, Element]:
     divisor_rest = m - (divisor - 1.0)
     inverse = 1.0 / divisor
     s = f * inverse
-    left = k.fma(-s, divisor_rest, k.fma(-s, divisor, f))
-    return s, left * inverse
+    residual = k.fma(-s, divisor_rest, k.fma(-s, divisor, f))
+    return s, residual * inverse
 
 
 def _exponent(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
@@ -144,15 +144,15 @@ def power_out_of_range(
 
 def power_special_values(k: Body, power: Element, x: Element, y: Element) -> Element:
     """Return `power`, which is |x| ** y, with its sign and what infinities, zeros and NaN give."""
-    size, infinite = k.abs(x), k.constant(np.inf, x.dtype)
-    end = k.select((size == 0) ^ (y < 0), 0.0, infinite)
-    power = k.select((size == 0) | (size == np.inf), end, power)
-    end = k.select((size > 1) ^ (y < 0), infinite, 0.0)
-    power = k.select(k.abs(y) == np.inf, k.select(size == 1, 1.0, end), power)
-    half, whole = y * 0.5, k.rint(y) == y
+    magnitude, infinite = k.abs(x), k.constant(np.inf, x.dtype)
+    limit = k.select((magnitude == 0) ^ (y < 0), 0.0, infinite)
+    power = k.select((magnitude == 0) | (magnitude == np.inf), limit, power)
+    limit = k.select((magnitude > 1) ^ (y < 0), infinite, 0.0)
+    power = k.select(k.abs(y) == np.inf, k.select(magnitude == 1, 1.0, limit), power)
+    half_y, is_whole = y * 0.5, k.rint(y) == y
     negative = k.bits(x, SIGNED[x.dtype.itemsize]) < 0
-    power = k.select(negative & whole & (k.rint(half) != half), -power, power)
-    unknown = ((x < 0) & ~whole & (size != np.inf)) | (x != x) | (y != y)
+    power = k.select(negative & is_whole & (k.rint(half_y) != half_y), -power, power)
+    unknown = ((x < 0) & ~is_whole & (magnitude != np.inf)) | (x != x) | (y != y)
     power = k.select(unknown, k.constant(np.nan, x.dtype), power)
     return k.select((x == 1) | (y == 0), 1.0, power)
 

@@ -199,22 +199,22 @@ def erfc(k: Body, x: Element) -> Element:
     q = r + k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
     middle = 2.0 if dtype == FLOAT32 else 4.0
     total = a + middle
-    lost = a - (total - middle)
+    total_low = a - (total - middle)
     inverse = 1.0 / total
-    inverse_low = k.fma(k.fma(-inverse, total, 1.0), inverse, -(lost * inverse) * inverse)
+    inverse_low = k.fma(k.fma(-inverse, total, 1.0), inverse, -(total_low * inverse) * inverse)
     t = k.fma(inverse, -2.0 * middle, 1.0)
-    t_low = k.fma(lost, 1.0 - t, k.fma(-t, total, total - 2.0 * middle)) * inverse
-    first, *others = TAIL[dtype]
-    above = k.polynomial(t, others)
-    scaled = k.fma(t, above, first)
-    low = k.fma(t_low, k.polynomial(t, TAIL_SLOPE[dtype]), k.fma(t, above, first - scaled))
+    t_low = k.fma(total_low, 1.0 - t, k.fma(-t, total, total - 2.0 * middle)) * inverse
+    first, *coefficients = TAIL[dtype]
+    slope = k.polynomial(t, coefficients)
+    scaled = k.fma(t, slope, first)
+    low = k.fma(t_low, k.polynomial(t, TAIL_SLOPE[dtype]), k.fma(t, slope, first - scaled))
     product = scaled * inverse
     rest = k.fma(scaled, inverse, -product) + k.fma(low, inverse, scaled * inverse_low)
     # Exponents are kept high up to the end, where a subnormal result is rounded once.
     lift = 64 if dtype == FLOAT32 else 256
     power = k.bits(exponent_bits(k, lift, dtype) + exponent, dtype)
-    made = (product + k.fma(product, q, k.fma(rest, q, rest))) * power * 2.0**-lift
-    return k.select(x < 0.0, 2.0 - made, made)
+    result = (product + k.fma(product, q, k.fma(rest, q, rest))) * power * 2.0**-lift
+    return k.select(x < 0.0, 2.0 - result, result)
 
 
 def cbrt(k: Body, x: Element) -> Element:
@@ -243,10 +243,10 @@ def cbrt(k: Body, x: Element) -> Element:
     square = y * y
     remainder = k.fma(-y, k.fma(y, y, -square), k.fma(-y, square, m))
     y = k.fma(remainder, slope * (1 / 3), y)
-    made = k.bits(k.bits(y, unsigned) + exponent, dtype)
-    made = made * k.select(subnormal, k.constant(2.0 ** (-lift / 3), dtype), 1.0)
+    result = k.bits(k.bits(y, unsigned) + exponent, dtype)
+    result = result * k.select(subnormal, k.constant(2.0 ** (-lift / 3), dtype), 1.0)
     usual = (a > 0.0) & (a < math.inf)
-    return k.select(usual, k.copysign(made, x), x)
+    return k.select(usual, k.copysign(result, x), x)
 
 
 def hypot(k: Body, x: Element, y: Element) -> Element:
@@ -260,13 +260,13 @@ def hypot(k: Body, x: Element, y: Element) -> Element:
     limit, scale = (2.0**50, 2.0**-80) if dtype == FLOAT32 else (2.0**500, 2.0**-600)
     one = k.constant(1.0, dtype)
     larger = k.select(a < b, b, a)
-    big, small = larger > limit, larger < 1 / limit
-    down = k.select(big, scale, k.select(small, 1 / scale, one))
-    up = k.select(big, 1 / scale, k.select(small, scale, one))
+    is_large, is_small = larger > limit, larger < 1 / limit
+    down = k.select(is_large, scale, k.select(is_small, 1 / scale, one))
+    up = k.select(is_large, 1 / scale, k.select(is_small, scale, one))
     smaller = k.select(a < b, a, b) * down
     larger = larger * down
-    made = k.sqrt(k.fma(larger, larger, smaller * smaller)) * up
-    return k.select((a == math.inf) | (b == math.inf), math.inf, made)
+    result = k.sqrt(k.fma(larger, larger, smaller * smaller)) * up
+    return k.select((a == math.inf) | (b == math.inf), math.inf, result)
 
 
 FORMULAS: dict[str, Callable[..., Element]] = {

@@ -97,22 +97,22 @@ def _sin_cos(k: Body, remainder: Element) -> tuple[Element, Element]:
 def _sine(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
     sine, cosine = _sin_cos(k, remainder)
-    chosen = k.select((quadrant & 1) == 0, sine, cosine)
-    return _negate_in_quadrant(k, chosen, quadrant, 2)
+    selected = k.select((quadrant & 1) == 0, sine, cosine)
+    return _negate_in_quadrant(k, selected, quadrant, 2)
 
 
 def _cosine(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
     sine, cosine = _sin_cos(k, remainder)
-    chosen = k.select((quadrant & 1) == 0, cosine, sine)
-    return _negate_in_quadrant(k, chosen, quadrant + 1, 2)
+    selected = k.select((quadrant & 1) == 0, cosine, sine)
+    return _negate_in_quadrant(k, selected, quadrant + 1, 2)
 
 
 def _tangent(k: Body, angle: Angle) -> Element:
     remainder, quadrant = angle
     sine, cosine = _sin_cos(k, remainder)
-    even = (quadrant & 1) == 0
-    quotient = k.select(even, sine, cosine) / k.select(even, cosine, sine)
+    is_even = (quadrant & 1) == 0
+    quotient = k.select(is_even, sine, cosine) / k.select(is_even, cosine, sine)
     return _negate_in_quadrant(k, quotient, quadrant, 1)
 
 

@@ -16,7 +16,12 @@ from tenfold.core.pattern import Constant, Number, pattern, variables
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.constant_folding import is_removable, x_is_removable, same_type, same_bool_type
+from tenfold.rewrite.rules.constant_folding import (
+    is_removable,
+    same_bool_type,
+    same_type,
+    x_is_removable,
+)
 
 c, x, y, z = variables("c x y z")
 
@@ -60,8 +65,8 @@ def _where_of(match: Match, first: NodeView, second: NodeView) -> NodeView | Non
     """The root's `where` of other operands, if dropping `y` is not visible and the Type stays."""
     if not is_removable(match["y"]):
         return None
-    made = match.again(match.root, match["c"], first, second)
-    return made if made.same_type(match.root) else None
+    result = match.again(match.root, match["c"], first, second)
+    return result if result.same_type(match.root) else None
 
 
 ZERO, TRUE, FALSE = Constant(0), Constant(True), Constant(False)

@@ -69,13 +69,13 @@ def may_be_negative(match: Match) -> bool:
     return kind_of(match["x"].dtype) != "u"
 
 
-def _same_type_and_removable(name: str, other: str) -> Any:
+def _same_type_and_removable(kept: str, dropped: str) -> Any:
     """A guard: `name` may take the root's place, and dropping `other` has no visible effect."""
 
     def guard(match: Match) -> bool:
-        return match[name].same_type(match.root) and is_removable(match[other])
+        return match[kept].same_type(match.root) and is_removable(match[dropped])
 
-    guard.__name__ = f"dead_{other}"
+    guard.__name__ = f"dead_{dropped}"
     return guard
 
 
@@ -85,8 +85,10 @@ def is_removable(term: NodeView) -> bool:
     A term with more than `MOST` nodes counts as not idle, so that the check takes bounded time.
     """
     terms = list(islice(walk_inputs(term), MAX_CHECKED_NODES + 1))
-    ops = (each.op for each in terms)
-    return len(terms) <= MAX_CHECKED_NODES and all(op is None or (op.pure and not op.can_fail) for op in ops)
+    ops = (node.op for node in terms)
+    return len(terms) <= MAX_CHECKED_NODES and all(
+        op is None or (op.pure and not op.can_fail) for op in ops
+    )
 
 
 MAX_CHECKED_NODES = 1000
@@ -132,17 +134,17 @@ IDENTITY_RULES = (
 """Operations that give back what they are given, or what a cheaper one gives."""
 
 
-def _can_represent(wide: np.dtype, narrow: np.dtype) -> bool:
+def _can_represent(target: np.dtype, source: np.dtype) -> bool:
     """Whether every value of `narrow` is one of `wide`."""
-    if wide == narrow or narrow == BOOL:
+    if target == source or source == BOOL:
         return True
-    kinds = kind_of(narrow) + kind_of(wide)
+    kinds = kind_of(source) + kind_of(target)
     if kinds in ("ii", "uu", "ui"):
-        return wide.itemsize > narrow.itemsize
+        return target.itemsize > source.itemsize
     if kinds in ("ff", "cc"):
-        return wide.itemsize > narrow.itemsize
+        return target.itemsize > source.itemsize
     if kinds in ("if", "uf"):
-        return 8 * narrow.itemsize <= _SIGNIFICAND_BITS[wide.itemsize]
+        return 8 * source.itemsize <= _SIGNIFICAND_BITS[target.itemsize]
     return False
 
 
@@ -203,17 +205,20 @@ def _fold_constants(match: Match) -> NodeView | None:
     if op is None or not is_bitwise_exact(op):
         return None
     inputs = root.inputs
-    if any(each.is_varied or not (each.is_scalar or each.op is full) for each in inputs):
+    if any(
+        operand.is_runtime_scalar or not (operand.is_scalar or operand.op is full)
+        for operand in inputs
+    ):
         return None
     assert op.reference is not None, "an exact operation has a reference"
-    entered = [
+    operands = [
         cast_values(np.asarray(_constant_value(term)), dtype)
         for term, dtype in zip(inputs, root.operands, strict=True)
     ]
-    if any(each.dtype == object for each in entered):
+    if any(operand.dtype == object for operand in operands):
         return None
     with np.errstate(all="ignore"):
-        result = cast_values(np.asarray(op.reference(*entered, *root.params)), root.dtype)
+        result = cast_values(np.asarray(op.reference(*operands, *root.params)), root.dtype)
     type_ = root.type
     return match.make(full, params=(type_.shape, result.item(), type_.dtype, type_.device))
 
@@ -223,20 +228,22 @@ def _full_to_scalar(match: Match) -> NodeView | None:
     root = match.root
     if root.op is None or not is_bitwise_exact(root.op):
         return None
-    entered = root.operands
-    fits = [term.dtype == dtype for term, dtype in zip(root.inputs, entered, strict=True)]
-    others = [not (term.is_scalar or term.op is full) for term in root.inputs]
-    if not any(fit and other for fit, other in zip(fits, others, strict=True)):
+    operand_dtypes = root.operands
+    dtype_fits = [
+        term.dtype == dtype for term, dtype in zip(root.inputs, operand_dtypes, strict=True)
+    ]
+    is_array = [not (term.is_scalar or term.op is full) for term in root.inputs]
+    if not any(fits and array for fits, array in zip(dtype_fits, is_array, strict=True)):
         return None
     inputs = [
-        _constant_value(term) if term.op is full and fit else term
-        for term, fit in zip(root.inputs, fits, strict=True)
+        _constant_value(term) if term.op is full and fits else term
+        for term, fits in zip(root.inputs, dtype_fits, strict=True)
     ]
-    if all(isinstance(each, NodeView) for each in inputs):
+    if all(isinstance(operand, NodeView) for operand in inputs):
         return None
-    made = match.make(root.op, *inputs, params=root.params)
-    same = made.same_type(root) and made.operands == entered
-    return made if same else None
+    result = match.make(root.op, *inputs, params=root.params)
+    unchanged = result.same_type(root) and result.operands == operand_dtypes
+    return result if unchanged else None
 
 
 FULL_RULES = (

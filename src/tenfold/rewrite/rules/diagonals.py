@@ -18,7 +18,7 @@ from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import canonical_pick
 from tenfold.rewrite.rules.slice_pushdown import reads_map
-from tenfold.rewrite.rules.views import selects_fewer, make_index
+from tenfold.rewrite.rules.views import make_index, selects_fewer
 
 (x,) = variables("x")
 
@@ -39,64 +39,68 @@ def diagonal_location(match: Match) -> DiagonalLocation | None:
     """Return how the diagonal that the root reads lies; None where it is one of other axes."""
     offset, *axes = match.root.params
     shape = match.root.inputs[0].shape
-    last = len(shape) - 2
-    if sorted(axes) != [last, last + 1]:
+    row_axis = len(shape) - 2
+    if sorted(axes) != [row_axis, row_axis + 1]:
         return None
-    offset = offset if axes[0] == last else -offset
+    offset = offset if axes[0] == row_axis else -offset
     row, column = max(-offset, 0), max(offset, 0)
     return DiagonalLocation(offset, row, column, match.root.shape[-1], shape[-2:])
 
 
-def operand_diagonal(match: Match, term: NodeView, found: DiagonalLocation) -> NodeView:
+def operand_diagonal(match: Match, term: NodeView, location: DiagonalLocation) -> NodeView:
     """Return what an operand has on a diagonal of what it is broadcast to."""
     if not term.shape:
         return term
     *stack, _ = whole_axes(term.shape)
-    own = (1, *term.shape)[-2:]
-    rows, columns = (canonical_pick(begin, found.length, 1) for begin in (found.row, found.column))
-    if own[1] != found.size[1]:
+    matrix_shape = (1, *term.shape)[-2:]
+    rows, columns = (
+        canonical_pick(begin, location.length, 1) for begin in (location.row, location.column)
+    )
+    if matrix_shape[1] != location.size[1]:
         columns = (0, 1, 1)
     if len(term.shape) == 1:
         return make_index(match, term, (columns,))
-    if own == found.size:
-        last = len(term.shape) - 2
-        return match.make(diagonal, term, params=(found.offset, last, last + 1))
-    if own[0] == found.size[0]:
+    if matrix_shape == location.size:
+        row_axis = len(term.shape) - 2
+        return match.make(diagonal, term, params=(location.offset, row_axis, row_axis + 1))
+    if matrix_shape[0] == location.size[0]:
         return make_index(match, term, (*stack[:-1], rows, 0))
     return make_index(match, term, (*stack[:-1], 0, columns))
 
 
 def _diagonal_of_map(match: Match) -> NodeView | None:
     """The map of the diagonals; of an operand that repeats a row or a column, a part of it."""
-    whole, found = match.root.inputs[0], diagonal_location(match)
-    if found is None or found.length == 0:
+    mapped, location = match.root.inputs[0], diagonal_location(match)
+    if location is None or location.length == 0:
         return None
-    return match.again(whole, *(operand_diagonal(match, each, found) for each in whole.inputs))
+    return match.again(
+        mapped, *(operand_diagonal(match, operand, location) for operand in mapped.inputs)
+    )
 
 
 def _diagonal_of_permutation(match: Match) -> NodeView | None:
     """The diagonal of the array below along the axes that were moved."""
-    inner, (offset, first, second) = match.root.inputs[0], match.root.params
-    (axes,) = inner.params
-    rest = [axis for place, axis in enumerate(axes) if place not in (first, second)]
-    if match["x"].op is None or rest != sorted(rest):
+    permutation, (offset, first, second) = match.root.inputs[0], match.root.params
+    (axes,) = permutation.params
+    stack_axes = [axis for position, axis in enumerate(axes) if position not in (first, second)]
+    if match["x"].op is None or stack_axes != sorted(stack_axes):
         return None
     return match.make(diagonal, match["x"], params=(offset, axes[first], axes[second]))
 
 
 def _diagonal_of_diagonal(match: Match) -> NodeView | None:
-    found = diagonal_location(match)
-    return match["x"] if found and match.root.inputs[0].params == (found.offset,) else None
+    location = diagonal_location(match)
+    return match["x"] if location and match.root.inputs[0].params == (location.offset,) else None
 
 
 def _diagonal_of_triangle(match: Match) -> NodeView | None:
     """A diagonal on the side of a triangle that is kept."""
-    found, triangle = diagonal_location(match), match.root.inputs[0]
-    if found is None:
+    location, triangle = diagonal_location(match), match.root.inputs[0]
+    if location is None:
         return None
     (bound,) = triangle.params
-    inside = found.offset <= bound if triangle.op is tril else found.offset >= bound
-    return match.make(diagonal, match["x"], params=match.root.params) if inside else None
+    is_inside = location.offset <= bound if triangle.op is tril else location.offset >= bound
+    return match.make(diagonal, match["x"], params=match.root.params) if is_inside else None
 
 
 def lower_is_whole(match: Match) -> bool:
@@ -112,8 +116,8 @@ def upper_is_whole(match: Match) -> bool:
 def _triangle_of_triangle(match: Match) -> NodeView:
     """The smaller of two triangles of one side."""
     inner, root = match.root.inputs[0], match.root
-    smaller = min if root.op is tril else max
-    params = (smaller(inner.params[0], root.params[0]),)
+    tighter = min if root.op is tril else max
+    params = (tighter(inner.params[0], root.params[0]),)
     return match.again(root, match["x"], params=params)
 
 

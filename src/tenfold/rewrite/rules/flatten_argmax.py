@@ -19,22 +19,22 @@ from tenfold.rewrite.rule import Match, Rule
 (x,) = variables("x")
 
 
-def over_several_axes(match: Match) -> bool:
+def _over_several_axes(match: Match) -> bool:
     return len(match.root.params[0]) > 1
 
 
 def _flattened(match: Match) -> NodeView:
     """The position in the flattened array, with axes of length 1 where they are kept."""
     term, root = match["x"], match.root
-    flat = match.make(reshape, term, params=((term.size,),))
-    found = match.again(root, flat, params=((0,), False))
+    flattened = match.make(reshape, term, params=((term.size,),))
+    position = match.again(root, flattened, params=((0,), False))
     if not root.shape:
-        return found
-    return match.make(reshape, found, params=(root.shape,))
+        return position
+    return match.make(reshape, position, params=(root.shape,))
 
 
 ARGMAX_RULES = tuple(
-    Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flattened, when=over_several_axes)
+    Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flattened, when=_over_several_axes)
     for op in vars(reduce).values()
     if isinstance(op, Op) and op.folding is not None and op.folding.one_axis
 )

@@ -31,15 +31,15 @@ from tenfold.rewrite.rules.reductions import named_pattern, reduces_unshared
 x, y = variables("x y")
 
 
-def _reduce_first(match: Match, *, turned: bool = False) -> NodeView | None:
+def _reduce_first(match: Match, *, reversed_order: bool = False) -> NodeView | None:
     """Fold first, then do to what is left what was done to each element; by the opposite fold,
     where that turns the order, or the truth, of all elements over.
     """
     root, inner = match.root, match.root.inputs[0]
-    folded = _opposite_reduction(match) if turned else match.again(root, match["x"])
-    others = [folded if each == match["x"] else each for each in inner.inputs]
-    made = match.again(inner, *others)
-    return made if made.same_type(root) else None
+    reduced = _opposite_reduction(match) if reversed_order else match.again(root, match["x"])
+    operands = [reduced if operand == match["x"] else operand for operand in inner.inputs]
+    result = match.again(inner, *operands)
+    return result if result.same_type(root) else None
 
 
 OPPOSITE_REDUCTIONS: dict[Op[...], Op[...]] = {
@@ -59,7 +59,7 @@ def _opposite_reduction(match: Match) -> NodeView:
     return match.make(OPPOSITE_REDUCTIONS[op], match["x"], params=match.root.params)
 
 
-_reduce_first_reversed = partial(_reduce_first, turned=True)
+_reduce_first_reversed = partial(_reduce_first, reversed_order=True)
 
 
 def of_floats(match: Match) -> bool:
@@ -80,9 +80,9 @@ def to_bool(match: Match) -> bool:
 def keeps_order(match: Match) -> bool:
     """As folds_fewer, of a cast of real numbers under which none passes another."""
     source, target = match["x"].dtype, match.root.inputs[0].dtype
-    whole = kind_of(source) in "biu" and kind_of(target) in "iu"
-    real = kind_of(source) in "biuf" and kind_of(target) == "f"
-    return reduces_unshared(match) and (real or (whole and np.can_cast(source, target)))
+    are_integers = kind_of(source) in "biu" and kind_of(target) in "iu"
+    to_float = kind_of(source) in "biuf" and kind_of(target) == "f"
+    return reduces_unshared(match) and (to_float or (are_integers and np.can_cast(source, target)))
 
 
 def by_scalar(match: Match) -> bool:
@@ -92,21 +92,36 @@ def by_scalar(match: Match) -> bool:
 
 MAX_MIN_RULES = (
     *(
-        Rule(f"{name}-{map_}", named_pattern(name, named_pattern(map_, x)), _reduce_first, when=reduces_unshared)
+        Rule(
+            f"{name}-{map_}",
+            named_pattern(name, named_pattern(map_, x)),
+            _reduce_first,
+            when=reduces_unshared,
+        )
         for name in ("max", "min")
         for map_ in ("floor", "ceil", "trunc", "round")
     ),
     Rule("min-sqrt", pattern.min(pattern.sqrt(x)), _reduce_first, when=reduces_unshared),
     *(
-        Rule(f"{name}-cast", named_pattern(name, pattern.astype(x)), _reduce_first, when=keeps_order)
+        Rule(
+            f"{name}-cast", named_pattern(name, pattern.astype(x)), _reduce_first, when=keeps_order
+        )
         for name in ("max", "min")
     ),
     *(
-        Rule(f"{name}-{map_}-number", named_pattern(name, named_pattern(map_, x, y)), _reduce_first, when=by_scalar)
+        Rule(
+            f"{name}-{map_}-number",
+            named_pattern(name, named_pattern(map_, x, y)),
+            _reduce_first,
+            when=by_scalar,
+        )
         for name in ("max", "min")
         for map_ in ("maximum", "minimum")
     ),
-    *(Rule(f"{name}-negative", named_pattern(name, -x), _reduce_first_reversed, when=of_floats) for name in ("max", "min")),
+    *(
+        Rule(f"{name}-negative", named_pattern(name, -x), _reduce_first_reversed, when=of_floats)
+        for name in ("max", "min")
+    ),
 )
 """The largest or smallest under maps that keep the order of all numbers, zeros and NaN included, or
 turn it over. A square root of the largest is none where another is negative."""
@@ -129,7 +144,12 @@ ARGMAX_ANY_ALL_RULES = (
         rule
         for name in ("any", "all")
         for rule in (
-            Rule(f"{name}-not", named_pattern(name, pattern.logical_not(x)), _reduce_first_reversed, when=reduces_unshared),
+            Rule(
+                f"{name}-not",
+                named_pattern(name, pattern.logical_not(x)),
+                _reduce_first_reversed,
+                when=reduces_unshared,
+            ),
             Rule(f"{name}-invert", named_pattern(name, ~x), _reduce_first_reversed, when=of_bools),
             Rule(
                 f"{name}-nonzero",
@@ -137,8 +157,18 @@ ARGMAX_ANY_ALL_RULES = (
                 _reduce_operand,
                 when=reduces_unshared,
             ),
-            Rule(f"{name}-zero", named_pattern(name, pattern.equal(x, 0)), _negated_opposite, when=reduces_unshared),
-            Rule(f"{name}-cast", named_pattern(name, pattern.astype(x)), _reduce_operand, when=to_bool),
+            Rule(
+                f"{name}-zero",
+                named_pattern(name, pattern.equal(x, 0)),
+                _negated_opposite,
+                when=reduces_unshared,
+            ),
+            Rule(
+                f"{name}-cast",
+                named_pattern(name, pattern.astype(x)),
+                _reduce_operand,
+                when=to_bool,
+            ),
         )
     ),
 )

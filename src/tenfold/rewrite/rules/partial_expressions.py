@@ -19,9 +19,9 @@ from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.op import Kind, Op
 from tenfold.core.shape_rules import whole_axes
-from tenfold.ops.indexing import index, viewed
+from tenfold.ops.indexing import index, index_view
 from tenfold.rewrite.rewrite_graph import ORIGIN
-from tenfold.rewrite.rules.slice_composition import Picks, operand_picks, compose_slices
+from tenfold.rewrite.rules.slice_composition import Picks, compose_slices, operand_picks
 from tenfold.settings import override
 
 
@@ -29,15 +29,17 @@ def partial_expression(node: Node) -> Node | None:
     """Return a node that computes only the part of its base that `node` reads."""
     if node.op is not index:
         return None
-    found = _composed_views(node)
-    if found is None:
+    view = _composed_views(node)
+    if view is None:
         return None
-    base, picks, new = found
+    base, picks, new_axes = view
     if not _is_splittable(base) or base.read_in_part():
         return None
     with override(strict_dtypes=False):  # what was written under other options stays as it was
-        part = _build_part(base, picks)
-        return _native.node_of(viewed(part, whole_axes(part.shape), new) if new else part)
+        sliced = _build_part(base, picks)
+        return _native.node_of(
+            index_view(sliced, whole_axes(sliced.shape), new_axes) if new_axes else sliced
+        )
 
 
 def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
@@ -49,14 +51,14 @@ def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     if not inputs:
         return None
     (base,) = inputs
-    picks, new = node.params
+    picks, new_axes = node.params
     while base.op is index and (inputs := base.inputs):
-        both = compose_slices(base.params[0], base.params[1], picks, new)
-        if both is None:
+        composed = compose_slices(base.params[0], base.params[1], picks, new_axes)
+        if composed is None:
             break
-        picks, new = both
+        picks, new_axes = composed
         (base,) = inputs
-    return base, picks, new
+    return base, picks, new_axes
 
 
 def _is_splittable(node: Node) -> bool:
@@ -67,40 +69,45 @@ def _is_splittable(node: Node) -> bool:
 
 def _build_part(base: Node, base_picks: Picks) -> Array:
     """Build the expression of the part, inputs before users; what is shared is built once."""
-    made: dict[tuple[Node, Picks], Array] = {}
+    built: dict[tuple[Node, Picks], Array] = {}
     stack = [(base, base_picks)]
     while stack:
         node, picks = stack[-1]
-        if (node, picks) in made:
+        if (node, picks) in built:
             stack.pop()
             continue
         if not _is_splittable(node):
-            made[node, picks] = _slice_leaf(node, picks)
+            built[node, picks] = _slice_leaf(node, picks)
             continue
         shape, operands = node.type.shape, node.inputs
         if not operands:  # another thread has computed it since
-            made[node, picks] = _slice_leaf(node, picks)
+            built[node, picks] = _slice_leaf(node, picks)
             continue
-        parts = [(each, operand_picks(each.type.shape, shape, picks)) for each in operands]
-        missing = [part for part in parts if part not in made]
+        operand_slices = [
+            (operand, operand_picks(operand.type.shape, shape, picks)) for operand in operands
+        ]
+        missing = [operand_slice for operand_slice in operand_slices if operand_slice not in built]
         if missing:
             stack.extend(missing)
             continue
-        inputs = tuple(part[0].scalar if part[0].is_scalar else made[part] for part in parts)
-        made[node, picks] = _reapply(node, inputs)
-    return made[base, base_picks]
+        inputs = tuple(
+            operand_slice[0].scalar if operand_slice[0].is_scalar else built[operand_slice]
+            for operand_slice in operand_slices
+        )
+        built[node, picks] = _reapply(node, inputs)
+    return built[base, base_picks]
 
 
 def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
     """Write a node's operation for parts of its inputs; a failure still names the user's line."""
     token = ORIGIN.set(node.origin)
     try:
-        part: Array = _native.apply(node.op.id, inputs, node.params)
+        result: Array = _native.apply(node.op.id, inputs, node.params)
     finally:
         ORIGIN.reset(token)
-    return part
+    return result
 
 
 def _slice_leaf(node: Node, picks: Picks) -> Array:
-    whole = _native.array_of(node)
-    return whole if picks == whole_axes(node.type.shape) else viewed(whole, picks)
+    array = _native.array_of(node)
+    return array if picks == whole_axes(node.type.shape) else index_view(array, picks)

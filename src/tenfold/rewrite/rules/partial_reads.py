@@ -27,29 +27,31 @@ from tenfold.rewrite.rewrite_graph import Operator, RewriteGraph
 from tenfold.rewrite.rules.slice_pushdown import is_pure_map
 
 
-def splittable_nodes(work: RewriteGraph) -> set[int]:
+def splittable_nodes(graph: RewriteGraph) -> set[int]:
     """Return what may be taken apart, and let the columns know which bases are read in part."""
-    found: set[int] = set()
-    for output in work.outputs:
-        base = _partially_read_base(work, output)
+    splittable: set[int] = set()
+    for output in graph.outputs:
+        base = _partially_read_base(graph, output)
         if base is None:
             continue
-        node = work.nodes[base]
+        node = graph.nodes[base]
         if not node.read_in_part(mark=False):
-            work.read_in_part.append(base)
-            found |= _splittable_below(work, base)
-    return found
+            graph.partial_bases.append(base)
+            splittable |= _splittable_below(graph, base)
+    return splittable
 
 
-def _partially_read_base(work: RewriteGraph, output: int) -> int | None:
+def _partially_read_base(graph: RewriteGraph, output: int) -> int | None:
     """Return what an output reads a part of: something held that nothing else needs."""
-    at, takes = output, False
-    while _is_view(work.ops[at]) and work.uses[at] == 1:
-        takes = takes or work.ops[at] in (index, diagonal)
-        (at,) = work.inputs[at]
-    fewer = work.nodes[output].type.size < work.nodes[at].type.size
-    alone = work.live_out[at] and work.uses[at] == 1
-    return at if takes and fewer and alone and isinstance(work.ops[at], Op) else None
+    at, is_sliced = output, False
+    while _is_view(graph.ops[at]) and graph.uses[at] == 1:
+        is_sliced = is_sliced or graph.ops[at] in (index, diagonal)
+        (at,) = graph.inputs[at]
+    is_smaller = graph.nodes[output].type.size < graph.nodes[at].type.size
+    is_exclusive = graph.live_out[at] and graph.uses[at] == 1
+    return (
+        at if is_sliced and is_smaller and is_exclusive and isinstance(graph.ops[at], Op) else None
+    )
 
 
 def _is_view(op: Operator) -> bool:
@@ -58,38 +60,38 @@ def _is_view(op: Operator) -> bool:
 
 def _splits_by_operands(op: Operator) -> bool:
     """Whether a part of the operation's result is made of parts of its operands."""
-    joins = (concat, stack, pad, matmul)
-    return isinstance(op, Op) and (is_pure_map(op) or op.reduces or op in joins)
+    joining_ops = (concat, stack, pad, matmul)
+    return isinstance(op, Op) and (is_pure_map(op) or op.reduces or op in joining_ops)
 
 
-def _splittable_below(work: RewriteGraph, base: int) -> set[int]:
+def _splittable_below(graph: RewriteGraph, base: int) -> set[int]:
     """Return `base` and what is below it that is read by what is returned alone.
 
     What is read twice is of use in parts only where both readers take the same part: where all is
     elementwise from `base` down to it.
     """
-    found: set[int] = set()
+    splittable: set[int] = set()
     reads: dict[int, int] = {base: 1}
-    same: dict[int, bool] = {base: True}
-    left = [-base]
-    while left:
-        at = -heappop(left)  # users have come before their inputs: these stand before them
-        if reads[at] != work.uses[at] or not (same[at] or reads[at] == 1):
+    same_slice: dict[int, bool] = {base: True}
+    worklist = [-base]
+    while worklist:
+        at = -heappop(worklist)  # users have come before their inputs: these stand before them
+        if reads[at] != graph.uses[at] or not (same_slice[at] or reads[at] == 1):
             continue
-        takes_apart = _splits_by_operands(work.ops[at]) or _is_view(work.ops[at])
-        if takes_apart or at == base:  # of another operation a rule may make one that is
-            found.add(at)
-        if not takes_apart:
+        splits = _splits_by_operands(graph.ops[at]) or _is_view(graph.ops[at])
+        if splits or at == base:  # of another operation a rule may make one that is
+            splittable.add(at)
+        if not splits:
             continue
-        if work.ops[at] is matmul:  # of one operand all is read
+        if graph.ops[at] is matmul:  # of one operand all is read
             continue
-        elementwise = same[at] and _is_elementwise(work.ops[at])
-        for i in work.inputs[at]:
+        elementwise = same_slice[at] and _is_elementwise(graph.ops[at])
+        for i in graph.inputs[at]:
             if i not in reads:
-                heappush(left, -i)
+                heappush(worklist, -i)
             reads[i] = reads.get(i, 0) + 1
-            same[i] = same.get(i, True) and elementwise
-    return found
+            same_slice[i] = same_slice.get(i, True) and elementwise
+    return splittable
 
 
 def _is_elementwise(op: Operator) -> bool:

@@ -27,7 +27,7 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.views import permute, make_index, insert_axes
+from tenfold.rewrite.rules.views import insert_axes, make_index, permute
 
 x, y = variables("x y")
 Axes = tuple[int, ...]
@@ -35,74 +35,76 @@ Axes = tuple[int, ...]
 
 def reduces_unshared(match: Match) -> bool:
     """Whether the root reduces an operand that only the root needs."""
-    return match.root.folds_some() and match.root.inputs[0].alone
+    return match.root.reduces_size() and match.root.inputs[0].single_reader
 
 
-def _reduce_axes(match: Match, term: NodeView, own: Axes, gone: Axes) -> NodeView:
+def _reduce_axes(match: Match, term: NodeView, axes: Axes, removed: Axes) -> NodeView:
     """The root's fold of a term over some axes; and without others, which are of length 1."""
-    _, _, *rest = match.root.params
-    left = [axis for axis in range(len(term.shape)) if axis not in own]
-    made = match.again(match.root, term, params=(own, False, *rest)) if own else term
-    picks = zip(left, whole_axes(made.shape), strict=True)
-    return make_index(match, made, tuple(0 if axis in gone else pick for axis, pick in picks))
+    _, _, *options = match.root.params
+    remaining = [axis for axis in range(len(term.shape)) if axis not in axes]
+    reduced = match.again(match.root, term, params=(axes, False, *options)) if axes else term
+    picks = zip(remaining, whole_axes(reduced.shape), strict=True)
+    return make_index(match, reduced, tuple(0 if axis in removed else pick for axis, pick in picks))
 
 
-def _same_rounding(match: Match, first: Axes, second: Axes) -> bool:
+def _same_rounding(match: Match, inner_axes: Axes, outer_axes: Axes) -> bool:
     """Whether a fold of a fold, of floats, has the bits of one fold: the last axes come first, and
     nothing is rounded in between.
     """
     dtypes = {match["x"].dtype, match.root.inputs[0].dtype, match.root.dtype}
     exact = len(dtypes) == 1 and match.root.dtype not in HALF_DTYPES
-    return exact and max(second, default=-1) < min(first, default=len(match["x"].shape))
+    return exact and max(outer_axes, default=-1) < min(inner_axes, default=len(match["x"].shape))
 
 
 def _reduction_of_reduction(match: Match, *, ordered: bool) -> NodeView | None:
     """Fold all the axes at once."""
     root, inner, term = match.root, match.root.inputs[0], match["x"]
-    (first, inner_keeps, *_), (outer, keepdims, *rest) = inner.params, root.params
-    left = [a for a in range(len(term.shape)) if inner_keeps or a not in first]
-    second = tuple(left[axis] for axis in outer)
-    whole = kind_of(root.dtype) in "biu" and kind_of(inner.dtype) in "biu"
-    whole = whole and inner.dtype == root.dtype
-    if ordered and not whole and not _same_rounding(match, first, second):
+    (inner_axes, inner_keeps, *_), (outer_positions, keepdims, *options) = inner.params, root.params
+    remaining = [a for a in range(len(term.shape)) if inner_keeps or a not in inner_axes]
+    outer_axes = tuple(remaining[axis] for axis in outer_positions)
+    are_integers = kind_of(root.dtype) in "biu" and kind_of(inner.dtype) in "biu"
+    are_integers = are_integers and inner.dtype == root.dtype
+    if ordered and not are_integers and not _same_rounding(match, inner_axes, outer_axes):
         return None
-    axes = tuple(sorted({*first, *second}))
-    made = match.again(root, term, params=(axes, False, *rest))
-    if made.dtype != root.dtype:
-        made = match.again(root, term, params=(axes, False, root.dtype))
-    shown = [a for a in left if keepdims or a not in second]
-    return insert_axes(match, made, tuple(place for place, a in enumerate(shown) if a in axes))
+    axes = tuple(sorted({*inner_axes, *outer_axes}))
+    result = match.again(root, term, params=(axes, False, *options))
+    if result.dtype != root.dtype:
+        result = match.again(root, term, params=(axes, False, root.dtype))
+    result_axes = [a for a in remaining if keepdims or a not in outer_axes]
+    return insert_axes(
+        match, result, tuple(position for position, a in enumerate(result_axes) if a in axes)
+    )
 
 
 def _repeated_axes(term: NodeView) -> tuple[Axes, int]:
     """The axes along which a broadcast repeats its input, and where its own axes begin."""
     (target, begin), (inner,) = term.params, term.inputs
-    own = {
+    input_axes = {
         begin + axis for axis, length in enumerate(inner.shape) if length == target[begin + axis]
     }
-    return tuple(axis for axis in range(len(target)) if axis not in own), begin
+    return tuple(axis for axis in range(len(target)) if axis not in input_axes), begin
 
 
 def _reduction_of_broadcast(
     match: Match, finish: Callable[[Match, NodeView, int], NodeView | None]
 ) -> NodeView | None:
     """Fold the input of a broadcast, then let `finish` do so for what is repeated."""
-    root, whole, term = match.root, match.root.inputs[0], match["x"]
+    root, broadcast, term = match.root, match.root.inputs[0], match["x"]
     axes, keepdims, *_ = root.params
-    repeated, begin = _repeated_axes(whole)
-    times = prod(whole.shape[axis] for axis in axes if axis in repeated)
-    if not times or not whole.alone or not set(axes) & set(repeated):
+    repeated, begin = _repeated_axes(broadcast)
+    repeats = prod(broadcast.shape[axis] for axis in axes if axis in repeated)
+    if not repeats or not broadcast.single_reader or not set(axes) & set(repeated):
         return None
-    inner = [axis - begin for axis in axes if begin <= axis < begin + len(term.shape)]
-    own = tuple(axis for axis in inner if axis + begin not in repeated)
-    made = finish(match, _reduce_axes(match, term, own, tuple(inner)), times)
-    if made is None:
+    input_axes = [axis - begin for axis in axes if begin <= axis < begin + len(term.shape)]
+    reduced_axes = tuple(axis for axis in input_axes if axis + begin not in repeated)
+    result = finish(match, _reduce_axes(match, term, reduced_axes, tuple(input_axes)), repeats)
+    if result is None:
         return None
-    lengths = tuple(n for axis, n in enumerate(whole.shape) if axis not in axes)
-    if made.shape != lengths:
-        ahead = begin - sum(axis < begin for axis in axes)
-        made = match.make(broadcast_to, made, params=(lengths, ahead))
-    return insert_axes(match, made, axes if keepdims else ())
+    lengths = tuple(n for axis, n in enumerate(broadcast.shape) if axis not in axes)
+    if result.shape != lengths:
+        new_begin = begin - sum(axis < begin for axis in axes)
+        result = match.make(broadcast_to, result, params=(lengths, new_begin))
+    return insert_axes(match, result, axes if keepdims else ())
 
 
 def _cast_to_root(match: Match, term: NodeView, _: int = 1) -> NodeView:
@@ -111,20 +113,20 @@ def _cast_to_root(match: Match, term: NodeView, _: int = 1) -> NodeView:
     return term if term.dtype == dtype else match.make(astype, term, params=(dtype,))
 
 
-def _multiply_integer(match: Match, term: NodeView, times: int) -> NodeView | None:
+def _multiply_integer(match: Match, term: NodeView, repeats: int) -> NodeView | None:
     """A sum of equal integers; a number of times that the dtype cannot hold is not multiplied."""
     dtype = match.root.dtype
-    if kind_of(dtype) not in "iu" or times > np.iinfo(dtype).max:
+    if kind_of(dtype) not in "iu" or repeats > np.iinfo(dtype).max:
         return None
-    return match.make(multiply, _cast_to_root(match, term), times)
+    return match.make(multiply, _cast_to_root(match, term), repeats)
 
 
-def _multiply_float(match: Match, term: NodeView, times: int) -> NodeView | None:
+def _multiply_float(match: Match, term: NodeView, repeats: int) -> NodeView | None:
     """A sum of equal floats, with one rounding in place of many."""
     dtype = match.root.dtype
     if kind_of(dtype) != "f" or dtype in HALF_DTYPES or kind_of(term.dtype) == "c":
         return None
-    return match.make(multiply, _cast_to_root(match, term), float(times))
+    return match.make(multiply, _cast_to_root(match, term), float(repeats))
 
 
 def _with_axes(match: Match, term: NodeView, ndim: int) -> NodeView:
@@ -137,15 +139,15 @@ def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
 
     None where the dtypes would move a rounding or a wrap to another place.
     """
-    root, whole = match.root, match.root.inputs[0]
+    root, product = match.root, match.root.inputs[0]
     first, second = match["x"], match["y"]
-    dtypes = {root.dtype, whole.dtype, first.dtype, second.dtype}
-    plain = len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALF_DTYPES
-    if not plain or first.is_scalar or second.is_scalar or not whole.alone:
+    dtypes = {root.dtype, product.dtype, first.dtype, second.dtype}
+    same_dtype = len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALF_DTYPES
+    if not same_dtype or first.is_scalar or second.is_scalar or not product.single_reader:
         return None
-    if first.size + second.size >= whole.size:
+    if first.size + second.size >= product.size:
         return None
-    ndim = len(whole.shape)
+    ndim = len(product.shape)
     return _with_axes(match, first, ndim), _with_axes(match, second, ndim)
 
 
@@ -157,10 +159,11 @@ def _sum_of_factors(match: Match) -> NodeView | None:
     """Where each summed axis is that of one factor: the product of their sums."""
     factors = _factors(match)
     axes, keepdims, _ = match.root.params
-    if factors is None or any(all(_varies(f, axis) for f in factors) for axis in axes):
+    if factors is None or any(all(_varies(factor, axis) for factor in factors) for axis in axes):
         return None
     sums = [
-        _reduce_axes(match, f, tuple(axis for axis in axes if _varies(f, axis)), axes) for f in factors
+        _reduce_axes(match, factor, tuple(axis for axis in axes if _varies(factor, axis)), axes)
+        for factor in factors
     ]
     return insert_axes(match, match.make(multiply, *sums), axes if keepdims else ())
 
@@ -172,23 +175,28 @@ def _sum_of_outer(match: Match) -> NodeView | None:
     if factors is None or len(axes) != 1:
         return None
     first, second = factors
-    others = [axis for axis in range(len(first.shape)) if axis not in axes]
-    rows = [a for a in others if _varies(first, a) and not _varies(second, a)]
-    columns = [a for a in others if _varies(second, a) and not _varies(first, a)]
-    if not all(_varies(f, axes[0]) for f in factors) or (len(rows), len(columns)) != (1, 1):
+    result_axes = [axis for axis in range(len(first.shape)) if axis not in axes]
+    rows = [a for a in result_axes if _varies(first, a) and not _varies(second, a)]
+    columns = [a for a in result_axes if _varies(second, a) and not _varies(first, a)]
+    if not all(_varies(factor, axes[0]) for factor in factors) or (len(rows), len(columns)) != (
+        1,
+        1,
+    ):
         return None
-    stack = [axis for axis in others if axis not in rows + columns]
-    left = _drop_and_permute(match, first, columns[0], (*stack, *rows, *axes))
-    right = _drop_and_permute(match, second, rows[0], (*stack, *axes, *columns))
-    made = match.make(matmul, left, right)
+    stack = [axis for axis in result_axes if axis not in rows + columns]
+    left_matrix = _drop_and_permute(match, first, columns[0], (*stack, *rows, *axes))
+    right_matrix = _drop_and_permute(match, second, rows[0], (*stack, *axes, *columns))
+    product = match.make(matmul, left_matrix, right_matrix)
     order = (*stack, *rows, *columns)
-    made = permute(match, made, tuple(order.index(axis) for axis in others))
-    return insert_axes(match, made, axes if keepdims else ())
+    product = permute(match, product, tuple(order.index(axis) for axis in result_axes))
+    return insert_axes(match, product, axes if keepdims else ())
 
 
-def _drop_and_permute(match: Match, term: NodeView, gone: int, order: Axes) -> NodeView:
+def _drop_and_permute(match: Match, term: NodeView, dropped: int, order: Axes) -> NodeView:
     """A term without an axis of length 1, the others in an order."""
-    return permute(match, _reduce_axes(match, term, (), (gone,)), tuple(a - (a > gone) for a in order))
+    return permute(
+        match, _reduce_axes(match, term, (), (dropped,)), tuple(a - (a > dropped) for a in order)
+    )
 
 
 def named_pattern(name: str, *operands: Pattern) -> Any:

@@ -17,26 +17,28 @@ Picks = tuple[Pick, ...]
 
 
 def compose_slices(
-    first: Picks, first_new: tuple[int, ...], second: Picks, second_new: tuple[int, ...]
+    first: Picks, first_new_axes: tuple[int, ...], second: Picks, second_new_axes: tuple[int, ...]
 ) -> tuple[Picks, tuple[int, ...]] | None:
     """Compose two indexings; None when the second empties an axis that the first put in."""
     axes: list[Pick | None] = [pick for pick in first if not isinstance(pick, int)]
-    for position in first_new:
+    for position in first_new_axes:
         axes.insert(position, None)
-    taken: list[Pick] = []
-    ours: list[bool] = []  # for each axis that is left: whether the first indexing put it in
+    composed: list[Pick] = []
+    inserted_axes: list[
+        bool
+    ] = []  # for each axis that is left: whether the first indexing put it in
     for axis, pick in zip(axes, second, strict=True):
         if axis is None and not isinstance(pick, int) and pick[1] == 0:
             return None
         if not isinstance(pick, int):
-            ours.append(axis is None)
+            inserted_axes.append(axis is None)
         if axis is not None:
-            taken.append(compose_pick(axis, pick))
-    for position in second_new:
-        ours.insert(position, True)
-    picks = iter(taken)
+            composed.append(compose_pick(axis, pick))
+    for position in second_new_axes:
+        inserted_axes.insert(position, True)
+    picks = iter(composed)
     merged = tuple(pick if isinstance(pick, int) else next(picks) for pick in first)
-    return merged, tuple(i for i, inserted in enumerate(ours) if inserted)
+    return merged, tuple(i for i, inserted in enumerate(inserted_axes) if inserted)
 
 
 def compose_pick(first: Pick, second: Pick) -> Pick:
@@ -86,11 +88,11 @@ def overlap(pick: Pick, start: int, length: int) -> tuple[int, int]:
     ((1, 3), (0, 0))
     """
     begin, count, step = (pick, 1, 1) if isinstance(pick, int) else pick
-    low, high = start - begin, start + length - 1 - begin
+    first_offset, last_offset = start - begin, start + length - 1 - begin
     if step < 0:
-        low, high, step = -high, -low, -step
-    first = min(max(0, -(-low // step)), count)
-    last = min(count, high // step + 1)
+        first_offset, last_offset, step = -last_offset, -first_offset, -step
+    first = min(max(0, -(-first_offset // step)), count)
+    last = min(count, last_offset // step + 1)
     return first, max(first, last)
 
 

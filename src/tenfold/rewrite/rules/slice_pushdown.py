@@ -23,8 +23,14 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.pad import pad
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.slice_composition import Picks, operand_picks, remaining_axes, shift_pick, overlap
-from tenfold.rewrite.rules.views import selects_fewer, permute, make_index, insert_axes
+from tenfold.rewrite.rules.slice_composition import (
+    Picks,
+    operand_picks,
+    overlap,
+    remaining_axes,
+    shift_pick,
+)
+from tenfold.rewrite.rules.views import insert_axes, make_index, permute, selects_fewer
 
 (x,) = variables("x")
 
@@ -36,12 +42,12 @@ def is_pure_map(op: Op[...] | None) -> bool:
 
 def _selects_fewer_unshared(match: Match) -> bool:
     """Whether the root takes fewer elements of an operand that only the root needs."""
-    return selects_fewer(match) and match.root.inputs[0].alone
+    return selects_fewer(match) and match.root.inputs[0].single_reader
 
 
 def not_live_out(match: Match) -> bool:
     """Whether the indexed array is not live-out, or is read in part for the first time."""
-    return not match.root.inputs[0].seen
+    return not match.root.inputs[0].live_out
 
 
 MAX_JOINED = 64
@@ -49,8 +55,8 @@ MAX_JOINED = 64
 
 def reads_join(match: Match) -> bool:
     """As unseen, of arrays that are joined; not of very many for each of many readers."""
-    whole = match.root.inputs[0]
-    return not whole.seen and (whole.alone or whole.width <= MAX_JOINED)
+    joined = match.root.inputs[0]
+    return not joined.live_out and (joined.single_reader or joined.input_count <= MAX_JOINED)
 
 
 def reads_map(match: Match) -> bool:
@@ -59,12 +65,14 @@ def reads_map(match: Match) -> bool:
 
 
 def _index_of_map(match: Match) -> NodeView:
-    whole, (picks, new) = match.root.inputs[0], match.root.params
-    parts = [
-        each if each.is_scalar else make_index(match, each, operand_picks(each.shape, whole.shape, picks))
-        for each in whole.inputs
+    mapped, (picks, new_axes) = match.root.inputs[0], match.root.params
+    operands = [
+        operand
+        if operand.is_scalar
+        else make_index(match, operand, operand_picks(operand.shape, mapped.shape, picks))
+        for operand in mapped.inputs
     ]
-    return insert_axes(match, match.again(whole, *parts), new)
+    return insert_axes(match, match.again(mapped, *operands), new_axes)
 
 
 def reads_reduction(match: Match) -> bool:
@@ -75,49 +83,55 @@ def reads_reduction(match: Match) -> bool:
 
 def _index_of_reduction(match: Match) -> NodeView | None:
     """Each line along the reduced axes is folded by itself: the others need not be."""
-    whole, (picks, new) = match.root.inputs[0], match.root.params
-    (term,) = whole.inputs
-    axes, keepdims, *rest = whole.params
+    reduction, (picks, new_axes) = match.root.inputs[0], match.root.params
+    (term,) = reduction.inputs
+    axes, keepdims, *options = reduction.params
     remaining = iter(picks)
-    ours: list[Pick] = list(whole_axes(term.shape))
-    folded: list[Pick] = []  # what is taken of the axes that keepdims keeps
-    for axis in range(len(ours)):
+    term_picks: list[Pick] = list(whole_axes(term.shape))
+    reduced_picks: list[Pick] = []  # what is taken of the axes that keepdims keeps
+    for axis in range(len(term_picks)):
         if axis not in axes:
-            ours[axis] = next(remaining)
+            term_picks[axis] = next(remaining)
         elif keepdims:
-            folded.append(next(remaining))
-    if any(not isinstance(pick, int) and pick[1] == 0 for pick in folded):
+            reduced_picks.append(next(remaining))
+    if any(not isinstance(pick, int) and pick[1] == 0 for pick in reduced_picks):
         return None
-    left = remaining_axes(ours)
-    part = make_index(match, term, tuple(ours))
-    params = (tuple(left.index(axis) for axis in axes), False, *rest)
-    result = match.again(whole, part, params=params)
-    shown = [
-        axis for axis in left if axis not in axes or not isinstance(_reduced_pick(axes, folded, axis), int)
+    term_axes = remaining_axes(term_picks)
+    slice_ = make_index(match, term, tuple(term_picks))
+    params = (tuple(term_axes.index(axis) for axis in axes), False, *options)
+    result = match.again(reduction, slice_, params=params)
+    result_axes = [
+        axis
+        for axis in term_axes
+        if axis not in axes or not isinstance(_reduced_pick(axes, reduced_picks, axis), int)
     ]
-    ones = tuple(place for place, axis in enumerate(shown) if axis in axes and keepdims)
-    return insert_axes(match, insert_axes(match, result, ones), new)
+    unit_axes = tuple(
+        position for position, axis in enumerate(result_axes) if axis in axes and keepdims
+    )
+    return insert_axes(match, insert_axes(match, result, unit_axes), new_axes)
 
 
-def _reduced_pick(axes: Sequence[int], folded: Sequence[Pick], axis: int) -> Pick:
+def _reduced_pick(axes: Sequence[int], reduced_picks: Sequence[Pick], axis: int) -> Pick:
     """What is taken of a reduced axis; an int where the reduction keeps none."""
-    return folded[axes.index(axis)] if folded else 0
+    return reduced_picks[axes.index(axis)] if reduced_picks else 0
 
 
-def _rejoin(match: Match, op: Op[...], parts: list[NodeView], axis: int) -> NodeView | None:
+def _rejoin(match: Match, op: Op[...], slices: list[NodeView], axis: int) -> NodeView | None:
     """Join parts again, one of them is itself; in the dtype of the whole.
 
     What is left may promote to less: then one part is converted. None where that costs more than
     it spares.
     """
-    root, whole = match.root, match.root.inputs[0]
-    if promote(part.type for part in parts) != root.dtype:
-        smallest = min(range(len(parts)), key=lambda place: parts[place].size)
-        spared = whole.size - root.size if len(parts) > 1 else whole.size
-        if not whole.alone or parts[smallest].size > spared:
+    root, joined = match.root, match.root.inputs[0]
+    if promote(slice_.type for slice_ in slices) != root.dtype:
+        smallest = min(range(len(slices)), key=lambda i: slices[i].size)
+        saved = joined.size - root.size if len(slices) > 1 else joined.size
+        if not joined.single_reader or slices[smallest].size > saved:
             return None
-        parts[smallest] = match.make(astype, parts[smallest], params=(root.dtype,))
-    return parts[0] if len(parts) == 1 and op is concat else match.make(op, *parts, params=(axis,))
+        slices[smallest] = match.make(astype, slices[smallest], params=(root.dtype,))
+    return (
+        slices[0] if len(slices) == 1 and op is concat else match.make(op, *slices, params=(axis,))
+    )
 
 
 def _replace_pick(picks: Picks, axis: int, pick: Pick) -> Picks:
@@ -126,71 +140,73 @@ def _replace_pick(picks: Picks, axis: int, pick: Pick) -> Picks:
 
 def _index_of_concat(match: Match) -> NodeView | None:
     """Of the arrays that were joined only those that are read, and only what is read of them."""
-    whole, (picks, new) = match.root.inputs[0], match.root.params
+    whole, (picks, new_axes) = match.root.inputs[0], match.root.params
     (axis,) = whole.params
     pick = picks[axis]
-    parts: list[NodeView] = []
+    slices: list[NodeView] = []
     start = 0
-    for each in whole.inputs:
-        first, last = overlap(pick, start, each.shape[axis])
+    for operand in whole.inputs:
+        first, last = overlap(pick, start, operand.shape[axis])
         if first < last:
-            there = _replace_pick(picks, axis, shift_pick(pick, first, last, start))
-            parts.append(make_index(match, each, there))
-        start += each.shape[axis]
-    if not parts:
-        parts = [make_index(match, whole.inputs[0], _replace_pick(picks, axis, (0, 0, 1)))]
-    if len(parts) > 1 and not _selects_fewer_unshared(match):
+            slice_picks = _replace_pick(picks, axis, shift_pick(pick, first, last, start))
+            slices.append(make_index(match, operand, slice_picks))
+        start += operand.shape[axis]
+    if not slices:
+        slices = [make_index(match, whole.inputs[0], _replace_pick(picks, axis, (0, 0, 1)))]
+    if len(slices) > 1 and not _selects_fewer_unshared(match):
         return None
     if not isinstance(pick, int) and pick[2] < 0:
-        parts.reverse()
-    place = sum(each < axis for each in remaining_axes(picks))
-    joined = _rejoin(match, concat, parts, place)
-    return None if joined is None else insert_axes(match, joined, new)
+        slices.reverse()
+    new_axis = sum(operand < axis for operand in remaining_axes(picks))
+    result = _rejoin(match, concat, slices, new_axis)
+    return None if result is None else insert_axes(match, result, new_axes)
 
 
 def _index_of_stack(match: Match) -> NodeView | None:
     """Of the arrays that were stacked only those that are read, and only what is read of them."""
-    whole, (picks, new) = match.root.inputs[0], match.root.params
-    (axis,) = whole.params
-    pick, others = picks[axis], (*picks[:axis], *picks[axis + 1 :])
+    stacked, (picks, new_axes) = match.root.inputs[0], match.root.params
+    (axis,) = stacked.params
+    pick, operand_pick = picks[axis], (*picks[:axis], *picks[axis + 1 :])
     if isinstance(pick, int):
-        part = make_index(match, whole.inputs[pick], others)
-        joined = _rejoin(match, concat, [part], 0)
-        return None if joined is None else insert_axes(match, joined, new)
+        slice_ = make_index(match, stacked.inputs[pick], operand_pick)
+        result = _rejoin(match, concat, [slice_], 0)
+        return None if result is None else insert_axes(match, result, new_axes)
     start, count, step = pick
     if count == 0 or not _selects_fewer_unshared(match):
         return None
-    read = [whole.inputs[start + place * step] for place in range(count)]
-    parts = [make_index(match, each, others) for each in read]
-    place = sum(each < axis for each in remaining_axes(picks))
-    joined = _rejoin(match, stack, parts, place)
-    return None if joined is None else insert_axes(match, joined, new)
+    selected = [stacked.inputs[start + new_axis * step] for new_axis in range(count)]
+    slices = [make_index(match, operand, operand_pick) for operand in selected]
+    new_axis = sum(operand < axis for operand in remaining_axes(picks))
+    result = _rejoin(match, stack, slices, new_axis)
+    return None if result is None else insert_axes(match, result, new_axes)
 
 
 def _index_of_pad(match: Match) -> NodeView | None:
     """What is read of the array inside, with what is read of the padding around it."""
-    whole, (picks, new) = match.root.inputs[0], match.root.params
-    (term,) = whole.inputs
-    widths, mode, value = whole.params
-    ours: list[Pick] = []
-    around: list[tuple[int, int]] = []
-    inside = True
-    for pick, length, (before, _) in zip(picks, term.shape, widths, strict=True):
-        first, last = overlap(pick, before, length)
-        inside = inside and (first < last or (not isinstance(pick, int) and pick[1] == 0))
-        ours.append(shift_pick(pick, first, last, before))
+    padded, (picks, new_axes) = match.root.inputs[0], match.root.params
+    (term,) = padded.inputs
+    widths, mode, value = padded.params
+    term_picks: list[Pick] = []
+    new_widths: list[tuple[int, int]] = []
+    reads_term = True
+    for pick, length, (width_before, _) in zip(picks, term.shape, widths, strict=True):
+        first, last = overlap(pick, width_before, length)
+        reads_term = reads_term and (first < last or (not isinstance(pick, int) and pick[1] == 0))
+        term_picks.append(shift_pick(pick, first, last, width_before))
         if not isinstance(pick, int):
-            around.append((first, pick[1] - last))
+            new_widths.append((first, pick[1] - last))
     root = match.root.type
-    if not inside:
-        same = (root.shape, value, root.dtype, root.device)
-        return match.make(full, params=same) if mode == "constant" else None
-    if not any(width for pair in around for width in pair):
-        return insert_axes(match, make_index(match, term, tuple(ours)), new)
+    if not reads_term:
+        full_params = (root.shape, value, root.dtype, root.device)
+        return match.make(full, params=full_params) if mode == "constant" else None
+    if not any(width for pair in new_widths for width in pair):
+        return insert_axes(match, make_index(match, term, tuple(term_picks)), new_axes)
     if mode != "constant" or not _selects_fewer_unshared(match):
         return None
-    part = match.make(pad, make_index(match, term, tuple(ours)), params=(tuple(around), mode, value))
-    return insert_axes(match, part, new)
+    slice_ = match.make(
+        pad, make_index(match, term, tuple(term_picks)), params=(tuple(new_widths), mode, value)
+    )
+    return insert_axes(match, slice_, new_axes)
 
 
 def _no_padding(match: Match) -> bool:
@@ -200,11 +216,13 @@ def _no_padding(match: Match) -> bool:
 
 def _elementwise_region(top: NodeView) -> list[NodeView]:
     """The elementwise expression that ends in `top`: its operations that are its alone."""
-    region, left = [], [top]
-    while left:
-        term = left.pop()
+    region, worklist = [], [top]
+    while worklist:
+        term = worklist.pop()
         region.append(term)
-        left.extend(each for each in term.inputs if is_pure_map(each.op) and each.read_once)
+        worklist.extend(
+            operand for operand in term.inputs if is_pure_map(operand.op) and operand.single_use
+        )
     return region
 
 
@@ -217,8 +235,8 @@ def _cancels_permutation(leaf: NodeView, axes: tuple[int, ...]) -> bool:
     """Whether a permutation takes that of `leaf` back."""
     if leaf.op is not permute_dims or len(leaf.shape) != len(axes):
         return False
-    (first,) = leaf.params
-    return all(first[axis] == place for place, axis in enumerate(axes))
+    (leaf_axes,) = leaf.params
+    return all(leaf_axes[axis] == position for position, axis in enumerate(axes))
 
 
 def _permuted_operand(match: Match, leaf: NodeView, axes: tuple[int, ...]) -> NodeView:
@@ -227,8 +245,8 @@ def _permuted_operand(match: Match, leaf: NodeView, axes: tuple[int, ...]) -> No
         return leaf
     missing = len(axes) - len(leaf.shape)
     order = tuple(axis - missing for axis in axes if axis >= missing)
-    new = tuple(place for place, axis in enumerate(axes) if axis < missing)
-    return insert_axes(match, permute(match, leaf, order), new)
+    new_axes = tuple(position for position, axis in enumerate(axes) if axis < missing)
+    return insert_axes(match, permute(match, leaf, order), new_axes)
 
 
 def _permutation_of_map(match: Match) -> NodeView | None:
@@ -237,18 +255,20 @@ def _permutation_of_map(match: Match) -> NodeView | None:
     It pays where fewer elements are permuted than before.
     """
     root, (top,), (axes,) = match.root, match.root.inputs, match.root.params
-    if not (is_pure_map(top.op) and top.read_once) or _is_flat(root):
+    if not (is_pure_map(top.op) and top.single_use) or _is_flat(root):
         return None
     region = _elementwise_region(top)
-    leaves = {each for term in region for each in term.inputs} - set(region)
-    before = root.size + sum(leaf.size for leaf in leaves if leaf.op is permute_dims)
-    moved_anew = (leaf for leaf in leaves if not (_is_flat(leaf) or _cancels_permutation(leaf, axes)))
-    if sum(leaf.size for leaf in moved_anew) >= before:
+    leaves = {operand for term in region for operand in term.inputs} - set(region)
+    permuted_before = root.size + sum(leaf.size for leaf in leaves if leaf.op is permute_dims)
+    newly_permuted = (
+        leaf for leaf in leaves if not (_is_flat(leaf) or _cancels_permutation(leaf, axes))
+    )
+    if sum(leaf.size for leaf in newly_permuted) >= permuted_before:
         return None
-    made = {leaf: _permuted_operand(match, leaf, axes) for leaf in leaves}
+    rebuilt = {leaf: _permuted_operand(match, leaf, axes) for leaf in leaves}
     for term in reversed(region):  # a tree: each is read once
-        made[term] = match.again(term, *(made[each] for each in term.inputs))
-    return made[top]
+        rebuilt[term] = match.again(term, *(rebuilt[operand] for operand in term.inputs))
+    return rebuilt[top]
 
 
 SLICE_PUSHDOWN_RULES = (

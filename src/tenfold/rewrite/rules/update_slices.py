@@ -22,62 +22,77 @@ from tenfold.ops.indexing import index
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
-from tenfold.rewrite.rules.slice_composition import operand_picks, remaining_axes, canonical_pick
-from tenfold.rewrite.rules.views import make_index, insert_axes
+from tenfold.rewrite.rules.slice_composition import canonical_pick, operand_picks, remaining_axes
+from tenfold.rewrite.rules.views import insert_axes, make_index
 
 x, y, z = variables("x y z")
 
 
-def are_disjoint(read: Access, shape: Shape, part: Access, part_shape: Shape) -> bool:
+def are_disjoint(access: Access, shape: Shape, other_access: Access, other_shape: Shape) -> bool:
     """Whether what one access reads has no element of what another does, for certain; each has for
     every axis of the array the axis of its own shape, a coefficient and a start.
     """
     return any(
-        _ranges_disjoint(_positions(step, shape), _positions(other, part_shape))
-        for step, other in zip(read, part, strict=True)
-    ) or 0 in (product(shape), product(part_shape))
+        _ranges_disjoint(_positions(step, shape), _positions(other_step, other_shape))
+        for step, other_step in zip(access, other_access, strict=True)
+    ) or 0 in (product(shape), product(other_shape))
 
 
 def _positions(step: Step, shape: Shape) -> tuple[int, int, int]:
     """The positions along an axis of the array as (start, length, step), the lowest first."""
-    axis, by, start = step
+    axis, coefficient, start = step
     length = 1 if axis is None else shape[axis]
     if length <= 1:
         return start, length, 0
-    return (start, length, by) if by >= 0 else (start + by * (length - 1), length, -by)
+    return (
+        (start, length, coefficient)
+        if coefficient >= 0
+        else (start + coefficient * (length - 1), length, -coefficient)
+    )
 
 
-def _ranges_disjoint(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    (start, length, by), (begin, count, step) = one, other
+def _ranges_disjoint(first: tuple[int, int, int], second: tuple[int, int, int]) -> bool:
+    (start, length, by), (begin, count, step) = first, second
     if start + by * (length - 1) < begin or begin + step * (count - 1) < start:
         return True
     divisor = gcd(by, step)
     return divisor > 1 and (start - begin) % divisor != 0
 
 
-def relative_access(read: Access, shape: Shape, part: Access, part_shape: Shape) -> Access | None:
+def relative_access(
+    access: Access, shape: Shape, written_access: Access, written_shape: Shape
+) -> Access | None:
     """Return how a part is read where an access reads nothing else of the array; None where it
     does, or where that is not known.
     """
-    found: list[Step] = [(None, 0, 0)] * len(part_shape)
-    seen: set[int] = set()
-    for (axis, by, start), (place, step, begin) in zip(read, part, strict=True):
+    relative: list[Step] = [(None, 0, 0)] * len(written_shape)
+    used_axes: set[int] = set()
+    for (axis, coefficient, start), (written_axis, step, begin) in zip(
+        access, written_access, strict=True
+    ):
         length = 1 if axis is None else shape[axis]
-        count = 1 if place is None else part_shape[place]
-        if length == 0 or place in seen:
+        count = 1 if written_axis is None else written_shape[written_axis]
+        if length == 0 or written_axis in used_axes:
             return None
-        if place is None or count == 1:
+        if written_axis is None or count == 1:
             if start != begin or length != 1:
                 return None
             continue
-        seen.add(place)
-        first, over = divmod(start - begin, step)
-        each, rest = divmod(by, step) if length > 1 else (0, 0)
-        last = first + each * (length - 1)
-        if over or rest or min(first, last) < 0 or max(first, last) >= count:
+        used_axes.add(written_axis)
+        first_index, start_remainder = divmod(start - begin, step)
+        stride, stride_remainder = divmod(coefficient, step) if length > 1 else (0, 0)
+        last_index = first_index + stride * (length - 1)
+        if (
+            start_remainder
+            or stride_remainder
+            or min(first_index, last_index) < 0
+            or max(first_index, last_index) >= count
+        ):
             return None
-        found[place] = (axis, each, first) if length > 1 else (None, 0, first)
-    return tuple(found)
+        relative[written_axis] = (
+            (axis, stride, first_index) if length > 1 else (None, 0, first_index)
+        )
+    return tuple(relative)
 
 
 def index_access(term: NodeView) -> Access:
@@ -88,32 +103,35 @@ def index_access(term: NodeView) -> Access:
 
 def sole_reader(match: Match) -> bool:
     """Whether only this node needs the array with its part replaced."""
-    return match.root.inputs[0].alone
+    return match.root.inputs[0].single_reader
 
 
 def _index_of_update(match: Match) -> NodeView | None:
-    root, whole = match.root, match.root.inputs[0]
-    below, value = whole.inputs
-    read = index_access(root)
-    if are_disjoint(read, root.shape, *whole.params):
-        return match.again(root, below)
-    found = relative_access(read, root.shape, *whole.params)
-    if found is None or value.is_scalar:
+    root, updated = match.root, match.root.inputs[0]
+    base, value = updated.inputs
+    access = index_access(root)
+    if are_disjoint(access, root.shape, *updated.params):
+        return match.again(root, base)
+    relative = relative_access(access, root.shape, *updated.params)
+    if relative is None or value.is_scalar:
         return None
-    return _part_of_value(match, value, found, whole.params[1])
+    return _part_of_value(match, value, relative, updated.params[1])
 
 
-def _part_of_value(match: Match, value: NodeView, found: Access, part: Shape) -> NodeView | None:
+def _part_of_value(
+    match: Match, value: NodeView, access: Access, written_shape: Shape
+) -> NodeView | None:
     """What an index reads of a value that was broadcast to a part and converted."""
     root = match.root
     picks: list[Pick] = [
-        start if axis is None else canonical_pick(start, root.shape[axis], by) for axis, by, start in found
+        start if axis is None else canonical_pick(start, root.shape[axis], step)
+        for axis, step, start in access
     ]
-    order = [axis for axis, *_ in found if axis is not None]
+    order = [axis for axis, *_ in access if axis is not None]
     if order != sorted(order):
         return None
-    missing = len(part) - len(value.shape)
-    result = make_index(match, value, operand_picks(value.shape, part, tuple(picks)))
+    missing = len(written_shape) - len(value.shape)
+    result = make_index(match, value, operand_picks(value.shape, written_shape, tuple(picks)))
     if value.dtype != root.dtype:
         result = match.make(astype, result, params=(root.dtype,))
     lengths = tuple(root.shape[axis] for axis in order)
@@ -125,9 +143,9 @@ def _part_of_value(match: Match, value: NodeView, found: Access, part: Shape) ->
 
 def _update_of_update(match: Match) -> NodeView | None:
     """The value that is replaced again, as a whole, is not needed."""
-    root, whole = match.root, match.root.inputs[0]
-    covered = relative_access(*whole.params, *root.params)
-    if covered is None or match["z"] == whole:
+    root, updated = match.root, match.root.inputs[0]
+    covered = relative_access(*updated.params, *root.params)
+    if covered is None or match["z"] == updated:
         return None
     return match.again(root, match["x"], match["z"])
 

@@ -19,16 +19,23 @@ from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.constant_folding import is_bitwise_exact
-from tenfold.rewrite.rules.slice_composition import Picks, compose_slices, remaining_axes, broadcast_pick
+from tenfold.rewrite.rules.slice_composition import (
+    Picks,
+    broadcast_pick,
+    compose_slices,
+    remaining_axes,
+)
 
 (x,) = variables("x")
 
 
-def make_index(match: Match, term: NodeView, picks: Picks, new: tuple[int, ...] = ()) -> NodeView:
+def make_index(
+    match: Match, term: NodeView, picks: Picks, new_axes: tuple[int, ...] = ()
+) -> NodeView:
     """Return an index of `term`: itself where that takes it as it is."""
-    if not new and picks == whole_axes(term.shape):
+    if not new_axes and picks == whole_axes(term.shape):
         return term
-    return match.make(index, term, params=(picks, new))
+    return match.make(index, term, params=(picks, new_axes))
 
 
 def permute(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
@@ -38,15 +45,15 @@ def permute(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
     return match.make(permute_dims, term, params=(axes,))
 
 
-def insert_axes(match: Match, term: NodeView, new: tuple[int, ...]) -> NodeView:
+def insert_axes(match: Match, term: NodeView, new_axes: tuple[int, ...]) -> NodeView:
     """Return `term` with axes of length 1 put in."""
-    return make_index(match, term, whole_axes(term.shape), new)
+    return make_index(match, term, whole_axes(term.shape), new_axes)
 
 
 def selects_all(match: Match) -> bool:
     """Whether an index takes every element where it is."""
-    _, new = match.root.work.nodes[match.root.at].params
-    return not new and _selects_all_of(match.root)
+    _, new_axes = match.root.graph.nodes[match.root.at].params
+    return not new_axes and _selects_all_of(match.root)
 
 
 def same_shape(match: Match) -> bool:
@@ -69,14 +76,14 @@ def selects_fewer(match: Match) -> bool:
 
 def _selects_all_of(root: NodeView) -> bool:
     """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
-    nodes = root.work.nodes
+    nodes = root.graph.nodes
     picks, _ = nodes[root.at].params
     return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
 
 
 def _index_of_index(match: Match) -> NodeView | None:
-    both = compose_slices(*match.root.inputs[0].params, *match.root.params)
-    return None if both is None else make_index(match, match["x"], *both)
+    composed = compose_slices(*match.root.inputs[0].params, *match.root.params)
+    return None if composed is None else make_index(match, match["x"], *composed)
 
 
 def _permutation_of_permutation(match: Match) -> NodeView:
@@ -91,51 +98,51 @@ def _broadcast_of_broadcast(match: Match) -> NodeView:
 
 def _index_of_permutation(match: Match) -> NodeView | None:
     """The part of `x` in its own order, then its axes in theirs: where the part is smaller."""
-    term, (axes,), (picks, new) = match["x"], match.root.inputs[0].params, match.root.params
+    term, (axes,), (picks, new_axes) = match["x"], match.root.inputs[0].params, match.root.params
     if term.op is None:
         return None
-    ours: list[Pick] = [0] * len(axes)
+    term_picks: list[Pick] = [0] * len(axes)
     for axis, pick in zip(axes, picks, strict=True):
-        ours[axis] = pick
-    places = {axis: place for place, axis in enumerate(remaining_axes(ours))}
-    order = tuple(places[axis] for axis in axes if axis in places)
-    part = permute(match, make_index(match, term, tuple(ours)), order)
-    return insert_axes(match, part, new)
+        term_picks[axis] = pick
+    positions = {axis: position for position, axis in enumerate(remaining_axes(term_picks))}
+    order = tuple(positions[axis] for axis in axes if axis in positions)
+    slice_ = permute(match, make_index(match, term, tuple(term_picks)), order)
+    return insert_axes(match, slice_, new_axes)
 
 
 def _index_of_broadcast(match: Match) -> NodeView:
     """The part of `x` that is repeated in the part of the whole."""
-    term, (target, first), (picks, new) = (
+    term, (target, first), (picks, new_axes) = (
         match["x"],
         match.root.inputs[0].params,
         match.root.params,
     )
-    there = range(first, first + len(term.shape))
-    ours = tuple(
+    input_axes = range(first, first + len(term.shape))
+    input_picks = tuple(
         picks[axis] if length == target[axis] else broadcast_pick(picks[axis])
-        for axis, length in zip(there, term.shape, strict=True)
+        for axis, length in zip(input_axes, term.shape, strict=True)
     )
-    left = remaining_axes(picks)
+    result_axes = remaining_axes(picks)
     lengths = tuple(pick[1] for pick in picks if not isinstance(pick, int))
-    begin = sum(axis < first for axis in left)
-    part = make_index(match, term, ours)
-    if part.shape != lengths:
-        part = match.make(broadcast_to, part, params=(lengths, begin))
-    return insert_axes(match, part, new)
+    begin = sum(axis < first for axis in result_axes)
+    slice_ = make_index(match, term, input_picks)
+    if slice_.shape != lengths:
+        slice_ = match.make(broadcast_to, slice_, params=(lengths, begin))
+    return insert_axes(match, slice_, new_axes)
 
 
 def _element_of_reshape(match: Match) -> NodeView | None:
     """One element, found by its number in row-major order."""
-    term, (picks, new) = match["x"], match.root.params
+    term, (picks, new_axes) = match["x"], match.root.params
     if remaining_axes(picks) or term.op is None:
         return None
     steps = row_major(match.root.inputs[0].shape)
-    number = sum(pick * step for pick, step in zip(picks, steps, strict=True))
-    places = []
+    element = sum(pick * step for pick, step in zip(picks, steps, strict=True))
+    positions = []
     for step in row_major(term.shape):
-        place, number = divmod(number, step)
-        places.append(place)
-    return make_index(match, term, tuple(places), new)
+        position, element = divmod(element, step)
+        positions.append(position)
+    return make_index(match, term, tuple(positions), new_axes)
 
 
 def _reshape_to_index(match: Match) -> NodeView | None:
@@ -143,17 +150,17 @@ def _reshape_to_index(match: Match) -> NodeView | None:
     term, (target,) = match["x"], match.root.params
     if [n for n in term.shape if n != 1] != [n for n in target if n != 1] or term.size == 0:
         return None
-    whole = zip(term.shape, whole_axes(term.shape), strict=True)
-    picks = tuple(0 if length == 1 else pick for length, pick in whole)
-    new = tuple(axis for axis, length in enumerate(target) if length == 1)
-    return make_index(match, term, picks, new)
+    axes = zip(term.shape, whole_axes(term.shape), strict=True)
+    picks = tuple(0 if length == 1 else pick for length, pick in axes)
+    new_axes = tuple(axis for axis, length in enumerate(target) if length == 1)
+    return make_index(match, term, picks, new_axes)
 
 
 def _reshape_of_units(match: Match) -> NodeView | None:
     """As a reshape of a reshape, where the inner one is an index."""
     term, (picks, _) = match["x"], match.root.inputs[0].params
-    whole = zip(picks, term.shape, whole_axes(term.shape), strict=True)
-    if any(pick != all_ and length != 1 for pick, length, all_ in whole):
+    axes = zip(picks, term.shape, whole_axes(term.shape), strict=True)
+    if any(pick != all_ and length != 1 for pick, length, all_ in axes):
         return None
     if term.size != match.root.size:  # a pick of nothing
         return None
@@ -227,7 +234,9 @@ def _skip_broadcast(match: Match) -> NodeView | None:
         if term.op is not broadcast_to:
             continue
         (target, first), (inner,) = term.params, term.inputs
-        shapes = [inner.shape if at == position else each.shape for at, each in enumerate(inputs)]
+        shapes = [
+            inner.shape if at == position else operand.shape for at, operand in enumerate(inputs)
+        ]
         if first + len(inner.shape) == len(target) and broadcast(*shapes) == root.shape:
             inputs[position] = inner
     if inputs == list(root.inputs):
@@ -235,6 +244,8 @@ def _skip_broadcast(match: Match) -> NodeView | None:
     return match.make(op, *inputs, params=root.params)
 
 
-BROADCAST_OPERAND_RULES = (Rule("broadcast-operand", pattern.reading(pattern.broadcast_to(x)), _skip_broadcast),)
+BROADCAST_OPERAND_RULES = (
+    Rule("broadcast-operand", pattern.reading(pattern.broadcast_to(x)), _skip_broadcast),
+)
 
 VIEW_RULES = (*VIEW_OF_VIEW_RULES, *VIEW_OF_FULL_RULES, *BROADCAST_OPERAND_RULES)

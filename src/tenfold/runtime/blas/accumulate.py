@@ -28,10 +28,10 @@ from tenfold.core.op import Params
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import program_of
-from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turned
-from tenfold.ops.syrk import resolved
+from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, addend_of, scalars_of, transpose_by_form
+from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.multiply import STEPS, factor_of, register_bytes, threads_of
+from tenfold.runtime.blas.multiply import STEPS, product_operand, register_bytes, threads_of
 from tenfold.runtime.blas.product_dispatch import ProductStep, ProductUpdate, update_step
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
@@ -48,21 +48,27 @@ def accumulate(
     In place, x3 has the result's shape and row-major order. Raises MemoryError when memory runs
     out, CompileError when LLVM refuses the kernel; then nothing has been written.
     """
-    x1, x2 = (turned(x, form) for x, form in zip(inputs[:2], node.params[:2], strict=True))
+    x1, x2 = (
+        transpose_by_form(x, form) for x, form in zip(inputs[:2], node.params[:2], strict=True)
+    )
     type_ = node.type
-    x3 = third_of(inputs, node.params)
+    x3 = addend_of(inputs, node.params)
     if x3 is not None and not in_place:
-        x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
-    update = update_of(node.params, type_.dtype, None if x3 is None else factor_of(x3))
-    update = update._replace(half=resolved(update.half, (x1, x2)))
-    step = decided(factor_of(x1), factor_of(x2), update, register_bytes(), verifies())
+        x3 = _with_contiguous_rows(
+            x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape)
+        )
+    update = update_of(node.params, type_.dtype, None if x3 is None else product_operand(x3))
+    update = update._replace(half=resolve_triangle(update.half, (x1, x2)))
+    step = cached_update_step(
+        product_operand(x1), product_operand(x2), update, register_bytes(), verifies()
+    )
     program = program_of(step.kernel, step.multiply_adds)
     *_, sign, scales, added = node.params
     if len(inputs) == 2 + scales + bool(added) and not scales:
-        numbers = _signs(type_.dtype, sign, added)
+        numbers = _sign_bytes(type_.dtype, sign, added)
     else:
-        numbers = _numbers(*scalars_of(inputs, node.params, type_.dtype))
-    result = None if in_place else _begun(type_, None if step.reads_third else x3)
+        numbers = _scalar_bytes(*scalars_of(inputs, node.params, type_.dtype))
+    result = None if in_place else _allocate_result(type_, None if step.reads_third else x3)
     buffers: list[Value | int] = [_address((x1, x2)[i]) for i in step.operands]
     buffers.append(_address(x3) if result is None else result)
     if step.reads_third:
@@ -75,23 +81,23 @@ def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> Pro
     """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
     added, or none.
     """
-    first, second, *half, _, _, _ = params
+    first, second, *triangle, _, _, _ = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return ProductUpdate(conjugated, x3, *half)
+    return ProductUpdate(conjugated, x3, *triangle)
 
 
 @memoized("signs of products", 128)
-def _signs(dtype: np.dtype, sign: int, added: int) -> bytes:
+def _sign_bytes(dtype: np.dtype, sign: int, added: int) -> bytes:
     """Alpha and beta of a product that nothing is multiplied with."""
-    return _numbers(np.asarray(sign, dtype), np.asarray(added, dtype))
+    return _scalar_bytes(np.asarray(sign, dtype), np.asarray(added, dtype))
 
 
-def _numbers(alpha: np.ndarray, beta: np.ndarray) -> bytes:
-    return b"".join(each.tobytes().ljust(16, b"\0") for each in (alpha, beta))
+def _scalar_bytes(alpha: np.ndarray, beta: np.ndarray) -> bytes:
+    return b"".join(scalar.tobytes().ljust(16, b"\0") for scalar in (alpha, beta))
 
 
-def _begun(type_: Type, x3: np.ndarray | None) -> Value:
+def _allocate_result(type_: Type, x3: np.ndarray | None) -> Value:
     """Return memory for the result: what is added stands there already, where it is given."""
     if x3 is None:
         return Value.allocate(type_, type_.size * type_.dtype.itemsize)
@@ -113,7 +119,7 @@ def _launch(
 
 
 @memoized("products that add", STEPS)
-def decided(
+def cached_update_step(
     x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
 ) -> ProductStep:
     """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
@@ -123,36 +129,42 @@ def decided(
     return step
 
 
-def _rows_beside(x3: np.ndarray) -> np.ndarray:
-    if rows_beside(factor_of(x3)):
+def _with_contiguous_rows(x3: np.ndarray) -> np.ndarray:
+    if has_contiguous_rows(product_operand(x3)):
         return x3
     _native.count("copies")
     return np.ascontiguousarray(x3)
 
 
-def rows_beside(x3: ProductOperand) -> bool:
+def has_contiguous_rows(x3: ProductOperand) -> bool:
     """Whether what is added has the elements of each row beside each other; a column lies as a
     whole.
     """
-    (rows, columns), (row, column), itemsize = x3.shape[-2:], x3.strides[-2:], x3.dtype.itemsize
-    beside = columns <= 1 or column == itemsize
-    return beside and (columns > 1 or rows <= 1 or row == itemsize)
+    (rows, columns), (row_stride, column_stride), itemsize = (
+        x3.shape[-2:],
+        x3.strides[-2:],
+        x3.dtype.itemsize,
+    )
+    is_contiguous = columns <= 1 or column_stride == itemsize
+    return is_contiguous and (columns > 1 or rows <= 1 or row_stride == itemsize)
 
 
-def turned_factor(x: ProductOperand, form: str) -> ProductOperand:
+def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
     """Return how an operand of a gemm lies in its form."""
     if form not in TRANSPOSED:
         return x
-    shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (x.shape, x.strides))
+    shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (x.shape, x.strides))
     return ProductOperand(shape, strides, x.dtype)
 
 
-def broadcast_factor(x: ProductOperand, shape: Shape) -> ProductOperand:
+def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
     """Return how an array lies that is repeated to a shape."""
     strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
     lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
-    moves = zip(shape, lengths, strides, strict=True)
-    return ProductOperand(shape, tuple(s if n == length else 0 for length, n, s in moves), x.dtype)
+    aligned = zip(shape, lengths, strides, strict=True)
+    return ProductOperand(
+        shape, tuple(stride if n == length else 0 for length, n, stride in aligned), x.dtype
+    )
 
 
 def _address(x: np.ndarray | None) -> int:

@@ -48,17 +48,23 @@ def step_of(
 
     The second is a copy where axes that it keeps cannot be walked as one.
     """
-    width, factors, verify = register_bytes(), (factor_of(x1), factor_of(x2)), verifies()
-    order, step = decided(op, params, *factors, width, verify)
+    width, factors, verify = (
+        register_bytes(),
+        (product_operand(x1), product_operand(x2)),
+        verifies(),
+    )
+    order, step = cached_product_step(op, params, *factors, width, verify)
     if step is None:
-        x2 = _copied(x2, order)
-        step = decided(op, params, factor_of(x1), factor_of(x2), width, verify)[1]
+        x2 = _copy_in_order(x2, order)
+        step = cached_product_step(
+            op, params, product_operand(x1), product_operand(x2), width, verify
+        )[1]
         assert step is not None, "what has been copied can be walked"
     return step, (x1, x2)
 
 
 @memoized("products", STEPS)
-def decided(
+def cached_product_step(
     op: Op[...],
     params: tuple[Any, ...],
     x1: ProductOperand,
@@ -122,12 +128,12 @@ def register_bytes() -> int:
     return WIDTHS[level]
 
 
-def factor_of(x: np.ndarray) -> ProductOperand:
+def product_operand(x: np.ndarray) -> ProductOperand:
     """Return how an array lies."""
     return ProductOperand(x.shape, x.strides, x.dtype)
 
 
-def _copied(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+def _copy_in_order(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
     _native.count("copies")
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 

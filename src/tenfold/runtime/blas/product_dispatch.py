@@ -30,21 +30,21 @@ from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES, SyrkTrmm
 from tenfold.core.op import Contraction
-from tenfold.ops.syrk import MIRRORED, SYMMETRIC, TRIANGULAR
+from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE, SYMMETRIC_RESULTS
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.product_forms import ProductForm, ProductOperand, form_of, rows_stacked
+from tenfold.runtime.blas.product_forms import ProductForm, ProductOperand, form_of, rows_into_stack
 
 ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
 
-WRITTEN_OUT = 512
+UNROLL_LIMIT = 512
 """Up to so many multiply-adds of packets a small product is written out."""
-STACKED = 64
+MIN_STACK = 64
 """From so many products on a stack is worth a program for its very lengths."""
-SHORT = 8
+MIN_DOT_LENGTH = 8
 """Rows of fewer elements are too short for SIMD along them."""
-LONG = 32
+MIN_SMALL_DOT_LENGTH = 32
 """Rows or columns of a small product with a vector from which packets along them are faster."""
-LIBRARY = {16: 32**3, 32: 512**3}
+BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
 """By the bytes of a register: from so many multiply-adds on BLAS was as fast or faster
 (bench/products.py). With registers of 64 bytes it never was."""
 PANEL = 256
@@ -113,10 +113,10 @@ class ProductStep:
         return ()
 
     def __str__(self) -> str:
-        named = zip(self.kernel.sizes, self.sizes, strict=True)
+        named_sizes = zip(self.kernel.sizes, self.sizes, strict=True)
         return (
             f"{self.kernel}\n  {self.kind}: {self.reason}\n"
-            f"  {', '.join(f'{name} {size}' for name, size in named)}\n"
+            f"  {', '.join(f'{name} {size}' for name, size in named_sizes)}\n"
             f"  {self.units} units, {self.grain} at a time, {self.multiply_adds} multiply-adds"
         )
 
@@ -131,10 +131,10 @@ def product_step(
     """
     form = form_of(contraction, x1, x2)
     return (
-        _small(form, width)
-        or _vectors(form, width)
-        or _library(form, width)
-        or _packets(form, width)
+        _small_step(form, width)
+        or _dot_step(form, width)
+        or _blas_step(form, width)
+        or _packet_step(form, width)
     )
 
 
@@ -148,15 +148,15 @@ def update_step(
     matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
     form = form_of(matrices, x1, x2, update.third)
     if update.half in HALF_NOTES:
-        return _half(form, width, update)
+        return _half_step(form, width, update)
     return (
-        _small(form, width, update)
-        or _library(form, width, update)
-        or _packets(form, width, update)
+        _small_step(form, width, update)
+        or _blas_step(form, width, update)
+        or _packet_step(form, width, update)
     )
 
 
-def _half(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
+def _half_step(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
     """Packet code for the half that is enough: with registers of 32 and of 64 bytes it was as fast
     as the routines of BLAS or faster, with those of 16 bytes faster than the whole by BLAS.
     """
@@ -166,19 +166,19 @@ def _half(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
     strides = (*form.first, *form.second, *([form.third] if added else []))
     units = kernel.units(1, form.m, form.n)
     sizes = (form.m, form.n, form.k, *strides)
-    first, second = SYMMETRIC if update.half in MIRRORED else TRIANGULAR
+    first, second = MIN_SYRK_SIZE if update.half in SYMMETRIC_RESULTS else MIN_TRMM_SIZE
     reason = f"{HALF_NOTES[update.half]}, worth it from {first} x {second} on"
-    whole = _step(form, kernel, sizes, units, kernel.scratch, reason)
+    full_step = _step(form, kernel, sizes, units, kernel.scratch, reason)
     order = form.k if update.half.startswith("first") else form.n
     multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
-    return replace(whole, multiply_adds=multiply_adds)
+    return replace(full_step, multiply_adds=multiply_adds)
 
 
-def _small(
+def _small_step(
     form: ProductForm, width: int, update: ProductUpdate | None = None
 ) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or form.sums.lengths or (update is None and _runs_along(form)):
+    if form.count < MIN_STACK or form.sums.lengths or (update is None and _is_dot_like(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
@@ -186,7 +186,7 @@ def _small(
     kernel = SmallGemm(
         arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
     )
-    if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
+    if form.m * form.n == 0 or kernel.multiply_adds > UNROLL_LIMIT:
         return None
     sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
     reason = f"a stack of {form.count:,}, {kernel.multiply_adds:,} SIMD multiply-adds each"
@@ -197,13 +197,13 @@ def _conjugated(form: ProductForm, update: ProductUpdate | None) -> tuple[bool, 
     return update.conjugated if update else (form.conjugated, False)
 
 
-def _runs_along(form: ProductForm) -> bool:
+def _is_dot_like(form: ProductForm) -> bool:
     """Whether a small product has one row or column, and vectors long enough for packets."""
-    shortest = SHORT if (form.m, form.n) == (1, 1) else LONG
-    return 1 in (form.m, form.n) and form.k >= shortest and all(_beside(form))
+    shortest = MIN_DOT_LENGTH if (form.m, form.n) == (1, 1) else MIN_SMALL_DOT_LENGTH
+    return 1 in (form.m, form.n) and form.k >= shortest and all(_contiguous_along_k(form))
 
 
-def _beside(form: ProductForm) -> tuple[bool, bool]:
+def _contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:
     """Whether what is multiplied lies beside each other along k, in each operand."""
     first, second = (
         stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
@@ -211,36 +211,39 @@ def _beside(form: ProductForm) -> tuple[bool, bool]:
     return first, second
 
 
-def _vectors(form: ProductForm, width: int) -> ProductStep | None:
+def _dot_step(form: ProductForm, width: int) -> ProductStep | None:
     """A product with one row or one column, where vectors can be read along k."""
     if form.m != 1 and form.n != 1:
         return None
-    beside = _beside(form)
-    if (form.m, form.n) != (1, 1) and not (all(beside) and form.k >= SHORT):
+    contiguous = _contiguous_along_k(form)
+    if (form.m, form.n) != (1, 1) and not (all(contiguous) and form.k >= MIN_DOT_LENGTH):
         return None
-    form = rows_stacked(form)
+    form = rows_into_stack(form)
     axes = len(form.stack.lengths)
     arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
-    kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
+    kernel = DotProduct(arithmetic, contiguous, axes, form.conjugated, sums)
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
 
-def _library(
+def _blas_step(
     form: ProductForm, width: int, update: ProductUpdate | None = None
 ) -> ProductStep | None:
     """A large product for which BLAS was measured to be faster and has flags."""
-    limit = _limit(form, width)
+    limit = _blas_threshold(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
     if form.sums.lengths:
         return None  # a call of BLAS has one k
     conjugated = update.conjugated if update else (False, False)
-    if any(c and each == "row" for c, each in zip(conjugated, form.layouts, strict=True)):
+    if any(
+        conjugate and layout == "row"
+        for conjugate, layout in zip(conjugated, form.layouts, strict=True)
+    ):
         return None  # BLAS conjugates what it transposes
     leading = [
         max(1, inner, outer // form.dtype.itemsize)
-        for inner, outer in zip(_inner(form), _outer(form), strict=True)
+        for inner, outer in zip(_inner_lengths(form), _outer_strides(form), strict=True)
     ]
     if max(form.m, form.k, form.n, *leading) > LARGEST:
         return None
@@ -253,17 +256,17 @@ def _library(
     return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
 
 
-def _limit(form: ProductForm, width: int) -> int | None:
+def _blas_threshold(form: ProductForm, width: int) -> int | None:
     """From how many multiply-adds on BLAS computes a product, if ever."""
-    return LIBRARY.get(width) if form.dtype in ROUTINES else None
+    return BLAS_THRESHOLD.get(width) if form.dtype in ROUTINES else None
 
 
-def _inner(form: ProductForm) -> list[int]:
+def _inner_lengths(form: ProductForm) -> list[int]:
     lengths = {"row": (form.k, form.n), "column": (form.m, form.k)}
     return [lengths[layout][number] for number, layout in enumerate(form.layouts)]
 
 
-def _outer(form: ProductForm) -> list[int]:
+def _outer_strides(form: ProductForm) -> list[int]:
     """The stride between rows of each operand that lies by rows, between columns of the others;
     0 where there is only one and it has no meaning.
     """
@@ -276,12 +279,12 @@ def _outer(form: ProductForm) -> list[int]:
     ]
 
 
-def _packets(form: ProductForm, width: int, update: ProductUpdate | None = None) -> ProductStep:
+def _packet_step(form: ProductForm, width: int, update: ProductUpdate | None = None) -> ProductStep:
     """Blocks of packet code, for any lengths, strides and dtype."""
     first, second = _conjugated(form, update)
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
         form, first, second = form.transposed, second, first
-    exact = form.count >= STACKED
+    exact = form.count >= MIN_STACK
     tile = RegisterTile.of(form.dtype, width, form.m, form.n, exact=exact)
     added = update is not None and update.third is not None
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
@@ -289,15 +292,15 @@ def _packets(form: ProductForm, width: int, update: ProductUpdate | None = None)
     strides = (*form.first, *form.second, *([form.third] if added else []))
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
-    return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
+    return _step(form, kernel, sizes, units, kernel.scratch, _packet_reason(form, width))
 
 
-def _why_packets(form: ProductForm, width: int) -> str:
+def _packet_reason(form: ProductForm, width: int) -> str:
     if form.dtype not in ROUTINES:
         return f"BLAS has no {form.dtype}"
     if 1 in (form.m, form.n):
         return "a matrix-vector product reads the matrix once"
-    limit = _limit(form, width)
+    limit = _blas_threshold(form, width)
     if limit is None:
         return f"faster than BLAS at every size with SIMD registers of {width} bytes"
     if form.m * form.k * form.n < limit:
@@ -315,13 +318,13 @@ def _step(
     scratch: int,
     reason: str,
 ) -> ProductStep:
-    each = max(1, form.multiply_adds // max(1, units))
+    multiply_adds_per_unit = max(1, form.multiply_adds // max(1, units))
     return ProductStep(
         kernel=kernel,
         operands=(1, 0) if form.swapped else (0, 1),
         sizes=sizes,
         units=units,
-        grain=max(1, GRAIN // each),
+        grain=max(1, GRAIN // multiply_adds_per_unit),
         scratch=scratch,
         multiply_adds=form.multiply_adds,
         reason=reason,

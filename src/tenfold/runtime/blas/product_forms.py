@@ -53,7 +53,7 @@ class StackAxes(NamedTuple):
         return list(zip(*columns, strict=True))
 
 
-NONE = StackAxes((), (), ())
+NO_AXES = StackAxes((), (), ())
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ProductForm:
     conjugated: bool = False
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
-    sums: StackAxes = NONE
+    sums: StackAxes = NO_AXES
     """Further axes that are contracted: products along them are added."""
 
     @property
@@ -90,7 +90,7 @@ class ProductForm:
         """How each operand lies: "row", "column", or "any" strides."""
         shapes = ((self.m, self.k), (self.k, self.n))
         first, second = (
-            suits(shape, strides, self.dtype)
+            layout_of(shape, strides, self.dtype)
             for shape, strides in zip(shapes, (self.first, self.second), strict=True)
         )
         return first, second
@@ -116,25 +116,30 @@ class ProductForm:
         )
 
 
-def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> str:
+def layout_of(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> str:
     """Return how a matrix lies: "row" where elements of a row lie beside each other and rows do
     not overlap, "column" where it is so for columns, else "any": no flag of BLAS expresses it.
 
     >>> from tenfold.dtypes import FLOAT64
-    >>> suits((3, 4), (32, 8), FLOAT64), suits((3, 4), (8, 24), FLOAT64)
+    >>> layout_of((3, 4), (32, 8), FLOAT64), layout_of((3, 4), (8, 24), FLOAT64)
     ('row', 'column')
-    >>> suits((3, 4), (-32, 8), FLOAT64), suits((3, 4), (64, 16), FLOAT64)
+    >>> layout_of((3, 4), (-32, 8), FLOAT64), layout_of((3, 4), (64, 16), FLOAT64)
     ('any', 'any')
     """
-    (rows, columns), (row, column), itemsize = shape, strides, dtype.itemsize
+    (rows, columns), (row_stride, column_stride), itemsize = shape, strides, dtype.itemsize
 
-    def lies(outer: int, apart: int, inner: int, beside: int) -> bool:
-        together = beside == itemsize or inner <= 1
-        return together and (outer <= 1 or (apart >= inner * itemsize and apart % itemsize == 0))
+    def is_contiguous(
+        outer_length: int, outer_stride: int, inner_length: int, inner_stride: int
+    ) -> bool:
+        inner_contiguous = inner_stride == itemsize or inner_length <= 1
+        return inner_contiguous and (
+            outer_length <= 1
+            or (outer_stride >= inner_length * itemsize and outer_stride % itemsize == 0)
+        )
 
-    if lies(rows, row, columns, column):
+    if is_contiguous(rows, row_stride, columns, column_stride):
         return "row"
-    return "column" if lies(columns, column, rows, row) else "any"
+    return "column" if is_contiguous(columns, column_stride, rows, row_stride) else "any"
 
 
 def form_of(
@@ -149,42 +154,43 @@ def form_of(
     The rows of the first operand begin as axes of the stack along which the second does not move.
     """
     assert x1.dtype == x2.dtype, "the operands are in the common dtype"
-    sums, (k, *along) = _summed(contraction, x1, x2)
-    columns = _walked(x2, contraction.free[1])
-    assert columns is not None, "the caller has copied x2"
+    sums, (k, *k_strides) = _contracted_axes(contraction, x1, x2)
+    columns_axis = _coalesced_axis(x2, contraction.free[1])
+    assert columns_axis is not None, "the caller has copied x2"
     rows = [(x1.shape[axis], x1.strides[axis], 0) for axis in contraction.free[0]]
     stacks = (
-        _stacked(x, axes) for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
+        _stack_strides(x, axes)
+        for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
     )
-    axes: list[Axis] = [*_broadcast(*stacks), *rows]
+    axes: list[Axis] = [*_broadcast_stacks(*stacks), *rows]
     if x3 is not None:
         axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
-    stack = _merged(axes)
-    strides = (0, along[0]), (along[1], columns[1])
+    stack = _coalesce(axes)
+    strides = (0, k_strides[0]), (k_strides[1], columns_axis[1])
     conjugated = contraction.conjugated and x1.dtype in REAL_DTYPES
-    found = ProductForm(
-        x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums
+    form = ProductForm(
+        x1.dtype, stack, 1, k, columns_axis[0], *strides, conjugated=conjugated, sums=sums
     )
-    return _tall(found)
+    return _stack_into_rows(form)
 
 
 def stack_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of each operand that are neither contracted nor kept."""
-    taken = zip(contraction.contracted, contraction.free, strict=True)
+    used_axes = zip(contraction.contracted, contraction.free, strict=True)
     first, second = (
         tuple(axis for axis in range(len(x.shape)) if axis not in contracted + kept)
-        for x, (contracted, kept) in zip((x1, x2), taken, strict=True)
+        for x, (contracted, kept) in zip((x1, x2), used_axes, strict=True)
     )
     return first, second
 
 
-BESIDE = 8
+MIN_CONTIGUOUS = 8
 """Elements beside each other from which they are walked before a longer axis is."""
 
 
-def _summed(
+def _contracted_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[StackAxes, Axis]:
     """Return the contracted axes: the one that is k, and before it those that cannot be walked as
@@ -193,22 +199,22 @@ def _summed(
     one.
     """
     axes = [
-        (x1.shape[one], x1.strides[one], x2.strides[other])
-        for one, other in zip(*contraction.contracted, strict=True)
+        (x1.shape[first_axis], x1.strides[first_axis], x2.strides[second_axis])
+        for first_axis, second_axis in zip(*contraction.contracted, strict=True)
     ]
     if any(length == 0 for length, _, _ in axes):
-        return NONE, (0, 0, 0)
-    found = _merged(sorted(axes, key=lambda axis: -abs(axis[1]))).axes
-    if not found:
-        return NONE, (1, 0, 0)
+        return NO_AXES, (0, 0, 0)
+    coalesced = _coalesce(sorted(axes, key=lambda axis: -abs(axis[1]))).axes
+    if not coalesced:
+        return NO_AXES, (1, 0, 0)
 
     def rank(axis: Axis) -> tuple[int, int]:
-        beside = [stride == x1.dtype.itemsize for stride in axis[1:]]
-        return (sum(beside) * beside[1] if axis[0] >= BESIDE else 0), axis[0]
+        contiguous = [stride == x1.dtype.itemsize for stride in axis[1:]]
+        return (sum(contiguous) * contiguous[1] if axis[0] >= MIN_CONTIGUOUS else 0), axis[0]
 
-    k = max(found, key=rank)
-    found.remove(k)
-    return _merged(found), k
+    k = max(coalesced, key=rank)
+    coalesced.remove(k)
+    return _coalesce(coalesced), k
 
 
 def copy_order(
@@ -225,14 +231,14 @@ def copy_order(
     (1, 0, 2)
     """
     columns = contraction.free[1]
-    if _walked(x2, columns) is not None:
+    if _coalesced_axis(x2, columns) is not None:
         return None
     return (*stack_axes(contraction, x1, x2)[1], *contraction.contracted[1], *columns)
 
 
-def _walked(factor: ProductOperand, axes: Sequence[int]) -> tuple[int, int] | None:
+def _coalesced_axis(operand: ProductOperand, axes: Sequence[int]) -> tuple[int, int] | None:
     """Return length and stride of axes that can be walked as one, in that order."""
-    merged = _merged([(factor.shape[axis], factor.strides[axis], 0) for axis in axes])
+    merged = _coalesce([(operand.shape[axis], operand.strides[axis], 0) for axis in axes])
     if 0 in merged.lengths:
         return 0, 0
     if len(merged.lengths) > 1:
@@ -240,47 +246,51 @@ def _walked(factor: ProductOperand, axes: Sequence[int]) -> tuple[int, int] | No
     return (merged.lengths[0], merged.first[0]) if merged.lengths else (1, 0)
 
 
-Walk = tuple[Shape, tuple[int, ...]]
+StridedAxes = tuple[Shape, tuple[int, ...]]
 """Lengths and strides of some axes."""
 
 
-def _stacked(factor: ProductOperand, axes: Sequence[int]) -> Walk:
+def _stack_strides(operand: ProductOperand, axes: Sequence[int]) -> StridedAxes:
     """Return lengths and strides of the axes of a stack; nothing moves along what is repeated."""
-    lengths = tuple(factor.shape[axis] for axis in axes)
-    return lengths, tuple(0 if factor.shape[axis] == 1 else factor.strides[axis] for axis in axes)
+    lengths = tuple(operand.shape[axis] for axis in axes)
+    return lengths, tuple(0 if operand.shape[axis] == 1 else operand.strides[axis] for axis in axes)
 
 
-def _broadcast(first: Walk, second: Walk) -> list[Axis]:
+def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
     """Return the axes of a stack whose operands have these, aligned at the last."""
     lengths = broadcast(first[0], second[0])
-    moves = ([0] * (len(lengths) - len(shape)) + [*strides] for shape, strides in (first, second))
-    return list(zip(lengths, *moves, strict=True))
+    aligned_strides = (
+        [0] * (len(lengths) - len(shape)) + [*strides] for shape, strides in (first, second)
+    )
+    return list(zip(lengths, *aligned_strides, strict=True))
 
 
-def _merged(axes: Sequence[Axis]) -> StackAxes:
+def _coalesce(axes: Sequence[Axis]) -> StackAxes:
     """Leave out axes of length 1, and make one of neighbours that can be walked as one."""
-    found: list[Axis] = []
+    coalesced: list[Axis] = []
     for length, *strides in axes:
         if length == 1:
             continue
-        if found and found[-1][1:] == tuple(stride * length for stride in strides):
-            found[-1] = (found[-1][0] * length, *strides)
+        if coalesced and coalesced[-1][1:] == tuple(stride * length for stride in strides):
+            coalesced[-1] = (coalesced[-1][0] * length, *strides)
         else:
-            found.append((length, *strides))
-    return StackAxes(*zip(*found, strict=True)) if found else StackAxes((), (), ())
+            coalesced.append((length, *strides))
+    return StackAxes(*zip(*coalesced, strict=True)) if coalesced else StackAxes((), (), ())
 
 
-def _tall(form: ProductForm) -> ProductForm:
+def _stack_into_rows(form: ProductForm) -> ProductForm:
     """Make rows of the last axis of the stack, where the second operand does not move along it."""
     lengths, first, second, third = form.stack
     if not lengths or second[-1] != 0:
         return form
-    rest = StackAxes(*(each[:-1] for each in form.stack))
-    row = third[-1] if third else 0
-    return replace(form, stack=rest, m=lengths[-1], first=(first[-1], form.first[1]), third=row)
+    remaining = StackAxes(*(column[:-1] for column in form.stack))
+    row_stride = third[-1] if third else 0
+    return replace(
+        form, stack=remaining, m=lengths[-1], first=(first[-1], form.first[1]), third=row_stride
+    )
 
 
-def rows_stacked(form: ProductForm) -> ProductForm:
+def rows_into_stack(form: ProductForm) -> ProductForm:
     """Make an axis of the stack of the rows of a product with one column, or of its columns if it
     has one row: what is left is a stack of products of vectors.
     """
@@ -288,7 +298,7 @@ def rows_stacked(form: ProductForm) -> ProductForm:
     axes = [*form.stack.axes, m_axis, n_axis]
     return replace(
         form,
-        stack=_merged(axes),
+        stack=_coalesce(axes),
         m=1,
         n=1,
         first=(0, form.first[1]),

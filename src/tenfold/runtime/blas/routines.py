@@ -39,9 +39,9 @@ def entry_point(module: Any, routine: str) -> int:
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    found = pointer(capsule, name(capsule))
-    assert isinstance(found, int), "a capsule holds an address"
-    return found
+    address = pointer(capsule, name(capsule))
+    assert isinstance(address, int), "a capsule holds an address"
+    return address
 
 
 FUNCTIONS = {
@@ -62,10 +62,12 @@ def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
     from threadpoolctl import ThreadpoolController
 
     address_of("dgemm")  # so that SciPy's is loaded
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    own = [each for each in found if package in Path(each.filepath).parent.name] or found
-    functions = [_functions(each) for each in own]
-    return tuple([ThreadedLibrary(*each) for each in functions if each])
+    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+    of_package = [
+        controller for controller in controllers if package in Path(controller.filepath).parent.name
+    ] or controllers
+    functions = [_functions(controller) for controller in of_package]
+    return tuple([ThreadedLibrary(*controller) for controller in functions if controller])
 
 
 def _functions(controller: Any) -> tuple[int, int] | None:
@@ -75,8 +77,10 @@ def _functions(controller: Any) -> tuple[int, int] | None:
     if names is None:
         return None
     for prefix, suffix in AFFIXES:
-        found = [getattr(controller.dynlib, f"{prefix}{name}{suffix}", None) for name in names]
-        get, set_ = [ctypes.cast(each, ctypes.c_void_p).value if each else None for each in found]
+        symbols = [getattr(controller.dynlib, f"{prefix}{name}{suffix}", None) for name in names]
+        get, set_ = [
+            ctypes.cast(symbol, ctypes.c_void_p).value if symbol else None for symbol in symbols
+        ]
         if get and set_:
             return get, set_
     return None
@@ -91,11 +95,11 @@ def limited_threads(threads: int = 1, package: str = "scipy") -> Iterator[None]:
 
     The last caller to leave restores the number of threads.
     """
-    found = libraries(package)
-    for library in found:
+    blas_libraries = libraries(package)
+    for library in blas_libraries:
         library.hold(threads)
     try:
         yield
     finally:
-        for library in found:
+        for library in blas_libraries:
             library.let_go()

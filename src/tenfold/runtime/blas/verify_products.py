@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
-class ProductRead(NamedTuple):
+class LaunchSizes(NamedTuple):
     """A launch of a product as its kernel reads it: lengths, and strides in bytes."""
 
     stack: list[tuple[int, ...]]
@@ -62,59 +62,67 @@ def verify_product(
     """Refuse a product whose sizes do not fit its operands; `third` is what is added."""
     kernel = step.kernel
     if len(step.sizes) != len(kernel.sizes):
-        raise _broken(step, f"{len(kernel.sizes)} sizes are read, {len(step.sizes)} are given")
-    read = _read(step)
-    if step.units != read.units:
-        rule = f"{step.units} units, but {read.units} cover {read.m} x {read.n} once"
-        raise _broken(step, rule)
+        raise _verify_error(
+            step, f"{len(kernel.sizes)} sizes are read, {len(step.sizes)} are given"
+        )
+    sizes = _parse_sizes(step)
+    if step.units != sizes.units:
+        rule = f"{step.units} units, but {sizes.units} cover {sizes.m} x {sizes.n} once"
+        raise _verify_error(step, rule)
     if step.grain < 1:
-        raise _broken(step, f"ranges of {step.grain} units")
+        raise _verify_error(step, f"ranges of {step.grain} units")
     if isinstance(kernel, BlockedGemm):
         _refuse_scratch(step, kernel)
-    counts = [axis[0] for axis in (*read.stack, *read.sums)]
-    multiply_adds = product(counts) * read.m * read.n * read.k
+    counts = [axis[0] for axis in (*sizes.stack, *sizes.sums)]
+    multiply_adds = product(counts) * sizes.m * sizes.n * sizes.k
     if not isinstance(kernel, SyrkTrmm) and step.multiply_adds != multiply_adds:
-        raise _broken(step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}")
+        raise _verify_error(
+            step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}"
+        )
     if not multiply_adds:
         return  # nothing is read
-    operands = [(x1, x2)[place] for place in step.operands]
-    shapes = (read.m, read.k), (read.k, read.n)
-    strides = read.first, read.second
-    for number, (operand, shape, lies) in enumerate(zip(operands, shapes, strides, strict=True), 1):
-        axes = [(axis[0], axis[number]) for axis in (*read.stack, *read.sums)]
-        _refuse_out_of_bounds(step, f"x{number}", operand, [*axes, *zip(shape, lies, strict=True)])
+    operands = [(x1, x2)[index] for index in step.operands]
+    shapes = (sizes.m, sizes.k), (sizes.k, sizes.n)
+    strides = sizes.first, sizes.second
+    for number, (operand, shape, operand_strides) in enumerate(
+        zip(operands, shapes, strides, strict=True), 1
+    ):
+        axes = [(axis[0], axis[number]) for axis in (*sizes.stack, *sizes.sums)]
+        _refuse_out_of_bounds(
+            step, f"x{number}", operand, [*axes, *zip(shape, operand_strides, strict=True)]
+        )
     if third is not None and step.reads_third:
-        axes = [(axis[0], axis[3]) for axis in read.stack]
-        rows = [(read.m, read.third), (read.n, third.dtype.itemsize)]
+        axes = [(axis[0], axis[3]) for axis in sizes.stack]
+        rows = [(sizes.m, sizes.third), (sizes.n, third.dtype.itemsize)]
         _refuse_out_of_bounds(step, "x3", third, [*axes, *rows])
 
 
-def _broken(step: ProductStep, rule: str) -> VerifyError:
+def _verify_error(step: ProductStep, rule: str) -> VerifyError:
     return VerifyError("verify", f"{rule}\n{step.kernel}")
 
 
-def _read(step: ProductStep) -> ProductRead:
+def _parse_sizes(step: ProductStep) -> LaunchSizes:
     """The sizes of a launch, by the order in which each kernel reads them."""
     kernel, sizes = step.kernel, [*step.sizes]
 
-    def axes(count: int, each: int) -> list[tuple[int, ...]]:
-        return [tuple([sizes.pop(0) for _ in range(each)]) for _ in range(count)]
+    def axes(count: int, width: int) -> list[tuple[int, ...]]:
+        return [tuple([sizes.pop(0) for _ in range(width)]) for _ in range(count)]
 
     added = step.reads_third
     stack = axes(kernel.axes, 3 + added)
     sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct)) else []
     count = product(axis[0] for axis in stack)
     if isinstance(kernel, DotProduct):
-        k, one, two = sizes
-        return ProductRead(stack, sums, 1, 1, k, (0, one), (two, 0), 0, count)
+        k, first_stride, second_stride = sizes
+        return LaunchSizes(stack, sums, 1, 1, k, (0, first_stride), (second_stride, 0), 0, count)
     if isinstance(kernel, BlasGemm):
         m, n, k, *leading, panel = sizes
-        lies = [
-            (each * size, size) if layout == "row" else (size, each * size)
-            for layout, each in zip(kernel.layouts, leading, strict=True)
+        strides = [
+            (width * size, size) if layout == "row" else (size, width * size)
+            for layout, width in zip(kernel.layouts, leading, strict=True)
             for size in [kernel.dtype.itemsize]
         ]
-        return ProductRead(stack, sums, m, n, k, lies[0], lies[1], 0, count * -(-m // panel))
+        return LaunchSizes(stack, sums, m, n, k, strides[0], strides[1], 0, count * -(-m // panel))
     if isinstance(kernel, SmallGemm):
         (m, k, n), units = kernel.lengths, count
     else:
@@ -122,17 +130,17 @@ def _read(step: ProductStep) -> ProductRead:
         tile = kernel.tile
         units = count * -(-m // tile.block) * -(-n // tile.columns)
     row1, column1, row2, column2, *third = sizes
-    last = third[0] if third else 0
-    return ProductRead(stack, sums, m, n, k, (row1, column1), (row2, column2), last, units)
+    third_row = third[0] if third else 0
+    return LaunchSizes(stack, sums, m, n, k, (row1, column1), (row2, column2), third_row, units)
 
 
 def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
     """Refuse too little room for a slab, the sums of a block, and the end of a row."""
     tile = kernel.tile
     row = tile.packets * tile.lanes * tile.arithmetic.sum_dtype.itemsize
-    used = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
-    if step.scratch < used:
-        raise _broken(step, f"{step.scratch} bytes of scratch memory, {used} are used")
+    needed = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
+    if step.scratch < needed:
+        raise _verify_error(step, f"{step.scratch} bytes of scratch memory, {needed} are used")
 
 
 def _refuse_out_of_bounds(
@@ -145,7 +153,7 @@ def _refuse_out_of_bounds(
     low, high = StridedRegion(0, operand.shape, operand.strides, size).range
     if first < low or high < last:
         rule = f"{name} is read from byte {first} to {last}, but bytes {low} to {high} exist"
-        raise _broken(step, rule)
+        raise _verify_error(step, rule)
 
 
 __all__ = ["verify_product"]

@@ -34,13 +34,13 @@ QUERIES = 1024
 """Sizes of work memory that are kept; those not asked for longest go first."""
 CALL = 1 << 10
 """What calling a routine costs, in multiply-adds."""
-SHARED = 1 << 18
+PARALLEL_WORK = 1 << 18
 """Multiply-adds of a stack from which it is shared out to threads."""
 QUICK = 1 << 14
 """Multiply-adds of all matrices up to which a launch keeps the GIL."""
 GRAIN = 1 << 17
 """The multiply-adds of a range that is given to a thread."""
-LONE = 1 << 24
+BLAS_THREADED_WORK = 1 << 24
 """Multiply-adds of a single matrix from which BLAS takes threads of its own."""
 LARGEST = 1 << 14
 """The order up to which LAPACK can count what it works in by 32 bits."""
@@ -66,7 +66,7 @@ class DriverLaunch(NamedTuple):
     units: int
     multiply_adds: int
     """Of one unit."""
-    calm: bool
+    single_threaded: bool
     """Whether BLAS starts no threads of its own for such sizes."""
     results: tuple[tuple[Type, int], ...]
     """Types and bytes."""
@@ -86,18 +86,18 @@ def threads_of(step: DriverLaunch) -> int:
     """Return on how many threads a step may run; 0 keeps the GIL."""
     if step.work <= QUICK:
         return 0
-    return int(get("threads")) if step.units > 1 and step.work >= SHARED else 1
+    return int(get("threads")) if step.units > 1 and step.work >= PARALLEL_WORK else 1
 
 
-def held_to(step: DriverLaunch) -> int:
+def blas_threads(step: DriverLaunch) -> int:
     """Return to how many threads BLAS is held for a step; 0 where that starts none."""
-    if step.calm:
+    if step.single_threaded:
         return 0
-    several = step.units == 1 and step.multiply_adds >= LONE
-    return int(get("threads")) if several else 1
+    uses_threads = step.units == 1 and step.multiply_adds >= BLAS_THREADED_WORK
+    return int(get("threads")) if uses_threads else 1
 
 
-def launched(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
+def launch(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
     """Compute a step of operands; None where LAPACK fails for a matrix.
 
     Raises MemoryError when memory runs out.
@@ -108,13 +108,13 @@ def launched(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, .
     values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in step.results])
 
     def run(interrupted: threading.Event | None) -> int:
-        held = held_to(step)
-        several = step.units if interrupted is None else max(1, threads)
-        with routines.limited_threads(held) if held else nullcontext():
-            for first in range(0, step.units, several):
+        blas_limit = blas_threads(step)
+        units_per_call = step.units if interrupted is None else max(1, threads)
+        with routines.limited_threads(blas_limit) if blas_limit else nullcontext():
+            for first in range(0, step.units, units_per_call):
                 if interrupted is not None and interrupted.is_set():
                     break
-                units = min(several, step.units - first)
+                units = min(units_per_call, step.units - first)
                 if (status := _status(step, arrays, values, first, units)) != 0:
                     return status
         return 0
@@ -127,16 +127,16 @@ def _status(
     step: DriverLaunch,
     arrays: Sequence[np.ndarray],
     values: Sequence[Value],
-    first: int,
+    first_unit: int,
     units: int,
 ) -> int:
     """Launch some units of a step; return 0, or another number where a matrix has no answer."""
     buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
-    if first:
+    if first_unit:
         addresses = [x.address if isinstance(x, Value) else x for x in buffers]
-        distances = struct.unpack_from(f"{len(buffers)}q", step.sizes)
-        pairs = zip(addresses, distances, strict=True)
-        buffers = [address + first * distance for address, distance in pairs]
+        strides = struct.unpack_from(f"{len(buffers)}q", step.sizes)
+        pairs = zip(addresses, strides, strict=True)
+        buffers = [address + first_unit * stride for address, stride in pairs]
     return _native.launch(
         program_of(step.kernel, step.work).kernel,
         buffers,
@@ -156,16 +156,18 @@ def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     Arguments are characters, numbers and None for memory, as far as the one for its report. The
     memory that is asked for stands before the first -1.
     """
-    asked = arguments.index(-1) - 1
+    query_index = arguments.index(-1) - 1
     # no memory is read: work lengths come back as the first element of each
-    given = [
-        ctypes.create_string_buffer(each.encode() if isinstance(each, str) else b"", 64)
-        if each is None or isinstance(each, str)
-        else ctypes.c_int(each)
-        for each in arguments
+    c_arguments = [
+        ctypes.create_string_buffer(argument.encode() if isinstance(argument, str) else b"", 64)
+        if argument is None or isinstance(argument, str)
+        else ctypes.c_int(argument)
+        for argument in arguments
     ]
     report = ctypes.c_int(0)
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(given) + 1))(address_of(routine))
-    function(*(ctypes.addressof(each) for each in (*given, report)))
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(c_arguments) + 1))(
+        address_of(routine)
+    )
+    function(*(ctypes.addressof(argument) for argument in (*c_arguments, report)))
     assert report.value == 0, f"{routine} does not know how much memory it needs"
-    return int(ctypes.c_double.from_buffer(given[asked]).value)
+    return int(ctypes.c_double.from_buffer(c_arguments[query_index]).value)

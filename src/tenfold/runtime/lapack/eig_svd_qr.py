@@ -1,11 +1,11 @@
 """Eigenvalues, SVD and QR: the LAPACK programs that compute them.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
-on a DriverLaunch for each operation in `RECIPES`. The lengths of work memory that no routine tells
-are those of LAPACK's documentation.
+on a DriverLaunch for each operation in `LAPACK_OPS`. Work lengths without a query are those of
+LAPACK's documentation.
 
 >>> x = StackedLayout((3, 2), (16, 8), FLOAT64)
->>> print(RECIPES[svd_eig.svdvals]((x,), (Type((2,), FLOAT64, "cpu"),)).kernel)
+>>> print(LAPACK_OPS[svd_eig.svdvals]((x,), (Type((2,), FLOAT64, "cpu"),)).kernel)
 library call of dgesdd, 2 buffers
 """
 
@@ -28,175 +28,193 @@ from tenfold.runtime.lapack.lapack_program import (
     LapackProgram,
     MatrixStack,
     StackedLayout,
+    driver_launch,
     operand_of,
-    step_with,
 )
 
 Layouts = tuple[StackedLayout, ...]
 Types = tuple[Type, ...]
 
 
-def _begun(layouts: Layouts) -> tuple[MatrixStack, LapackProgram, tuple[int, int, int]]:
+def _program_for(layouts: Layouts) -> tuple[MatrixStack, LapackProgram, tuple[int, int, int]]:
     """Return the stack of matrices, what begins, and (rows, columns, how many matrices)."""
     *stack, rows, columns = layouts[0].shape
     operand = operand_of(0, layouts[0], tuple(stack))
     return operand, LapackProgram(layouts[0].dtype, rows), (rows, columns, math.prod(stack))
 
 
-def _values(recipe: LapackProgram, place: str, type_: Type, length: int) -> str:
+def _values_target(program: LapackProgram, pointer: str, type_: Type, length: int) -> str:
     """Return where a routine is to leave real values that are the result at a place."""
-    return place if type_.dtype == FLOAT64 else recipe.area(FLOAT64, length)
+    return pointer if type_.dtype == FLOAT64 else program.scratch_area(FLOAT64, length)
 
 
-def _narrowed(
-    recipe: LapackProgram, source: str, target: str, dtype: np.dtype, length: int
+def _narrow_values(
+    program: LapackProgram, source: str, target: str, dtype: np.dtype, length: int
 ) -> None:
     """Copy real values to the result, if they are not there."""
     if source != target:
         axis = (length, FLOAT64.itemsize, dtype.itemsize)
-        recipe.steps.append(recipe.move(source, target, (FLOAT64, dtype), (1, 0, 0), axis))
+        program.steps.append(program.move(source, target, (FLOAT64, dtype), (1, 0, 0), axis))
 
 
 def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
     """By Householder's reflections."""
-    operand, recipe, (m, n, units) = _begun(layouts)
-    short, inner = min(m, n), m if mode == "complete" else min(m, n)
-    count, reflections, width = (recipe.number(each) for each in (n, short, inner))
-    given, basis = recipe.area(recipe.dtype, m * n), recipe.area(recipe.dtype, m * inner)
-    scales, less = recipe.area(recipe.dtype, short), recipe.number(m - 1)
-    below, letter = recipe.number(recipe.item), "un" if kind_of(recipe.dtype) == "c" else "or"
-    factor = recipe.work("geqrf", (m, n, None, m, None, None, -1))
-    expand = recipe.work(f"{letter}gqr", (m, inner, short, None, m, None, None, -1))
-    column, item = (m * recipe.item,) * 2, (recipe.item,) * 2
-    kept = recipe.move(given, basis, (recipe.dtype,) * 2, (short, *column), (m, *item))
-    recipe.steps += [
-        recipe.by_columns(operand.side, given, n),
-        recipe.call("geqrf", f"n {count} {given} n {scales} {factor} report"),
-        kept,
-        recipe.call("laset", f"'L {less} {count} zero zero {given}+{below} n", fails=False),
-        recipe.by_rows(given, "m2", types[1].dtype, n, rows=inner),
-        recipe.call(f"{letter}gqr", f"n {width} {reflections} {basis} n {scales} {expand} report"),
-        recipe.by_rows(basis, "m1", types[0].dtype, inner),
+    operand, program, (m, n, units) = _program_for(layouts)
+    rank, inner = min(m, n), m if mode == "complete" else min(m, n)
+    count, reflections, width = (program.number(value) for value in (n, rank, inner))
+    matrix, q = (
+        program.scratch_area(program.dtype, m * n),
+        program.scratch_area(program.dtype, m * inner),
+    )
+    tau, rows_below = program.scratch_area(program.dtype, rank), program.number(m - 1)
+    item_offset, prefix = (
+        program.number(program.item),
+        "un" if kind_of(program.dtype) == "c" else "or",
+    )
+    factor = program.work("geqrf", (m, n, None, m, None, None, -1))
+    expand = program.work(f"{prefix}gqr", (m, inner, rank, None, m, None, None, -1))
+    column, item = (m * program.item,) * 2, (program.item,) * 2
+    copy_reflectors = program.move(matrix, q, (program.dtype,) * 2, (rank, *column), (m, *item))
+    program.steps += [
+        program.by_columns(operand.side, matrix, n),
+        program.call("geqrf", f"n {count} {matrix} n {tau} {factor} report"),
+        copy_reflectors,
+        program.call(
+            "laset", f"'L {rows_below} {count} zero zero {matrix}+{item_offset} n", fails=False
+        ),
+        program.by_rows(matrix, "m2", types[1].dtype, n, rows=inner),
+        program.call(f"{prefix}gqr", f"n {width} {reflections} {q} n {tau} {expand} report"),
+        program.by_rows(q, "m1", types[0].dtype, inner),
     ]
-    return step_with(recipe, (operand,), types, units, short * short * 3 * max(m, n), columns=n)
+    return driver_launch(program, (operand,), types, units, rank * rank * 3 * max(m, n), columns=n)
 
 
 def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
     """By dividing and conquering, of the lower triangle."""
-    operand, recipe, (n, _, units) = _begun(layouts)
-    is_complex = kind_of(recipe.dtype) == "c"
-    vectors, job = recipe.area(recipe.dtype, n * n), "V" if len(types) == 2 else "N"
-    values = _values(recipe, "m1", types[0], n)
+    operand, program, (n, _, units) = _program_for(layouts)
+    is_complex = kind_of(program.dtype) == "c"
+    vectors, job = program.scratch_area(program.dtype, n * n), "V" if len(types) == 2 else "N"
+    values = _values_target(program, "m1", types[0], n)
     name = "heevd" if is_complex else "syevd"
-    others = [(FLOAT64, 1 + 5 * n + 2 * n * n)] if is_complex else []
-    others.append((INT32, 3 + 5 * n))
-    asked = (job, "L", n, None, n, None, None, -1, *[None, -1] * len(others))
-    work = recipe.work(name, asked)
-    for dtype, length in others:
-        work += f" {recipe.area(dtype, length)} {recipe.number(length)}"
-    recipe.steps += [
-        recipe.square(operand.side, vectors),
-        recipe.call(name, f"'{job} 'L n {vectors} n {values} {work} report"),
+    work_areas = [(FLOAT64, 1 + 5 * n + 2 * n * n)] if is_complex else []
+    work_areas.append((INT32, 3 + 5 * n))
+    query = (job, "L", n, None, n, None, None, -1, *[None, -1] * len(work_areas))
+    work = program.work(name, query)
+    for dtype, length in work_areas:
+        work += f" {program.scratch_area(dtype, length)} {program.number(length)}"
+    program.steps += [
+        program.square(operand.side, vectors),
+        program.call(name, f"'{job} 'L n {vectors} n {values} {work} report"),
     ]
-    _narrowed(recipe, values, "m1", types[0].dtype, n)
+    _narrow_values(program, values, "m1", types[0].dtype, n)
     if job == "V":
-        recipe.steps.append(recipe.by_rows(vectors, "m2", types[1].dtype, n))
-    return step_with(recipe, (operand,), types, units, 9 * n**3 // 2, columns=n)
+        program.steps.append(program.by_rows(vectors, "m2", types[1].dtype, n))
+    return driver_launch(program, (operand,), types, units, 9 * n**3 // 2, columns=n)
 
 
 def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverLaunch:
     """By dividing and conquering; the singular values alone where no more is asked for."""
-    operand, recipe, (m, n, units) = _begun(layouts)
-    short, long = min(m, n), max(m, n)
-    left, right = (m, n) if full_matrices else (short, short)
+    operand, program, (m, n, units) = _program_for(layouts)
+    rank, longest = min(m, n), max(m, n)
+    u_columns, vh_rows = (m, n) if full_matrices else (rank, rank)
     job = "N" if len(types) == 1 else "A" if full_matrices else "S"
-    given, columns, height = (
-        recipe.area(recipe.dtype, m * n),
-        recipe.number(n),
-        recipe.number(right),
+    matrix, columns, height = (
+        program.scratch_area(program.dtype, m * n),
+        program.number(n),
+        program.number(vh_rows),
     )
-    place = "m1" if job == "N" else "m2"
+    values_pointer = "m1" if job == "N" else "m2"
     type_ = types[0 if job == "N" else 1]
-    values = _values(recipe, place, type_, short)
-    u = vh = recipe.area(recipe.dtype, 1)  # what is not asked for
+    values = _values_target(program, values_pointer, type_, rank)
+    u = vh = program.scratch_area(program.dtype, 1)  # what is not asked for
     if job != "N":
-        u, vh = recipe.area(recipe.dtype, m * left), recipe.area(recipe.dtype, right * n)
-    reals = 7 * short if job == "N" else short * max(5 * short + 7, 2 * long + 2 * short + 1)
-    others = [(FLOAT64, reals)] if kind_of(recipe.dtype) == "c" else []
-    others.append((INT32, 8 * short))
-    asked = (job, m, n, None, m, None, None, m, None, right, None, -1, *[None] * len(others))
-    work = recipe.work("gesdd", asked)
-    for dtype, length in others:
-        work += f" {recipe.area(dtype, length)}"
-    recipe.steps += [
-        recipe.by_columns(operand.side, given, n),
-        recipe.call(
-            "gesdd", f"'{job} n {columns} {given} n {values} {u} n {vh} {height} {work} report"
+        u, vh = (
+            program.scratch_area(program.dtype, m * u_columns),
+            program.scratch_area(program.dtype, vh_rows * n),
+        )
+    reals = 7 * rank if job == "N" else rank * max(5 * rank + 7, 2 * longest + 2 * rank + 1)
+    work_areas = [(FLOAT64, reals)] if kind_of(program.dtype) == "c" else []
+    work_areas.append((INT32, 8 * rank))
+    query = (job, m, n, None, m, None, None, m, None, vh_rows, None, -1, *[None] * len(work_areas))
+    work = program.work("gesdd", query)
+    for dtype, length in work_areas:
+        work += f" {program.scratch_area(dtype, length)}"
+    program.steps += [
+        program.by_columns(operand.side, matrix, n),
+        program.call(
+            "gesdd", f"'{job} n {columns} {matrix} n {values} {u} n {vh} {height} {work} report"
         ),
     ]
-    _narrowed(recipe, values, place, type_.dtype, short)
+    _narrow_values(program, values, values_pointer, type_.dtype, rank)
     if job != "N":
-        recipe.steps += [
-            recipe.by_rows(u, "m1", types[0].dtype, left),
-            recipe.by_rows(vh, "m3", types[2].dtype, n, rows=right, of=right),
+        program.steps += [
+            program.by_rows(u, "m1", types[0].dtype, u_columns),
+            program.by_rows(vh, "m3", types[2].dtype, n, rows=vh_rows, of=vh_rows),
         ]
-    cost = (2 if job == "N" else 9) * long * short * short
-    return step_with(recipe, (operand,), types, units, cost, columns=n)
+    cost = (2 if job == "N" else 9) * longest * rank * rank
+    return driver_launch(program, (operand,), types, units, cost, columns=n)
 
 
 def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
     """Of what is finite alone: NaN would keep the iteration going."""
-    operand, recipe, (n, _, units) = _begun(layouts)
-    matrix, one = recipe.area(recipe.dtype, n * n), recipe.number(1)
-    unused, result = recipe.area(recipe.dtype, 1), types[0].dtype
-    is_complex = kind_of(recipe.dtype) == "c"
-    values = [recipe.area(recipe.dtype, n) for _ in range(1 if is_complex else 2)]
-    last = [None] if is_complex else []
-    asked = ("N", "N", n, None, n, *[None] * len(values), None, 1, None, 1, None, -1, *last)
-    work = recipe.work("geev", asked)
+    operand, program, (n, _, units) = _program_for(layouts)
+    matrix, one = program.scratch_area(program.dtype, n * n), program.number(1)
+    no_vectors, result = program.scratch_area(program.dtype, 1), types[0].dtype
+    is_complex = kind_of(program.dtype) == "c"
+    values = [program.scratch_area(program.dtype, n) for _ in range(1 if is_complex else 2)]
+    real_work = [None] if is_complex else []
+    query = ("N", "N", n, None, n, *[None] * len(values), None, 1, None, 1, None, -1, *real_work)
+    work = program.work("geev", query)
     if is_complex:
-        work += f" {recipe.area(FLOAT64, 2 * n)}"
-    words = f"'N 'N n {matrix} n {' '.join(values)} {unused} {one} {unused} {one} {work} report"
-    flag = recipe.area(INT32, 1)
-    recipe.steps += [
-        recipe.square(operand.side, matrix),
-        AllFinite(matrix, recipe.number(n * n * recipe.item // 8), flag),
-        Branch(flag, (recipe.call("geev", words),), (Fail(),)),
+        work += f" {program.scratch_area(FLOAT64, 2 * n)}"
+    arguments = (
+        f"'N 'N n {matrix} n {' '.join(values)} {no_vectors} {one} {no_vectors} {one} {work} report"
+    )
+    flag = program.scratch_area(INT32, 1)
+    program.steps += [
+        program.square(operand.side, matrix),
+        AllFinite(matrix, program.number(n * n * program.item // 8), flag),
+        Branch(flag, (program.call("geev", arguments),), (Fail(),)),
     ]
-    part = result if is_complex else FLOAT64 if result == COMPLEX128 else real_part(result)
-    for number, place in enumerate(values):
-        behind = recipe.number(number * part.itemsize)
-        axis = (n, recipe.item, result.itemsize)
-        recipe.steps.append(
-            recipe.move(place, f"m1+{behind}", (recipe.dtype, part), (1, 0, 0), axis)
+    part_dtype = result if is_complex else FLOAT64 if result == COMPLEX128 else real_part(result)
+    for number, pointer in enumerate(values):
+        offset = program.number(number * part_dtype.itemsize)
+        axis = (n, program.item, result.itemsize)
+        program.steps.append(
+            program.move(pointer, f"m1+{offset}", (program.dtype, part_dtype), (1, 0, 0), axis)
         )
-    return step_with(recipe, (operand,), types, units, 10 * n**3, columns=n)
+    return driver_launch(program, (operand,), types, units, 10 * n**3, columns=n)
 
 
 def _lu(layouts: Layouts, types: Types) -> DriverLaunch:
     """By Gauss's elimination, of rectangles, too."""
-    operand, recipe, (m, n, units) = _begun(layouts)
-    short, item = min(m, n), recipe.item
-    given, lower = recipe.area(recipe.dtype, m * n), recipe.area(recipe.dtype, m * short)
-    pivots, order = recipe.area(INT32, short), recipe.area(INT32, m)
-    columns, count, less = (recipe.number(each) for each in (n, short, m - 1))
-    below, column = recipe.number(item), (m * item,) * 2
-    both = (recipe.dtype, recipe.dtype)
-    recipe.steps += [
-        recipe.by_columns(operand.side, given, n),
-        recipe.call("getrf", f"n {columns} {given} n {pivots} report", fails=False),
-        recipe.move(given, lower, both, (short, *column), (m, item, item)),
-        recipe.call("laset", f"'U n {count} zero one {lower} n", fails=False),
-        recipe.call("laset", f"'L {less} {columns} zero zero {given}+{below} n", fails=False),
-        Permutation(pivots, count, order, recipe.n, "m1", types[0].dtype),
-        recipe.by_rows(lower, "m2", types[1].dtype, short),
-        recipe.by_rows(given, "m3", types[2].dtype, n, rows=short),
+    operand, program, (m, n, units) = _program_for(layouts)
+    rank, item = min(m, n), program.item
+    matrix, lower = (
+        program.scratch_area(program.dtype, m * n),
+        program.scratch_area(program.dtype, m * rank),
+    )
+    pivots, order = program.scratch_area(INT32, rank), program.scratch_area(INT32, m)
+    columns, count, rows_below = (program.number(value) for value in (n, rank, m - 1))
+    item_offset, column = program.number(item), (m * item,) * 2
+    dtypes = (program.dtype, program.dtype)
+    program.steps += [
+        program.by_columns(operand.side, matrix, n),
+        program.call("getrf", f"n {columns} {matrix} n {pivots} report", fails=False),
+        program.move(matrix, lower, dtypes, (rank, *column), (m, item, item)),
+        program.call("laset", f"'U n {count} zero one {lower} n", fails=False),
+        program.call(
+            "laset", f"'L {rows_below} {columns} zero zero {matrix}+{item_offset} n", fails=False
+        ),
+        Permutation(pivots, count, order, program.n, "m1", types[0].dtype),
+        program.by_rows(lower, "m2", types[1].dtype, rank),
+        program.by_rows(matrix, "m3", types[2].dtype, n, rows=rank),
     ]
-    cost = short * short * (3 * max(m, n) - short) // 6
-    return step_with(recipe, (operand,), types, units, cost, columns=n)
+    cost = rank * rank * (3 * max(m, n) - rank) // 6
+    return driver_launch(program, (operand,), types, units, cost, columns=n)
 
 
-RECIPES: dict[Op[...], Callable[..., DriverLaunch]] = {
+LAPACK_OPS: dict[Op[...], Callable[..., DriverLaunch]] = {
     linalg.qr: _qr,
     linalg.eigh: _hermitian,
     linalg.svd: _svd,

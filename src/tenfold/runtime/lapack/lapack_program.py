@@ -4,9 +4,9 @@ Takes lengths, strides and dtypes, hands on a DriverLaunch (`drivers.py`): copie
 thread, by columns and in double precision, routines of LAPACK, and copies of the results to where
 they belong. Nothing of it depends on values.
 
->>> recipe = LapackProgram(FLOAT64, 2)
+>>> program = LapackProgram(FLOAT64, 2)
 >>> side = Side("m0", 16, 8, FLOAT64)
->>> recipe.by_columns(side, recipe.area(FLOAT64, 4), 2).way  # rows become columns
+>>> program.by_columns(side, program.scratch_area(FLOAT64, 4), 2).layout  # rows become columns
 'across'
 """
 
@@ -27,12 +27,12 @@ from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.runtime.lapack.drivers import DriverLaunch, address_of, work_length
 
-CALM = 96
+SERIAL_ORDER = 96
 """The order up to which BLAS starts no threads of its own for factors and a single column; with
 several columns it does for any order.
 """
-LETTERS = {FLOAT64: "d", COMPLEX128: "z"}
-WIDE = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
+PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
+COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
 
 
 class StackedLayout(NamedTuple):
@@ -46,13 +46,13 @@ class StackedLayout(NamedTuple):
 class Side(NamedTuple):
     """A matrix of a stack: where it lies, and its strides in bytes by row and by column."""
 
-    place: str
+    pointer: str
     rows: int
     columns: int
     dtype: np.dtype
 
 
-class Unlike(Exception):
+class UnsupportedLayout(Exception):
     """Operands that have to be copied first, or that LAPACK does not take."""
 
 
@@ -60,7 +60,11 @@ class LapackProgram:
     """What a kernel does, written down step by step."""
 
     def __init__(self, dtype: np.dtype, order: int) -> None:
-        self.dtype, self.order, self.item = WIDE[dtype], order, WIDE[dtype].itemsize
+        self.dtype, self.order, self.item = (
+            COMPUTE_DTYPES[dtype],
+            order,
+            COMPUTE_DTYPES[dtype].itemsize,
+        )
         self.steps: list[KernelStep] = []
         self.numbers: list[int] = []
         self.scratch = 0
@@ -71,7 +75,7 @@ class LapackProgram:
         self.numbers.append(value)
         return f"n{len(self.numbers) - 1}"
 
-    def area(self, dtype: np.dtype, length: int) -> str:
+    def scratch_area(self, dtype: np.dtype, length: int) -> str:
         """Return the word for memory of the thread."""
         word = self.number(self.scratch)
         self.scratch += (length * dtype.itemsize + 63) // 64 * 64
@@ -79,8 +83,8 @@ class LapackProgram:
 
     def call(self, routine: str, arguments: str, *, fails: bool = True) -> Routine:
         """Return a routine for the dtype, which stands for `n` in its arguments by the order."""
-        words = " ".join(self.n if word == "n" else word for word in arguments.split())
-        return Routine(LETTERS[self.dtype] + routine, words, fails)
+        operands = " ".join(self.n if name == "n" else name for name in arguments.split())
+        return Routine(PREFIXES[self.dtype] + routine, operands, fails)
 
     def square(self, side: Side, target: str) -> Move:
         """Return the copy of a square matrix by columns."""
@@ -90,7 +94,7 @@ class LapackProgram:
         """Return the copy of so many columns, each contiguous then."""
         inner = (self.order, side.rows, self.item)
         outer = (count, side.columns, self.order * self.item)
-        return self.move(side.place, target, (side.dtype, self.dtype), outer, inner)
+        return self.move(side.pointer, target, (side.dtype, self.dtype), outer, inner)
 
     def by_rows(
         self, source: str, target: str, dtype: np.dtype, count: int, *, rows: int = 0, of: int = 0
@@ -107,8 +111,8 @@ class LapackProgram:
 
     def work(self, routine: str, arguments: tuple[str | int | None, ...]) -> str:
         """Return the words for what a routine works in best, and for its length."""
-        length = work_length(LETTERS[self.dtype] + routine, arguments)
-        return f"{self.area(self.dtype, length)} {self.number(length)}"
+        length = work_length(PREFIXES[self.dtype] + routine, arguments)
+        return f"{self.scratch_area(self.dtype, length)} {self.number(length)}"
 
     def move(
         self,
@@ -119,27 +123,35 @@ class LapackProgram:
         inner: tuple[int, int, int],
     ) -> Move:
         """Return a copy along axes of (length, bytes in the source, bytes in the target)."""
-        way = "any"
+        kind = "any"
         if dtypes[0] == dtypes[1] and inner[1] == inner[2] == dtypes[0].itemsize:
-            parts = dtypes[0].itemsize // 8
-            if parts:
-                inner, dtypes, way = (inner[0] * parts, 8, 8), (FLOAT64, FLOAT64), "rows"
+            words_per_item = dtypes[0].itemsize // 8
+            if words_per_item:
+                inner, dtypes, kind = (inner[0] * words_per_item, 8, 8), (FLOAT64, FLOAT64), "rows"
         elif dtypes == (FLOAT64, FLOAT64) and outer[1] == inner[2] == 8:
-            way = "across"
-        far = tuple(self.number(each) for each in outer)
-        near = tuple(self.number(each) for each in inner)
+            kind = "across"
+        outer_numbers = tuple(self.number(value) for value in outer)
+        inner_numbers = tuple(self.number(value) for value in inner)
         return Move(
-            source, target, dtypes, (far[0], far[1], far[2]), (near[0], near[1], near[2]), way
+            source,
+            target,
+            dtypes,
+            (outer_numbers[0], outer_numbers[1], outer_numbers[2]),
+            (inner_numbers[0], inner_numbers[1], inner_numbers[2]),
+            kind,
         )
 
-    def numbered(self, source: str, target: str, dtypes: tuple[np.dtype, np.dtype]) -> Move:
+    def copy_pivots(self, source: str, target: str, dtypes: tuple[np.dtype, np.dtype]) -> Move:
         """Return the copy of the pivots, which lie beside each other."""
         inner = (self.order, dtypes[0].itemsize, dtypes[1].itemsize)
         return self.move(source, target, dtypes, (1, 0, 0), inner)
 
-    def factored(self, side: Side) -> tuple[str, str]:
+    def lu_factor(self, side: Side) -> tuple[str, str]:
         """Factor a matrix by Gauss's elimination; return where the factors and the pivots are."""
-        matrix, pivots = self.area(self.dtype, self.order**2), self.area(INT32, self.order)
+        matrix, pivots = (
+            self.scratch_area(self.dtype, self.order**2),
+            self.scratch_area(INT32, self.order),
+        )
         self.steps += [
             self.square(side, matrix),
             self.call("getrf", f"n n {matrix} n {pivots} report"),
@@ -154,10 +166,10 @@ class MatrixStack(NamedTuple):
     side: Side
 
 
-def operand_of(place: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
+def operand_of(number: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
     """Return an operand for every matrix of a stack. Raises Unlike where the axes do not unite."""
-    if layout.dtype not in WIDE:
-        raise Unlike
+    if layout.dtype not in COMPUTE_DTYPES:
+        raise UnsupportedLayout
     *steps, row, column = layout.strides
     lengths = layout.shape[:-2]
     missing = len(stack) - len(lengths)
@@ -171,36 +183,39 @@ def operand_of(place: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
         if expected is None:
             distance = step
         elif step != expected:
-            raise Unlike
+            raise UnsupportedLayout
         expected = step * length
-    return MatrixStack(distance, Side(f"m{place}", row, column, layout.dtype))
+    return MatrixStack(distance, Side(f"m{number}", row, column, layout.dtype))
 
 
-def squares(layouts: tuple[StackedLayout, ...]) -> tuple[MatrixStack, LapackProgram, int]:
+def square_program(layouts: tuple[StackedLayout, ...]) -> tuple[MatrixStack, LapackProgram, int]:
     """Return the stack of square matrices, what begins, and how many matrices there are."""
     shape = layouts[0].shape
     operand = operand_of(0, layouts[0], shape[:-2])
     return operand, LapackProgram(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
 
 
-def with_pivots(recipe: LapackProgram, packed: MatrixStack) -> str:
+def load_pivots(program: LapackProgram, packed: MatrixStack) -> str:
     """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
-    if packed.side.columns != recipe.item or packed.side.rows != recipe.order * recipe.item:
-        raise Unlike
-    pivots, last = recipe.area(INT32, recipe.order), recipe.number(recipe.order**2 * recipe.item)
-    recipe.steps.append(recipe.numbered(f"m0+{last}", pivots, (recipe.dtype, INT32)))
+    if packed.side.columns != program.item or packed.side.rows != program.order * program.item:
+        raise UnsupportedLayout
+    pivots, pivots_offset = (
+        program.scratch_area(INT32, program.order),
+        program.number(program.order**2 * program.item),
+    )
+    program.steps.append(program.copy_pivots(f"m0+{pivots_offset}", pivots, (program.dtype, INT32)))
     return pivots
 
 
-def matrix_of(layout: StackedLayout) -> StackedLayout:
+def as_matrix(layout: StackedLayout) -> StackedLayout:
     """Return a vector as a matrix of one column."""
     if len(layout.shape) > 1:
         return layout
     return StackedLayout((*layout.shape, 1), (*layout.strides, 0), layout.dtype)
 
 
-def step_with(
-    recipe: LapackProgram,
+def driver_launch(
+    program: LapackProgram,
     operands: Sequence[MatrixStack],
     types: tuple[Type, ...],
     units: int,
@@ -208,23 +223,26 @@ def step_with(
     columns: int = 1,
 ) -> DriverLaunch:
     """Return the step of a recipe for so many units, of so many multiply-adds each."""
-    kernel = LapackCall(tuple(recipe.steps), len(operands) + len(types))
+    kernel = LapackCall(tuple(program.steps), len(operands) + len(types))
     sizes = [type_.size * type_.dtype.itemsize for type_ in types]
-    apart = [*(each.distance for each in operands), *(size // units for size in sizes)]
-    numbers = [*apart, *map(address_of, kernel.routines), *recipe.numbers]
+    stack_strides = [
+        *(operand.distance for operand in operands),
+        *(size // units for size in sizes),
+    ]
+    numbers = [*stack_strides, *map(address_of, kernel.routines), *program.numbers]
     return DriverLaunch(
         kernel,
         struct.pack(f"{len(numbers)}q", *numbers),
-        recipe.scratch,
+        program.scratch,
         units,
         multiply_adds,
-        columns == 1 and recipe.order <= CALM,
+        columns == 1 and program.order <= SERIAL_ORDER,
         tuple(zip(types, sizes, strict=True)),
     )
 
 
-def wider(first: np.dtype, second: np.dtype) -> np.dtype:
+def compute_dtype(first: np.dtype, second: np.dtype) -> np.dtype:
     """Return the dtype in which two are computed. Raises Unlike where there is none."""
-    if first not in WIDE or second not in WIDE:
-        raise Unlike
+    if first not in COMPUTE_DTYPES or second not in COMPUTE_DTYPES:
+        raise UnsupportedLayout
     return COMPLEX128 if "c" in (kind_of(first), kind_of(second)) else FLOAT64

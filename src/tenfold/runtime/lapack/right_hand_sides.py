@@ -5,10 +5,10 @@ them, solve in place, and copy the solutions to where they belong. By rows, as r
 transposes: to BLAS that is the transpose, which it solves for from the right side.
 
 >>> float64 = np.dtype(np.float64)
->>> recipe, right = LapackProgram(float64, 2), Side("m1", 24, 8, float64)
->>> solving = lambda x: [substitution(recipe, x, "m0", "L")]
->>> solved(recipe, right, Type((2, 3), float64, "cpu"), (), 3, solving, rows=True)
->>> [type(step).__name__ for step in recipe.steps], recipe.steps[-1].name
+>>> program, right = LapackProgram(float64, 2), Side("m1", 24, 8, float64)
+>>> solving = lambda x: [substitution(program, x, "m0", "L")]
+>>> solve_in_place(program, right, Type((2, 3), float64, "cpu"), (), 3, solving, rows=True)
+>>> [type(step).__name__ for step in program.steps], program.steps[-1].name
 (['Move', 'Routine'], 'dtrsm')
 """
 
@@ -30,7 +30,7 @@ from tenfold.runtime.lapack.lapack_program import LapackProgram, Side, StackedLa
 class RightHandSides(NamedTuple):
     """Where right sides lie, to be solved in place."""
 
-    at: str
+    pointer: str
     width: int
     """How many columns."""
     columns: str
@@ -43,7 +43,7 @@ class RightHandSides(NamedTuple):
 Solving = Callable[[RightHandSides], Sequence[KernelStep]]
 
 
-def several(
+def merge_vectors(
     stack: Shape, matrix: StackedLayout, right: StackedLayout
 ) -> tuple[StackedLayout, StackedLayout, Shape]:
     """Let one matrix and a stack of vectors be one matrix and another one, if they unite."""
@@ -51,12 +51,12 @@ def several(
     if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
         return matrix, right, stack
     operand, units = operand_of(1, right, stack), math.prod(stack)
-    wide = StackedLayout((n, units), (operand.side.rows, operand.distance), right.dtype)
-    return StackedLayout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), wide, ()
+    merged = StackedLayout((n, units), (operand.side.rows, operand.distance), right.dtype)
+    return StackedLayout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), merged, ()
 
 
-def solved(
-    recipe: LapackProgram,
+def solve_in_place(
+    program: LapackProgram,
     right: Side,
     type_: Type,
     stack: Shape,
@@ -69,54 +69,56 @@ def solved(
     there, else by columns as most of LAPACK wants them. A single column lies either way, and what
     was united of a stack of vectors lies by columns in the result.
     """
-    united = not stack and len(type_.shape) > 2
-    by_rows = rows and count > 1 and not united
-    own = type_.dtype == recipe.dtype and (by_rows or united or count == 1)
-    at = "m2" if own else recipe.area(recipe.dtype, recipe.order * count)
-    copied = _by_rows if by_rows else LapackProgram.by_columns
-    recipe.steps += [
-        copied(recipe, right, at, count),
-        *solving(RightHandSides(at, count, recipe.number(count), by_rows)),
+    merged = not stack and len(type_.shape) > 2
+    by_rows = rows and count > 1 and not merged
+    in_result = type_.dtype == program.dtype and (by_rows or merged or count == 1)
+    pointer = "m2" if in_result else program.scratch_area(program.dtype, program.order * count)
+    copy_in = _copy_rows if by_rows else LapackProgram.by_columns
+    program.steps += [
+        copy_in(program, right, pointer, count),
+        *solving(RightHandSides(pointer, count, program.number(count), by_rows)),
     ]
-    if own:
+    if in_result:
         return
-    if by_rows or united:
-        recipe.steps.append(_narrowed(recipe, at, type_.dtype, count, by_rows))
+    if by_rows or merged:
+        program.steps.append(_narrow_solutions(program, pointer, type_.dtype, count, by_rows))
     else:
-        recipe.steps.append(recipe.by_rows(at, "m2", type_.dtype, count))
+        program.steps.append(program.by_rows(pointer, "m2", type_.dtype, count))
 
 
-def _by_rows(recipe: LapackProgram, right: Side, target: str, count: int) -> KernelStep:
+def _copy_rows(program: LapackProgram, right: Side, target: str, count: int) -> KernelStep:
     """The copy of right sides to contiguous rows."""
-    inner = (count, right.columns, recipe.item)
-    outer = (recipe.order, right.rows, count * recipe.item)
-    return recipe.move(right.place, target, (right.dtype, recipe.dtype), outer, inner)
+    inner = (count, right.columns, program.item)
+    outer = (program.order, right.rows, count * program.item)
+    return program.move(right.pointer, target, (right.dtype, program.dtype), outer, inner)
 
 
-def _narrowed(
-    recipe: LapackProgram, at: str, dtype: np.dtype, count: int, by_rows: bool
+def _narrow_solutions(
+    program: LapackProgram, pointer: str, dtype: np.dtype, count: int, by_rows: bool
 ) -> KernelStep:
     """The copy to the result as it lies, in another dtype."""
-    lengths = (recipe.order, count) if by_rows else (count, recipe.order)
-    inner = (lengths[1], recipe.item, dtype.itemsize)
-    outer = (lengths[0], lengths[1] * recipe.item, lengths[1] * dtype.itemsize)
-    return recipe.move(at, "m2", (recipe.dtype, dtype), outer, inner)
+    lengths = (program.order, count) if by_rows else (count, program.order)
+    inner = (lengths[1], program.item, dtype.itemsize)
+    outer = (lengths[0], lengths[1] * program.item, lengths[1] * dtype.itemsize)
+    return program.move(pointer, "m2", (program.dtype, dtype), outer, inner)
 
 
 def substitution(
-    recipe: LapackProgram,
+    program: LapackProgram,
     x: RightHandSides,
     matrix: str,
     uplo: str,
     *,
-    apart: str = "n",
+    leading: str = "n",
     transposed: bool = False,
     unit: bool = False,
 ) -> Routine:
     """Solve with a triangle that lies by columns, so many elements apart, or with its transpose."""
     diagonal = "U" if unit else "N"
     if x.by_rows:  # the transposes: x.T @ op(matrix).T
-        words = f"'R '{uplo} '{'N' if transposed else 'T'} '{diagonal} {x.columns} n one"
-        return recipe.call("trsm", f"{words} {matrix} {apart} {x.at} {x.columns}", fails=False)
-    words = f"'{uplo} '{'T' if transposed else 'N'} '{diagonal} n {x.columns}"
-    return recipe.call("trtrs", f"{words} {matrix} {apart} {x.at} n report")
+        arguments = f"'R '{uplo} '{'N' if transposed else 'T'} '{diagonal} {x.columns} n one"
+        return program.call(
+            "trsm", f"{arguments} {matrix} {leading} {x.pointer} {x.columns}", fails=False
+        )
+    arguments = f"'{uplo} '{'T' if transposed else 'N'} '{diagonal} n {x.columns}"
+    return program.call("trtrs", f"{arguments} {matrix} {leading} {x.pointer} n report")

@@ -34,120 +34,126 @@ from tenfold.runtime.lapack.lapack_program import (
     LapackProgram,
     Side,
     StackedLayout,
-    squares,
-    step_with,
+    driver_launch,
+    square_program,
 )
 from tenfold.runtime.lapack.right_hand_sides import RightHandSides, Solving, substitution
 
 
 def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
     """By Cholesky's way if the diagonal lets it be tried and it goes; each matrix as it goes."""
-    operand, recipe, units = squares(layouts)
-    n, item = recipe.order, recipe.item
-    copied = recipe.square(_closest(operand.side), "m1")
-    pivots, tried = f"m1+{recipe.number(n * n * item)}", recipe.area(recipe.dtype, 1)
-    last = f"m1+{recipe.number(((n + 2) * n - 1) * item)}"
+    operand, program, units = square_program(layouts)
+    n, item = program.order, program.item
+    copy = program.square(_contiguous_side(operand.side), "m1")
+    pivots, tried = f"m1+{program.number(n * n * item)}", program.scratch_area(program.dtype, 1)
+    flag = f"m1+{program.number(((n + 2) * n - 1) * item)}"
     # NaN passes through a comparison with 0, so LAPACK need not see it
-    trial = (
-        recipe.call("potrf", "'L n m1 n report", fails=False),
-        FiniteDiagonal("m1", recipe.n, recipe.dtype),
-        Branch("report", (), (_number(recipe, "one", tried), copied)),
+    cholesky_trial = (
+        program.call("potrf", "'L n m1 n report", fails=False),
+        FiniteDiagonal("m1", program.n, program.dtype),
+        Branch("report", (), (_fill(program, "one", tried), copy)),
     )
-    way = _by_bunch_and_kaufman(recipe, copied, pivots, tried)
-    if kind_of(recipe.dtype) != "c":  # what is complex would have to be Hermitian
-        way = (
-            PositiveDiagonal("m1", recipe.n, recipe.dtype),
-            Branch("report", trial, ()),
-            _number(recipe, "zero", pivots, n),
-            Branch("report", (), way),
+    factor_steps = _bunch_kaufman(program, copy, pivots, tried)
+    if kind_of(program.dtype) != "c":  # what is complex would have to be Hermitian
+        factor_steps = (
+            PositiveDiagonal("m1", program.n, program.dtype),
+            Branch("report", cholesky_trial, ()),
+            _fill(program, "zero", pivots, n),
+            Branch("report", (), factor_steps),
         )
-    recipe.steps = [
-        copied,
-        _number(recipe, "zero", tried),
-        *way,
-        _number(recipe, tried, last),
+    program.steps = [
+        copy,
+        _fill(program, "zero", tried),
+        *factor_steps,
+        _fill(program, tried, flag),
     ]
-    return step_with(recipe, (operand,), types, units, n**3 // 6)
+    return driver_launch(program, (operand,), types, units, n**3 // 6)
 
 
-def _closest(side: Side) -> Side:
+def _contiguous_side(side: Side) -> Side:
     """A symmetric matrix, so that its columns are what lies closest."""
     if abs(side.rows) <= abs(side.columns):
         return side
     return side._replace(rows=side.columns, columns=side.rows)
 
 
-def _number(recipe: LapackProgram, source: str, target: str, times: int = 1) -> Move:
+def _fill(program: LapackProgram, source: str, target: str, times: int = 1) -> Move:
     """The copy of a number, so many times."""
-    return recipe.move(
-        source, target, (recipe.dtype, recipe.dtype), (1, 0, 0), (times, 0, recipe.item)
+    return program.move(
+        source, target, (program.dtype, program.dtype), (1, 0, 0), (times, 0, program.item)
     )
 
 
-def _by_bunch_and_kaufman(
-    recipe: LapackProgram, copied: Move, pivots: str, tried: str
+def _bunch_kaufman(
+    program: LapackProgram, copy: Move, pivots: str, tried: str
 ) -> tuple[KernelStep, ...]:
     """The routine leaves the exchanges of rows out of its triangle; another one does them, and
     moves what D has beside its diagonal into a row of its own.
     """
-    n = recipe.order
-    found, work = recipe.area(INT32, n), recipe.work("sytrf", ("L", n, None, n, None, None, -1))
-    beside = f"m1+{recipe.number((n + 1) * n * recipe.item)}"
-    gauss = (
-        copied,
-        recipe.call("getrf", f"n n m1 n {found} report", fails=False),
-        recipe.numbered(found, pivots, (INT32, recipe.dtype)),
-        _number(recipe, "one", tried),
+    n = program.order
+    ipiv, work = (
+        program.scratch_area(INT32, n),
+        program.work("sytrf", ("L", n, None, n, None, None, -1)),
+    )
+    subdiagonal = f"m1+{program.number((n + 1) * n * program.item)}"
+    lu_steps = (
+        copy,
+        program.call("getrf", f"n n m1 n {ipiv} report", fails=False),
+        program.copy_pivots(ipiv, pivots, (INT32, program.dtype)),
+        _fill(program, "one", tried),
     )
     return (
-        recipe.call("sytrf", f"'L n m1 n {found} {work} report", fails=False),
-        recipe.call("syconv", f"'L 'C n m1 n {found} {beside} report", fails=False),
-        InvertibleBlocks("m1", beside, recipe.n, recipe.dtype),
-        Branch("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
+        program.call("sytrf", f"'L n m1 n {ipiv} {work} report", fails=False),
+        program.call("syconv", f"'L 'C n m1 n {ipiv} {subdiagonal} report", fails=False),
+        InvertibleBlocks("m1", subdiagonal, program.n, program.dtype),
+        Branch(
+            "report", (Interchanges(ipiv, subdiagonal, program.n, pivots, program.dtype),), lu_steps
+        ),
     )
 
 
-def solving_symmetric(recipe: LapackProgram, pivots: str, conjugated: bool) -> Solving:
+def solving_symmetric(program: LapackProgram, pivots: str, conjugated: bool) -> Solving:
     """Return what solves with the factors in m0: two substitutions, and what lies between them;
     with the conjugate of a matrix for the conjugates of right sides.
     """
-    beside = f"m0+{recipe.number((recipe.order + 1) * recipe.order * recipe.item)}"
-    negative = recipe.area(INT32, 1)
-    nonzero = NonzeroDiagonal("m0", recipe.n, recipe.dtype)
+    subdiagonal = f"m0+{program.number((program.order + 1) * program.order * program.item)}"
+    negative = program.scratch_area(INT32, 1)
+    nonzero = NonzeroDiagonal("m0", program.n, program.dtype)
 
     def solving(x: RightHandSides) -> Sequence[KernelStep]:
-        rows = _rows(recipe, x)
-        lower, other = (
-            substitution(recipe, x, "m0", "L", unit=True, transposed=each) for each in (False, True)
+        rows = _rows(program, x)
+        solve_lower, solve_transposed = (
+            substitution(program, x, "m0", "L", unit=True, transposed=is_transposed)
+            for is_transposed in (False, True)
         )
         cholesky = (
             nonzero,
-            substitution(recipe, x, "m0", "L"),
-            substitution(recipe, x, "m0", "L", transposed=True),
+            substitution(program, x, "m0", "L"),
+            substitution(program, x, "m0", "L", transposed=True),
         )
-        gauss = (nonzero, substitution(recipe, x, "m0", "U"))
+        upper_solve = (nonzero, substitution(program, x, "m0", "U"))
         symmetric = (
-            SolveBlockDiagonal("m0", beside, recipe.n, rows),
-            other,
-            ExchangeRows(pivots, recipe.n, rows, reverse=True),
+            SolveBlockDiagonal("m0", subdiagonal, program.n, rows),
+            solve_transposed,
+            ExchangeRows(pivots, program.n, rows, reverse=True),
         )
-        exchanged = (
-            ExchangeRows(pivots, recipe.n, rows),
-            lower,
+        permuted = (
+            ExchangeRows(pivots, program.n, rows),
+            solve_lower,
             NegativePivot(pivots, negative),
-            Branch(negative, gauss, symmetric),
+            Branch(negative, upper_solve, symmetric),
         )
-        steps: list[KernelStep] = [Branch(pivots, cholesky, exchanged)]
+        steps: list[KernelStep] = [Branch(pivots, cholesky, permuted)]
         if not conjugated:
             return steps
-        conjugate = Conjugate(x.at, recipe.number(recipe.order * x.width))
+        conjugate = Conjugate(x.pointer, program.number(program.order * x.width))
         return [conjugate, *steps, conjugate]
 
     return solving
 
 
-def _rows(recipe: LapackProgram, x: RightHandSides) -> RightSides:
+def _rows(program: LapackProgram, x: RightHandSides) -> RightSides:
     """Right sides as they lie."""
-    apart = (x.width, 1) if x.by_rows else (1, recipe.order)
-    far, near = (recipe.number(each * recipe.item) for each in apart)
-    return RightSides(x.at, far, near, x.columns, x.by_rows, recipe.dtype)
+    strides = (x.width, 1) if x.by_rows else (1, program.order)
+    row_stride, column_stride = (program.number(stride * program.item) for stride in strides)
+    return RightSides(x.pointer, row_stride, column_stride, x.columns, x.by_rows, program.dtype)

@@ -26,12 +26,17 @@ from tenfold.runtime.lapack.lapack_program import (
     LapackProgram,
     Side,
     StackedLayout,
-    matrix_of,
+    as_matrix,
+    compute_dtype,
+    driver_launch,
     operand_of,
-    step_with,
-    wider,
 )
-from tenfold.runtime.lapack.right_hand_sides import RightHandSides, several, solved, substitution
+from tenfold.runtime.lapack.right_hand_sides import (
+    RightHandSides,
+    merge_vectors,
+    solve_in_place,
+    substitution,
+)
 
 
 def triangular(
@@ -40,90 +45,99 @@ def triangular(
     """Of matrices only the triangle is read, where it lies if LAPACK can read it there; of "either"
     the one that holds the matrix, which must be one.
     """
-    first, second = layouts[0], matrix_of(layouts[1])
+    first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    first, second, stack = several(stack, first, second)
+    first, second, stack = merge_vectors(stack, first, second)
     left, right = operand_of(0, first, stack), operand_of(1, second, stack)
     n, count = second.shape[-2:]
-    recipe = LapackProgram(wider(first.dtype, second.dtype), n)
+    program = LapackProgram(compute_dtype(first.dtype, second.dtype), n)
 
     if side == "diagonal":
-        matrix, distance = _on_the_diagonal(recipe, left.side)
-        words, apart = f"'U 'N '{'U' if unit_diagonal else 'N'} n", recipe.number(distance)
+        matrix, leading = _diagonal_band(program, left.side)
+        flags, leading_number = f"'U 'N '{'U' if unit_diagonal else 'N'} n", program.number(leading)
 
-        def divided(x: RightHandSides) -> Sequence[KernelStep]:
-            band = recipe.number(0)
-            arguments = f"{words} {band} {x.columns} {matrix} {apart} {x.at} n report"
-            return [recipe.call("tbtrs", arguments)]
+        def solve_diagonal(x: RightHandSides) -> Sequence[KernelStep]:
+            band = program.number(0)
+            arguments = f"{flags} {band} {x.columns} {matrix} {leading_number} {x.pointer} n report"
+            return [program.call("tbtrs", arguments)]
 
-        solved(recipe, right.side, types[0], stack, count, divided)
+        solve_in_place(program, right.side, types[0], stack, count, solve_diagonal)
     else:
-        matrix, distance, turned = _as_it_lies(recipe, left.side)
-        apart = recipe.number(distance)
+        matrix, leading, transposed = _triangle_layout(program, left.side)
+        leading_number = program.number(leading)
 
-        def substituted(x: RightHandSides, side: str) -> tuple[KernelStep, ...]:
-            uplo = "U" if (side == "upper") != turned else "L"
+        def substitute(x: RightHandSides, side: str) -> tuple[KernelStep, ...]:
+            uplo = "U" if (side == "upper") != transposed else "L"
             step = substitution(
-                recipe, x, matrix, uplo, apart=apart, transposed=turned, unit=unit_diagonal
+                program,
+                x,
+                matrix,
+                uplo,
+                leading=leading_number,
+                transposed=transposed,
+                unit=unit_diagonal,
             )
             if step.fails or unit_diagonal:
                 return (step,)
-            return (NonzeroDiagonal(matrix, recipe.n, recipe.dtype, apart), step)
+            return (NonzeroDiagonal(matrix, program.n, program.dtype, leading_number), step)
 
         def solving(x: RightHandSides) -> Sequence[KernelStep]:
             if side != "either":
-                return substituted(x, side)
-            by_rows, beside = _beside(recipe, left.side)
-            before, behind = ("lower", "upper") if by_rows else ("upper", "lower")
-            ways = substituted(x, before), substituted(x, behind)
-            return [beside, Branch(beside.target, *ways)]
+                return substitute(x, side)
+            by_rows, test = _triangle_test(program, left.side)
+            if_zero, if_nonzero = ("lower", "upper") if by_rows else ("upper", "lower")
+            branches = substitute(x, if_zero), substitute(x, if_nonzero)
+            return [test, Branch(test.target, *branches)]
 
-        solved(recipe, right.side, types[0], stack, count, solving, rows=True)
-    return step_with(
-        recipe, (left, right), types, math.prod(stack), n * n * count // 2, columns=count
+        solve_in_place(program, right.side, types[0], stack, count, solving, rows=True)
+    return driver_launch(
+        program, (left, right), types, math.prod(stack), n * n * count // 2, columns=count
     )
 
 
-def _beside(recipe: LapackProgram, side: Side) -> tuple[bool, TriangleSide]:
+def _triangle_test(program: LapackProgram, side: Side) -> tuple[bool, TriangleSide]:
     """Look beside the diagonal, along rows or, where those lie closer, along columns."""
     by_rows = abs(side.columns) <= abs(side.rows)
-    far, near = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
-    look = TriangleSide(
-        side.place,
-        recipe.n,
-        recipe.number(far),
-        recipe.number(near),
+    outer_stride, inner_stride = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
+    test = TriangleSide(
+        side.pointer,
+        program.n,
+        program.number(outer_stride),
+        program.number(inner_stride),
         side.dtype,
-        recipe.area(INT32, 1),
-        near == side.dtype.itemsize,
+        program.scratch_area(INT32, 1),
+        inner_stride == side.dtype.itemsize,
     )
-    return by_rows, look
+    return by_rows, test
 
 
-def _on_the_diagonal(recipe: LapackProgram, side: Side) -> tuple[str, int]:
+def _diagonal_band(program: LapackProgram, side: Side) -> tuple[str, int]:
     """Return where a diagonal is for LAPACK, as a matrix of one band, and how many elements further
     on the next of its elements is.
     """
-    distance = side.rows + side.columns
-    if side.dtype == recipe.dtype and distance > 0 and distance % recipe.item == 0:
-        return side.place, distance // recipe.item
-    place = recipe.area(recipe.dtype, recipe.order)
-    inner = (recipe.order, distance, recipe.item)
-    recipe.steps.append(
-        recipe.move(side.place, place, (side.dtype, recipe.dtype), (1, 0, 0), inner)
+    stride = side.rows + side.columns
+    if side.dtype == program.dtype and stride > 0 and stride % program.item == 0:
+        return side.pointer, stride // program.item
+    pointer = program.scratch_area(program.dtype, program.order)
+    inner = (program.order, stride, program.item)
+    program.steps.append(
+        program.move(side.pointer, pointer, (side.dtype, program.dtype), (1, 0, 0), inner)
     )
-    return place, 1
+    return pointer, 1
 
 
-def _as_it_lies(recipe: LapackProgram, side: Side) -> tuple[str, int, bool]:
+def _triangle_layout(program: LapackProgram, side: Side) -> tuple[str, int, bool]:
     """Return where a matrix is for LAPACK, the elements from a column to the next, and whether it
     is transposed there; it is copied if it must be.
     """
-    n, item = recipe.order, recipe.item
-    for near, far, turned in ((side.rows, side.columns, False), (side.columns, side.rows, True)):
-        fits = far >= n * item and far % item == 0
-        if side.dtype == recipe.dtype and near == item and fits:
-            return side.place, far // item, turned
-    place = recipe.area(recipe.dtype, n * n)
-    recipe.steps.append(recipe.square(side, place))
-    return place, n, False
+    n, item = program.order, program.item
+    for row_stride, column_stride, transposed in (
+        (side.rows, side.columns, False),
+        (side.columns, side.rows, True),
+    ):
+        fits = column_stride >= n * item and column_stride % item == 0
+        if side.dtype == program.dtype and row_stride == item and fits:
+            return side.pointer, column_stride // item, transposed
+    pointer = program.scratch_area(program.dtype, n * n)
+    program.steps.append(program.square(side, pointer))
+    return pointer, n, False
