@@ -254,7 +254,7 @@ def test_wrong_assignment_raises_and_changes_nothing(
 def test_index_out_of_bounds_that_is_not_known_raises_at_the_wait() -> None:
     x = tn.zeros(3)
     x[tn.asarray([1, 2]) + 1] = 5.0
-    with pytest.raises(IndexError, match=r"put_at: index 3 is out of bounds.*test_items\.py"):
+    with pytest.raises(IndexError, match=r"put_at: index 3 is out of bounds.*test_setitem\.py"):
         x.wait()
 
 

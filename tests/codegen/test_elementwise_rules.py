@@ -293,7 +293,7 @@ def applied(op: Op, name: str) -> tuple[Body, Operand | None]:
 
 
 @pytest.mark.parametrize(
-    "op", [op for op in elementwise_ops() if op.formula], ids=lambda op: op.name
+    "op", [op for op in elementwise_ops() if op.elementary], ids=lambda op: op.name
 )
 def test_elementary_function_is_called_by_its_name(op: Op) -> None:
     body, made = applied(op, "float64")

@@ -26,7 +26,7 @@ def kernels(dtype: np.dtype, width: int) -> list[Kernel]:
     return [
         SmallGemm(arithmetic, (3, 2, 5), ("row", "any"), axes=2),
         BlockedGemm(RegisterTile.of(dtype, width, 5, 50), axes=1, conjugated=True),
-        DotProduct(arithmetic, beside=(True, True), axes=1),
+        DotProduct(arithmetic, contiguous=(True, True), axes=1),
     ]
 
 
@@ -83,10 +83,10 @@ def test_a_tile_fits_in_the_registers(dtype: np.dtype, width: int) -> None:
         for columns in (1, 3, 16, 50, 1000):
             for exact in (False, True):
                 tile = RegisterTile.of(dtype, width, rows, columns, exact=exact)
-                sums = tile.rows * tile.packets * arithmetic.parts
-                assert sums + tile.packets < arithmetic.registers
+                sums = tile.rows * tile.packets * arithmetic.components
+                assert sums + tile.packets < arithmetic.register_count
                 assert tile.rows <= rows
-                assert tile.lanes <= arithmetic.lanes
+                assert tile.lanes <= arithmetic.register_lanes
 
 
 def test_tiles_that_are_not_exact_come_in_few_heights() -> None:

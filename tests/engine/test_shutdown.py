@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from test_processes import run
 
 import tenfold as tn
+from test_fork_and_exit import run
 
 PATIENCE = 60
 

@@ -20,7 +20,7 @@ from tenfold import _native
 from tenfold.core.op import OPS, Op, SampleCall
 from tenfold.namespace.surface import function_of
 
-FOLLOWING = [op for op in OPS.values() if isinstance(op, Op) and op.call != op._bound]
+FOLLOWING = [op for op in OPS.values() if isinstance(op, Op) and op.call != op._call_uncached]
 RANDOM = np.random.default_rng(5)
 
 
@@ -41,7 +41,7 @@ def test_calls_like_one_before_make_the_same_node(op: Op[...]) -> None:
     for sample in op.samples:
         given = [*arrays(sample), *sample.positional]
         try:
-            anew = op._bound(*given, **sample.arguments)
+            anew = op._call_uncached(*given, **sample.arguments)
         except (TypeError, tn.errors.DTypeError):
             continue  # it takes other dtypes
         if not isinstance(anew, tn.Array):

@@ -138,7 +138,7 @@ def test_a_false_promise_is_found_under_verify(
             with pytest.raises(ValueError, match=f"promise '{structure}' is false at {words}") as e:
                 result.wait()
             assert str(e.value).startswith("assume: ")
-            assert "test_promises.py:" in str(e.value)
+            assert "test_assume.py:" in str(e.value)
             assert "remedy: assume only what holds" in str(e.value)
     tn.assume(tn.asarray(values), structure).wait()  # unasked, nobody looks
 

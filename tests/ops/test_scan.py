@@ -41,7 +41,9 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     values = rng.choice([-1, 1], shape) * (1 + rng.standard_normal(shape) / 256)
     if kind == "c":
         values = values * np.exp(2j * np.pi * rng.random(shape))
-    return values.astype(np.float32 if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
+    return values.astype(np.float32 if DTYPES[dtype] in HALF_DTYPES else dtype).astype(
+        DTYPES[dtype]
+    )
 
 
 def combined(name: str, x: Any, y: Any) -> Any:

@@ -31,7 +31,9 @@ def drawn(shape: tuple[int, ...], dtype: str, signed_zeros: bool = True) -> np.n
     else:
         few = [-math.inf, -1.5, 0.0, 2.0, 3.0, math.inf, math.nan]
         few += [-0.0] * signed_zeros
-    table = np.asarray(few, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
+    table = np.asarray(few, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(
+        DTYPES[dtype]
+    )
     return np.asarray(rng.choice(table, shape))
 
 

@@ -31,7 +31,9 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     values = 3 + rng.standard_normal(shape)
     if kind == "c":
         values = values + 1j * rng.standard_normal(shape)
-    return np.asarray(values, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(DTYPES[dtype])
+    return np.asarray(values, "float32" if DTYPES[dtype] in HALF_DTYPES else dtype).astype(
+        DTYPES[dtype]
+    )
 
 
 def shapes_for(dtype: str) -> list[tuple[int, ...]]:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_fold import tree_sum
 
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.schedule.schedule import Schedule, plan_of
+from test_canonical_reduction import tree_sum
 
 UNITS = 8
 """The bound on the relative error in these tests, in units of half the distance from 1 to the next

@@ -1,8 +1,7 @@
-"""The fewest multiply-adds of a sum of products of matrices, by trying everything.
+"""The fewest multiply-adds of a sum of matrix products, by exhaustive search.
 
-Takes words (a coefficient, the names that are multiplied) and the shapes of the names. A sum is cut
-into groups in every way; a group is a product of two sums, in every way in which all its words are
-one of the first times one of the second.
+Input: monomials (a coefficient, the names of the factors) and the shapes of the names. A sum is
+partitioned into groups in every way. A group is factored into a product of two sums in every way.
 """
 
 from __future__ import annotations
@@ -11,19 +10,21 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
-Word = tuple[float, tuple[str, ...]]
+Monomial = tuple[float, tuple[str, ...]]
 Shapes = dict[str, tuple[int, int]]
 
 
-def fewest(words: list[Word], shapes: Shapes) -> int:
-    """Return the multiply-adds of the best way."""
+def fewest(monomials: list[Monomial], shapes: Shapes) -> int:
+    """Return the multiply-adds of the cheapest form."""
 
     @cache
-    def of(given: frozenset[Word]) -> int:
-        return min(sum(of_group(group) for group in groups) for groups in partitions(sorted(given)))
+    def of(subset: frozenset[Monomial]) -> int:
+        return min(
+            sum(of_group(group) for group in groups) for groups in partitions(sorted(subset))
+        )
 
     @cache
-    def of_group(group: tuple[Word, ...]) -> int:
+    def of_group(group: tuple[Monomial, ...]) -> int:
         if len(group) == 1 and len(group[0][1]) == 1:
             return 0
         costs = [
@@ -31,44 +32,44 @@ def fewest(words: list[Word], shapes: Shapes) -> int:
         ]
         return min(costs, default=10**18)
 
-    def lengths(left: frozenset[Word], right: frozenset[Word]) -> int:
+    def lengths(left: frozenset[Monomial], right: frozenset[Monomial]) -> int:
         (_, first), (_, second) = next(iter(left)), next(iter(right))
         return shapes[first[0]][0] * shapes[first[-1]][1] * shapes[second[-1]][1]
 
-    return of(frozenset(words))
+    return of(frozenset(monomials))
 
 
-def partitions(words: list[Word]) -> Iterator[list[tuple[Word, ...]]]:
-    """Yield every way of cutting words into groups."""
-    if not words:
+def partitions(monomials: list[Monomial]) -> Iterator[list[tuple[Monomial, ...]]]:
+    """Yield every partition of monomials into groups."""
+    if not monomials:
         yield []
         return
-    first, *rest = words
+    first, *rest = monomials
     for groups in partitions(rest):
         yield [(first,), *groups]
-        for place, group in enumerate(groups):
-            yield [*groups[:place], (first, *group), *groups[place + 1 :]]
+        for i, group in enumerate(groups):
+            yield [*groups[:i], (first, *group), *groups[i + 1 :]]
 
 
-def factored(group: list[Word]) -> Iterator[tuple[frozenset[Word], frozenset[Word]]]:
+def factored(group: list[Monomial]) -> Iterator[tuple[frozenset[Monomial], frozenset[Monomial]]]:
     """Yield every pair of sums whose product is the sum of a group."""
-    for cuts in product(*(range(1, len(letters)) for _, letters in group)):
+    for cuts in product(*(range(1, len(factors)) for _, factors in group)):
         pairs = {
-            (letters[:cut], letters[cut:]): by
-            for (by, letters), cut in zip(group, cuts, strict=True)
+            (factors[:cut], factors[cut:]): coefficient
+            for (coefficient, factors), cut in zip(group, cuts, strict=True)
         }
-        rows = list(dict.fromkeys(one for one, _ in pairs))
-        columns = list(dict.fromkeys(other for _, other in pairs))
+        rows = list(dict.fromkeys(prefix for prefix, _ in pairs))
+        columns = list(dict.fromkeys(suffix for _, suffix in pairs))
         if len(rows) * len(columns) != len(group) or len(pairs) != len(group):
             continue
         corner = pairs[rows[0], columns[0]]
         left = {row: pairs[row, columns[0]] / corner for row in rows}
         right = {column: pairs[rows[0], column] for column in columns}
         if all(
-            abs(by - left[one] * right[other]) <= 1e-9 * abs(by)
-            for (one, other), by in pairs.items()
+            abs(coefficient - left[prefix] * right[suffix]) <= 1e-9 * abs(coefficient)
+            for (prefix, suffix), coefficient in pairs.items()
         ):
             yield (
-                frozenset((by, row) for row, by in left.items()),
-                frozenset((by, column) for column, by in right.items()),
+                frozenset((coefficient, row) for row, coefficient in left.items()),
+                frozenset((coefficient, column) for column, coefficient in right.items()),
             )

@@ -11,22 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.rewrite.products_search import Monomial, Shapes, fewest
 
 import tenfold as tn
 from tenfold.linear_algebra.chain_order import MAX_EXACT_MATRICES, Tree, best_order
-
-from .products_search import Shapes, Word, fewest
 
 SIZES = (1, 2, 3, 5, 8, 40)
 
 
 class Expression(NamedTuple):
-    """An expression of tenfold, NumPy's value and that of all moduli, and its words."""
+    """An expression of tenfold, NumPy's value and that of all moduli, and its monomials."""
 
     array: tn.Array
     value: np.ndarray
     bound: np.ndarray
-    monomials: list[Word]
+    monomials: list[Monomial]
     """Names with ' are transposes, with * conjugates."""
 
 
@@ -83,13 +82,18 @@ class Expressions:
 
 
 def transposed(x: Expression) -> Expression:
-    words = [(by, tuple(marked(name, "'") for name in reversed(names))) for by, names in x.monomials]
-    return Expression(x.array.T, x.value.T, x.bound.T, words)
+    monomials = [
+        (scale, tuple(marked(name, "'") for name in reversed(names)))
+        for scale, names in x.monomials
+    ]
+    return Expression(x.array.T, x.value.T, x.bound.T, monomials)
 
 
 def conjugated(x: Expression) -> Expression:
-    words = [(by, tuple(marked(name, "*") for name in names)) for by, names in x.monomials]
-    return Expression(tn.conj(x.array), x.value.conj(), x.bound, words)
+    monomials = [
+        (scale, tuple(marked(name, "*") for name in names)) for scale, names in x.monomials
+    ]
+    return Expression(tn.conj(x.array), x.value.conj(), x.bound, monomials)
 
 
 def marked(name: str, mark: str) -> str:
@@ -97,9 +101,9 @@ def marked(name: str, mark: str) -> str:
     return name.rstrip("'*") + "".join(sorted(marks))
 
 
-def scaled(x: Expression, by: float) -> Expression:
-    words = [(by * before, names) for before, names in x.monomials]
-    return Expression(by * x.array, by * x.value, abs(by) * x.bound, words)
+def scaled(x: Expression, scale: float) -> Expression:
+    monomials = [(scale * coefficient, names) for coefficient, names in x.monomials]
+    return Expression(scale * x.array, scale * x.value, abs(scale) * x.bound, monomials)
 
 
 def added(x: Expression, y: Expression, sign: int) -> Expression:
@@ -109,8 +113,8 @@ def added(x: Expression, y: Expression, sign: int) -> Expression:
 
 
 def multiplied(x: Expression, y: Expression) -> Expression:
-    words = [(a * b, one + two) for a, one in x.monomials for b, two in y.monomials]
-    return Expression(x.array @ y.array, x.value @ y.value, x.bound @ y.bound, words)
+    monomials = [(a * b, one + two) for a, one in x.monomials for b, two in y.monomials]
+    return Expression(x.array @ y.array, x.value @ y.value, x.bound @ y.bound, monomials)
 
 
 def random_expressions(count: int) -> list[tuple[int, Expression, Shapes]]:

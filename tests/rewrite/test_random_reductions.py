@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rewrite.test_pairs import computed
+from tests.rewrite.test_rule_pairs import computed
 
 import tenfold as tn
 from tenfold import _native

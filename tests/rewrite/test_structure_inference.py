@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rewrite.test_pairs import FUNCTIONS, PAIRS, Pair, computed, dtypes_of, graph_of
+from tests.rewrite.test_rule_pairs import FUNCTIONS, PAIRS, Pair, computed, dtypes_of, graph_of
 
 import tenfold as tn
 from tenfold.rewrite.registry import optimise_graph

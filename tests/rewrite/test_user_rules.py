@@ -380,7 +380,7 @@ def test_choice_does_not_leave_out_what_may_fail_or_has_an_effect() -> None:
 
 def test_failure_of_a_part_names_the_line_it_was_written_at() -> None:
     whole = tn.asarray([2, 3]) ** tn.asarray([1, -1])
-    line = f"test_rules.py:{whole_line()})"
+    line = f"test_user_rules.py:{whole_line()})"
     graph, report = optimise_graph(graph_of(whole[1:]))
     assert report.counts == {"index-map": 1}
     assert line in str(Reference().run(graph))

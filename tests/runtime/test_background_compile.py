@@ -70,7 +70,7 @@ def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
         assert begun.wait(LONG)
         second = threads.submit(work.run, "same", slow)
         other = threads.submit(work.run, "other", lambda: 7)
-        while second.running() and len(work._begun) < 2:
+        while second.running() and len(work._tasks) < 2:
             pass
         freed.set()
         assert first.result(LONG) == 1
@@ -100,7 +100,7 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
         assert waiting.result(LONG) in (1, 3)
     work.wait_idle()
     assert not work.is_running("it")
-    assert not work._begun
+    assert not work._tasks
     assert work.try_start("other", lambda: 4)
 
 
@@ -112,7 +112,7 @@ def test_what_nobody_waits_for_may_fail() -> None:
 
     assert work.try_start("it", fail)
     work.wait_idle()
-    assert not work._begun
+    assert not work._tasks
     assert work.run("it", lambda: 7) == 7
 
 
@@ -131,7 +131,7 @@ def test_ctrl_c_frees_who_waits_and_the_work_goes_on() -> None:
         work.run("it", uninterruptible)
     freed.set()
     calls[0].join(LONG)
-    assert not work._begun
+    assert not work._tasks
     assert len(calls) == 1
 
 
@@ -202,20 +202,20 @@ x = tn.asarray(np.arange(100.0))
 x.wait()
 (x + 1).wait()  # the compiler has been started
 freed = threading.Event()
-compiled = program.compiled
+compiled = program.compile_ir
 def slow(*arguments):
     found = compiled(*arguments)
     os.kill(os.getpid(), signal.SIGINT)
     assert freed.wait(60)
     return found
-program.compiled = slow
+program.compile_ir = slow
 y = tn.exp(x) * 3 - x
 try:
     y.wait()
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted", flush=True)  # else a child of a fork may print it, too
-program.compiled = compiled
+program.compile_ir = compiled
 """
 THEN = {
     "the same and others are computed": """
@@ -259,7 +259,7 @@ def test_after_ctrl_c_amid_compiling(what: str, printed: str) -> None:
 def test_what_was_compiled_after_ctrl_c_is_kept(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    compiled = program.compiled
+    compiled = program.compile_ir
     threads: list[threading.Thread] = []
 
     def interrupting(text: str, cpu: str, level: int) -> ObjectImage:
@@ -298,7 +298,7 @@ def test_a_kernel_refused_in_the_background_names_its_cause(
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Until this is set nothing is compiled with optimisation."""
-    freed, compiled = threading.Event(), program.compiled
+    freed, compiled = threading.Event(), program.compile_ir
 
     def slow(text: str, cpu: str, level: int) -> ObjectImage:
         assert level != program.OPTIMISED or freed.wait(LONG)
@@ -371,7 +371,7 @@ def test_a_kernel_that_several_wait_for_is_counted_once(
 def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    compiled, refused = program.compiled, []
+    compiled, refused = program.compile_ir, []
 
     def refuse(text: str, cpu: str, level: int) -> ObjectImage:
         if level == program.OPTIMISED:

@@ -152,7 +152,7 @@ def compile_for_another_processor(path: Path) -> None:
 
 
 def give_it_more_functions(path: Path) -> None:
-    path.write_bytes(pack_entry(replace(ENTRY, places=(0, 512, 513))))
+    path.write_bytes(pack_entry(replace(ENTRY, function_offsets=(0, 512, 513))))
 
 
 def swap(path: Path) -> None:
@@ -160,7 +160,7 @@ def swap(path: Path) -> None:
 
 
 def begin_behind_the_end(path: Path) -> None:
-    path.write_bytes(pack_entry(replace(ENTRY, places=(0, len(ENTRY.code)))))
+    path.write_bytes(pack_entry(replace(ENTRY, function_offsets=(0, len(ENTRY.code)))))
 
 
 def claim_huge_lengths(path: Path) -> None:
@@ -396,7 +396,7 @@ def test_another_build_of_the_compiler_is_another_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here = environment("native")
-    monkeypatch.setattr(environments, "_compiler", lambda: b"another")
+    monkeypatch.setattr(environments, "_llvm_build", lambda: b"another")
     assert environment.__wrapped__("native") != here
 
 

@@ -223,7 +223,9 @@ def test_an_order_that_is_not_decided_is_taken_for_unsafe():
     undecided = 0
     for _ in range(1500):
         target, reads, axes = random_map(chance)
-        exact, hasty = (safe_loop_order(target, reads, axes=axes, steps=steps) for steps in (2000, 0))
+        exact, hasty = (
+            safe_loop_order(target, reads, axes=axes, steps=steps) for steps in (2000, 0)
+        )
         undecided += "not decided within the limit" in hasty.reason
         if hasty.safe:
             pairs = zip(exact.directions, hasty.directions, strict=True)
@@ -237,7 +239,8 @@ def test_order_is_exact(seed):
     chance = random.Random(seed)
     for _ in range(1200):
         target, reads, axes = random_map(chance)
-        found, expected = safe_loop_order(target, reads, axes=axes), expected_order(target, reads, axes)
+        found = safe_loop_order(target, reads, axes=axes)
+        expected = expected_order(target, reads, axes)
         assert found.safe == (expected is not None), (target, reads, axes, str(found))
         assert found.directions == (expected or ())
         assert found.axes == axes
@@ -520,4 +523,7 @@ def test_reasons_name_what_blocks_every_order():
         "no order: read 0 shares bytes with what lower indices of axis 0 write; "
         "read 1 shares bytes with what higher indices of axis 0 write"
     )
-    assert str(safe_loop_order(target, [target])) == "any order: nothing is read that another index writes"
+    assert (
+        str(safe_loop_order(target, [target]))
+        == "any order: nothing is read that another index writes"
+    )

@@ -66,7 +66,7 @@ PLANS: dict[str, tuple[Expression, list[str]]] = {
     ),
     "a view of memory": (
         lambda x, y, v: x[::2, 1:],
-        ["window: index -> float64[3, 7]"],
+        ["alias: index -> float64[3, 7]"],
     ),
     "nothing at all": (
         lambda x, y, v: x[:0] + 1,

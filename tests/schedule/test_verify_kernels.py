@@ -306,14 +306,14 @@ def test_planted_mistake_is_found(name: str) -> None:
         verify_launch(plant(launch), extents)
 
 
-def in_place(offset: int, *, upwards: bool = False) -> tuple[Launch, Extents]:
+def in_place(offset: int, *, sequential: bool = False) -> tuple[Launch, Extents]:
     """A map that reads its operand `offset` elements after where it writes its result."""
     launch, extents = launched(ones(100)[2:98] * 2.0)
     read, written = launch.memory
     shared = extents[read.item]
     extents[written.item] = replace(shared, origin=shared.origin)
     memory = (replace(read, offset=16 + 8 * offset), replace(written, offset=16))
-    return replace(launch, memory=memory, sequential=upwards), extents
+    return replace(launch, memory=memory, sequential=sequential), extents
 
 
 def test_reading_the_cell_that_is_written_is_right() -> None:

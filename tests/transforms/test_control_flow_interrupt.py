@@ -13,7 +13,7 @@ ENDLESS = """
 import os, signal, sys, threading, time
 import tenfold as tn
 from tenfold import _native
-from tenfold.submission import settle
+from tenfold.submission import wait_idle
 
 n = int(sys.argv[1])
 x = tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] + 1, tn.cos(s[1])), (0, tn.ones(n)))[1]
@@ -52,7 +52,7 @@ ask()
 ask()  # it can be asked for again
 print(tn.sum(tn.eval(tn.ones((300, 300)) * 2)).item())
 now = launches()
-settle()  # a loop that ran on would keep this waiting
+wait_idle()  # a loop that ran on would keep this waiting
 print(launches() - now)
 """
 ENDED = """

@@ -109,7 +109,7 @@ def multi_axis_loops(loop: GenericReduction) -> Iterator[GenericReduction]:
     if loop.folding.order != "each":
         return
     first = replace(loop, leaves=False)
-    last = replace(loop, source=first.made, enters=False)
+    last = replace(loop, source=first.stored_dtype, enters=False)
     middle = replace(last, leaves=False)
     for variant in (first, middle, last):
         yield variant

@@ -1,8 +1,8 @@
 """Reducers: combine two partial results of a fold into one, in primitives, by the fold's name.
 
-Each takes a Body and the parts of the left and of the right partial result (the left one is of
-lower index), hands on the parts of the combined one. The order in which they are combined is the
-tree of docs/decisions/0001.
+Input: a Body and the components of the left and of the right partial result (the left one has lower
+indices). Output: the components of the combined one. The order of combination is the tree of
+docs/decisions/0001.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
@@ -22,7 +22,7 @@ Components = tuple[Element, ...]
 
 
 def _add(_: Body, left: Components, right: Components) -> Components:
-    """The sum; of bools whether one of them is true."""
+    """The sum; `or` of bools."""
     pairs = zip(left, right, strict=True)
     return tuple(x | y if x.dtype == BOOL else x + y for x, y in pairs)
 
@@ -51,8 +51,9 @@ def _minimum(k: Body, left: Components, right: Components) -> Components:
 
 
 def _nan_or(k: Body, x: Element, y: Element, selected: Element, operation: str) -> Element:
-    """`chosen`, which is `y` where one is NaN; of two zeros what the operation makes of
-    their signs. Processors have one instruction for `chosen`.
+    """Return `selected`, or NaN if x or y is NaN; for equal numbers, the operation on their bits.
+
+    This orders -0.0 and 0.0. Processors have one instruction for `selected`.
     """
     unsigned = UNSIGNED[x.dtype.itemsize]
     merged = k.apply(operation, unsigned, k.bits(x, unsigned), k.bits(y, unsigned))
@@ -81,7 +82,7 @@ def _position_of(larger: bool) -> Callable[[Body, Components, Components], Compo
 
 
 def _position_in_order(larger: bool) -> Callable[[Body, Components, Components], Components]:
-    """The same where every index on the left is below every one on the right: ties stay left."""
+    """The same if every left index is below every right index: ties stay left."""
 
     def combine(k: Body, left: Components, right: Components) -> Components:
         (x, i), (y, j) = left, right
@@ -130,4 +131,4 @@ IN_ORDER = COMBINE | {
     "first largest": _position_in_order(larger=True),
     "first smallest": _position_in_order(larger=False),
 }
-"""How they are combined where all that is on the left comes before all that is on the right."""
+"""The reducers for partial results whose left indices are all below the right ones."""

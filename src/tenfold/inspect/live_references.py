@@ -60,10 +60,10 @@ class HolderReport:
     drop: list[str] = field(default_factory=list)
     compute: list[str] = field(default_factory=list)
 
-    def add_droppable(self, holder: str, named: NamedObject) -> None:
+    def add_droppable(self, holder: str, named_object: NamedObject) -> None:
         """Add a reference that ends with its variables."""
         self.holders.append(holder)
-        self.drop += named.names
+        self.drop += named_object.names
 
     def __str__(self) -> str:
         listed = self.holders[:MOST_HOLDERS]
@@ -75,7 +75,7 @@ class HolderReport:
 
     def _remedy(self) -> str:
         verbs = {"drop": self.drop, "compute": self.compute}
-        todo = [f"{verb} {_join_names(what)}" for verb, what in verbs.items() if what]
+        todo = [f"{verb} {_join_names(names)}" for verb, names in verbs.items() if names]
         return f"; {' and '.join(todo)} before assigning" if todo else ""
 
 

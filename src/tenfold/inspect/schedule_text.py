@@ -151,9 +151,9 @@ def _units(launch: Launch) -> str:
 
 
 def _traffic_line(snapshot: Snapshot, launch: Launch) -> str:
-    required, moved = required_bytes(snapshot.plan, launch), loop_bytes(launch)
-    text = f"must move {in_bytes(required)}, moves {moved:,}"
-    if moved <= required:
+    required, loop_traffic = required_bytes(snapshot.plan, launch), loop_bytes(launch)
+    text = f"must move {in_bytes(required)}, moves {loop_traffic:,}"
+    if loop_traffic <= required:
         return text
     passes = launch.kernel.passes
     if passes > 1:

@@ -153,15 +153,15 @@ class MatrixExpression:
         """The matrix operands of each operation, by its position."""
         self.leaves: list[NodeView] = []
         """The operands outside the expression."""
-        seen: set[int] = set()
+        visited: set[int] = set()
         stack: list[tuple[NodeView, bool]] = [(root, False)]
-        while stack and len(seen) <= MAX_TERMS:
-            term, visited = stack.pop()
+        while stack and len(visited) <= MAX_TERMS:
+            term, operands_done = stack.pop()
             at = term.at
-            if visited:
+            if operands_done:
                 self.operations.append(term)
-            elif at not in seen:
-                seen.add(at)
+            elif at not in visited:
+                visited.add(at)
                 if not (term is root or is_inner(term)):
                     self.leaves.append(term)
                     continue
@@ -316,15 +316,15 @@ class _NormalFormReader:
 
     def _has_complex_scalar(self, monomials: Monomials) -> bool:
         """Whether a scalar of the monomials may have an imaginary part."""
-        names = {name for monomial in monomials for name in monomial.coefficient.scalars}
-        inner = {
-            name
+        scalars = {scalar for monomial in monomials for scalar in monomial.coefficient.scalars}
+        inner_scalars = {
+            scalar
             for monomial in monomials
             for factor in monomial.factors
-            for name in _scalar_numbers(factor)
+            for scalar in _scalar_numbers(factor)
         }
         terms = self.expression.numbered_terms
-        return any(kind_of(terms[number].dtype) == "c" for number in names | inner)
+        return any(kind_of(terms[number].dtype) == "c" for number in scalars | inner_scalars)
 
 
 def trmm_triangle(term: NodeView) -> Triangle | None:
@@ -376,17 +376,17 @@ def score(root: NodeView) -> Score:
     A new syrk or trmm counts, although expressions are not read through it.
     """
     uses = root.graph.uses
-    seen = {root.at}
+    visited = {root.at}
     operations = [root]
     for term in operations:  # the list grows
         for operand in matrix_operands(term):
-            if operand.at in seen:
+            if operand.at in visited:
                 continue
             is_unread = uses[operand.at] == 0 and (
                 is_matrix_operation(operand) or operand.op in BLAS_PRODUCTS
             )
             if is_unread or is_inner(operand):
-                seen.add(operand.at)
+                visited.add(operand.at)
                 operations.append(operand)
     return _score(root.graph, operations)
 

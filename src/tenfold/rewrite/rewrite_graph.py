@@ -89,7 +89,7 @@ class RewriteGraph:
         result is valid for that value only. Notable numbers are part of every key."""
         self.read_shapes = False
         """Whether a rule has read lengths, so that the result is valid for those only. Lengths 0
-        and 1, and equality of lengths, do not count: they are part of every key."""
+        and 1, and equality of lengths, do not count."""
         self.rule_cache: dict[Any, Any] = {}
         """Data of rules that stays valid during the rewrite."""
         self._forward: dict[int, int] = {}

@@ -195,8 +195,8 @@ class RuleSet:
 
         Each has the index of the input that it matches; None if it matches the node.
         """
-        placed = self._candidate_cache.get((op, *inputs))
-        if placed is None:
+        cached = self._candidate_cache.get((op, *inputs))
+        if cached is None:
             fitting: list[tuple[RuleCandidate, int | None]] = [
                 (candidate, None)
                 for candidate in self._with_root(op, as_input=False)
@@ -207,10 +207,10 @@ class RuleSet:
                     fitting += [
                         (candidate, index) for candidate in self._with_root(input_op, as_input=True)
                     ]
-            placed = tuple(fitting)
+            cached = tuple(fitting)
             if all(map(_is_permanent, (op, *inputs))):
-                self._candidate_cache[(op, *inputs)] = placed
-        return placed
+                self._candidate_cache[(op, *inputs)] = cached
+        return cached
 
     def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:
         """Whether a node has a candidate."""

@@ -1,6 +1,6 @@
 """CPU device: runs graphs by cached plans, compiled kernels, and reference or library calls.
 
-Takes a Graph, publishes the value of every output and of every live node. Plans are cached by
+Takes a Graph, publishes the value of every output and of every live-out node. Plans are cached by
 structure, so Python plans once for each structure.
 
 >>> import tenfold as tn
@@ -43,11 +43,11 @@ from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
 MOST_PLANS = 4096
-"""Plans that are kept."""
+"""The capacity of the plan cache."""
 LONGEST, CHUNK = 1024, 256
-"""Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
+"""The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
 QUICK = 1 << 15
-"""Instructions for elements up to which a launch keeps the GIL: microseconds at most."""
+"""Element instructions up to which a launch keeps the GIL: microseconds at most."""
 
 
 class Cpu:
@@ -60,19 +60,19 @@ class Cpu:
         self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(MOST_PLANS, "plans of steps")
 
     def plan(self, graph: Graph) -> Schedule:
-        """Return the plan of a graph, from the cache where there is one."""
+        """Return the plan of a graph, cached by its structure."""
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         key = key_of(graph, fused, fma, verifies())
         plan = self.plans.get(key)
         if plan is None:
             plan = plan_of(graph, fused=fused, fma=fma)
             if key_of(graph, fused, fma, verifies()) != key:
-                return plan  # another thread has computed a part meanwhile: good for this run alone
+                return plan  # another thread has computed a node meanwhile: valid for this run only
             self.plans[key] = plan
         return plan
 
     def compile(self, graph: Graph) -> list[Program]:
-        """Plan a graph anew and compile its kernels, with optimisation; nothing is run."""
+        """Plan a graph and compile its kernels with optimisation, without running them."""
         fma = not is_baseline(str(get("cpu")))
         plan = plan_of(graph, fused=bool(get("fuse")), fma=fma)
         launches = [step.launch for step in plan.steps if step.launch is not None]
@@ -80,23 +80,23 @@ class Cpu:
         return [PROGRAMS.compile(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
 
     def bind(self, graph: Graph, original: OptimisedGraph) -> Executable | None:
-        """Plan a graph, and keep what replays the plan for what was written."""
+        """Plan a graph, and cache its executable for the original graph."""
         if get("check_nans") or get("debug") or len(graph) > LONGEST or not is_replayable(graph):
             return None
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
-        # what a rule has made may have no node to be given to, once its operand is written over
+        # a node made by a rule cannot be published after its operand is overwritten
         for candidate in (graph, replace(graph, dead_after_read=())):
             plan = plan_of(candidate, fused=fused, fma=fma)
             builder = bind(original, candidate, plan, threads_of, compute_call)
             if builder is not None:
-                if not get("verify"):  # each launch is to be verified, for its own lengths
+                if not get("verify"):  # verification needs the lengths of each launch
                     generalise(builder, partial(plan_of, fused=fused, fma=fma), threads_of)
                 return builder.executable
         return None
 
     def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
-        """Plan a graph without any cache and compute the values of its outputs; nothing is
-        published. None for a graph that is too long, or that fails.
+        """Compute the outputs of a graph without any cache, and publish nothing. None for a graph
+        that is too long, or that fails.
         """
         if len(graph) > LONGEST:
             return None
@@ -112,13 +112,13 @@ class Cpu:
         return [run.values_of(last[output]) for output in graph.outputs]
 
     def run(self, graph: Graph) -> Exception | None:
-        """Compute a graph; what depends on a failure is left alone."""
+        """Compute a graph; nodes that depend on a failed node stay pending."""
         if get("check_nans"):
             return self._run_node_by_node(graph, check_nans=True)
         return self._run(graph) if len(graph) <= LONGEST else self._run_in_chunks(graph)
 
     def _run_in_chunks(self, graph: Graph) -> Exception | None:
-        """Compute a long graph piece by piece; equal pieces have one plan."""
+        """Compute a long graph chunk by chunk; equal chunks share a plan."""
         chunks = GraphChunks(graph, CHUNK)
         for begin in chunks.begins():
             chunk, live_out = chunks.chunk(begin)
@@ -157,8 +157,8 @@ class Cpu:
         return failure
 
     def _run_node_by_node(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
-        """Compute each node by itself: what does not depend on a failure has the bits it always
-        has, and a node that makes NaN of other numbers can be told.
+        """Compute each node separately: nodes that do not depend on a failure keep their bits, and
+        a node that creates NaN is identified.
         """
         first_failure: Exception | None = None
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -169,7 +169,7 @@ class Cpu:
 
 
 def _named_error(step: Step, error: MemoryError | reference.ReferenceFailure) -> Exception:
-    """What those who wait for a step are to see: it names the operations."""
+    """The error for the waiters of a step, with the names of its operations."""
     if isinstance(error, reference.ReferenceFailure):
         return error.error
     named = MemoryError(f"{', '.join(step.names)}: {error}")
@@ -178,39 +178,39 @@ def _named_error(step: Step, error: MemoryError | reference.ReferenceFailure) ->
 
 
 def _with_reference(graph: Graph) -> Exception | None:
-    """An operation has failed for its values: the reference says why."""
+    """Run a failed graph on the reference device, for the error message."""
     return reference.Reference("cpu").run(graph)
 
 
 class _ScheduleRun:
-    """One run of a plan: the values that are there."""
+    """One run of a plan, with the live values."""
 
     def __init__(self, device: Cpu, graph: Graph, plan: Schedule) -> None:
         self.device, self.graph, self.plan = device, graph, plan
         self.values: dict[int, tuple[Value, ...]] = {}
         self.reused_buffers = dict(plan.reused_buffers)
         self.missing: set[int] = set()
-        """What a step has failed to make, and what depends on it."""
+        """The results of failed steps, and the items that depend on them."""
 
     def has_inputs(self, step: Step) -> bool:
-        """Whether everything that a step reads is there; if not, what it makes is missing too."""
+        """Whether all inputs of a step exist; if not, its results are missing too."""
         if self.missing.isdisjoint(step.reads):
             return True
         self.mark_missing(step)
         return False
 
     def mark_missing(self, step: Step) -> None:
-        """Go on without what a step makes."""
+        """Mark the results of a step as missing."""
         for buffer in step.results:
             self.missing.add(buffer.item)
             self.values.pop(buffer.item, None)
 
     def value(self, item: int, index: int = 0) -> Value:
-        """The value of an item: a step has made it, or it was there."""
+        """Return the value of an item, from a step or from its node."""
         return self.values_of(item)[index]
 
     def values_of(self, item: int) -> tuple[Value, ...]:
-        """All values of an item: an operation may have several results."""
+        """Return all values of an item: an operation may have several results."""
         if item not in self.values:
             node = self.graph.nodes[self.plan.items[item].position]
             values: list[Value] = []
@@ -222,7 +222,7 @@ class _ScheduleRun:
         return self.values[item]
 
     def run_step(self, step: Step) -> bool:
-        """Take one step; False when it fails for its values."""
+        """Run one step; return False if it fails for its values."""
         start = timeline.begin()
         if step.kind == "kernel":
             assert step.launch is not None, "a kernel step has a launch"
@@ -260,7 +260,7 @@ class _ScheduleRun:
         source = self.value(step.reads[0], self.graph.nodes[step.position].params[0])
         if source.strides:  # as in _call
             source = dense.copy_to_pool(dense.export(source), self.device.name)
-        # a value of its own: the results of one call are chained, each to the next
+        # a separate value: the results of one call are chained, each to the next
         self.values[result.item] = (source.view(source.type, result.strides, 0),)
 
     def _kernel(self, step: Step, launch: Launch) -> bool:
@@ -272,7 +272,7 @@ class _ScheduleRun:
                 self.values[buffer.item] = self.values[self.reused_buffers[buffer.item]]
                 continue
             if buffer.item in self.values:
-                continue  # an earlier step has made another piece of it
+                continue  # an earlier step has allocated it
             self.values[buffer.item] = (self._allocate(buffer),)
             if buffer.item in self.plan.temporaries:
                 _native.count("temporaries")
@@ -320,8 +320,8 @@ class _ScheduleRun:
         scalars: bytes,
         threads: int,
     ) -> bool:
-        """Scan parts of rows: what they come to, what comes before each, and then themselves."""
-        _native.count("kernels")  # elements are gone through twice
+        """Scan the parts of rows in three phases: part totals, carries, and the scans."""
+        _native.count("kernels")  # two passes over the elements
         _native.count("launches")
         units = (launch.parts, launch.units, launch.parts)
         for function, count, most_threads in zip(
@@ -358,12 +358,12 @@ class _ScheduleRun:
         return np.asarray(node.scalar) if node.is_scalar else dense.export(self.value(item))
 
     def drop(self, items: tuple[int, ...]) -> None:
-        """Let go of values that no later step reads."""
+        """Release values that no later step reads."""
         for item in items:
             self.values.pop(item, None)
 
     def nan_failure(self) -> reference.ReferenceFailure | None:
-        """Of a graph of one operation: whether it has made NaN of other numbers."""
+        """Return the failure of a one-operation graph that created NaN, if any."""
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
         items = items_by_node(list(self.plan.items))
@@ -371,7 +371,7 @@ class _ScheduleRun:
         return reference.nan_failure(node, [self._operand_array(items[i]) for i in inputs], results)
 
     def publish(self) -> None:
-        """Give every live-out node its value."""
+        """Publish the value of every live-out node."""
         for item in self.plan.live_out - self.missing:
             node = self.graph.nodes[self.plan.items[item].position]
             if node.pending:
@@ -381,10 +381,10 @@ class _ScheduleRun:
 def compute_call(
     node: Node | reference.ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
 ) -> tuple[Value, ...]:
-    """Compute a call by a library or by the reference; its results lie in row-major order. In place
-    there are none: the operand that it adds to has become the result.
+    """Compute a call by a library or by the reference; its results are in row-major order. In place
+    it returns none: the accumulated operand is the result.
 
-    Raises reference.Failure where it fails for its values.
+    Raises ReferenceFailure if it fails for its values.
     """
     op = node.op
     results: tuple[Value, ...]
@@ -403,9 +403,7 @@ def compute_call(
 
 
 def threads_of(launch: Launch) -> int:
-    """Return on how many threads a launch may run; small ones stay on their caller's, 0 keeps the
-    GIL.
-    """
+    """Return the number of threads of a launch; 1 runs on the caller's thread, 0 keeps the GIL."""
     if launch.elements * len(launch.kernel.body) <= QUICK:
         return 0
     single_thread = launch.sequential or launch.elements <= single_thread_elements(

@@ -143,7 +143,7 @@ class ExecutableBuilder:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether it is valid for any scalars and slice starts, without limit, and needs no Python."""
+        """Whether it is valid for any scalars and slice starts, and needs no Python."""
         calls = any(name == "call" for name, _ in self.instructions)
         return not (self.exact_scalars or self.depends_on_starts or calls or self.replay_limit >= 0)
 
@@ -181,8 +181,8 @@ class ExecutableBuilder:
                 _native.keep_apart(node)
 
     def _depends_on_starts(self) -> bool:
-        """Whether the schedule is invalid for other starts of slices: a slice that is not assigned in
-        place then has other surroundings, and a call from Python other arguments.
+        """Whether the schedule is invalid for other starts of slices: they change the copy around a
+        slice that is not assigned in place, and the arguments of Python calls.
         """
         assigned_items = [
             self.plan.items_at[position]
@@ -341,7 +341,7 @@ class ExecutableBuilder:
         return bool(nodes)
 
     def _publish_early(self) -> None:
-        """Publish computed values at once: their inputs are overwritten, and a later step may fail."""
+        """Publish computed values now: their inputs are overwritten, and a later step may fail."""
         for item, slots in self.slots.items():
             computed = self.plan.items[item].kind != "value" and item not in self.dead_items
             if computed and item not in self.published and self.is_node_value(item):
@@ -356,8 +356,9 @@ class ExecutableBuilder:
         return self.node_items[self.plan.items[item].position] == item
 
     def _count_launches(self, kernel: Source) -> None:
-        """Count launches of an unoptimised program, and limit the replays, after which the executable
-        is built once more with optimised programs.
+        """Count launches of an unoptimised program, and limit the replays.
+
+        After them the executable is built once more, with optimised programs.
         """
         limit, cpu = uses_left(kernel), str(get("cpu"))
         if limit < 0:
@@ -489,8 +490,8 @@ class ExecutableBuilder:
         return ~self._required_position(node) if node.is_scalar else self._slot(item)
 
     def _nodes_of_items(self) -> dict[int, list[int]]:
-        """For each item the positions of the nodes in the walk that get its value: its own node, and
-        nodes that were replaced by it.
+        """For each item the positions of the nodes in the walk that get its value: its own node and
+        the nodes that it replaces.
         """
         nodes_of_item: dict[int, list[int]] = {}
         for position, node in enumerate(self.graph.nodes):

@@ -1,9 +1,9 @@
 """Executable products: the record by which a replay launches a matrix product without Python.
 
-Takes the operands of a product and their layouts, hands on a BoundProduct. It hands on None where a
-replay calls Python: for operands that are converted or copied first, and for a triangle whose side
-the values tell. The same holds for library calls with an addend, and for scalars that native code
-does not multiply as NumPy does.
+Takes the operands of a product and their layouts, hands on a BoundProduct, or None if a replay must
+call Python: for operands that are converted or copied first, for a triangle whose side depends on
+the values, for library calls with an addend, and for scalars that native code does not multiply as
+NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64
@@ -33,33 +33,33 @@ from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.verify_kernel import verifies
 
 SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
-"""The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds
-their products once or twice."""
+"""The dtypes of scalars that native code multiplies. Of complex scalars it multiplies no two: NumPy
+rounds their products once or twice."""
 
 
 class ProductScale(NamedTuple):
-    """What a product is multiplied by, or what is added to it."""
+    """The scalar factor of a product (alpha) or of its addend (beta)."""
 
     element: bytes
-    """Its sign, in the dtype."""
+    """The sign, as bytes of the dtype."""
     negative: bool
     operands: tuple[int, ...]
-    """The operands that are multiplied instead, numbers of Python's and arrays without axes."""
+    """The positions of scalar operands to multiply: Python numbers and 0-d arrays."""
 
 
 class BoundProduct(NamedTuple):
-    """How a product is launched."""
+    """The native launch of a product."""
 
     step: ProductStep
     reads: tuple[int, ...]
-    """The operands in the order in which the launch has them; the result comes third."""
+    """The operands in launch order; the result comes third."""
     scales: tuple[ProductScale, ...]
     multiply_adds: int
-    """What it counts as."""
+    """The value for the counter of multiply-adds."""
 
     @property
     def functions(self) -> list[tuple[int, int]]:
-        """The functions of libraries that it calls, as a replay has them behind the operands."""
+        """The library functions that it calls, as further buffers of the launch."""
         return [(Executable.NOWHERE, address) for address in self.step.addresses]
 
     @property
@@ -71,7 +71,7 @@ class BoundProduct(NamedTuple):
 def bound_product(
     node: ReferenceCall, operands: Sequence[ProductOperand | None]
 ) -> BoundProduct | None:
-    """Return how native code launches a product; a Python number among the operands is None."""
+    """Return the native launch of a product; a Python number among the operands is None."""
     if node.op.accumulates_into is not None:
         match = _update(node, operands)
     elif node.op.contraction is not None:
@@ -82,7 +82,7 @@ def bound_product(
         return None
     step, third, scales = match
     if step.addresses and third in range(len(operands)):
-        return None  # it is to stand in the result first
+        return None  # the addend must be copied to the result first
     assert node.op.multiply_adds is not None, "a product says what it costs"
     types = tuple(
         Type(x.shape, x.dtype, "cpu") if x else Type((), node.type.dtype, "cpu") for x in operands
@@ -92,7 +92,7 @@ def bound_product(
 
 
 ProductMatch = tuple[ProductStep, int, tuple[ProductScale, ...]]
-"""The step, which operand is added, and alpha and beta."""
+"""The step, the position of the addend, and alpha and beta."""
 
 
 def _product(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> ProductMatch | None:
@@ -118,14 +118,14 @@ def _update(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> P
     x1, x2 = map(accumulate.transposed_operand, arrays, node.params[:2])
     update = accumulate.update_of(node.params, type_.dtype, x3)
     if update.half.endswith("either"):
-        return None  # the values tell the side
+        return None  # the side depends on the values
     step = accumulate.cached_update_step(x1, x2, update, multiply.register_bytes(), verifies())
     scales = _scales(node, range(2, third), range(third + 1, len(operands)))
     return None if scales is None else (step, third, scales)
 
 
 def _scales(node: ReferenceCall, alpha: range, beta: range) -> tuple[ProductScale, ...] | None:
-    """Return what the product, and what is added to it, is multiplied by."""
+    """Return the factors of the product and of its addend."""
     *_, sign, _, added = node.params
     dtype = node.type.dtype
     most_factors = max(len(alpha), len(beta))

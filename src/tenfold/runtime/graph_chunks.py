@@ -1,6 +1,6 @@
 """Graph chunks: splits a long graph into short ones, so that equal chunks share a plan.
 
-Takes a Graph and the values of earlier chunks, hands on the Graph of the next chunk: its inputs from
+Takes a Graph and the values of earlier chunks, hands on the Graph of the next chunk. Inputs from
 earlier chunks are leaves. Values that no later chunk reads are freed.
 
 >>> import tenfold as tn

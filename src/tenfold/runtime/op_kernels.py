@@ -1,7 +1,8 @@
 """Op kernels: compile one elementwise operation by itself, once for any shape.
 
 Takes an operation, its parameters, dtypes and the layouts of its array operands from native code.
-Hands on the kernel of all such nodes, or the index map of a view (`native/exec/op_interpreter.cpp`).
+Hands on the kernel of all such nodes, or the index map of a view
+(`native/exec/op_interpreter.cpp`).
 
 >>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]
@@ -72,8 +73,9 @@ def movement(
 
 @cache
 def sizes(steps: str) -> list[tuple[int, int, int]]:
-    """Return the sizes of a kernel in the order of `Kernel.sizes`: (code, operand or axis, axis). The
-    outer axis of each operand is strided.
+    """Return the sizes of a kernel in the order of `Kernel.sizes`: (code, operand or axis, axis).
+
+    The outer axis of each operand is strided.
     """
     strides = []
     for number, step in enumerate((*steps, "1")):

@@ -1,7 +1,7 @@
 """Reduction kernels: compile one reduction along one axis, once for any shape and layout.
 
-Takes an operation, dtypes and the layout of its operand from native code. Hands on the kernel of all
-such nodes (`native/exec/reduction_kernels.cpp`).
+Takes an operation, dtypes and the layout of its operand from native code. Hands on the kernel of
+all such nodes (`native/exec/reduction_kernels.cpp`).
 
     kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
 """
@@ -36,5 +36,10 @@ def fold_loop(
     program = PROGRAMS.of(reduction, 0, "1", str(get("cpu")))
     _native.count("generic_compiles")
     if not column:  # rows do not use these numbers, and generating a kernel takes time
-        return program.kernel, reduction.made, 1, 1
-    return program.kernel, reduction.made, reduction.kernel.lanes, reduction.kernel.most_parts
+        return program.kernel, reduction.stored_dtype, 1, 1
+    return (
+        program.kernel,
+        reduction.stored_dtype,
+        reduction.kernel.lanes,
+        reduction.kernel.most_parts,
+    )

@@ -1,7 +1,7 @@
 """Reference device: runs one operation at a time by NumPy, and so defines every operation's result.
 
-Takes a Graph, publishes the value of every output and of every live node. Dead values are dropped
-as soon as their last reader ran.
+Takes a Graph, publishes the value of every output and of every live-out node. Dead values are freed
+after their last reader.
 
 >>> import tenfold as tn
 >>> node = _native.node_of(tn.asarray([1.0, 2.0]) + 1)
@@ -36,13 +36,13 @@ REPORTED = (
     *(ExplainedError, IndexError, ValueError, ArithmeticError, TypeError),
     *(MemoryError, RuntimeError),
 )
-"""What a computation may raise for its values; of a user's function it may be any Exception."""
+"""The exceptions of a failure for values; a user's function may raise any Exception."""
 DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError, MemoryError)
-"""The classes in which a failure for values is raised as it is; any other is a RunError."""
+"""The classes that are raised unchanged; any other failure is a RunError."""
 
 
 class ReferenceCall(NamedTuple):
-    """What computing an operation needs to know of its node, apart from the graph."""
+    """The fields of a node that computing its operation needs, without the graph."""
 
     op: Op[...]
     params: tuple[Any, ...]
@@ -54,7 +54,7 @@ class ReferenceCall(NamedTuple):
 
 
 class ReferenceFailure(Exception):
-    """A node failed for its values; `error` is what its waiters are to see."""
+    """A node failed for its values; `error` is raised at the wait."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -70,13 +70,13 @@ class Reference:
         self.name = name
 
     def bind(self, _graph: Graph, _original: OptimisedGraph) -> None:
-        """It keeps nothing."""
+        """Cache nothing."""
 
     def anew(self, _graph: Graph) -> None:
-        """It always computes anew."""
+        """Return None: it has no cache to compare with."""
 
     def run(self, graph: Graph) -> Exception | None:
-        """Compute a graph, node by node; what depends on a failure is left alone."""
+        """Compute a graph node by node; nodes that depend on a failed node stay pending."""
         computed: list[Values | None] = [None] * len(graph)
         remaining_uses = list(graph.uses)
         failure: Exception | None = None
@@ -111,7 +111,7 @@ class Reference:
         _native.count(f"{category}s")
         _native.count("launches")
         if (multiply_adds := node.op.multiply_adds) is not None:
-            # The node itself may have dropped its inputs: another thread computed it meanwhile.
+            # by the graph: the node drops its inputs if another thread computes it meanwhile
             types = tuple(graph.nodes[i].type for i in graph.inputs[position])
             _native.count("multiply_adds", multiply_adds(types, *node.params))
         timeline.record(node.name, category, start)
@@ -123,7 +123,7 @@ class Reference:
 
 
 def _stored_values(node: Node) -> Values:
-    """The values a computed node or a leaf holds."""
+    """Return the values of a computed node or a leaf."""
     arrays: list[np.ndarray] = []
     while (value := node.value(len(arrays))) is not None:
         arrays.append(dense.export(value))
@@ -133,11 +133,11 @@ def _stored_values(node: Node) -> Values:
 
 
 TRACED = "an array that is being traced has no values"
-"""What is wrong with reading a placeholder, and what is made of one."""
+"""The rule that reading a traced array breaks."""
 
 
 def no_values() -> ReferenceFailure:
-    """Return the failure, to be raised, of a leaf without values: a placeholder."""
+    """Return the failure of a leaf without values, a placeholder."""
     note_wait()
     return ReferenceFailure(
         UnsupportedError(
@@ -149,7 +149,7 @@ def no_values() -> ReferenceFailure:
 
 
 def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
-    """Compute one operation from NumPy arrays; check what it returns against what its rule said."""
+    """Compute one operation from NumPy arrays; check its results against its rule."""
     op: Op[...] = node.op
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
     try:
@@ -165,7 +165,7 @@ def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
 
 
 def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
-    """Call an operation; a user's function stays on the thread that asks for it."""
+    """Call an operation interruptibly; a user's function runs on the calling thread."""
 
     def run(_interrupted: threading.Event | None) -> Values:
         with np.errstate(all="ignore"):
@@ -176,7 +176,7 @@ def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) 
 
 
 def multiply_adds(node: Node | ReferenceCall, operands: Sequence[Any]) -> int:
-    """Return what a call of operands of such shapes and dtypes counts as."""
+    """Return the multiply-adds of a call, from the shapes and dtypes of its operands."""
     if node.op.multiply_adds is None:
         return 0
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in operands)
@@ -184,7 +184,7 @@ def multiply_adds(node: Node | ReferenceCall, operands: Sequence[Any]) -> int:
 
 
 def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return an operand in the dtype in which it enters; a Python int beyond int64 stays exact."""
+    """Return an operand in its computation dtype; a Python int beyond int64 stays exact."""
     return x.astype(dtype) if x.dtype == object else cast_values(x, dtype)
 
 
@@ -196,7 +196,7 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
         inner = Reference().run(Graph.of([node]))
         if inner is not None:
             raise inner
-        # A rule need not read all its operands, but they all broadcast.
+        # the element rule may ignore operands, but all of them broadcast
         shape = np.broadcast_shapes(*(x.shape for x in operands))
         return tuple(np.broadcast_to(values, shape) for values in _stored_values(node))
     result = op.reference(*operands, *params)
@@ -227,7 +227,7 @@ def _refuse_result(
 def nan_failure(
     node: Node, inputs: Sequence[np.ndarray], results: Values
 ) -> ReferenceFailure | None:
-    """Return the failure of an operation that has made NaN of operands without NaN."""
+    """Return the failure of an operation that created NaN from operands without NaN."""
     if node.op is None or node.op.kind == Kind.VIEW:
         return None
     input_nans = [
@@ -254,12 +254,12 @@ def _nans(values: object) -> np.ndarray:
 
 
 def _source_line(node: Node | ReferenceCall) -> str:
-    """The user's line, where the node knows it."""
+    """Return the user's line as text, if the node has it."""
     return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
 def _error_at_wait(node: Node | ReferenceCall, error: Exception) -> Exception:
-    """The error to raise at the wait: names the op and the user's line."""
+    """Return the error to raise at the wait, with the op and the user's line."""
     reported = _error_of(node, error)
     reported.__cause__ = error  # as `raise ... from` does
     return reported

@@ -1,10 +1,10 @@
-"""Symbolic executable: turns an executable into one of formulas, valid for other lengths.
+"""Symbolic executable: generalises an executable to other lengths by formulas and guards.
 
-Takes the bound plan of an example's lengths, once its structure has come with others, and plans the
-graph again with SymInts for lengths (`core/symbolic/sym_int.py`). Where that leads to the same
-instructions, every number among them is a formula, and every decision on the way is a guard. Native
-code computes both for new lengths, and replays (`native/exec/symbolic_executable.h`). Other graphs
-are planned anew for all lengths.
+Takes the executable of example lengths, once its structure has occurred with other lengths, and
+plans the graph again with SymInts for lengths (`core/symbolic/sym_int.py`). If that gives the same
+instructions, every number in them is a formula, and every decision is a guard. Native code
+evaluates both for new lengths, and replays (`native/exec/symbolic_executable.h`). Other graphs are
+planned again for each shape.
 
 >>> import numpy as np
 >>> import tenfold as tn
@@ -54,14 +54,14 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         *("", "", ""),
     ),
 }
-"""For each argument of an instruction what native code calls it, where it may be a formula."""
+"""For each argument of an instruction its name in native code, if it may be a formula."""
 NO_INSTRUCTION = ("claim",)
-"""What says something of the plan as a whole."""
+"""Instructions that describe the whole executable."""
 
 
 def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
-    """Keep a template of a bound plan, if its structure is wanted one and it can be; whether it was
-    kept.
+    """Build and cache the symbolic executable of a plan, if it pays and is possible; return whether
+    it was cached.
     """
     original, structure = builder.original, builder.structure
     is_generic = builder.is_reusable and _is_shape_generic(original)
@@ -77,14 +77,14 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
         symbolic = _SymbolicInstructions(builder, planner, sizes)
         symbolic.emit(threads)
         _SizeProgramWriter(symbolic, shape_env).save(builder)
-    except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
+    except (NotSymbolic, NotReplayable, TypeError):  # native code takes no SymInt for a number
         return False
     return True
 
 
 def _is_shape_generic(original: OptimisedGraph) -> bool:
-    """Whether rules do the same for all lengths: they have seen none, beyond which are 0, 1 or
-    equal; and nothing is asked of products or of users' functions.
+    """Whether the rewrite is the same for all lengths: rules have read no lengths, other than which
+    are 0, 1 or equal, and there are no products and no user functions.
     """
     report, graph = original.report, original.graph
     operations = [node.op for node in graph.nodes if node.pending]
@@ -93,7 +93,7 @@ def _is_shape_generic(original: OptimisedGraph) -> bool:
 
 
 class _SymbolicInstructions(ExecutableBuilder):
-    """The instructions of a plan, with Sizes among the arguments."""
+    """The instructions of a plan, with SymInts among the arguments."""
 
     def __init__(self, example: ExecutableBuilder, planner: Planner, lengths: Lengths) -> None:
         graph = with_symbolic_lengths(example.graph, lengths)
@@ -101,7 +101,7 @@ class _SymbolicInstructions(ExecutableBuilder):
         refuse_items(plan.items)
         super().__init__(example.structure, example.original, graph, plan, example.caller)
         self.inferred = [*self._inferred(lengths)]
-        """The lengths of all pending nodes of what was written."""
+        """The lengths of all pending nodes of the original graph."""
         compare_lengths([*self.inferred, *lengths.values()])
 
     def _inferred(self, lengths: Lengths) -> Iterator[int]:
@@ -127,7 +127,7 @@ class _SymbolicInstructions(ExecutableBuilder):
 
 
 class _SizeProgramWriter:
-    """Formulas of instructions, as native code takes them."""
+    """Collects the formulas of instructions for native code."""
 
     def __init__(self, symbolic: _SymbolicInstructions, shape_env: ShapeEnv) -> None:
         self.general, self.shape_env = symbolic, shape_env
@@ -136,7 +136,7 @@ class _SizeProgramWriter:
         self.shapes: list[tuple[int, list[Any]]] = []
 
     def save(self, example: ExecutableBuilder) -> None:
-        """Keep the template, if the example's instructions follow from it."""
+        """Cache the symbolic executable, if it reproduces the example's instructions."""
         example_instructions = [
             (name, _example_arguments(name, arguments))
             for name, arguments in self.general.instructions
@@ -192,14 +192,14 @@ def _is_contiguous(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
 
 
 def _numbers_in(argument: Any) -> Iterator[Any]:
-    """The numbers of an argument: itself, or those in a row; of an operand's place the offset."""
+    """The numbers of an argument: itself, or its items; of an operand only the offset."""
     items = argument if isinstance(argument, (list, tuple)) else (argument,)
     for item in items:
         yield item[-1] if isinstance(item, tuple) else item
 
 
 def _example_arguments(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an instruction with the values that Sizes have for the example."""
+    """The arguments of an instruction, with the example values of SymInts."""
     values: list[Any] = []
     for field, argument in zip(FIELDS.get(name, ("",) * len(arguments)), arguments, strict=True):
         if field == "size" and isinstance(argument, tuple):
@@ -219,7 +219,7 @@ def _parameter_bytes(number: Any) -> Any:
 
 
 def _example_values(argument: Any) -> Any:
-    """Rows as tuples, Sizes as their values."""
+    """Lists as tuples, SymInts as their example values."""
     if isinstance(argument, (list, tuple)):
         return tuple([_example_values(item) for item in argument])
     return value_of(argument)

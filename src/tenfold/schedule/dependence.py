@@ -320,7 +320,9 @@ def plan_staging(
             choices.append(((results,), unsafe_reads))
     parts, unsafe_reads = min(choices, key=lambda choice: sum(part.bytes for part in choice[0]))
     remaining_hazards = [
-        named for number, named in enumerate(hazards) if number not in unsafe_reads
+        read_name_and_hazards
+        for number, read_name_and_hazards in enumerate(hazards)
+        if number not in unsafe_reads
     ]
     return StagedCopy(parts, _order_for(loops, remaining_hazards))
 

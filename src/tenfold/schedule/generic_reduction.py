@@ -79,7 +79,7 @@ class GenericReduction:
         return self.op.folding
 
     @property
-    def made(self) -> np.dtype:
+    def stored_dtype(self) -> np.dtype:
         """The dtype that is written."""
         return self.result if self.leaves else self.folding.dtype(self.operand)
 
@@ -102,7 +102,7 @@ class GenericReduction:
         step = "s" if self.strided else "1"
         operands = (
             KernelOperand(self.source, ("sss" if self.column else "ss") + step),
-            KernelOperand(self.made, "ss01" if self.column else "ss0", written=True),
+            KernelOperand(self.stored_dtype, "ss01" if self.column else "ss0", written=True),
         )
         form = "column" if self.column else "row"
         kernel = Kernel(operands, instructions, stores, form=form, prefetch_distance=SHORT_AHEAD)

@@ -81,10 +81,10 @@ def loop_space(launch: Launch) -> LaunchSpace:
         strides.append(_strides(kernel, number, named_sizes, lengths))
         _refuse_other_strides(launch, number, strides[-1], coalesced)
     part_size, slots = named_sizes["part", 0, 0], named_sizes["slots", 0, 0]
-    reached = tuple(
+    touched = tuple(
         [_touched_lengths(kernel, kernel_operand, lengths) for kernel_operand in kernel.operands]
     )
-    return LaunchSpace(launch, lengths, tuple(strides), part_size, slots, reached)
+    return LaunchSpace(launch, lengths, tuple(strides), part_size, slots, touched)
 
 
 def _coalesced_axes(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:

@@ -2,7 +2,8 @@
 
 Takes a Graph and its in-place updates, hands on the UpdateRuns. In a run each update replaces a
 part of the result of the one before, and only parts of that result are read. Such a part is
-disjoint from all updated ones, and is read from the base array; or it is one of them. Then the intermediate arrays need not exist. The parts of a recurrence over rows are values of one
+disjoint from all updated ones, and is read from the base array; or it is one of them. Then
+the intermediate arrays need not exist. The parts of a recurrence over rows are values of one
 kernel, which reads the base array and stores all of them into its buffer.
 
 >>> import tenfold as tn

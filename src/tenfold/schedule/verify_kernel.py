@@ -140,9 +140,9 @@ def _refuse_instruction(kernel: Kernel, position: int, instruction: Instruction)
 
 
 def _refuse_stores(kernel: Kernel) -> None:
-    written = [number for number, operand in enumerate(kernel.operands) if operand.written]
-    if sorted(store.operand for store in kernel.stores) != written:
-        raise violation(kernel, f"operands {written} are written, each by one store")
+    written_operands = [number for number, operand in enumerate(kernel.operands) if operand.written]
+    if sorted(store.operand for store in kernel.stores) != written_operands:
+        raise violation(kernel, f"operands {written_operands} are written, each by one store")
     for store in kernel.stores:
         dtype = kernel.operands[store.operand].dtype
         parts = [REAL_DTYPES[dtype]] * 2 if dtype in REAL_DTYPES else [dtype]

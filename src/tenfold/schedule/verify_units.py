@@ -1,8 +1,9 @@
 """Unit verification: the units of a launch cover its loops once, within its scratch memory.
 
-Takes a LaunchSpace, raises VerifyError. Scratch memory must be as large as the emitter needs. Each form has the units of its emitter in codegen/: a unit is a part of the packet axis (maps,
-columns), a row, several rows side by side, blocks of a row, or a tile. All but the last part of a
-row must be whole packets, so that only row ends need masks.
+Takes a LaunchSpace, raises VerifyError. Scratch memory must be as large as the emitter needs. Each
+form has the units of its emitter in codegen/: a unit is a part of the packet axis (maps, columns),
+a row, several rows side by side, blocks of a row, or a tile. All but the last part of a row must
+be whole packets, so that only row ends need masks.
 
     refuse_units(loop_space(launch))
 """
@@ -88,8 +89,10 @@ def _refuse_lanes(space: LaunchSpace) -> None:
 
 def _row(space: LaunchSpace) -> UnitLayout:
     _refuse_lanes(space)
-    kept = WORD_BYTES * len(space.kernel.cached_elements) * (space.lengths[-1] + space.kernel.lanes)
-    return _rows(space), kept, (), 0, 0
+    cached_bytes = (
+        WORD_BYTES * len(space.kernel.cached_elements) * (space.lengths[-1] + space.kernel.lanes)
+    )
+    return _rows(space), cached_bytes, (), 0, 0
 
 
 def _split(space: LaunchSpace) -> UnitLayout:

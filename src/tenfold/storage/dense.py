@@ -217,7 +217,7 @@ def _exports_writeable(owner: object) -> bool:
     if isinstance(owner, Value):
         return False
     try:
-        with memoryview(owner) as buffer:  # type: ignore[arg-type]  # raises TypeError if it is none
+        with memoryview(owner) as buffer:  # type: ignore[arg-type]  # TypeError if it is none
             return not buffer.readonly
     except (TypeError, ValueError, BufferError):
         interface = getattr(owner, "__array_interface__", None)

@@ -123,7 +123,9 @@ class BlockedGemm:
     scaled: bool = False
     """Whether the product is multiplied by the first scalar of the launch."""
     added: bool = False
-    """Whether the second scalar times x3 is added; x3 may be the result. Scalars are 16 bytes apart."""
+    """Whether the second scalar times x3 is added, where x3 may be the result.
+
+    The scalars of the launch are 16 bytes apart."""
     sums: int = 0
     """The axes that are contracted besides k."""
 

@@ -182,7 +182,7 @@ class DotEmitter:
         return updated
 
     def _load(self, pointer: str, stride: str | int, lanes: int) -> str:
-        """Load a packet of scalars of elements that are `stride` bytes apart, and widen it."""
+        """Load a packet of scalars of elements with a stride in bytes, and widen it."""
         ir, arithmetic = self.ir, self.arithmetic
         if isinstance(stride, int) or lanes == arithmetic.components:
             return arithmetic.load(ir, pointer, lanes)

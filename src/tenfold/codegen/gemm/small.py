@@ -49,7 +49,9 @@ class SmallGemm:
     scaled: bool = False
     """Whether the product is multiplied by the first scalar of the launch."""
     added: bool = False
-    """Whether the second scalar times x3 is added; x3 may be the result. Scalars are 16 bytes apart."""
+    """Whether the second scalar times x3 is added, where x3 may be the result.
+
+    The scalars of the launch are 16 bytes apart."""
 
     def __str__(self) -> str:
         (m, k, n), x1_conj = self.lengths, "conj" if self.conjugated else ""

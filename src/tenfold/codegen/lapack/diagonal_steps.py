@@ -4,7 +4,7 @@ Input: a factor of float64 or complex128 as an operand word. Output: LLVM text. 
 to try Cholesky, whether it met NaN, whether a triangle is singular, and which triangle is nonzero.
 
 >>> from tenfold.dtypes import FLOAT64
->>> Finite("w0", "n1", FLOAT64).order
+>>> FiniteDiagonal("w0", "n1", FLOAT64).order
 'n1'
 """
 
@@ -45,7 +45,7 @@ class FiniteDiagonal(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text: a number less itself is 0 or NaN."""
+        """Emit the code: a finite number minus itself is 0, else NaN."""
         ir = unit.ir
 
         def accumulate(i: str, total: str) -> list[str]:
@@ -67,7 +67,7 @@ class PositiveDiagonal(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir = unit.ir
 
         def check_element(i: str, any_failed: str) -> list[str]:
@@ -82,16 +82,14 @@ class PositiveDiagonal(NamedTuple):
 
 
 class AllFinite(NamedTuple):
-    """Stores, as an i32, whether one of the numbers that lie beside each other, float64, is not
-    finite.
-    """
+    """Stores, as an i32, whether a contiguous float64 vector has a value that is not finite."""
 
     vector: str
     length: str
     target: str
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, vector = unit.ir, unit.pointer(self.vector)
 
         def accumulate(i: str, total: str) -> list[str]:
@@ -115,7 +113,7 @@ class NonzeroDiagonal(NamedTuple):
     """Elements from one column to the next; the order if empty."""
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir = unit.ir
 
         def check_element(i: str, has_zero: str) -> list[str]:
@@ -136,14 +134,15 @@ class Fail(NamedTuple):
     """Fails always."""
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         unit.fail_if("true")
 
 
 class TriangleSide(NamedTuple):
-    """Stores, as an i32, where the first row that has anything but 0 beside the diagonal has it: 1
-    behind it, else 0. Of a triangle that tells which one it is, often by the second row. Columns
-    take the place of rows where their elements lie closer.
+    """Stores, as an i32, the side of the first nonzero off-diagonal element: 1 right of it, else 0.
+
+    This tells an upper from a lower triangle, often by the second row. If columns are the
+    contiguous axis, they are tested as rows.
     """
 
     matrix: str
@@ -158,7 +157,7 @@ class TriangleSide(NamedTuple):
     """Whether rows are contiguous: then packets are tested."""
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, order = unit.ir, unit.number(self.order)
         matrix, row_stride, element_stride = (
             unit.pointer(self.matrix),

@@ -101,7 +101,7 @@ class Move(NamedTuple):
     contiguous in the target, the outer axis in the source; "any": other strides, slower."""
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, (rows, *_), (columns, *_) = unit.ir, self._outer_axis(unit), self._inner_axis(unit)
         if self.layout == "rows":
             for_range(ir, "0", rows, 1, lambda row: self._copy_packets(unit, row))
@@ -234,7 +234,7 @@ class Conjugate(NamedTuple):
     length: str
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, vector = unit.ir, unit.pointer(self.vector)
 
         def negate_imaginary(i: str) -> None:
@@ -253,7 +253,7 @@ class Mirror(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, end = unit.ir, unit.number(self.order)
         item, components = self.dtype.itemsize, SCALAR_PARTS[self.dtype][1]
         matrix, column_bytes = unit.pointer(self.matrix), int_op(ir, "mul", end, item)
@@ -291,7 +291,7 @@ class Permutation(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, rows = unit.ir, unit.number(self.rows)
         pivots, row_numbers, target = map(
             unit.pointer, (self.pivots, self.row_numbers, self.target)

@@ -8,7 +8,7 @@ of float64 or complex128 (symmetric, not Hermitian) as operand words (see `Routi
 text. L is column-major, with the diagonal of D on its diagonal. D's off-diagonal elements are a
 separate vector, 0 if a block has one row.
 
->>> Negative("w0", "w1").target
+>>> NegativePivot("w0", "w1").target
 'w1'
 """
 
@@ -49,8 +49,8 @@ class RightSides(NamedTuple):
     def for_each_column(
         self, unit: MatrixUnit, rows: Sequence[str], body: Callable[[str, list[str]], None]
     ) -> None:
-        """Emit a loop along rows, given pointers to them; `body` gets an LLVM type and a pointer into
-        each row. The type is a packet of float64, or a scalar of an element.
+        """Emit a loop along rows, given pointers to them; `body` gets an LLVM type and a pointer
+        into each row. The type is a packet of float64, or a scalar of an element.
         """
         ir, count, begin = unit.ir, unit.number(self.columns), "0"
         item, components = self.dtype.itemsize, SCALAR_PARTS[self.dtype][1]
@@ -179,7 +179,7 @@ class InvertibleBlocks(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text: a number less itself is 0 or NaN."""
+        """Emit the code: a finite number minus itself is 0, else NaN."""
         ir = unit.ir
 
         def check_row(i: str, total: str, singular: str) -> list[str]:
@@ -201,8 +201,8 @@ class InvertibleBlocks(NamedTuple):
 class Interchanges(NamedTuple):
     """Stores the row that each row was exchanged with, in the dtype of the factors.
 
-    Rows count from 1 and are stored negative, unlike the pivots of LU. LAPACK's pivots are negative
-    in both rows of a block of two, of which only the second was exchanged.
+    Rows count from 1 and are stored negative, unlike the pivots of LU. LAPACK's pivots are
+    negative in both rows of a block of two, of which only the second was exchanged.
     """
 
     pivots: str
@@ -212,7 +212,7 @@ class Interchanges(NamedTuple):
     dtype: np.dtype
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir = unit.ir
         pivots, off_diagonal, target = map(
             unit.pointer, (self.pivots, self.off_diagonal, self.target)
@@ -235,13 +235,13 @@ class Interchanges(NamedTuple):
 
 
 class NegativePivot(NamedTuple):
-    """Stores, as an i32, whether the first pivot is negative: the factorization is Bunch-Kaufman."""
+    """Stores, as an i32, whether the first pivot is negative: Bunch-Kaufman, not LU."""
 
     pivots: str
     target: str
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir = unit.ir
         pivot = ir.value(f"load i32, ptr {unit.pointer(self.pivots)}")
         flag = ir.value(f"zext i1 {ir.value(f'icmp slt i32 {pivot}, 0')} to i32")
@@ -257,7 +257,7 @@ class ExchangeRows(NamedTuple):
     reverse: bool = False
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
         ir, order, pivots = unit.ir, unit.number(self.order), unit.pointer(self.pivots)
 
         def exchange_row(i: str) -> None:
@@ -281,8 +281,8 @@ class ExchangeRows(NamedTuple):
 class SolveBlockDiagonal(NamedTuple):
     """Solves equations with D in place.
 
-    In a block of two rows the off-diagonal element is the largest: all are divided by it, so that
-    no two of them are multiplied.
+    In a block of two rows the off-diagonal element is the largest: all are divided by it, so
+    that no two of them are multiplied.
     """
 
     matrix: str
@@ -291,7 +291,7 @@ class SolveBlockDiagonal(NamedTuple):
     rows: RightSides
 
     def add(self, unit: MatrixUnit) -> None:
-        """Add its text."""
+        """Emit the code."""
 
         def solve_row(i: str) -> None:
             row = _load_pivot_row(

@@ -1,14 +1,13 @@
 """Blocked scan: scans long rows in blocks of 1,024, one block per SIMD lane.
 
-Takes a FunctionEmitter of a kernel that scans, hands on lines. Lane i of a packet is an element of
+Input: a FunctionEmitter of a kernel that scans. Output: lines. Lane i of a packet is an element of
 the i-th block. Blocks are scanned in scratch memory as rows are (`scan.py`); elements that need not
-be computed are read in place. When the prefix of each is known, it is added and the block is
+be computed are read in place. When the prefix of each is known, it is combined and the block is
 stored.
 
 The function `kernel` does this for one group of blocks after the other: a unit of work is a row.
-Some kernels have three more functions, for many threads, called one after the other. `totals` sums
-parts of rows, `carries` turns the totals of a row into the carry of each part, and `parts` scans
-again.
+Multi-threaded kernels have three more functions, called one after the other. `totals` sums parts of
+rows, `carries` scans the totals of a row to the carry of each part, and `parts` scans again.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.scalar_ir import Body
@@ -19,9 +18,9 @@ again.
 >>> operands = (KernelOperand(FLOAT64, "1"), KernelOperand(FLOAT64, "1", written=True))
 >>> stores = (KernelStore(1, (1,)),)
 >>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scan blocks")
->>> frame = FunctionEmitter(kernel, SimdEmitter())
->>> blocks(frame, "%unit")
->>> "fadd <8 x double>" in frame.text.functions["scan.blocks"]
+>>> emitter = FunctionEmitter(kernel, SimdEmitter())
+>>> scan_row(emitter, "%unit")
+>>> "fadd <8 x double>" in emitter.ir.functions["scan.blocks"]
 True
 """
 
@@ -44,7 +43,7 @@ from tenfold.core.loop_ir import BLOCK, PITCH, operand_of
 
 
 def scan_row(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a row: some of its blocks, then those after."""
+    """Emit a unit of work: a row, one group of blocks after the other."""
     emitter.set_indices(number, emitter.kernel.axes - 1)
     row = _BlockRow(emitter)
 
@@ -58,7 +57,7 @@ def scan_row(emitter: FunctionEmitter, number: str) -> None:
 
 
 def sum_part(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a part of a row: what its blocks come to is stored."""
+    """Emit a unit of work: store the totals of the blocks of a part of a row."""
     row, first_block, end_block = _part_range(emitter, number)
 
     def emit_group(group: str) -> None:
@@ -73,7 +72,7 @@ def sum_part(emitter: FunctionEmitter, number: str) -> None:
 
 
 def scan_totals(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a row: in the place of a total, what all the blocks before come to."""
+    """Emit a unit of work: replace each total of a row by the total of the blocks before it."""
     ir = emitter.ir
     emitter.set_indices(number, emitter.kernel.axes - 1)
     row = _BlockRow(emitter, number)
@@ -98,7 +97,7 @@ def scan_totals(emitter: FunctionEmitter, number: str) -> None:
 
 
 def scan_part(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a part of a row, of which it is known what comes before each block."""
+    """Emit a unit of work: scan a part of a row with the known carry of each block."""
     row, first_block, end_block = _part_range(emitter, number)
 
     def emit_group(group: str) -> None:
@@ -111,7 +110,7 @@ def scan_part(emitter: FunctionEmitter, number: str) -> None:
 
 
 def _part_range(emitter: FunctionEmitter, number: str) -> tuple[_BlockRow, str, str]:
-    """Stand at the row of a part; return it, and the first block of the part and that after it."""
+    """Set the indices of a part's row; return the row, and the part's first and end block."""
     ir, scan_axis = emitter.ir, emitter.kernel.axes - 1
     unit_elements = int_op(ir, "mul", emitter.unit_length, BLOCK)
     rounded = int_op(ir, "add", emitter.length(scan_axis), int_op(ir, "sub", unit_elements, 1))
@@ -128,10 +127,10 @@ def _part_range(emitter: FunctionEmitter, number: str) -> tuple[_BlockRow, str, 
 
 
 class _BlockRow(ScanLanes):
-    """The blocks of the row at which the frame stands."""
+    """The blocks of the current row."""
 
     def __init__(self, emitter: FunctionEmitter, number: str | None = None) -> None:
-        """`number`: what comes before its blocks stands in the tables of the row of this number."""
+        """`number`: the row of the tables with the carries of its blocks."""
         super().__init__(emitter)
         ir = self.ir
         self.number, self.pointers = number, list(emitter.pointers)
@@ -139,7 +138,7 @@ class _BlockRow(ScanLanes):
         self.full_blocks = int_op(ir, "lshr", self.length, 10)
 
     def table_pointers(self, block: str) -> list[str]:
-        """Return pointers to what the tables have of a block; a row has room for whole packets."""
+        """Return pointers to the table entries of a block; a row has room for full packets."""
         ir = self.ir
         rounded = int_op(ir, "add", self.blocks, self.count - 1)
         pitch = int_op(ir, "and", rounded, -self.count)
@@ -148,7 +147,7 @@ class _BlockRow(ScanLanes):
         return self.emitter.total_pointers(self.dtypes, entry)
 
     def for_each_block(self, group: str, body: Callable[[str, str, str], None]) -> None:
-        """Add a loop over blocks side by side; `inside` gets lane, beginning and length."""
+        """Emit a loop over the blocks of a group; `body` gets lane, start and length."""
         ir = self.ir
         valid = int_min(ir, int_op(ir, "sub", self.blocks, group), self.count)
 
@@ -161,7 +160,7 @@ class _BlockRow(ScanLanes):
         for_range(ir, "0", valid, 1, visit_block)
 
     def scan_group(self, group: str, *, stored: bool = True) -> None:
-        """Scan blocks in scratch memory, each as if nothing came before."""
+        """Scan blocks in scratch memory, without their carries."""
         ir = self.ir
         self.emitter.pointers = list(self.pointers)
         remaining = int_op(ir, "sub", self.length, int_op(ir, "shl", group, 10))
@@ -181,7 +180,7 @@ class _BlockRow(ScanLanes):
         self.scan_blocks(size, (begin, lane_stride), stored=stored)
 
     def _contiguous_input(self) -> str | None:
-        """Return the pointer to what is scanned, if that is in memory, element by element."""
+        """Return the pointer to the scanned elements, if they are contiguous in memory."""
         instruction = self.kernel.body[self.scan.inputs[0]]
         if instruction.name != "load" or len(self.targets) > 1:
             return None

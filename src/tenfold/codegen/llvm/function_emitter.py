@@ -1,7 +1,7 @@
 """Function emitter: emits one kernel function, and tracks its sizes, pointers, indices and known
 values.
 
-Takes a Kernel whose functions are formulas already, hands on the packets of its instructions.
+Input: a Kernel whose functions are expanded to formulas. Output: the packets of its instructions.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ HEADER = "ptr %buffers, ptr %sizes, ptr %scalars, ptr %scratch, i64 %begin, i64 
 
 
 class FunctionEmitter:
-    """The function that is being written, and where in its loops it stands."""
+    """One kernel function, with the loop indices at the current insertion point."""
 
     def __init__(self, kernel: Kernel, ir: SimdEmitter) -> None:
         self.kernel, self.ir = kernel, ir
         self.size: dict[tuple[str, int, int], str] = {}
         self.buffers: list[str] = []
         self.pointers: list[str] = []
-        """To the first element of each operand at the index of the outer axes."""
+        """Pointers to the first element of each operand at the index of the outer axes."""
         self.indices: dict[int, str] = {}
-        """Of each axis but the packet axis, the index that has been reached."""
+        """The current index of each axis except the packet axis."""
         self.uniform_values: dict[int, Packet] = {}
-        """What has been computed and holds for all of the unit of work."""
+        """Computed values that are equal for the whole unit of work."""
         for number, name in enumerate(kernel.sizes):
             self.size[name] = self._load_argument("%sizes", number, "i64")
         for number in range(len(kernel.operands)):
@@ -50,11 +50,11 @@ class FunctionEmitter:
 
     @property
     def unit_length(self) -> str:
-        """How much is one unit of work."""
+        """The length of one unit of work."""
         return self.size["part", 0, 0]
 
     def set_indices(self, row: str, axes: int) -> None:
-        """Stand at an index of the first `axes` axes, given as a row-major number."""
+        """Set the indices of the first `axes` axes from a row-major number."""
         ir, remaining = self.ir, row
         for axis in reversed(range(axes)):
             if axis:
@@ -93,7 +93,7 @@ class FunctionEmitter:
         return pointer
 
     def address(self, number: int, position: str, mask: str | None) -> PacketAddress:
-        """Return where the packet of an operand at a position lies."""
+        """Return the address of the packet of an operand at a position."""
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
         return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
 
@@ -103,8 +103,9 @@ class FunctionEmitter:
         return self.kernel.lanes
 
     def total_pointers(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
-        """Return pointers to an entry of the tables of totals, one for each dtype: they follow the
-        operands in the table of buffers.
+        """Return pointers to an entry of the tables of totals, one per dtype.
+
+        The tables follow the operands in the table of buffers.
         """
         pointers = []
         for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
@@ -115,7 +116,7 @@ class FunctionEmitter:
         return pointers
 
     def mask(self, position: str, end: str) -> str:
-        """Add the mask of the lanes from `position` that are below `end`."""
+        """Emit the mask of the lanes from `position` that are below `end`."""
         ir, lanes = self.ir, self.lanes
         valid = int_min(ir, int_op(ir, "sub", end, position), lanes)
         valid_i32 = ir.value(f"trunc i64 {valid} to i32")
@@ -129,7 +130,7 @@ class FunctionEmitter:
     def compute(
         self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None
     ) -> None:
-        """Add what `wanted` needs at a position, and enter it into `known`."""
+        """Emit `targets` and their inputs at a position, and add them to `values`."""
         for number in sorted(self._missing_inputs(targets, values)):
             values[number] = self._emit_instruction(number, values, position, mask)
 
@@ -204,8 +205,8 @@ class FunctionEmitter:
         )
 
     def _contiguous_start(self, number: int, values: dict[int, Packet]) -> str | None:
-        """Return how far an offset is from the position on the packet axis, if that is the same
-        for the whole packet: what is read then is contiguous.
+        """Return an offset minus the position on the packet axis, if it is equal for the whole
+        packet: the read is then contiguous.
         """
         instruction = self.kernel.body[number]
         if instruction.name == "index":
@@ -224,7 +225,7 @@ class FunctionEmitter:
         return start and int_op(self.ir, operation, start, values[second].text)
 
     def _exit_if_failed(self, condition: Packet, position: str, mask: str | None) -> None:
-        """Leave the function with 1 + the row-major number of the first element that fails."""
+        """Return 1 + the row-major number of the first failing element from the function."""
         ir, lanes = self.ir, self.lanes
         bits = ir.broadcast(condition, lanes)
         if mask is not None:
@@ -244,7 +245,7 @@ class FunctionEmitter:
             number = "0"
             for axis in range(self.kernel.axes - 1):
                 number = int_op(ir, "mul", number, self.length(axis))
-                # what is the same all along the folded axis of a column stands at its beginning
+                # a value equal along the folded axis of a column counts at index 0
                 number = int_op(ir, "add", number, self.indices.get(axis, "0"))
             number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
             number = int_op(ir, "add", number, position)
@@ -261,7 +262,7 @@ class FunctionEmitter:
         position: str,
         mask: str | None,
     ) -> None:
-        """Add stores of packets at a position."""
+        """Emit stores of packets at a position."""
         for store in stores:
             packets = [values[i] for i in store.elements]
             address = self.address(store.operand, position, mask)
@@ -270,7 +271,7 @@ class FunctionEmitter:
 
     @contextmanager
     def index_at(self, axis: int, index: str) -> Iterator[None]:
-        """Stand at an index of the folded axis of a column."""
+        """Set the index of the folded axis of a column."""
         self.indices[axis] = index
         yield
         del self.indices[axis]

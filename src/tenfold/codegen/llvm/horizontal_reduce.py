@@ -1,7 +1,7 @@
 """Horizontal reduction: folds a block's 32 SIMD lanes by halves, lane j with j + 16, then j + 8.
 
-Takes the packets of a fold and how many lanes are valid, hands on scalars. It is written once as a
-function of the program, for each kind of fold and its dtypes.
+Input: the packets of a fold and the number of valid lanes. Output: scalars. Each kind of fold and
+dtypes has one function of the module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tenfold.dtypes import BOOL
 
 
 def reduce_lanes(ir: SimdEmitter, fold: Fold, components: Accumulator, valid: str) -> Accumulator:
-    """Fold 32 lanes by halves, of which `valid` are there: a function of its own, called."""
+    """Call the function that folds 32 lanes by halves, of which `valid` are valid."""
     dtypes = [packet.dtype for packet in components]
     name = f"lanes.{fold.kind.replace(' ', '.')}.{'.'.join(map(str, dtypes))}"
     scalars = ", ".join(llvm_type(dtype, 1) for dtype in dtypes)
@@ -56,7 +56,7 @@ def _lanes_function(
 def _reduce_by_halves(
     ir: SimdEmitter, kind: str, components: Accumulator, valid: str | None
 ) -> Accumulator:
-    """Fold lanes; where not all are there, one without a partner stays as it is."""
+    """Fold lanes; if not all are valid, a lane without a partner is unchanged."""
     half = LANES // 2
     while half:
         low = tuple(_slice_lanes(ir, packet, 0, half) for packet in components)
@@ -86,7 +86,7 @@ def _slice_lanes(ir: SimdEmitter, packet: Packet, start: int, count: int) -> Pac
 
 
 def _select_paired(ir: SimdEmitter, pairs: str, merged: Packet, low: Packet, lanes: int) -> Packet:
-    """The merged lane where both were there, else the lower one."""
+    """Select the merged lane if both were valid, else the lower one."""
     if lanes == 1:
         paired = ir.value(f"icmp sgt i64 {pairs}, 0")
     else:

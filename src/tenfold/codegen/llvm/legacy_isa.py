@@ -1,8 +1,7 @@
 """Legacy ISA lowering: replaces instructions that processors without SSE4.1 and F16C lack.
 
-Takes a Body and the elements that a primitive is applied to, hands on the element of its result.
-The primitives are rounding to whole floats, and conversion from and to float16. LLVM would call a
-library for these.
+Input: a Body and the operands of a primitive. Output: the element of its result. The primitives are
+rounding to whole floats, and conversion from and to float16. LLVM would call a library for these.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
@@ -21,7 +20,7 @@ from tenfold.dtypes import FLOAT16, FLOAT32
 
 _UINT32, _UINT16 = UNSIGNED[4], UNSIGNED[2]
 _INFINITY, _QUIET = 0x7F800000, 0x00400000
-"""Of float32: the bits of infinity, and the bit that makes a NaN quiet."""
+"""Bits of float32: infinity, and the quiet bit of NaN."""
 
 
 def _rint(k: Body, x: Element) -> Element:
@@ -46,7 +45,7 @@ def _trunc(k: Body, x: Element) -> Element:
 
 
 def _from_half(k: Body, x: Element) -> Element:
-    """The significand goes where float32 has it; a product moves the exponent, exactly."""
+    """Shift the significand to float32's position; a product rebiases the exponent, exactly."""
     bits = k.convert(k.bits(x, _UINT16), _UINT32)
     sign, magnitude = (bits & 0x8000) << 16, (bits & 0x7FFF) << 13
     finite = k.bits(k.bits(magnitude, FLOAT32) * 2.0**112, _UINT32)
@@ -56,8 +55,8 @@ def _from_half(k: Body, x: Element) -> Element:
 
 
 def _to_half(k: Body, x: Element) -> Element:
-    """To nearest, ties to even: by a carry into the bits that stay, or below 2**-14 by a sum
-    whose last bit is worth 2**-24.
+    """To nearest, ties to even: by a carry into the upper bits, or below 2**-14 by a sum whose last
+    bit is worth 2**-24.
     """
     bits = k.bits(x, _UINT32)
     sign, magnitude = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
@@ -86,7 +85,7 @@ LOWERED: dict[str, Callable[[Body, Element], Element]] = {
 def legacy_formula(
     instruction: Instruction, source: np.dtype
 ) -> Callable[[Body, Element], Element] | None:
-    """Return what stands for an instruction whose first input has a dtype; None: it stays."""
+    """Return the replacement of an instruction with this input dtype, or None to keep it."""
     if instruction.name != "convert":
         return LOWERED.get(instruction.name)
     if source == FLOAT16:

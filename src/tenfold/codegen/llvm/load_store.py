@@ -1,15 +1,15 @@
 """Loads and stores: LLVM text that moves packets to and from memory, by an operand's step.
 
-Takes an operand, the pointer to its element at position 0 of the packet axis, a position on that
-axis and, for a partial packet, a mask; hands on lines in a SimdEmitter. Contiguous elements are
-loaded directly, backwards ones reversed, every second to fourth shuffled out of contiguous loads,
-all others gathered. A lane that the mask leaves out touches no memory.
+Input: an operand, the pointer to its element at position 0 of the packet axis, a position on that
+axis and, for a partial packet, a mask. Output: lines in a SimdEmitter. Contiguous elements are
+loaded directly, reversed ones loaded and reversed. Strides of 2 to 4 elements are shuffled out of
+contiguous loads, all others are gathered. A lane outside the mask touches no memory.
 
 >>> from tenfold.dtypes import FLOAT32
->>> text = SimdEmitter()
+>>> ir = SimdEmitter()
 >>> address = PacketAddress("%p", "%i", "%stride", None, 8)
->>> packet = load(text, KernelOperand(FLOAT32, "1"), 0, address)
->>> print(text)
+>>> packet = load(ir, KernelOperand(FLOAT32, "1"), 0, address)
+>>> print(ir)
   %v0 = getelementptr float, ptr %p, i64 %i
   %v1 = load <8 x float>, ptr %v0, align 4
 """
@@ -33,16 +33,16 @@ from tenfold.dtypes import BOOL, REAL_DTYPES
 
 
 class PacketAddress(NamedTuple):
-    """Where a packet lies: all are names of LLVM values."""
+    """The address of a packet, as names of LLVM values."""
 
     base: str
-    """To the element at position 0."""
+    """Pointer to the element at position 0."""
     position: str
-    """Of the packet's first lane, i64."""
+    """Position of the packet's first lane, i64."""
     stride: str
     """Bytes from one position to the next, i64; needed for the step "s" alone."""
     mask: str | None
-    """Which lanes there are; None: all."""
+    """The valid lanes; None: all."""
     lanes: int
 
 
@@ -57,7 +57,7 @@ def iota(lanes: int, scalar: str = "i64") -> str:
 
 
 def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress) -> Packet:
-    """Load a packet of a real operand, or of a part of a complex one: 0 the real, 1 the other."""
+    """Load a packet of a real operand, or of one component of a complex one (1: imaginary)."""
     dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     step = operand.steps[-1]
     if step == "0":
@@ -87,7 +87,7 @@ def _decode(ir: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
 
 
 def _lacks_masks(ir: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
-    """Whether the processor cannot load or store elements of a dtype by a mask."""
+    """Return whether the processor has no masked loads and stores for a dtype."""
     return dtype.itemsize < ir.masks and 1 < lanes <= masked_access.LANES
 
 
@@ -129,7 +129,7 @@ def _load_contiguous(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress) -
 def _load_deinterleaved(
     ir: SimdEmitter, dtype: np.dtype, component: int, address: PacketAddress
 ) -> str:
-    """Both parts lie side by side: they are loaded once and picked apart."""
+    """Load interleaved components once, and shuffle one of them out."""
     lanes, scalar = address.lanes, memory_type(dtype)
     key = ("complex", address.base, address.position)
     interleaved = ir.value_cache.get(key)
@@ -148,7 +148,7 @@ def _load_deinterleaved(
 
 
 def _strided_pointer(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress, step: int) -> str:
-    """The pointer to the first lane of a packet of every `step`-th element."""
+    """Return the pointer to the first lane of a packet of every `step`-th element."""
     offset = ir.value(f"mul i64 {address.position}, {step}")
     return ir.value(f"getelementptr {memory_type(dtype)}, ptr {address.base}, i64 {offset}")
 
@@ -167,7 +167,7 @@ def _load_reversed(ir: SimdEmitter, dtype: np.dtype, address: PacketAddress) -> 
 def _lane_pointers(
     ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress
 ) -> str:
-    """The address of each lane."""
+    """Return the address of each lane."""
     lanes = address.lanes
     stride = address.stride
     step = operand.steps[-1]
@@ -198,7 +198,7 @@ def load_offsets(
     mask: str | None,
     lanes: int,
 ) -> Packet:
-    """Load the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
+    """Load the elements at offsets, an i64 packet, from a pointer; 0 outside the mask."""
     dtype = REAL_DTYPES.get(operand.dtype, operand.dtype)
     size = f"splat (i64 {operand.dtype.itemsize})"
     byte_offsets = ir.value(f"mul <{lanes} x i64> {offset}, {size}")
@@ -209,8 +209,8 @@ def load_offsets(
 
 
 def gather(ir: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
-    """Load one element from each of the addresses that the mask lets, else 0."""
-    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:  # AVX2 has it, but LLVM thinks it slow
+    """Load one element from each address; 0 outside the mask."""
+    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:  # LLVM does not use the gather of AVX2
         return masked_access.gather(ir, memory_type(dtype), lanes, pointers, mask)
     type_ = _vector(dtype, lanes)
     return ir.intrinsic(
@@ -233,7 +233,7 @@ def store(
     *,
     streamed: bool = False,
 ) -> None:
-    """Store a packet, or both parts of a complex one; `streamed`: whole ones past the cache."""
+    """Store a packet, or both components of a complex one; `streamed`: non-temporal if unmasked."""
     dtype, lanes = packets[0].dtype, address.lanes
     values = [_encode(ir, ir.broadcast(packet, lanes), dtype, lanes) for packet in packets]
     step, is_full = operand.steps[-1], address.mask is None
@@ -260,10 +260,10 @@ def store(
 def store_single(
     ir: SimdEmitter, operand: KernelOperand, packets: list[Packet], pointer: str
 ) -> None:
-    """Store one element, both parts of a complex one, at a pointer."""
+    """Store one element, or both components of a complex one, at a pointer."""
     for component, packet in enumerate(packets):
         value, type_ = packet.text, memory_type(packet.dtype)
-        if packet.lanes > 1:  # a gather makes a packet also where it reads one element
+        if packet.lanes > 1:  # a gather makes a packet even if it reads one element
             type_of_all = llvm_type(packet.dtype, packet.lanes)
             value = ir.value(f"extractelement {type_of_all} {value}, i64 0")
         if packet.dtype == BOOL:
@@ -301,7 +301,7 @@ def _store_contiguous(
 def _store_non_temporal(
     ir: SimdEmitter, type_: str, value: str, pointer: str, itemsize: int, lanes: int
 ) -> None:
-    """Store past the cache where the address is aligned, which is tested; else as any other."""
+    """Emit a non-temporal store if the address is aligned at run time, else an ordinary store."""
     align = min(64, itemsize * lanes)
     address = ir.value(f"ptrtoint ptr {pointer} to i64")
     misalignment = ir.value(f"and i64 {address}, {align - 1}")

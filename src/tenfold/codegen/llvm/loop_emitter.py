@@ -1,9 +1,9 @@
 """Loop emitter: LLVM text of counted loops, branches and the pairwise reduction's binary counter.
 
-Takes a SimdEmitter and Python functions that add a loop's body, hands on lines. The counter folds a
-tree of neighbours while its leaves come one by one: slot k holds the fold of 2**k of them. After
-`count` leaves, the slots in use are the bits of `count`. At the end the rest is folded from the
-lowest slot upwards, so that an odd one out moves up as it is.
+Input: a SimdEmitter and Python functions that emit a loop's body. Output: lines. The counter
+reduces a tree of neighbours while its leaves arrive one by one: slot k holds the fold of 2**k
+leaves. After `count` leaves, the slots in use are the set bits of `count`. `flush` folds the
+remaining slots from the lowest upwards, so that an unpaired slot moves up unchanged.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Accumulator = tuple[Packet, ...]
 
 
 def int_op(ir: SimdEmitter, operation: str, x: str, y: str | int) -> str:
-    """Add an operation on two i64."""
+    """Emit an operation on two i64."""
     return ir.value(f"{operation} i64 {x}, {y}")
 
 
 def int_min(ir: SimdEmitter, x: str, y: str | int) -> str:
-    """Add the smaller of two i64."""
+    """Emit the minimum of two i64."""
     return ir.intrinsic("llvm.smin.i64", "i64", [("i64", x), ("i64", str(y))])
 
 
 def int_max(ir: SimdEmitter, x: str, y: str | int) -> str:
-    """Add the larger of two i64."""
+    """Emit the maximum of two i64."""
     return ir.intrinsic("llvm.smax.i64", "i64", [("i64", x), ("i64", str(y))])
 
 
 def for_range(
     ir: SimdEmitter, begin: str, end: str, step: int | str, body: Callable[[str], None]
 ) -> None:
-    """Add a loop over begin, begin + step, ... below end; `inside` gets the name of the counter."""
+    """Emit a loop over begin, begin + step, ... below end; `body` gets the index."""
     name = ir.name()[1:]
     entry_block = ir.block
     ir.line(f"br label %{name}.test")
@@ -59,7 +59,7 @@ def for_range(
 
 
 def if_then(ir: SimdEmitter, condition: str, body: Callable[[], None]) -> None:
-    """Add what happens only if an i1 holds."""
+    """Emit a body that runs only if an i1 holds."""
     name = ir.name()[1:]
     ir.line(f"br i1 {condition}, label %{name}.then, label %{name}.after")
     ir.label(f"{name}.then")
@@ -71,8 +71,9 @@ def if_then(ir: SimdEmitter, condition: str, body: Callable[[], None]) -> None:
 def combine_partials(
     ir: SimdEmitter, kind: str, left: Accumulator, right: Accumulator, *, in_order: bool = False
 ) -> Accumulator:
-    """Add the combination of two partial results of a fold; `in_order`: in each lane, all on the
-    left comes before all on the right.
+    """Emit the combination of two partial results of a fold.
+
+    `in_order`: in each lane, every left index is below every right index.
     """
     ops = Body()
     lanes = max(packet.lanes for packet in (*left, *right))
@@ -86,7 +87,7 @@ def combine_partials(
 
 
 class FoldCounter:
-    """The slots of one fold: memory for packets of `lanes` lanes, level by level, part by part."""
+    """The slots of one fold: memory for packets of `lanes` lanes, by level, then component."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class FoldCounter:
         memory: str,
         stride: int | str,
     ) -> None:
-        """`memory` points to slot 0; from one slot of one part to the next it is `stride` bytes."""
+        """`memory` points to slot 0; `stride` is the bytes from a component's slot to the next."""
         self.ir, self.kind, self.dtypes, self.lanes = ir, kind, tuple(dtypes), lanes
         self.memory, self.stride = memory, stride
 
@@ -108,19 +109,19 @@ class FoldCounter:
         return self.ir.value(f"getelementptr i8, ptr {self.memory}, i64 {offset}")
 
     def read(self, level: str) -> Accumulator:
-        """Add the load of a slot."""
+        """Load a slot."""
         return tuple(
             read_packet(self.ir, self._slot(level, component), dtype, self.lanes)
             for component, dtype in enumerate(self.dtypes)
         )
 
     def write(self, level: str, components: Accumulator) -> None:
-        """Add the store of a slot."""
+        """Store to a slot."""
         for component, packet in enumerate(components):
             write_packet(self.ir, self._slot(level, component), packet, self.lanes)
 
     def insert(self, components: Accumulator, count: str, level: int = 0) -> None:
-        """Add the next leaf, of 2**level single ones; `count` are already there, of this size."""
+        """Insert the next leaf, of 2**level single leaves, after `count` leaves of this size."""
         ir = self.ir
         name = ir.name()[1:]
         entry_block = ir.block
@@ -163,9 +164,9 @@ class FoldCounter:
         )
 
     def flush(self, count: str, final_leaf: Accumulator | None = None) -> Accumulator:
-        """Add the fold of everything that waits, after which comes `last` if it is given.
+        """Fold all pending slots, then `final_leaf` if it is given.
 
-        Without `last`, `count` must not be 0.
+        Without `final_leaf`, `count` must not be 0.
         """
         ir = self.ir
         if final_leaf is None:
@@ -208,7 +209,7 @@ class FoldCounter:
 
 
 def read_packet(ir: SimdEmitter, pointer: str, dtype: np.dtype, lanes: int) -> Packet:
-    """Add the load of a packet from memory of the kernel's own."""
+    """Load a packet from the kernel's scratch memory or stack."""
     type_ = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
     value = ir.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
     if dtype == BOOL:
@@ -217,7 +218,7 @@ def read_packet(ir: SimdEmitter, pointer: str, dtype: np.dtype, lanes: int) -> P
 
 
 def write_packet(ir: SimdEmitter, pointer: str, packet: Packet, lanes: int) -> None:
-    """Add the store of a packet to memory of the kernel's own."""
+    """Store a packet to the kernel's scratch memory or stack."""
     value, dtype = ir.broadcast(packet, lanes), packet.dtype
     type_ = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
     if dtype == BOOL:

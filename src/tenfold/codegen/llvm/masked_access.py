@@ -1,17 +1,17 @@
-"""Masked access: loads and stores of some lanes, where the processor has no masked instruction.
+"""Masked access: loads and stores of some lanes on processors without masked instructions.
 
-Takes the type in memory, addresses and a mask, hands on a call of a function of the module. LLVM
-itself would write a branch and an instruction for each lane: seconds of compiling for a long body.
-The functions loop over the lanes; a full mask of neighbours takes one access.
+Input: the type in memory, addresses and a mask. Output: a call of a function of the module. LLVM
+itself would emit a branch and an access for each lane: seconds of compile time for a long body. The
+functions loop over the lanes; a full mask of contiguous lanes takes one access.
 
->>> text = SimdEmitter()
->>> load(text, "i8", 16, "%p", "%mask")
+>>> ir = SimdEmitter()
+>>> load(ir, "i8", 16, "%p", "%mask")
 '%v2'
->>> print(text)
+>>> print(ir)
   %v0 = bitcast <16 x i1> %mask to i16
   %v1 = zext i16 %v0 to i64
   %v2 = call <16 x i8> @masked.load.i8.x16(ptr %p, i64 %v1)
->>> list(text.functions)
+>>> list(ir.functions)
 ['masked.load.i8.x16']
 """
 
@@ -25,23 +25,23 @@ BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
 
 def load(ir: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> str:
-    """Load neighbouring elements from a pointer on, 0 where the mask says no."""
+    """Load contiguous elements from a pointer on; 0 outside the mask."""
     return ir.value(_call(ir, "load", scalar, lanes, [f"ptr {pointer}"], mask))
 
 
 def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
-    """Store neighbouring elements from a pointer on, where the mask says so."""
+    """Store contiguous elements from a pointer on, inside the mask."""
     arguments = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
     ir.line(_call(ir, "store", scalar, lanes, arguments, mask))
 
 
 def gather(ir: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -> str:
-    """Load an element from each address, 0 where the mask says no."""
+    """Load an element from each address; 0 outside the mask."""
     return ir.value(_call(ir, "gather", scalar, lanes, [f"<{lanes} x ptr> {pointers}"], mask))
 
 
 def scatter(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointers: str, mask: str) -> None:
-    """Store an element at each address where the mask says so, the first lane first."""
+    """Store an element at each address inside the mask, the first lane first."""
     arguments = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
     ir.line(_call(ir, "scatter", scalar, lanes, arguments, mask))
 
@@ -58,7 +58,7 @@ def _call(
 
 
 def _mask_bits(ir: SimdEmitter, mask: str, lanes: int) -> str:
-    """A mask as a number: each lane is the bit of its place."""
+    """Return a mask as an integer: lane i is bit i."""
     if not mask.startswith("%"):
         return _full_mask(lanes)
     key = ("mask", mask, str(lanes))
@@ -85,7 +85,7 @@ next:
 
 
 def _function(name: str, operation: str, scalar: str, lanes: int) -> str:
-    """The text of a function: by way of memory on the stack, lane after lane."""
+    """Return the text of a function, which copies lane by lane through the stack."""
     packet, align = f"<{lanes} x {scalar}>", f"align {BYTES[scalar]}"
     loads, contiguous = operation in ("load", "gather"), operation in ("load", "store")
     value = "zeroinitializer" if loads else "%value"

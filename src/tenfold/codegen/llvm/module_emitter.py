@@ -1,6 +1,6 @@
 """Module emitter: the LLVM IR text of a kernel's whole program.
 
-Takes a Kernel, hands on LLVM IR with one function of the kernel ABI, `kernel` (and, for split rows,
+Input: a Kernel. Output: LLVM IR with one function of the kernel ABI, `kernel` (and, for split rows,
 `finish`). Its signature is `int64 kernel(void** buffers, const int64* sizes, const double* scalars,
 void* scratch, int64 begin, int64 end)`. It runs the units of work from begin to end, and returns 0,
 or 1 + the number of the first element that failed. The text depends on the kernel alone.
@@ -42,7 +42,7 @@ UNITS = {
     "scan parts": blocked_scan.scan_row,
     "scan columns": scan.scan_columns,
 }
-"""What writes one unit of work, by the form of a kernel; those of maps are in here."""
+"""The emitter of one unit of work, by the form of a kernel; maps have theirs below."""
 AUXILIARY_UNITS = {
     ("split", "finish"): reduce_inner.finish,
     ("search parts", "finish"): search.finish,
@@ -50,12 +50,14 @@ AUXILIARY_UNITS = {
     ("scan parts", "carries"): blocked_scan.scan_totals,
     ("scan parts", "parts"): blocked_scan.scan_part,
 }
-"""What writes one unit of work of another function than `kernel`, by the form and its name."""
+"""The emitter of one unit of work of the other functions, by form and name."""
 
 
 def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
-    """Return the text of a kernel's program; `baseline`: for processors that lack instructions;
-    `masks`: the bytes of the smallest elements that the processor loads and stores by a mask.
+    """Return the text of a kernel's module.
+
+    `baseline`: for processors without SSE4.1 and F16C. `masks`: the bytes of the smallest elements
+    with masked loads and stores.
     """
     description = "".join(f"; {line}\n" for line in str(kernel).splitlines())
     kernel = _expand_formulas(kernel)

@@ -1,9 +1,9 @@
 """Inner reduction: passes over the packet axis, with folds along it in the canonical tree.
 
-Takes a FunctionEmitter that stands at a row, hands on lines. A pass computes, stores and folds the
-elements. Values that follow from the folds alone are computed once when the pass has ended, for the
-next pass and for stores of one element a row. A fold takes 32 lanes of a block at a time. A lane's
-partial results wait in a counter on the stack, those of blocks in one for scalars.
+Input: a FunctionEmitter at a row. Output: lines. A pass computes, stores and folds the elements.
+Values that depend on the folds alone are computed once after the pass, for the next pass and for
+stores of one element per row. A fold takes 32 lanes of a block at a time. A lane's partial results
+are held in a counter on the stack, those of blocks in a counter of scalars.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tenfold.core.loop_ir import BLOCK, LANES, Fold, Kernel, KernelStore
 
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"
-"""Slots of a lane counter: 0 to 5 are its levels, what the rows come to, and the ragged row."""
+"""Slots of a lane counter: levels 0 to 5, then the total of the rows, and the ragged row."""
 BLOCK_LEVELS = 54
-"""2**53 blocks of 1,024 are more than memory can hold."""
+"""2**53 blocks of 1,024 exceed any memory."""
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a row: all its passes."""
+    """Emit a unit of work: all passes of a row."""
     kernel = emitter.kernel
     emitter.set_indices(number, kernel.axes - 1)
     begin_row(emitter)
@@ -65,7 +65,7 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 
 
 def split_unit(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is some blocks of a row, whose totals are stored for `finish`."""
+    """Emit a unit of work: some blocks of a row, whose totals are stored for `finish`."""
     kernel, ir = emitter.kernel, emitter.ir
     length = emitter.length(kernel.axes - 1)
     blocks = int_op(ir, "lshr", length, 10)
@@ -90,16 +90,14 @@ def split_unit(emitter: FunctionEmitter, number: str) -> None:
             write_packet(ir, pointer, packet, 1)
 
     full_end = int_min(ir, end_block, blocks)
-    has_tail = int_op(
-        ir, "sub", end_block, full_end
-    )  # 1 where the part ends with the block not full
+    has_tail = int_op(ir, "sub", end_block, full_end)  # 1 if the unit ends with the partial block
     _reduce_blocks(
         emitter, 0, folds, (first_block, full_end), int_op(ir, "mul", tail, has_tail), store_totals
     )
 
 
 def finish(emitter: FunctionEmitter, number: str) -> None:
-    """Fold the totals of a split row's blocks, and store what follows from it."""
+    """Emit a unit of work: fold the totals of a split row's blocks, and store the results."""
     kernel, ir = emitter.kernel, emitter.ir
     length = emitter.length(kernel.axes - 1)
     count = int_op(ir, "lshr", int_op(ir, "add", length, BLOCK - 1), 10)
@@ -124,20 +122,20 @@ def finish(emitter: FunctionEmitter, number: str) -> None:
 
 
 def _total_pointers(emitter: FunctionEmitter, folds: Sequence[Fold], number: str) -> list[str]:
-    """Pointers to the totals of a block."""
+    """Return pointers to the totals of a block."""
     dtypes = [dtype for fold in folds for dtype in _dtypes(emitter.kernel, fold)]
     return emitter.total_pointers(dtypes, number)
 
 
 def begin_row(emitter: FunctionEmitter) -> None:
-    """Compute what is the same for the whole row."""
+    """Compute the values that are uniform for the whole row."""
     emitter.uniform_values = {}
     uniform_elements = [i for i, level in enumerate(emitter.kernel.levels) if level < 0]
     emitter.compute(uniform_elements, emitter.uniform_values, "0", None)
 
 
 def map_elements(emitter: FunctionEmitter, pass_: int, begin: str, end: str) -> None:
-    """Go through the elements from begin to end without a fold."""
+    """Loop over the elements from begin to end without a fold."""
     ir, kernel = emitter.ir, emitter.kernel
     stores, targets = pass_elements(kernel, pass_)
 
@@ -156,7 +154,7 @@ def map_elements(emitter: FunctionEmitter, pass_: int, begin: str, end: str) -> 
 
 
 def pass_elements(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:
-    """The stores among a pass's elements, and all the elements it must compute."""
+    """Return the stores of elements in a pass, and all instructions it must compute."""
     stores = [store for store in kernel.stores if max(kernel.pass_of(store), 0) == 2 * pass_]
     targets = [i for store in stores for i in store.elements]
     targets += [i for fold in folds_of_pass(kernel, pass_) for i in fold.inputs]
@@ -171,7 +169,7 @@ def pass_elements(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[i
 
 
 def folds_of_pass(kernel: Kernel, pass_: int) -> list[Fold]:
-    """The folds of a pass."""
+    """Return the folds of a pass."""
     return [
         fold
         for fold in kernel.folds
@@ -187,7 +185,7 @@ def compute_elements(
     position: str,
     mask: str | None,
 ) -> dict[int, Packet]:
-    """Compute, store and keep the packet of a pass at a position."""
+    """Compute, store and cache the packet of a pass at a position."""
     values, kernel = dict(emitter.uniform_values), emitter.kernel
     for number, element in enumerate(kernel.cached_elements):
         if kernel.levels[element] < 2 * pass_:
@@ -205,7 +203,7 @@ def compute_elements(
 
 
 def _scratch_pointer(emitter: FunctionEmitter, number: int, position: str) -> str:
-    """Kept rows follow one another in scratch memory, each with room for a whole last packet."""
+    """Return the pointer to a cached row; each row has room for a full last packet."""
     ir, kernel = emitter.ir, emitter.kernel
     length = int_op(ir, "add", emitter.length(kernel.axes - 1), emitter.lanes)
     start = int_op(ir, "mul", length, 8 * number)
@@ -228,7 +226,7 @@ def _block_counters(emitter: FunctionEmitter, folds: Sequence[Fold]) -> list[Fol
 
 
 def count_blocks(ir: SimdEmitter, blocks: str, tail: str) -> str:
-    """Add the number of blocks, counting one that is not full."""
+    """Emit the number of blocks, including a partial one."""
     has_tail = ir.value(f"icmp ne i64 {tail}, 0")
     return int_op(ir, "add", blocks, ir.value(f"zext i1 {has_tail} to i64"))
 
@@ -240,7 +238,7 @@ def _bind_results(emitter: FunctionEmitter, fold: Fold, components: Accumulator)
 
 
 def finish_pass(emitter: FunctionEmitter, pass_: int) -> None:
-    """Compute what follows from the folds of a pass, and store what has one element a row."""
+    """Compute the values that depend on the folds of a pass, and store one element per row."""
     kernel = emitter.kernel
     targets = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
     emitter.compute(targets, emitter.uniform_values, "0", None)
@@ -259,7 +257,7 @@ def _reduce_blocks(
     tail: str,
     use_totals: Callable[[str, list[Accumulator]], None],
 ) -> None:
-    """Fold the blocks from one to another, and a last one of `rest` elements if there are any."""
+    """Fold a range of blocks, and a last one of `tail` elements if there are any."""
     ir = emitter.ir
     count = count_blocks(ir, block_range[1], tail)
     end = int_op(ir, "add", int_op(ir, "shl", block_range[1], 10), tail)
@@ -273,15 +271,17 @@ def _reduce_blocks(
 
 
 def unroll_factor(kernel: Kernel) -> int:
-    """How many rows of 32 are computed side by side, by how much is computed in each."""
-    length = sum(level < 0 or level % 2 == 0 for level in kernel.levels)  # not what follows a pass
+    """Return the number of rows of 32 that are unrolled, by the length of the body."""
+    length = sum(
+        level < 0 or level % 2 == 0 for level in kernel.levels
+    )  # without values after a pass
     return next((rows for limit, rows in ((10, 8), (24, 4), (60, 2)) if length <= limit), 1)
 
 
 def push_leaf(
     ir: SimdEmitter, kind: str, pending: list[Accumulator], leaf_index: int, leaf: Accumulator
 ) -> None:
-    """The counter once more, in registers: the leaf `number` meets its neighbours."""
+    """Insert a leaf into a binary counter in registers."""
     while leaf_index & 1:
         leaf = combine_partials(ir, kind, pending.pop(), leaf, in_order=True)
         leaf_index >>= 1
@@ -306,7 +306,7 @@ class _Block:
             self.counters.append(FoldCounter(self.ir, fold.kind, dtypes, LANES, slots, 8 * LANES))
 
     def reduce(self) -> list[Accumulator]:
-        """Add it all; return the totals of the block."""
+        """Emit the fold; return the totals of the block."""
         ir = self.ir
         has_ragged = ir.value(f"icmp ne i64 {self.tail_length}, 0")
         if self.emitter.kernel.masked:
@@ -337,7 +337,7 @@ class _Block:
         return [tuple(values[i] for i in fold.inputs) for fold in self.folds]
 
     def _prefetch(self, position: str) -> None:
-        """Ask for what comes some rows later: the fold of a row's lanes would keep loads back."""
+        """Prefetch some rows ahead: the fold of a row's lanes would delay the loads."""
         for number, operand in enumerate(self.emitter.kernel.operands):
             if operand.written or operand.steps[-1] != "1":
                 continue
@@ -361,7 +361,7 @@ class _Block:
             counter.insert(components, row)
 
     def _full_rows(self) -> None:
-        """Some rows side by side, folded in registers, then those that are left one by one."""
+        """Emit unrolled rows, folded in registers, then the remaining rows one by one."""
         ir = self.ir
         side_by_side = unroll_factor(self.emitter.kernel)
         level = side_by_side.bit_length() - 1
@@ -391,7 +391,7 @@ class _Block:
             )
 
     def _masked_rows(self) -> None:
-        """One copy of a long body: every row is masked, and the ragged one waits by itself."""
+        """Emit one copy of a long body: every row is masked, the ragged one has its own slot."""
         ir = self.ir
         rows = int_op(ir, "lshr", int_op(ir, "add", self.size, LANES - 1), 5)
 
@@ -415,7 +415,7 @@ class _Block:
             counter.write(TOTAL, counter.flush(self.full_rows))
 
     def _flush_ragged(self) -> None:
-        """The first lanes have one row more; where no row is full, the other lanes hold nothing."""
+        """Merge the ragged row into the first lanes; without full rows the others are undefined."""
         ir = self.ir
         mask = self.emitter.mask("0", self.tail_length)
         for counter in self.counters:

@@ -1,9 +1,9 @@
 """Outer reduction: folds along an axis outside the packet axis, with packets along a kept axis.
 
-Takes a FunctionEmitter, hands on lines. A unit of work is a part of the columns at one index of the
+Input: a FunctionEmitter. Output: lines. A unit of work is a range of columns at one index of the
 outer axes. The tree is that of a row. For each of the 32 lanes of a block, the rows of that lane
 are folded for one packet of columns after the other. The 32 results are rows of scratch memory and
-are folded by halves; blocks wait in a counter there.
+are folded by halves; the totals of blocks are held in a counter there.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ LANE_LEVELS = 6
 
 @dataclass(frozen=True)
 class Scratch:
-    """Scratch memory of a unit, in rows of `width` bytes, one for each part of a fold or value."""
+    """Scratch memory of a unit: a row of `width` bytes for each component of a fold or value."""
 
     width: str
     slots: str
 
     def lane_row(self, emitter: FunctionEmitter, component: int, number: str) -> str:
-        """Return the offset, in rows, of what a lane of a fold's part has come to."""
+        """Return the row of the result of a lane, for a component of a fold."""
         return int_op(emitter.ir, "add", number, component * LANES)
 
     def block_row(self, emitter: FunctionEmitter, component_count: int, component: int) -> str:
-        """Return the offset of the slots in which the blocks of a fold's part wait."""
+        """Return the first row of the block counter, for a component of a fold."""
         slot_rows = int_op(emitter.ir, "mul", self.slots, component)
         return int_op(emitter.ir, "add", slot_rows, component_count * LANES)
 
     def value_row(self, emitter: FunctionEmitter, component_count: int, number: int) -> str:
-        """Return the offset of what is known of each column once a pass has ended."""
+        """Return the row of a value of each column that later passes read."""
         slot_rows = int_op(emitter.ir, "mul", self.slots, component_count)
         return int_op(emitter.ir, "add", slot_rows, component_count * LANES + number)
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a part of the columns, all passes."""
+    """Emit a unit of work: all passes over a range of columns."""
     kernel, ir = emitter.kernel, emitter.ir
     last = kernel.axes - 1
     length, unit_length = emitter.length(last), emitter.unit_length
@@ -78,7 +78,7 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 
 
 class _Column:
-    """The passes over one part of the columns."""
+    """Emits the passes over one range of columns."""
 
     def __init__(
         self, emitter: FunctionEmitter, columns: tuple[str, str], scratch: Scratch
@@ -89,7 +89,7 @@ class _Column:
         self.value_rows = {number: i for i, number in enumerate(emitter.kernel.pass_results)}
 
     def for_each_packet(self, body: Callable[[str, str], None]) -> None:
-        """Add a loop over the packets of columns; `inside` gets the first column and the mask."""
+        """Emit a loop over the packets of columns; `body` gets the first column and the mask."""
 
         def visit_packet(column: str) -> None:
             body(column, self.emitter.mask(column, self.columns[1]))
@@ -105,7 +105,7 @@ class _Column:
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
     def check_failures(self) -> None:
-        """Let fail what is the same all along the folded axis, before anything is read by it."""
+        """Emit the failures that are uniform along the folded axis, before any dependent read."""
         kernel = self.kernel
         numbered = enumerate(zip(kernel.body, kernel.levels, strict=True))
         failing = [
@@ -117,7 +117,7 @@ class _Column:
             )
 
     def emit_pass(self, pass_: int) -> None:
-        """Add one pass: the elements, the folds, and what follows from them."""
+        """Emit one pass: the elements, the folds, and the values that depend on them."""
         emitter, ir, kernel = self.emitter, self.ir, self.kernel
         folds = folds_of_pass(kernel, pass_)
         length = emitter.length(kernel.folded)
@@ -153,7 +153,7 @@ class _Column:
     def _read_values(
         self, targets: Iterable[int], values: dict[int, Packet], column: str, pass_: int
     ) -> None:
-        """Read what passes before this one have left of these columns, where it is needed."""
+        """Load the values of earlier passes that `targets` need."""
         stack, visited = list(targets), set()
         while stack:
             number = stack.pop()
@@ -192,7 +192,7 @@ class _Column:
             self._insert_block(fold, component, block)
 
     def _component_offsets(self, folds: Sequence[Fold]) -> list[tuple[Fold, int]]:
-        """Each fold with the number of its first part."""
+        """Return each fold with the number of its first component."""
         numbered, offset = [], 0
         for fold in folds:
             numbered.append((fold, offset))
@@ -210,7 +210,7 @@ class _Column:
         column: str,
         mask: str,
     ) -> None:
-        """Fold the rows of one lane for one packet of columns; the result goes to scratch."""
+        """Fold the rows of one lane for one packet of columns, into scratch memory."""
         ir, kernel, lanes = self.ir, self.kernel, self.emitter.lanes
         number, first_row, rows = lane
         stores, targets = pass_elements(kernel, pass_)
@@ -296,7 +296,7 @@ class _Column:
         )
 
     def _block_counter(self, fold: Fold, component: int, column: str) -> FoldCounter:
-        """The counter in which the blocks of a packet of columns wait."""
+        """Return the counter of the blocks of a packet of columns."""
         dtypes = self._dtypes(fold)
         assert len({dtype.itemsize for dtype in dtypes}) > 0, "a fold has parts"
         row = self.scratch.block_row(self.emitter, self.component_count, component)
@@ -323,7 +323,7 @@ class _Column:
         self.for_each_packet(insert_packet)
 
     def _finish_pass(self, pass_: int, folds: Sequence[Fold], count: str) -> None:
-        """Name the folds, compute what follows from them, store what has one element a column."""
+        """Flush the folds, compute the dependent values, and store one element per column."""
         kernel, ir = self.kernel, self.ir
         targets = [i for i in kernel.pass_results if kernel.levels[i] == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
@@ -339,7 +339,7 @@ class _Column:
             for fold, component in self._component_offsets(folds):
                 components = self._block_counter(fold, component, column).flush(count)
                 values.update(zip(fold.results, components, strict=True))
-            values.pop(-1, None)  # unnamed parts: their results are not read
+            values.pop(-1, None)  # -1: unused components
             required = [*targets, *failing, *(i for store in stores for i in store.elements)]
             self._read_values(required, values, column, pass_)
             self.emitter.compute(required, values, column, mask)

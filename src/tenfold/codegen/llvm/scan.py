@@ -1,11 +1,11 @@
 """Scan: running sums and products along an axis, sequential in blocks of 1,024.
 
-Takes a FunctionEmitter of a kernel that scans, hands on lines. Each result of a block is combined
+Input: a FunctionEmitter of a kernel that scans. Output: lines. Each result of a block is combined
 with the carry into the block, the sequential total of the blocks before. In a "scan" a unit of work
-is some rows side by side. Elements are computed into scratch memory, transposed in registers so
-that a packet has one element of each row, scanned, and transposed back. Long rows, with blocks side
-by side, are in codegen/llvm/blocked_scan.py. In "scan columns" packets lie along another axis, and
-the scanned axis is a loop around them.
+is one row per lane. Elements are computed into scratch memory, transposed in registers so that a
+packet has one element of each row, scanned, and transposed back. Long rows, with one block per
+lane, are in codegen/llvm/blocked_scan.py. In "scan columns" packets run along another axis, and the
+scanned axis is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
@@ -43,14 +43,14 @@ from tenfold.dtypes import kind_of
 
 
 class RunningValues:
-    """What is scanned, and how running values follow one another."""
+    """The scanned values, and the combination of running values."""
 
     def __init__(self, emitter: FunctionEmitter) -> None:
         self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
         self.scan = emitter.kernel.scan
         self.dtypes = [self.kernel.body[i].dtype for i in self.scan.inputs]
         self.exact = self.scan.kind == "add" or len(self.dtypes) == 1
-        """Whether the identity leaves every bit: a complex product with 1 may make NaN of inf."""
+        """Whether the identity is exact: a complex product of inf with 1 may be NaN."""
         self.neutral = self._identity_packets(negative_zero=True)
         self.identity = self._identity_packets(negative_zero=False)
         numbered = enumerate(self.kernel.body)
@@ -72,7 +72,7 @@ class RunningValues:
         return tuple(packets)
 
     def combine(self, previous: Accumulator, x: Accumulator, is_first: str | None) -> Accumulator:
-        """Return what comes after a running value; `is_first`: an i1 that holds for the first."""
+        """Return the next running value; `is_first`: an i1 that holds for the first one."""
         result = combine_partials(self.ir, self.scan.kind, previous, x)
         if self.exact or is_first is None:
             return result
@@ -87,7 +87,7 @@ class RunningValues:
         return tuple(selected)
 
     def store_results(self, running: Accumulator, position: str, mask: str | None) -> None:
-        """Store what follows from running values."""
+        """Store the results that depend on running values."""
         values = self._results(running, position, mask)
         self.emitter.store([self.store], values, position, mask)
 
@@ -97,7 +97,7 @@ class RunningValues:
         return values
 
     def store_identity(self) -> None:
-        """Store the identity where the pointer of the result stands."""
+        """Store the identity at the pointer of the result."""
         values = self._results(self.identity, "0", None)
         packets = [values[i] for i in self.store.elements]
         operand = self.kernel.operands[self.store.operand]
@@ -106,7 +106,7 @@ class RunningValues:
         )
 
     def shift_output(self, axis: int) -> None:
-        """Let the pointer of the result stand at the element after the first."""
+        """Advance the pointer of the result by one element."""
         number = self.store.operand
         stride = self.emitter.size.get(("stride", number, axis))
         if stride is None:
@@ -119,7 +119,7 @@ class RunningValues:
     def for_each_packet(
         self, begin: str, end: str, body: Callable[[str, str | None], None]
     ) -> None:
-        """Add a loop over packets from begin to end; `inside` gets the first lane and the mask."""
+        """Emit a loop over packets from begin to end; `body` gets the first lane and the mask."""
         ir, emitter = self.ir, self.emitter
         if self.kernel.masked:
             for_range(ir, begin, end, emitter.lanes, lambda i: body(i, emitter.mask(i, end)))
@@ -132,7 +132,7 @@ class RunningValues:
 
 
 def scan_rows(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is some rows: their blocks, one after the other."""
+    """Emit a unit of work: one row per lane, block after block."""
     ir, kernel = emitter.ir, emitter.kernel
     lanes = ScanLanes(emitter)
     count = "1"
@@ -158,7 +158,7 @@ def scan_rows(emitter: FunctionEmitter, number: str) -> None:
 
 
 class ScanLanes(RunningValues):
-    """Rows or blocks side by side: lane i of a packet is an element of the i-th."""
+    """One row or block per lane: lane i of a packet is an element of the i-th."""
 
     def __init__(self, emitter: FunctionEmitter) -> None:
         super().__init__(emitter)
@@ -194,10 +194,10 @@ class ScanLanes(RunningValues):
     def scan_blocks(
         self, size: str, begin: tuple[str, str] | None = None, *, stored: bool = True
     ) -> None:
-        """Scan what is in scratch memory, up to `size` elements of each lane.
+        """Scan the elements in scratch memory, up to `size` of each lane.
 
-        `begin`: where the elements of the first lane begin instead, and bytes from lane to lane.
-        Without `stored` nothing is left but what each lane comes to.
+        `begin`: another pointer to the first lane, and the bytes from lane to lane. Without
+        `stored` only the total of each lane is stored.
         """
         for component, packet in enumerate(self.neutral):
             write_packet(self.ir, self.running_pointer(component), packet, self.count)
@@ -209,7 +209,7 @@ class ScanLanes(RunningValues):
         self.ir.line(f"call void @{name}({arguments})")
 
     def _function(self, name: str, stored: bool) -> str:
-        """A function of the program: its text is long, and it is called from several places."""
+        """Return a function of the module: its text is long, and several places call it."""
         outer, running = self.ir, self.running_slots
         self.ir, self.running_slots = SimdEmitter(baseline=outer.baseline), "%running"
         inner = self.ir
@@ -220,12 +220,12 @@ class ScanLanes(RunningValues):
         return f"define internal void @{name}({parameters}) noinline {{\nentry:\n{inner}\n}}"
 
     def running_pointer(self, component: int) -> str:
-        """Return the pointer to what the lanes have come to."""
+        """Return the pointer to the running values of the lanes."""
         offset = 8 * self.count * component
         return self.ir.value(f"getelementptr i8, ptr {self.running_slots}, i64 {offset}")
 
     def _read_lanes(self, component: int, position: str) -> list[Packet]:
-        """Read a packet of each lane from where the elements lie."""
+        """Load a packet of each lane."""
         ir, component_offset = self.ir, component * self.count * PITCH * self.itemsize
         offset = int_op(ir, "add", int_op(ir, "mul", position, self.itemsize), component_offset)
         pointer = ir.value(f"getelementptr i8, ptr %begin, i64 {offset}")
@@ -269,7 +269,7 @@ class ScanLanes(RunningValues):
         return [Packet(packet_text, dtype, self.count) for packet_text in transposed]
 
     def finish_block(self, lane: str, slot: str, start: str, size: str) -> None:
-        """Store a block with its carry, which stands in a slot; then carry its total on."""
+        """Store a block combined with the carry of a slot; then update the carry."""
         ir = self.ir
         is_first = ir.value(f"icmp eq i64 {start}, 0")
         end = int_op(ir, "add", start, size)
@@ -312,7 +312,7 @@ class ScanLanes(RunningValues):
 
 
 def scan_columns(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a part of the columns: the rows, one after the other."""
+    """Emit a unit of work: a range of columns, row after row."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
     length, unit_length = emitter.length(last), emitter.unit_length
     rounded = int_op(ir, "add", length, int_op(ir, "sub", unit_length, 1))
@@ -323,7 +323,7 @@ def scan_columns(emitter: FunctionEmitter, number: str) -> None:
 
 
 class _ColumnScan(RunningValues):
-    """Running values and carries of a part of the columns, in scratch memory."""
+    """Running values and carries of a range of columns, in scratch memory."""
 
     def __init__(self, emitter: FunctionEmitter, begin: str, end: str) -> None:
         super().__init__(emitter)
@@ -334,7 +334,7 @@ class _ColumnScan(RunningValues):
         self.width = int_op(self.ir, "shl", padded_columns, 3)
 
     def run(self) -> None:
-        """Add it all."""
+        """Emit the scan."""
         ir = self.ir
         length = self.emitter.length(self.axis)
         self._reset(carries=True)
@@ -350,7 +350,7 @@ class _ColumnScan(RunningValues):
         self.emitter.indices.pop(self.axis, None)
 
     def _value_pointer(self, value_row: int, column: str) -> str:
-        """Return the pointer to a column's values: of each part the running one, then the carry."""
+        """Return the pointer to a column's values: per component running value and carry."""
         ir = self.ir
         column_offset = int_op(ir, "shl", int_op(ir, "sub", column, self.begin), 3)
         offset = int_op(ir, "add", int_op(ir, "mul", self.width, value_row), column_offset)

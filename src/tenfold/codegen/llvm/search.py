@@ -1,15 +1,15 @@
 """Argmax search: the position of the first largest or smallest element of a row.
 
-Takes a FunctionEmitter of a kernel with that one task, hands on lines. A row is searched by chunks
-of some packets. The extreme of a chunk is compared with the best one so far, which costs less than
-a position for each lane. A chunk that beats it is remembered; the search for the first element
-equal to the best begins at the last remembered chunk. Nothing beats NaN, true, or the end of the
-range of an integer dtype: there the search ends early. A unit of work is a row ("search"), or a
+Input: a FunctionEmitter of a search kernel. Output: lines. A row is searched by chunks of some
+packets. The extreme of a chunk is compared with the best one so far, which costs less than a
+position for each lane. The start of a chunk that beats it is stored; the search for the first
+element equal to the best begins there. Nothing beats NaN, true, or the end of the range of an
+integer dtype: there the search ends early. A unit of work is a row ("search"), or a
 part of one ("search parts"). The parts' values and positions are stored in tables, and `finish`
 compares them in order.
 
 >>> from tenfold.dtypes import FLOAT32, INT64
->>> worst(FLOAT32, larger=True), worst(INT64, larger=True)
+>>> identity_value(FLOAT32, larger=True), identity_value(INT64, larger=True)
 (-inf, -9223372036854775808)
 """
 
@@ -36,11 +36,11 @@ from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL, INT64, kind_of
 
 CHUNK = 1024
-"""Bytes of a chunk: packets enough to hide what the comparison with the best one costs."""
+"""Bytes of a chunk: enough packets to hide the cost of the comparison with the best one."""
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a row."""
+    """Emit a unit of work: a row."""
     last = emitter.kernel.axes - 1
     emitter.set_indices(number, last)
     reduce_inner.begin_row(emitter)
@@ -48,7 +48,7 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 
 
 def split_unit(emitter: FunctionEmitter, number: str) -> None:
-    """A unit of work is a part of a row, whose value and position are stored for `finish`."""
+    """Emit a unit of work: a part of a row, whose value and position are stored for `finish`."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
     unit_count = _part_count(emitter)
     emitter.set_indices(int_op(ir, "udiv", number, unit_count), last)
@@ -62,7 +62,7 @@ def split_unit(emitter: FunctionEmitter, number: str) -> None:
 
 
 def finish(emitter: FunctionEmitter, number: str) -> None:
-    """Compare the parts of a row, and store what follows from the position."""
+    """Emit a unit of work: compare the parts of a row, and store the results."""
     ir, last = emitter.ir, emitter.kernel.axes - 1
     unit_count = _part_count(emitter)
     emitter.set_indices(number, last)
@@ -103,14 +103,14 @@ def _part_count(emitter: FunctionEmitter) -> str:
 
 
 def _store_position(emitter: FunctionEmitter, best: Accumulator) -> None:
-    """Store what follows from the position."""
+    """Store the results that depend on the position."""
     (fold,) = emitter.kernel.folds
     emitter.uniform_values[fold.results[1]] = best[1]
     reduce_inner.finish_pass(emitter, 0)
 
 
 def identity_value(dtype: np.dtype, *, larger: bool) -> float:
-    """Return the number of a real dtype that no other one is below (of a smallest one: above)."""
+    """Return the identity of max (`larger`) or min of a real dtype."""
     if dtype == BOOL:
         return int(not larger)
     if kind_of(dtype) == "f":
@@ -119,7 +119,7 @@ def identity_value(dtype: np.dtype, *, larger: bool) -> float:
 
 
 class _ArgSearch:
-    """The best element so far, and where the chunk begins in which it is."""
+    """The best element so far, and the start of its chunk."""
 
     def __init__(self, emitter: FunctionEmitter) -> None:
         self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
@@ -132,7 +132,7 @@ class _ArgSearch:
         self.best_slot, self.position_slot = self.ir.alloca(8), self.ir.alloca(8)
 
     def _apply(self, formula: Callable[..., Element], *packets: Packet) -> Packet:
-        """Add a formula of packets."""
+        """Emit a formula of packets."""
         body = Body()
         result = formula(body, *(body.load(i, operand.dtype) for i, operand in enumerate(packets)))
         values = dict(enumerate(packets))
@@ -147,13 +147,13 @@ class _ArgSearch:
         return y < x if self.larger else x < y
 
     def _select_better(self, k: Body, x: Element, y: Element) -> Element:
-        """The better of two numbers; what it is of NaN is nothing to go by."""
+        """The better of two numbers; undefined for NaN."""
         if self.dtype == BOOL:
             return x | y if self.larger else x & y
         return k.select(self._beats(k, x, y), x, y)
 
     def run(self, begin: str, end: str) -> Accumulator:
-        """Add the search from one position to another; return the best value and its position."""
+        """Emit the search from begin to end; return the best value and its position."""
         ir, emitter = self.ir, self.emitter
         name = ir.name()[1:]
         self._store_best(self._constant(identity_value(self.dtype, larger=self.larger)), begin)
@@ -171,7 +171,7 @@ class _ArgSearch:
         return best, read_packet(ir, self.position_slot, INT64, 1)
 
     def _packets_per_chunk(self) -> int:
-        """How many packets are a chunk; few of a long body."""
+        """Return the number of packets of a chunk, few for a long body."""
         size = self.emitter.lanes * self.dtype.itemsize
         return max(1, min(CHUNK // size, 8 * reduce_inner.unroll_factor(self.kernel) * 64 // size))
 
@@ -189,7 +189,7 @@ class _ArgSearch:
         return Packet(self.ir.broadcast(values[self.element], lanes), self.dtype, lanes)
 
     def _compare_chunk(self, start: str, name: str) -> None:
-        """Compare whole packets."""
+        """Compare full packets."""
         packets = []
         for number in range(self._packets_per_chunk()):
             position = int_op(self.ir, "add", start, number * self.emitter.lanes)
@@ -197,7 +197,7 @@ class _ArgSearch:
         self._compare(packets, start, name)
 
     def _compare_tail(self, start: str, end: str, name: str) -> None:
-        """Compare one packet; a lane behind the end is the best one again."""
+        """Compare one packet; a lane past the end gets the best value."""
         mask = self.emitter.mask(start, end)
         x = self._load_packet(start, mask)
         lanes = Packet(mask, BOOL, self.emitter.lanes)
@@ -207,7 +207,7 @@ class _ArgSearch:
         )
 
     def _compare(self, packets: list[Packet], start: str, name: str) -> None:
-        """Keep the best of some packets if it beats the best so far."""
+        """Store the best of some packets if it beats the best so far."""
         candidate = packets[0]
         for packet in packets[1:]:
             candidate = self._apply(self._select_better, packet, candidate)
@@ -224,7 +224,7 @@ class _ArgSearch:
         )
 
     def _unordered(self, packets: list[Packet]) -> Packet:
-        """Which lanes have NaN: one comparison sees it in two packets."""
+        """Return the lanes with NaN: one comparison tests two packets."""
         unordered = None
         for x, y in zip(packets[::2], [*packets[1::2], packets[-1]], strict=False):
             type_ = llvm_type(self.dtype, x.lanes)
@@ -241,7 +241,7 @@ class _ArgSearch:
     def _update_best(
         self, candidate: Packet, unordered: Packet | None, start: str, name: str
     ) -> None:
-        """Keep the best of a chunk; leave the loop where nothing can beat it."""
+        """Store the best of a chunk; exit the loop if nothing can beat it."""
         best = self._reduce_packet(candidate)
         if unordered is None:
             end = self._constant(identity_value(self.dtype, larger=not self.larger))
@@ -257,7 +257,7 @@ class _ArgSearch:
         self.ir.label(next_block)
 
     def _reduce_packet(self, packet: Packet) -> Packet:
-        """The best lane of a packet, by halves."""
+        """Return the best lane of a packet, by halves."""
         while packet.lanes > 1:
             half_lanes = packet.lanes // 2
             type_ = llvm_type(self.dtype, packet.lanes)
@@ -273,7 +273,7 @@ class _ArgSearch:
         return packet
 
     def _find_first(self, best: Packet, end: str, name: str) -> None:
-        """Put the position of the first element that is the best one, or NaN, into its place."""
+        """Store the position of the first element that is equal to the best one, or NaN."""
         ir, lanes = self.ir, self.emitter.lanes
         begin = read_packet(ir, self.position_slot, INT64, 1).text
 

@@ -1,20 +1,20 @@
 """SIMD emitter: LLVM text for the instructions of a body, a vector of `lanes` elements at a time.
 
-Takes instructions, hands on lines of LLVM IR. A packet may be wider than a register: LLVM splits
-it, and so interleaves independent instructions. A value that is the same for every element of a
-packet (a parameter, a fold that has ended) stays a scalar and is broadcast where a packet needs it.
-A bool is i1 in registers and a byte in memory; halves are their bits, i16.
+Input: instructions. Output: lines of LLVM IR. A packet may be wider than a register: LLVM splits
+it, and so interleaves independent instructions. A uniform value (a parameter, a finished fold)
+stays a scalar and is broadcast when a packet needs it. A bool is i1 in registers and a byte in
+memory; halves are their bits, i16.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) + 1.5
->>> text = SimdEmitter()
+>>> ir = SimdEmitter()
 >>> values = {0: Packet("%x", FLOAT32, 8)}
 >>> for position, instruction in enumerate(body.instructions):
 ...     if position not in values:
-...         values[position] = text.primitive(instruction, values, 8)
->>> print(text)
+...         values[position] = ir.emit(instruction, values, 8)
+>>> print(ir)
   %v0 = fadd <8 x float> %x, splat (float 0x3FF8000000000000)
 """
 
@@ -56,7 +56,7 @@ COMPARISONS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le
 
 
 class Packet(NamedTuple):
-    """A value in a register: its name or literal, its dtype, its lanes (1: the same for all)."""
+    """A value in a register: its name or literal, its dtype, its lanes (1: uniform)."""
 
     text: str
     dtype: np.dtype
@@ -76,7 +76,7 @@ def literal(dtype: np.dtype, data: object) -> str:
         return "true" if data else "false"
     if dtype == FLOAT32:
         value = np.asarray(data, np.uint32).view(np.float32)
-        if np.isnan(value):  # keeps its payload and sign in the place of a double's
+        if np.isnan(value):  # payload and sign move to their bits in a double
             bits = (data >> 31 << 63) | (0x7FF << 52) | ((data & 0x7FFFFF) << 29)
         else:
             bits = int(value.astype(np.float64).view(np.uint64))
@@ -85,17 +85,16 @@ def literal(dtype: np.dtype, data: object) -> str:
 
 
 class SimdEmitter:
-    """Lines of one function, with names for what they compute and the intrinsics they declare."""
+    """The lines of one function, its value names and the intrinsics it declares."""
 
     def __init__(self, *, baseline: bool = False, masks: int = 1) -> None:
         self.baseline = baseline
-        """Whether the processor may lack what codegen/llvm/legacy_isa.py has in other
-        primitives."""
+        """Whether to replace instructions as in codegen/llvm/legacy_isa.py."""
         self.masks = masks
-        """The bytes of the smallest elements that the processor can load and store by a mask."""
+        """The bytes of the smallest elements with masked loads and stores."""
         self.lines: list[str] = []
         self.entry: list[str] = []
-        """Lines that stand at the beginning: memory on the stack."""
+        """Lines of the entry block: allocas."""
         self.declarations: dict[str, str] = {}
         self.globals: dict[str, str] = {}
         self.functions: dict[str, str] = {}
@@ -107,34 +106,34 @@ class SimdEmitter:
         return "\n".join(self.lines)
 
     def name(self) -> str:
-        """Return a name that is not taken."""
+        """Return an unused name."""
         self._count += 1
         return f"%v{self._count - 1}"
 
     def line(self, instruction: str) -> None:
-        """Add an instruction that makes no value."""
+        """Add an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
     def alloca(self, bytes_: int) -> str:
-        """Return a pointer to memory of the function's own, 64-byte aligned."""
+        """Allocate stack memory, 64-byte aligned, and return its pointer."""
         name = self.name()
         self.entry.append(f"{name} = alloca i8, i64 {bytes_}, align 64")
         return name
 
     def label(self, name: str) -> None:
-        """Begin a block. What was spread in another need not be known here."""
+        """Begin a block, and clear the cache: values of other blocks may not dominate it."""
         self.lines.append(f"{name}:")
         self.block = name
         self.value_cache.clear()
 
     def value(self, instruction: str) -> str:
-        """Add an instruction and return the name of what it makes."""
+        """Add an instruction and return the name of its result."""
         name = self.name()
         self.lines.append(f"  {name} = {instruction}")
         return name
 
     def intrinsic(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
-        """Add a call of an LLVM intrinsic, given (type, value) of each argument."""
+        """Emit a call of an LLVM intrinsic, given (type, value) of each argument."""
         types = ", ".join(type_ for type_, _ in arguments)
         self.declarations[name] = f"declare {result} @{name}({types})"
         values = ", ".join(f"{type_} {value}" for type_, value in arguments)
@@ -145,10 +144,10 @@ class SimdEmitter:
         return self.value(call)
 
     def broadcast(self, packet: Packet, lanes: int) -> str:
-        """Return the text of a packet with `lanes` lanes: one of a single lane is repeated."""
+        """Return the text of a packet with `lanes` lanes; a scalar is broadcast."""
         if packet.lanes == lanes:
             return packet.text
-        assert packet.lanes == 1, "only one lane can be spread"
+        assert packet.lanes == 1, "only a scalar can be broadcast"
         scalar, vector = llvm_type(packet.dtype, 1), llvm_type(packet.dtype, lanes)
         if not packet.text.startswith("%"):
             return f"splat ({scalar} {packet.text})"
@@ -161,7 +160,7 @@ class SimdEmitter:
         return cached
 
     def emit(self, instruction: Instruction, values: Mapping[int, Packet], lanes: int) -> Packet:
-        """Add a primitive on packets; it has one lane where all its inputs have."""
+        """Emit a primitive on packets; it is a scalar if all its inputs are."""
         dtype = instruction.dtype
         if instruction.name == "constant":
             return Packet(literal(dtype, instruction.data), dtype, 1)
@@ -186,7 +185,7 @@ class SimdEmitter:
         return Packet(result, dtype, width)
 
     def inline(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
-        """Add a formula of one packet."""
+        """Emit a formula of one packet."""
         body = Body()
         root = formula(body, body.load(0, x.dtype))
         values: dict[int, Packet] = {}
@@ -199,7 +198,7 @@ class SimdEmitter:
     def _call_formula(
         self, formula: Callable[[Body, Element], Element], x: Packet, dtype: np.dtype
     ) -> Packet:
-        """A formula of one packet in a function: a body of halves has it at every operation."""
+        """Call a function of a formula of one packet: halves need it at every operation."""
         name = f"convert.{x.dtype}.{dtype}.x{x.lanes}"
         from_, to = llvm_type(x.dtype, x.lanes), llvm_type(dtype, x.lanes)
         if name not in self.functions:
@@ -212,7 +211,7 @@ class SimdEmitter:
         return x._replace(text=self.value(f"call {to} @{name}({from_} {x.text})"), dtype=dtype)
 
     def _emit_rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
-        """A formula that is called only where a lane of the packet needs it."""
+        """Emit a formula that is called only if a lane of the packet needs it."""
         lanes = max(packet.lanes for packet in inputs)
         condition, usual, *operands = (self.broadcast(packet, lanes) for packet in inputs)
         dtype, type_ = instruction.dtype, llvm_type(instruction.dtype, lanes)
@@ -273,7 +272,7 @@ class SimdEmitter:
 def _rare_function(
     ir: SimdEmitter, instruction: Instruction, dtypes: list[np.dtype], lanes: int
 ) -> str:
-    """Return the name of the function of a formula, written once for its dtypes and lanes."""
+    """Return the name of the function of a formula, one per dtypes and lanes."""
     from tenfold.codegen.vecmath import (
         FORMULAS,
         expand_formulas,
@@ -321,7 +320,7 @@ def _arithmetic(
 
 
 def intrinsic_suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
-    """Return how LLVM names a type in the name of an intrinsic."""
+    """Return the suffix of a type in the name of an intrinsic."""
     stored = "i8" if memory and dtype == BOOL else SCALARS[dtype]
     scalar = {"float": "f32", "double": "f64"}.get(stored, stored)
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
@@ -388,7 +387,7 @@ def _convert(
     if kinds == ("f", "f"):
         operation = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
     elif kinds[0] == "f":
-        # frozen: what does not fit is poison, and poison must not spread
+        # frozen: an out-of-range result is poison, which must not propagate
         operation = "fptosi" if kinds[1] == "i" else "fptoui"
         return ir.value(f"freeze {to} {ir.value(f'{operation} {from_} {value} to {to}')}")
     elif kinds[1] == "f":

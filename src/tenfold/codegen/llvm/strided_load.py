@@ -1,15 +1,15 @@
 """Strided loads: packets of every second, third or fourth element, by contiguous loads and
 shuffles.
 
-Takes the type in memory, a pointer to the first lane and a step known to the kernel, hands on
-lines. Such a packet is loaded as adjacent registers, and its elements are shuffled out of them. The
-last register ends with the last element, so nothing past it is read. The elements between are read
-and not used; a constant mask leaves them out of stores.
+Input: the type in memory, a pointer to the first lane and a step known to the kernel. Output:
+lines. Adjacent registers are loaded, and the elements are shuffled out of them. The last register
+ends with the last element, so nothing past it is read. The elements between are read and not used;
+a constant mask excludes them from stores.
 
->>> text = SimdEmitter(masks=1)
->>> load(text, "double", 8, "%p", 2)
+>>> ir = SimdEmitter(masks=1)
+>>> load(ir, "double", 8, "%p", 2)
 '%v3'
->>> print(text)
+>>> print(ir)
   %v0 = load <8 x double>, ptr %p, align 8
   %v1 = getelementptr double, ptr %p, i64 7
   %v2 = load <8 x double>, ptr %v1, align 8
@@ -26,13 +26,13 @@ from tenfold.codegen.llvm.masked_access import BYTES
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 REGISTERS = {1: 64, 4: 32, 16: 16}
-"""The bytes of a register, by those of the smallest elements that are loaded by a mask."""
+"""The bytes of a register, by those of the smallest elements with masked loads."""
 
 
 def load(
     ir: SimdEmitter, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
 ) -> str:
-    """Load every `step`-th element from a pointer on, where a mask lets."""
+    """Load every `step`-th element from a pointer on, inside a mask."""
     width = min(lanes, REGISTERS[ir.masks] // BYTES[scalar])
     packet = _Strided(ir, scalar, lanes, pointer, step, mask)
     registers = [packet.register(lane, width) for lane in range(0, lanes, width)]
@@ -48,7 +48,7 @@ def load(
 
 
 class _Strided(NamedTuple):
-    """A packet of every `step`-th element that is loaded by registers."""
+    """A packet of every `step`-th element, loaded register by register."""
 
     ir: SimdEmitter
     scalar: str
@@ -58,7 +58,7 @@ class _Strided(NamedTuple):
     mask: str | None
 
     def register(self, lane: int, width: int) -> str:
-        """Load so many lanes from one on: each load brings some, the last one at its end."""
+        """Load `width` lanes from `lane` on, by `step` loads of which the last ends with them."""
         ir, step = self.ir, self.step
         result, indices = self._loaded(lane * step, width), list(range(0, width, step))
         for number in range(1, step):
@@ -84,7 +84,7 @@ class _Strided(NamedTuple):
         return result
 
     def _loaded(self, offset: int, width: int) -> str:
-        """Load neighbours; with a mask those alone that are asked for, and are there."""
+        """Load contiguous elements; with a mask only those of valid lanes."""
         ir, type_ = self.ir, f"<{width} x {self.scalar}>"
         pointer, align = (
             _element_pointer(ir, self.scalar, self.pointer, offset),
@@ -113,13 +113,13 @@ class _Strided(NamedTuple):
 
 
 def _shuffle_indices(order: Sequence[int], width: int) -> str:
-    """What a shuffle picks; lanes that come with a later load may hold anything."""
+    """Return the indices of a shuffle; lanes of later loads are poison."""
     indices = [f"i32 {i}" for i in order]
     return ", ".join([*indices, *["i32 poison"] * (width - len(indices))])
 
 
 def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
-    """Store to every `step`-th element from a pointer on, and to nothing between."""
+    """Store to every `step`-th element from a pointer on, and not between."""
     width = min(lanes * step, REGISTERS[ir.masks] // BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
     for offset in range(0, lanes * step, width):

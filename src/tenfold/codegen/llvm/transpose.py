@@ -1,18 +1,18 @@
 """Tiled transpose: maps whose operand is contiguous along the axis before the packet axis.
 
-Takes a FunctionEmitter, hands on lines. A unit of work is a tile: some rows and columns at one
+Input: a FunctionEmitter. Output: lines. A unit of work is a tile: some rows and columns at one
 index of the outer axes. The transposed operand is loaded as packets along the rows, 8 x 8 or 16 x
 16 elements at a time, transposed in registers and stored in scratch memory. That memory has the
-size of the tile, which stays in the cache. Then the body runs along the columns as in any map,
-reading it from there.
+size of the tile, which stays in the cache. Then the body runs along the columns as in any map, and
+reads the operand from there.
 
-At an edge a block begins earlier, so that it is whole: some elements are transposed twice, and none
+At an edge a block begins earlier, so that it is full: some elements are transposed twice, and none
 is masked. Both axes are at least a block long, which the plan guarantees.
 
->>> text = SimdEmitter()
->>> turned(text, ["%a", "%b"], "i32", 1)
+>>> ir = SimdEmitter()
+>>> transpose_block(ir, ["%a", "%b"], "i32", 1)
 ['%v0', '%v1']
->>> print(text)
+>>> print(ir)
   %v0 = shufflevector <2 x i32> %a, <2 x i32> %b, <2 x i32> <i32 0, i32 2>
   %v1 = shufflevector <2 x i32> %a, <2 x i32> %b, <2 x i32> <i32 1, i32 3>
 """
@@ -31,7 +31,7 @@ from tenfold.core.loop_ir import Kernel
 
 
 class AxisRange(NamedTuple):
-    """Part of an axis: its begin and end, and from where on it is turned."""
+    """Part of an axis: its begin and end, and the begin of its transposed blocks."""
 
     begin: str
     end: str
@@ -68,7 +68,7 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 
 
 def _transposed_kernel(kernel: Kernel) -> Kernel:
-    """Return the kernel as the body sees it: what lies across is contiguous in scratch memory."""
+    """Return the kernel of the body: transposed operands are contiguous in scratch memory."""
     operands = tuple(
         replace(operand, steps=operand.steps[:-1] + "1")
         if number in kernel.transposed_operands
@@ -98,14 +98,14 @@ def _largest_block(kernel: Kernel) -> int:
 
 
 def block_size(itemsize: int) -> int:
-    """Return how many rows and columns are turned in registers: a row fills one at most."""
+    """Return the rows and columns of a block in registers: a row fills one at most."""
     return min(16, 64 // itemsize)
 
 
 def _transpose_tile(
     emitter: FunctionEmitter, number: int, slot: int, rows: AxisRange, columns: AxisRange
 ) -> None:
-    """Put the tile of an operand, turned, into scratch memory."""
+    """Transpose the tile of an operand into scratch memory."""
     kernel, ir = emitter.kernel, emitter.ir
     size = kernel.operands[number].dtype.itemsize
     block = block_size(size)
@@ -144,7 +144,7 @@ def _transpose_tile(
 
 
 def _prefetch(ir: SimdEmitter, pointer: str, bytes_: int) -> None:
-    """Ask for what the next tile reads: its rows are too short for the processor to foresee it."""
+    """Prefetch the next tile: its rows are too short for the hardware prefetcher."""
     ahead = ir.value(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
     read_access, locality, data_cache = ("i32", "0"), ("i32", "2"), ("i32", "1")
     ir.intrinsic("llvm.prefetch.p0", "void", [("ptr", ahead), read_access, locality, data_cache])
@@ -153,10 +153,10 @@ def _prefetch(ir: SimdEmitter, pointer: str, bytes_: int) -> None:
 def transpose_block(
     ir: SimdEmitter, packets: Sequence[str], scalar: str, scalars: int
 ) -> list[str]:
-    """Turn a block: from its packets along one axis to those along the other, by shuffles of pairs
-    at distances 1, 2, 4, ... (Eklundh, IEEE Trans. Computers C-21, 1972, p. 801).
+    """Transpose a block by shuffles of pairs at distances 1, 2, 4, ... (Eklundh, IEEE
+    Trans. Computers C-21, 1972, p. 801).
 
-    `per` scalars are one element.
+    `scalars` is the number of scalars of an element.
     """
     block = len(packets)
     type_ = f"<{block * scalars} x {scalar}>"

@@ -1,9 +1,9 @@
 r"""Alignment verification: proves that LLVM loads and stores claim no more alignment than they
 have.
 
-Takes the text of a program. Raises VerifyError for a load or a store whose address is not proved to
+Input: the text of a module. Raises VerifyError for a load or a store whose address is not proved to
 be a multiple of its claimed alignment. Scratch memory and stack slots begin at multiples of 64
-bytes; multiples are followed through the integers and pointers of a function to a fixed point (P.
+bytes; multiples are propagated through the integers and pointers of a function to a fixed point (P.
 Granger, "Static analysis of arithmetical congruences", 1989). A non-temporal store must follow a
 branch on the low bits of its own address.
 
@@ -30,9 +30,9 @@ from math import gcd
 from tenfold.errors import VerifyError
 
 MAX_ALIGNMENT = 64
-"""The largest multiple that is followed."""
+"""The largest alignment that is tracked."""
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}
-"""Of scalars of less than 8 bytes."""
+"""The bytes of scalars of less than 8 bytes."""
 ACCESS = re.compile(
     r"(?:load|store) (?:<\d+ x (\w+)>|(\w+))[^\n]*?, ptr (%[\w.]+), align (\d+)(, !nontemporal)?"
 )
@@ -40,7 +40,7 @@ DEFINITION = re.compile(r"^ +(%[\w.]+) = (\w+) ([^\n]*)$", re.MULTILINE)
 
 
 def verify_alignment(text: str) -> int:
-    """Refuse what is not proved; return how many claims are."""
+    """Raise for a claim that is not proved; return the number of claims."""
     claims = 0
     for function in text.split("\ndefine ") if "align" in text else []:
         multiples: dict[str, int] | None = None
@@ -63,7 +63,7 @@ def verify_alignment(text: str) -> int:
 
 
 def _is_guarded(preceding: str, pointer: str, align: int) -> bool:
-    """Whether the last branch was taken as the low bits of an address are 0."""
+    """Return whether the last branch tested that the low bits of an address are 0."""
     lines = [line.strip() for line in preceding.splitlines() if line.strip()][-6:]
     pattern = (
         rf"(%[\w.]+) = ptrtoint ptr {re.escape(pointer)} to i64\n"
@@ -76,7 +76,7 @@ def _is_guarded(preceding: str, pointer: str, align: int) -> bool:
 
 
 def _multiples(function: str) -> dict[str, int]:
-    """For each value a power of two that divides it: the largest that fits all definitions."""
+    """Return, for each value, the largest power of two that divides all its definitions."""
     definitions = [
         (name, opcode, operands) for name, opcode, operands in DEFINITION.findall(function)
     ]
@@ -113,7 +113,7 @@ def _multiple_of(opcode: str, operands: str, multiples: dict[str, int]) -> int:
 
 
 def _operand_multiples(opcode: str, arguments: str, multiples: dict[str, int]) -> Iterator[int]:
-    """What divides each operand."""
+    """Yield a power of two that divides each operand."""
     if opcode == "phi":
         operands = re.findall(r"\[ ([^,]+),", arguments)
     elif opcode == "select":

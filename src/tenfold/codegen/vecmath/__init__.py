@@ -1,8 +1,8 @@
 """Vector math: elementary functions as primitives, for float32 and float64 on every CPU with FMA.
 
-Takes a Body and its elements, hands on the element of the result. There is one formula for every
-CPU. A formula is a function of that name in one of the files here; it calls others as the Python
-functions they are. `expanded` puts the formulas into a body.
+Input: a Body and its elements. Output: the element of the result. Every CPU has the same formula. A
+formula is a Python function in a file of this package, and calls other formulas directly.
+`expand_formulas` inlines the formulas in a body.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMULAS: dict[str, Callable[..., Element]] = {
 
 
 def expand_formulas(body: Body, roots: Sequence[int]) -> tuple[Body, list[int]]:
-    """Return a body in which formulas stand for the functions called, and where its roots are."""
+    """Return a body with the called functions replaced by formulas, and its new root positions."""
     elements: dict[int, Element] = {}
     result = Body()
     for position, instruction in enumerate(body.instructions):

@@ -1,18 +1,18 @@
 """Argument reduction: x = quadrant * pi / 2 + remainder, for sines, cosines and tangents.
 
-Takes an element of radians. Hands on the remainder, in [-pi / 4, pi / 4] but for its last bits, and
+Input: an element of radians. Output: the remainder, in [-pi / 4, pi / 4] up to its last bits, and
 the number of the quadrant, an integer whose two lowest bits are valid.
 
-Two ways. Up to `LIMITS` three parts of pi / 2 are taken off one after the other (W. J. Cody and
+There are two methods. Up to `LIMITS` three parts of pi / 2 are subtracted in turn (W. J. Cody and
 W. Waite, Software Manual for the Elementary Functions, 1980, chapter 8). With fma the first
 difference is exact although the part fills the significand: it is a multiple of the part's last
 bit, and below 2. Above, x is multiplied with those bits of 2 / pi that decide its fraction (M. H.
 Payne and R. N. Hanek, Radian Reduction for Trigonometric Functions, SIGNUM Newsletter 18, 1983).
-Either remainder is within a unit in the last place, however near a multiple of pi / 2 x lies.
+Either remainder is within a unit in the last place, even if x is close to a multiple of pi / 2.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
->>> remainder, quadrant = reduced(body, body.load(0, FLOAT32))
+>>> remainder, quadrant = reduce_argument(body, body.load(0, FLOAT32))
 >>> print(remainder.dtype, quadrant.dtype, len(body.instructions))
 float32 int32 12
 """
@@ -27,10 +27,10 @@ from tenfold.core.scalar_ir import SIGNED, SIGNIFICAND, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, INT64
 
 LIMITS = {FLOAT32: 2.0**16, FLOAT64: 2.0**40}
-"""How large the angles of the usual way are: there the multiples of pi / 2 are found to 1%, and
-what is beyond the three parts is below 2^-28 of the least remainder."""
+"""The largest angles of the first method: the error of three parts of pi / 2 is below 2^-28 of the
+least remainder."""
 
-# Cut off, not rounded: as all parts are positive, -0 stays -0. From
+# Truncated, not rounded: as all parts are positive, -0 stays -0. From
 # tools/coefficients/trigonometric.py.
 HALF_PI_PARTS = {
     FLOAT32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
@@ -46,11 +46,11 @@ TWO_OVER_PI = int(
     16,
 )
 TWO_OVER_PI_BITS = 1152
-"""What stands behind the binary point of 2 / pi (tools/coefficients/trigonometric.py prints it)."""
+"""The bits of 2 / pi after the binary point (tools/coefficients/trigonometric.py prints them)."""
 WORD_BITS, WORD_STRIDE, FIRST_WORD_EXPONENT = 48, 16, 54
-"""A word has 48 of the bits, the next one begins 16 later, and a word's first bit counts 2^53."""
+"""A word has 48 bits, the next one begins 16 bits later, and a word's first bit counts 2^53."""
 LAST_BIT_EXPONENT = FIRST_WORD_EXPONENT - WORD_BITS
-"""A word of zeros is put first, so that word 0 belongs to angles from 2^6 on."""
+"""The table begins with a word of zeros, so that word 0 belongs to angles from 2^6 on."""
 WORDS = tuple(
     int(
         np.float64(
@@ -78,7 +78,7 @@ def _unshift(k: Body, shifted: Element) -> tuple[Element, Element]:
 
 
 def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
-    """Return remainder and quadrant of an angle of at most `LIMITS`; of a larger one, anything."""
+    """Return remainder and quadrant of an angle of at most `LIMITS`; undefined above."""
     two_over_pi = k.constant(2 / math.pi, x.dtype)
     multiple, quadrant = _unshift(k, k.fma(x, two_over_pi, _shifter(x)))
     remainder = x
@@ -88,18 +88,17 @@ def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
 
 
 def is_large(k: Body, x: Element) -> Element:
-    """Return whether an angle, or infinity, is past the usual way."""
+    """Return whether an angle, or infinity, is above `LIMITS`."""
     return k.abs(x) > LIMITS[x.dtype]
 
 
 def reduce_large_argument(k: Body, x: Element) -> tuple[Element, Element]:
     """Return remainder and quadrant of a float64 of at least 2^6; of infinity, NaN.
 
-    The bits of 2 / pi that are taken begin where they and the last bit of x make multiples of 4 no
-    more: what is above does not count. The products with four words of them are exact sums of two
-    floats, of which multiples of 4 are taken off. What is left away is below 2^-122, and no float64
-    is nearer to a multiple of pi / 2 than 2^-61 (J.-M. Muller, Elementary Functions, 3rd edition,
-    chapter 11).
+    Bits of 2 / pi whose products with x are multiples of 4 are skipped. The products with the next
+    four words are exact sums of two floats, of which multiples of 4 are subtracted. The omitted
+    rest is below 2^-122, and no float64 is nearer to a multiple of pi / 2 than 2^-61
+    (J.-M. Muller, Elementary Functions, 3rd edition, chapter 11).
     """
     exponent = (k.bits(x, INT64) >> SIGNIFICAND[FLOAT64]) & 0x7FF
     excess = exponent - (1023 + LAST_BIT_EXPONENT)
@@ -139,7 +138,7 @@ def _modulo_four(k: Body, x: Element) -> Element:
 
 
 def two_sum(x: Element, y: Element) -> tuple[Element, Element]:
-    """Return the rounded sum and what rounding lost.
+    """Return the rounded sum and its rounding error.
 
     D. E. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
     """

@@ -1,14 +1,14 @@
 """Exponentials: exp, exp2 and expm1 of packets.
 
-Takes a Body and an element of float32 or float64, hands on the element of the result.
+Input: a Body and an element of float32 or float64. Output: the element of the result.
 
     x = n * log(2) + r,  |r| <= log(2) / 2,  exp(x) = 2**n * exp(r)
 
-The whole n is made by adding a number so large that the last bit of the sum counts ones; those bits
-are then the exponent. 2**n is applied in two factors, so that results below the normal numbers
-are rounded once and those too large become infinite. log(2) is taken in two parts (W. J. Cody and
-W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6). The polynomials are
-minimax ones, fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
+The integer n is computed by adding a number so large that the last bit of the sum counts ones;
+those bits are then the exponent. 2**n is applied in two factors, so that subnormal results are
+rounded once and those too large become infinite. log(2) is split in two parts (W. J. Cody and W.
+Waite, Software Manual for the Elementary Functions, 1980, chapter 6). The polynomials are minimax
+ones, fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
 
 Largest errors seen, in units in the last place, over all numbers of float32 and over two million
 in each of ten regimes of float64:
@@ -33,7 +33,7 @@ from tenfold.dtypes import FLOAT32, FLOAT64
 
 
 class Constants(NamedTuple):
-    """What the formulas of one dtype need.
+    """The constants of the formulas of one dtype.
 
     `head` + `tail` is log(2), with the head rounded to the dtype; `shift` + n ends in the bits of
     n + 2 * bias; at `overflow` exp is infinite, beyond `limit` every exp is 0 or infinite, beyond
@@ -146,8 +146,8 @@ def expm1(k: Body, x: Element) -> Element:
     is_top = shifted > max_shifted
     exponent = k.bits(k.select(is_top, max_shifted, shifted), SIGNED[x.dtype.itemsize])
     power = k.bits((exponent - c.bias) << width, x.dtype)
-    # With n = 0 the head is r, with others it is large beside the rest. r**2 is not made: it could
-    # be below the normal numbers, and is then slow.
+    # With n = 0 the head is r, otherwise it is larger than the rest. r**2 is not computed: it could
+    # be subnormal, and is then slow.
     head = k.fma(power, r, power - 1.0)
     result = k.fma(power * r, r * k.polynomial(r, c.expm1), head)
     return k.copysign(k.select(is_top, result + result, result), x)

@@ -1,18 +1,18 @@
 """Hyperbolic functions: sinh, cosh, tanh and their inverses, as packets of float32 and float64.
 
-Takes a Body and its element, hands on the element of the result. The first three use an exponential
+Input: a Body and its element. Output: the element of the result. The first three use an exponential
 whose argument may be a sum of two elements, the inverses a logarithm of such a sum. A sum of two
-stays unrounded where rounding would cost the result more than half a unit.
+stays unrounded if rounding would cost the result more than half a unit.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> k = Body()
 >>> tanh(k, k.load(0, FLOAT32)).dtype
 dtype('float32')
 
-The largest errors stand in the docstrings, in units in the last place of the exact result: float32
+The largest errors are in the docstrings, in units in the last place of the exact result: float32
 of all numbers against float64, float64 of eight million numbers against 80-bit arithmetic.
-The coefficients are Remez' best approximations, made by `tools/coefficients/hyperbolic.py`; beside
-each table stands the largest error as a share of the function it is for.
+The coefficients are Remez' best approximations, fitted by `tools/coefficients/hyperbolic.py`;
+the comment of each table is the largest error relative to its function.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ LOG2 = {
     FLOAT32: (0.693145751953125, 1.4286068203094172e-06),
     FLOAT64: (0.6931471805598903, 5.497923018708371e-14),
 }
-"""log(2) as a sum: the first has so many zeros at its end that whole multiples of it are exact."""
+"""log(2) as a sum: the first term has enough trailing zeros that its multiples by n are exact."""
 BIAS = {FLOAT32: 127, FLOAT64: 1023}
-"""What the exponent field of a float holds above its exponent."""
+"""The exponent bias of a float."""
 SCALED_RANGES = {FLOAT32: (60.0, 64, 133.1), FLOAT64: (350.0, 512, 1065.0)}
-"""From the first on exponentials are made with exponents that much lower, up to the last, from
-which on they overflow all the same."""
+"""Limit, exponent shift, overflow: above the limit, exponentials have exponents lower by the shift;
+from the overflow on they are infinite."""
 
 
 def exponent_bits(k: Body, exponent: int, dtype: np.dtype) -> Element:
@@ -108,10 +108,10 @@ def exponent_bits(k: Body, exponent: int, dtype: np.dtype) -> Element:
 def round_to_exponent(
     k: Body, x: Element, factor: float, shift: int = 0
 ) -> tuple[Element, Element]:
-    """Return x * factor + shift rounded to whole (ties to even): as a float, and as an unsigned
-    integer that added to the bits of a float multiplies it by that power of 2.
+    """Return x * factor + shift rounded to an integer (ties to even): as a float, and shifted to
+    the exponent field, so that adding it to the bits of a float multiplies by that power of 2.
 
-    Adding 1.5 * 2**52 (float32: 2**23) leaves the whole number in the last bits of the sum.
+    Adding 1.5 * 2**52 (float32: 2**23) leaves the integer in the last bits of the sum.
     """
     stored = SIGNIFICAND[x.dtype]
     magic = 1.5 * 2.0**stored
@@ -120,14 +120,14 @@ def round_to_exponent(
 
 
 def clamp_above(k: Body, x: Element, largest: float) -> Element:
-    """Return `x`, or `largest` where it is above; NaN stays."""
+    """Return min(x, largest); NaN stays NaN."""
     return k.select(x > largest, largest, x)
 
 
 def reduce_sum(k: Body, x: Element, tail: Element | None = None) -> tuple[Element, ...]:
     """Return r, its tail, n as an integer for exponents: x + tail = r + its tail + n * log(2).
 
-    n is whole and |r| at most log(2) / 2 (and what rounding adds). W. J. Cody and W. Waite,
+    n is an integer and |r| at most log(2) / 2 (plus rounding). W. J. Cody and W. Waite,
     Software Manual for the Elementary Functions, 1980, chapter 6.
     """
     high, low = LOG2[x.dtype]
@@ -142,7 +142,7 @@ def tanh(k: Body, x: Element) -> Element:
     """Return the hyperbolic tangent; errors up to 1.00 (float32) and 1.00 (float64).
 
     With 2 * |x| = r + n * log(2), s = 2**-n and q = exp(r) - 1 it is (1 - s + q) / (1 + s + q).
-    What the sums and the division lose is made up for.
+    The rounding errors of the sums and the division are added again.
     """
     dtype = x.dtype
     double = clamp_above(k, k.abs(x), 9.5 if dtype == FLOAT32 else 20.0) * 2.0
@@ -162,7 +162,7 @@ def tanh(k: Body, x: Element) -> Element:
 
 
 def _sum(x: Element, y: Element, z: Element) -> tuple[Element, Element]:
-    """Return x + y + z and what it lost, for x = 0 or |x| >= |y|, |x + y| >= |z|.
+    """Return x + y + z and its rounding error, for x = 0 or |x| >= |y|, |x + y| >= |z|.
 
     T. J. Dekker, A floating-point technique for extending the available precision, Numerische
     Mathematik 18, 1971.
@@ -180,7 +180,7 @@ def _exp_sums(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
     dtype = a.dtype
     r, tail, exponent = reduce_sum(k, a)
     up = k.bits(base + exponent, dtype)
-    # Beyond some 40 the inverse plays no part, and its exponent would not fit.
+    # Above 40 the inverse is negligible, and its exponent would not fit.
     down = k.select(a > 40.0, 0.0, k.bits(base - exponent, dtype))
     z = r * r
     sinh_r = r + k.fma(r * z, k.polynomial(z, SINH[dtype]), tail)
@@ -201,7 +201,7 @@ def _cosh(k: Body, a: Element, base: Element) -> Element:
 
 
 def _clamp_magnitude(k: Body, x: Element) -> tuple[Element, Element]:
-    """Return |x|, at most what has an infinite sine, and the bits of 1/4: no half overflows."""
+    """Return |x|, clamped where sinh is infinite, and the bits of 1/4: no half overflows."""
     return clamp_above(k, k.abs(x), 89.5 if x.dtype == FLOAT32 else 710.5), exponent_bits(
         k, -2, x.dtype
     )
@@ -221,7 +221,7 @@ def cosh(k: Body, x: Element) -> Element:
 
 
 def exp_scale(k: Body, x: Element) -> Element:
-    """Return the power of 2 that `exp_scaled` leaves out: 1 for all but large arguments."""
+    """Return the power of 2 that `exp_scaled` omits: 1 except for large arguments."""
     limit, lift, _ = SCALED_RANGES[x.dtype]
     down = k.select(x < -limit, k.constant(2.0**-lift, x.dtype), 1.0)
     return k.select(x > limit, 2.0**lift, down)
@@ -240,7 +240,7 @@ def exp_scaled(k: Body, x: Element) -> Element:
 
 
 def _scaled_magnitude(k: Body, x: Element) -> tuple[Element, Element, Element]:
-    """Return whether |x| is past `exp_scaled`, |x| up to there, and the bits of 1/4 or far less."""
+    """Return whether |x| is past `exp_scaled`, clamped |x|, and the bits of 1/4 or far less."""
     limit, lift, overflow = SCALED_RANGES[x.dtype]
     a = k.abs(x)
     base = k.select(a > limit, exponent_bits(k, -2 - lift, x.dtype), exponent_bits(k, -2, x.dtype))
@@ -260,9 +260,10 @@ def cosh_scaled(k: Body, x: Element) -> Element:
 
 
 def _log(k: Body, x: Element, tail: Element, exponent_offset: Element | None = None) -> Element:
-    """Return log(x + tail) + more * log(2): x from 0.7 to half the largest number, small tail.
+    """Return log(x + tail) + exponent_offset * log(2).
 
-    What it makes of numbers that are not finite means nothing.
+    x is between 0.7 and half the largest number, tail is small.
+    The result is undefined if x is not finite.
     """
     constants, layout, stored = CONSTANTS[x.dtype], FLOAT_FORMATS[x.dtype], SIGNIFICAND[x.dtype]
     n, first = split_exponent(k, x, normal_offset(x))
@@ -277,14 +278,14 @@ def _log(k: Body, x: Element, tail: Element, exponent_offset: Element | None = N
 def _log_sum(k: Body, larger: Element, smaller: Element, x: Element) -> Element:
     """Return the log of the sum of |x| and the root of x**2 + 1 or x**2 - 1, whichever is larger.
 
-    Where the square might overflow and the 1 plays no part it is log(2 * |x|).
+    If the square might overflow, the 1 is negligible and the result is log(2 * |x|).
     """
     dtype = x.dtype
     is_big = x > (2.0**14 if dtype == FLOAT32 else 2.0**30)
     total = larger + smaller
     tail = smaller - (total - larger)  # exact
     two = k.constant(2.0, dtype)
-    # Halved: the logarithm's tail is scaled by a power of 2 that has to fit.
+    # Halved: the logarithm's tail is scaled by a power of 2 that must fit.
     total, tail = k.select(is_big, x * 0.5, total), k.select(is_big, 0.0, tail)
     result = _log(k, total, tail, k.select(is_big, two, 0.0))
     return k.select(x < math.inf, result, x)

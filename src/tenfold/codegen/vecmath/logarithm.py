@@ -1,6 +1,6 @@
 """Logarithms: log, log2, log10, log1p and logaddexp of packets.
 
-Takes a Body and elements of float32 or float64, hands on the element of the result.
+Input: a Body and elements of float32 or float64. Output: the element of the result.
 
     x = 2**e * (1 + f),  log(x) = e * log(2) + log(1 + f)
 
@@ -46,7 +46,7 @@ class FloatFormat(NamedTuple):
 
 
 class Base(NamedTuple):
-    """Logarithms to a base: of 2 as `head` + `tail`, of e as `factor` + `rest`.
+    """Logarithms to a base: of 2 as `head` + `tail`, of e as `factor` + `factor_low`.
 
     An exponent times the head is exact.
     """
@@ -96,12 +96,12 @@ def split_exponent(k: Body, x: Element, offset: Element | float) -> tuple[Elemen
 
 
 def normal_offset(x: Element) -> float:
-    """Return the offset of `parted` for normal numbers."""
+    """Return the offset of `split_exponent` for normal numbers."""
     return 2.0 ** SIGNIFICAND[x.dtype] + FLOAT_FORMATS[x.dtype].bias
 
 
 def split_positive(k: Body, x: Element) -> tuple[Element, Element]:
-    """Return e and f of a positive finite `x`, which may be below the normal numbers."""
+    """Return e and f of a positive finite `x`, which may be subnormal."""
     lift = SIGNIFICAND[x.dtype] + 2
     is_subnormal = x < FLOAT_FORMATS[x.dtype].smallest_normal
     offset = k.constant(normal_offset(x), x.dtype)
@@ -125,7 +125,7 @@ def join_exponent(k: Body, e: Element, f: Element) -> Element:
 
 
 def with_special_values(k: Body, x: Element, zero: float, y: Element) -> Element:
-    """Return `y`, but -inf where `x` is `zero`, NaN below and for NaN, inf at inf."""
+    """Return `y`, but -inf if `x` is `zero`, NaN below and for NaN, inf at inf."""
     nan = k.constant(np.nan, x.dtype)
     y = k.select(x > zero, y, k.select(x == zero, -np.inf, nan))
     return k.select(x == np.inf, x, y)
@@ -145,7 +145,7 @@ def _product(k: Body, f: Element, base: Base) -> tuple[Element, Element]:
 
 
 def log2(k: Body, x: Element) -> Element:
-    """Return the logarithm to the base 2: exact at powers of 2; the ends as of log."""
+    """Return the logarithm to the base 2: exact at powers of 2; special values as of log."""
     e, f = split_positive(k, x)
     head, low = _product(k, f, BINARY[x.dtype])
     y = e + head
@@ -153,7 +153,7 @@ def log2(k: Body, x: Element) -> Element:
 
 
 def log10(k: Body, x: Element) -> Element:
-    """Return the logarithm to the base 10; the ends as of log."""
+    """Return the logarithm to the base 10; special values as of log."""
     base = DECIMAL[x.dtype]
     e, f = split_positive(k, x)
     head, low = _product(k, f, base)

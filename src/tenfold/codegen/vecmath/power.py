@@ -1,16 +1,16 @@
 """Power: `x ** y` of packets.
 
-Takes a Body and two elements of float32 or float64, hands on the element of the result.
+Input: a Body and two elements of float32 or float64. Output: the element of the result.
 
     |x| ** y = 2 ** (y * log2(|x|)),  |x| = 2**e * m,  log2(m) = 2 / log(2) * atanh(s),
     s = (m - 1) / (m + 1),  m in [sqrt(1/2), sqrt(2)]
 
-An error of the exponent is an error of the power up to 1,024 times as large. So float32 goes by
-float64, and float64 has the logarithm as an unevaluated sum of two, to about 2^-62 (T. J. Dekker, A
-floating-point technique for extending the available precision, Numerische Mathematik 18, 1971;
-products by fma). Negative bases, zeros, infinities, NaN and results far from 1 are corrected by a
-function that is called only for packets with such elements. The polynomials are minimax ones,
-fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
+An error of the exponent is an error of the power up to 1,024 times as large. So float32 is
+computed in float64, and float64 has the logarithm as an unevaluated sum of two, to about 2^-62
+(T. J. Dekker, A floating-point technique for extending the available precision, Numerische
+Mathematik 18, 1971; products by fma). Negative bases, zeros, infinities, NaN and results far from 1
+are corrected by a function that is called only for packets with such elements. The polynomials are
+minimax ones, fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
 
 Largest errors seen, in units in the last place, over two million pairs in each of eight regimes:
 float32 0.506, float64 1.46.
@@ -51,7 +51,7 @@ SHORT_EXP2 = (
 
 
 def power(k: Body, x: Element, y: Element) -> Element:
-    """Return `x` to the power of `y`: NaN for a finite negative `x` unless `y` is whole."""
+    """Return `x` to the power of `y`: NaN for a finite negative `x` unless `y` is an integer."""
     positive = (x > 0) & (x < np.inf)
     if x.dtype == FLOAT32:
         usual = _float32_power(k, k.convert(k.abs(x), FLOAT64), k.convert(y, FLOAT64))
@@ -134,7 +134,7 @@ def _exp2(k: Body, exponent: Element, rest: Element) -> tuple[Element, Element]:
 def power_out_of_range(
     k: Body, exponent: Element, rest: Element, x: Element, y: Element
 ) -> Element:
-    """Return 2 ** (exponent + rest), however large or small, with the ends of `x ** y`."""
+    """Return 2 ** (exponent + rest) for any exponent, with the special values of `x ** y`."""
     limit = CONSTANTS[FLOAT64].limit2
     rest = k.select(k.abs(exponent) < limit, rest, 0.0)
     return power_special_values(
@@ -143,7 +143,7 @@ def power_out_of_range(
 
 
 def power_special_values(k: Body, power: Element, x: Element, y: Element) -> Element:
-    """Return `power`, which is |x| ** y, with its sign and what infinities, zeros and NaN give."""
+    """Return `power` = |x| ** y with its sign and the results of infinities, zeros and NaN."""
     magnitude, infinite = k.abs(x), k.constant(np.inf, x.dtype)
     limit = k.select((magnitude == 0) ^ (y < 0), 0.0, infinite)
     power = k.select((magnitude == 0) | (magnitude == np.inf), limit, power)
@@ -162,4 +162,4 @@ FORMULAS: dict[str, Callable[..., Element]] = {
     "pow.ends": power_special_values,
     "pow.far": power_out_of_range,
 }
-"""With the parts of pow that are rare, by the names under which it asks for them."""
+"""Includes the rare parts of pow, by the names in its calls."""

@@ -1,16 +1,16 @@
 """Special functions: erf, erfc, cbrt and hypot, as packets of float32 and float64.
 
-Takes a Body and its elements, hands on the element of the result.
+Input: a Body and its elements. Output: the element of the result.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> k = Body()
 >>> hypot(k, k.load(0, FLOAT64), k.load(1, FLOAT64)).dtype
 dtype('float64')
 
-The largest errors stand in the docstrings, in units in the last place of the exact result. float32
+The largest errors are in the docstrings, in units in the last place of the exact result. float32
 was compared over all numbers with float64 (hypot: eight million pairs), float64 over eight million
-numbers with 80-bit arithmetic. The coefficients are Remez' best approximations, made by
-`tools/coefficients/special.py`; beside each table stands the largest error relative to its
+numbers with 80-bit arithmetic. The coefficients are Remez' best approximations, fitted by
+`tools/coefficients/special.py`; the comment of each table is the largest error relative to its
 function.
 """
 
@@ -89,7 +89,7 @@ FAR = {
         -1.3269575060946104e-13,
     ),
 }
-"""P in erf(x) = 1 - 2**P(x), from there to where it is 1."""
+"""P in erf(x) = 1 - 2**P(x), from there up to where it rounds to 1."""
 TAIL = {
     FLOAT32: (  # 2**-24.4
         1.0215827226638794,
@@ -143,7 +143,7 @@ TAIL_SLOPE = {
         1.7430914248605367,
     ),
 }
-"""Near the derivative of P of TAIL: it carries the rounding error of its argument."""
+"""Approximately the derivative of P of TAIL, for the rounding error of its argument."""
 ROOT = {
     FLOAT32: (  # 2**-5.9
         1.2370530366897583,
@@ -184,13 +184,13 @@ def erf(k: Body, x: Element) -> Element:
 
 
 def erfc(k: Body, x: Element) -> Element:
-    """Return 1 - erf(x); errors up to 1.94 (float32) and 2.12 (float64), subnormal ones as well.
+    """Return 1 - erf(x); errors up to 1.94 (float32) and 2.12 (float64), also if subnormal.
 
     exp(-x**2) / (x + K) * P((x - K) / (x + K)) for x >= 0, after M. Shepherd and J. Laframboise,
     Chebyshev approximation of (1 + 2 x) exp(x**2) erfc x, Mathematics of Computation 36, 1981. The
     square is a sum of two elements: its rounding would grow by x**2 in exp. Below 0 it is
-    2 - erfc(-x). What rounding takes from the argument, from P's last step and from the product
-    with the inverse is added again before the last sum.
+    2 - erfc(-x). The rounding errors of the argument, of P's last step and of the product with the
+    inverse are added again before the last sum.
     """
     dtype = x.dtype
     a = clamp_above(k, k.abs(x), 10.5 if dtype == FLOAT32 else 28.0)
@@ -210,7 +210,7 @@ def erfc(k: Body, x: Element) -> Element:
     low = k.fma(t_low, k.polynomial(t, TAIL_SLOPE[dtype]), k.fma(t, slope, first - scaled))
     product = scaled * inverse
     rest = k.fma(scaled, inverse, -product) + k.fma(low, inverse, scaled * inverse_low)
-    # Exponents are kept high up to the end, where a subnormal result is rounded once.
+    # Exponents stay high up to the last product, which rounds a subnormal result once.
     lift = 64 if dtype == FLOAT32 else 256
     power = k.bits(exponent_bits(k, lift, dtype) + exponent, dtype)
     result = (product + k.fma(product, q, k.fma(rest, q, rest))) * power * 2.0**-lift
@@ -220,7 +220,7 @@ def erfc(k: Body, x: Element) -> Element:
 def cbrt(k: Body, x: Element) -> Element:
     """Return the cube root; errors up to 0.57 (float32) and 0.57 (float64).
 
-    |x| = m * 2**(3 * n) with m in [1, 8). z near m**(-1/3) is a polynomial, made better by three
+    |x| = m * 2**(3 * n) with m in [1, 8). z near m**(-1/3) is a polynomial, improved by three
     terms of (1 - e)**(-1/3) for e = 1 - m * z**3; m * z**2 by a step of Newton, whose remainder is
     exact but for its last rounding.
     """
@@ -252,8 +252,8 @@ def cbrt(k: Body, x: Element) -> Element:
 def hypot(k: Body, x: Element, y: Element) -> Element:
     """Return sqrt(x**2 + y**2); errors up to 0.99 (float32) and 0.98 (float64).
 
-    Both are scaled by a power of 2 where a square might overflow, or lose bits below the smallest
-    number. Infinite where one is, even beside NaN.
+    Both are scaled by a power of 2 if a square might overflow or be subnormal. Infinite if one is,
+    even with NaN.
     """
     dtype = x.dtype
     a, b = k.abs(x), k.abs(y)

@@ -1,10 +1,10 @@
 """Boolean simplification: choices, comparisons and truth values with fewer operations.
 
-Takes choices, comparisons and combinations of truth values and bits, hands on fewer of them.
-Comparisons with NaN keep their results: `x == x` is true of integers alone, and of floats `not (x <
-y)` differs from `x >= y`. A removed operand must neither fail nor have an effect. Class bitwise.
+Input: `where`, comparisons and logical or bitwise operations. Output: fewer of them. Comparisons
+with NaN keep their results: `x == x` is true for integers only, and for floats `not (x < y)`
+differs from `x >= y`. A removed operand must neither fail nor have an effect. Class bitwise.
 
->>> print(BOOLEANS[0])
+>>> print(BOOLEAN_RULES[0])
 where-not: where(logical_not(c), x, y) => where(c, y, x) (bitwise)
 """
 
@@ -27,32 +27,32 @@ c, x, y, z = variables("c x y z")
 
 
 def condition_is_bool(match: Match) -> bool:
-    """Whether the condition is made of bools: then its inverse is its negation."""
+    """Whether the condition is bool: then its inverse is its negation."""
     return match["c"].dtype == BOOL
 
 
 def keeps_condition(match: Match) -> bool:
-    """Whether the condition is bool and has the Type of what it is to replace."""
+    """Whether the condition and the root are bool and have one Type."""
     return match.root.dtype == BOOL and match["c"].same_type(match.root)
 
 
 def y_is_removable(match: Match) -> bool:
-    """Whether `x` may take the place of the root, and dropping `y` has no visible effect."""
+    """Whether `x` may replace the root, and dropping `y` has no visible effect."""
     return same_type(match) and is_removable(match["y"])
 
 
 def bool_y_is_removable(match: Match) -> bool:
-    """As without_y, of bools: other truth values are converted."""
+    """As y_is_removable, for bools: other truth values are converted."""
     return same_bool_type(match) and is_removable(match["y"])
 
 
 def x_is_removable_integer(match: Match) -> bool:
-    """Whether `x` is of integers or bools (no NaN), and dropping it has no visible effect."""
+    """Whether `x` is integer or bool (no NaN), and dropping it has no visible effect."""
     return kind_of(match["x"].dtype) in "biu" and x_is_removable(match)
 
 
 def both_integer(match: Match) -> bool:
-    """Whether both operands are integers or bools: one of two is less, or not."""
+    """Whether both operands are integer or bool, so that they are totally ordered."""
     return all(kind_of(match[name].dtype) in "biu" for name in ("x", "y"))
 
 
@@ -62,7 +62,7 @@ def same_dtypes(match: Match) -> bool:
 
 
 def _where_of(match: Match, first: NodeView, second: NodeView) -> NodeView | None:
-    """The root's `where` of other operands, if dropping `y` is not visible and the Type stays."""
+    """Return the root's `where` of other operands, if `y` is removable and the Type is equal."""
     if not is_removable(match["y"]):
         return None
     result = match.again(match.root, match["c"], first, second)
@@ -89,11 +89,11 @@ WHERE_RULES = (
     Rule("where-true-false", _where(c, True, False), c, when=keeps_condition),
     Rule("where-false-true", _where(c, False, True), _not(c), when=keeps_condition),
 )
-"""Choices by the inverse of a condition, by the same one twice, and of truth values."""
+"""`where` with an inverted condition, with the same condition twice, and of truth values."""
 
 
 def _all_bits(match: Match) -> Number:
-    """The element of which every bit is set."""
+    """Return the element with every bit set."""
     dtype = match.root.dtype
     return True if dtype == BOOL else int(np.invert(dtype.type(0)))
 
@@ -136,6 +136,6 @@ COMPARISON_RULES = (
         )
     ),
 )
-"""Comparisons with oneself, and inverses of comparisons: NaN is neither less nor greater."""
+"""Comparisons of `x` with itself, and inverses of comparisons: NaN is neither less nor greater."""
 
 BOOLEAN_RULES = (*WHERE_RULES, *LOGIC_RULES, *COMPARISON_RULES)

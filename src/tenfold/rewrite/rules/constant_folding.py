@@ -1,11 +1,11 @@
 """Constant folding: simplifies operations with known numbers, without a changed bit.
 
-Takes patterns with 0 and 1, casts, choices by a known condition and arrays of one value; each rule
-hands on a simpler expression. `x + 0` is not `x` for -0.0, nor `0 - x` the negative of it; complex
-products with 1 are not `x` where a part is infinite. Class bitwise.
+Input: operations with 0 and 1, casts, `where` with a known condition, and arrays of one value.
+Output: a simpler expression. `x + 0` is not `x` for -0.0, nor `0 - x` its negative; complex
+products with 1 are not `x` if a part is infinite. Class bitwise.
 
->>> print(CONSTANTS[0])
-multiply-one: multiply(x, 1) => x when keeps_real (bitwise)
+>>> print(CONSTANT_RULES[0])
+multiply-one: multiply(x, 1) => x when same_real_type (bitwise)
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ c, x, y = variables("c x y")
 
 
 def same_type(match: Match) -> bool:
-    """Whether `x` has the Type of what it is to replace."""
+    """Whether `x` has the Type of the root."""
     return match["x"].same_type(match.root)
 
 
 def same_real_type(match: Match) -> bool:
-    """As keeps, without complex numbers."""
+    """As same_type, without complex numbers."""
     return same_type(match) and kind_of(match.root.dtype) != "c"
 
 
 def same_integer_or_bool_type(match: Match) -> bool:
-    """As keeps, integers and bools only."""
+    """As same_type, integers and bools only."""
     return same_type(match) and kind_of(match.root.dtype) in "biu"
 
 
 def same_integer_type(match: Match) -> bool:
-    """As keeps, integers only."""
+    """As same_type, integers only."""
     return same_type(match) and kind_of(match.root.dtype) in "iu"
 
 
 def same_bool_type(match: Match) -> bool:
-    """As keeps, bools only."""
+    """As same_type, bools only."""
     return same_type(match) and match.root.dtype == BOOL
 
 
 def same_float_type(match: Match) -> bool:
-    """As keeps, real floating numbers only."""
+    """As same_type, real floating numbers only."""
     return same_type(match) and kind_of(match.root.dtype) == "f"
 
 
@@ -69,20 +69,20 @@ def may_be_negative(match: Match) -> bool:
     return kind_of(match["x"].dtype) != "u"
 
 
-def _same_type_and_removable(kept: str, dropped: str) -> Any:
-    """A guard: `name` may take the root's place, and dropping `other` has no visible effect."""
+def _same_type_and_removable(replacement: str, dropped: str) -> Any:
+    """Return a guard: `replacement` may replace the root, and `dropped` is removable."""
 
     def guard(match: Match) -> bool:
-        return match[kept].same_type(match.root) and is_removable(match[dropped])
+        return match[replacement].same_type(match.root) and is_removable(match[dropped])
 
     guard.__name__ = f"dead_{dropped}"
     return guard
 
 
 def is_removable(term: NodeView) -> bool:
-    """Whether a term is pure and cannot fail, with all that it is computed from.
+    """Whether a term and its transitive inputs are pure and cannot fail.
 
-    A term with more than `MOST` nodes counts as not idle, so that the check takes bounded time.
+    A term of more than `MAX_CHECKED_NODES` nodes is not removable, so the check is bounded.
     """
     terms = list(islice(walk_inputs(term), MAX_CHECKED_NODES + 1))
     ops = (node.op for node in terms)
@@ -100,7 +100,7 @@ def x_is_removable(match: Match) -> bool:
 
 
 _POWER_HALF = pattern.where(pattern.equal(x, -np.inf), np.inf, abs(pattern.sqrt(x)))
-"""The power of 0.5: of -inf it is inf, of -0 it is 0."""
+"""`x**0.5`: inf for -inf, and 0 for -0."""
 
 
 IDENTITY_RULES = (
@@ -131,11 +131,11 @@ IDENTITY_RULES = (
     Rule("maximum-itself", pattern.maximum(x, x), x, when=same_type),
     Rule("minimum-itself", pattern.minimum(x, x), x, when=same_type),
 )
-"""Operations that give back what they are given, or what a cheaper one gives."""
+"""Operations equal to their operand, or to a cheaper operation."""
 
 
 def _can_represent(target: np.dtype, source: np.dtype) -> bool:
-    """Whether every value of `narrow` is one of `wide`."""
+    """Whether `target` can represent every value of `source`."""
     if target == source or source == BOOL:
         return True
     kinds = kind_of(source) + kind_of(target)
@@ -149,11 +149,11 @@ def _can_represent(target: np.dtype, source: np.dtype) -> bool:
 
 
 _SIGNIFICAND_BITS = {2: 8, 4: 24, 8: 53}
-"""Binary digits of every floating dtype of so many bytes: bfloat16 has the fewest of its size."""
+"""The significand bits of floating dtypes by byte size; bfloat16 has the fewest of its size."""
 
 
 def _cast_directly(match: Match) -> NodeView | None:
-    """One cast for two, where the first loses nothing and the second asks nothing of its kind."""
+    """Merge two casts, if the first is lossless and the kinds allow it."""
     term, target = match["x"], match.root.dtype
     source, middle = term.dtype, match.root.inputs[0].dtype
     if not _can_represent(middle, source):
@@ -170,18 +170,18 @@ CAST_RULES = (
     Rule("cast-to-itself", pattern.astype(x), x, when=same_type),
     Rule("cast-of-cast", pattern.astype(pattern.astype(x)), _cast_directly),
 )
-"""Casts that change nothing."""
+"""Redundant casts."""
 
 WHERE_RULES = (
     Rule("where-true", pattern.where(True, x, y), x, when=_same_type_and_removable("x", "y")),
     Rule("where-false", pattern.where(False, y, x), x, when=_same_type_and_removable("x", "y")),
     Rule("where-same", pattern.where(c, x, x), x, when=_same_type_and_removable("x", "c")),
 )
-"""Choices that are made already."""
+"""`where` with a known result."""
 
 
 def _constant_value(term: NodeView) -> Number:
-    """The number that a scalar is, or that an array made of one holds: as its dtype has it."""
+    """Return the number of a scalar, or of a `full` array in its dtype."""
     if term.is_scalar:
         return term.scalar
     _, value, dtype, _ = term.params
@@ -190,15 +190,16 @@ def _constant_value(term: NodeView) -> Number:
 
 
 def is_bitwise_exact(op: Op[...] | None) -> bool:
-    """Whether every device computes an operation to the same bits, whatever its loops."""
+    """Whether every device computes an operation to the same bits, for any loop order."""
     if op is None or op.kind is not Kind.MAP or op.reference is None:
         return False
     return not (op.accuracy or op.opaque or op.can_fail)
 
 
 def _fold_constants(match: Match) -> NodeView | None:
-    """The value of an exact operation on numbers alone, everywhere; of those that vary from one
-    use of a plan to the next the plan is to compute it.
+    """Fold an exact operation on constants into a `full` array.
+
+    Runtime scalars vary between uses of a plan, so the plan computes with them.
     """
     root = match.root
     op = root.op
@@ -224,7 +225,7 @@ def _fold_constants(match: Match) -> NodeView | None:
 
 
 def _full_to_scalar(match: Match) -> NodeView | None:
-    """An exact operation reads a number in place of an array that holds it everywhere."""
+    """Replace a `full` operand of an exact operation by its number."""
     root = match.root
     if root.op is None or not is_bitwise_exact(root.op):
         return None
@@ -250,6 +251,6 @@ FULL_RULES = (
     Rule("fold", pattern.reading(pattern.full()), _fold_constants),
     Rule("number-for-full", pattern.reading(pattern.full()), _full_to_scalar),
 )
-"""Arrays that hold one value everywhere."""
+"""Arrays of one value."""
 
 CONSTANT_RULES = (*IDENTITY_RULES, *CAST_RULES, *WHERE_RULES, *FULL_RULES)

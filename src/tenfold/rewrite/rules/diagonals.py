@@ -1,10 +1,10 @@
 """Diagonal rules: diagonals and triangles move below maps, and merge with each other.
 
-Takes diagonals of maps, permutations, triangles and diagonal matrices, and triangles of triangles.
-Hands on the map of diagonals, or one where there were two. Class bitwise.
+Input: diagonals of maps, permutations, triangles and diagonal matrices, and triangles of triangles.
+Output: the map of diagonals, or one operation in place of two. Class bitwise.
 
->>> print(DIAGONALS[0])
-diagonal-map: diagonal(x) => ... when of_a_map (bitwise)
+>>> print(DIAGONAL_RULES[0])
+diagonal-map: diagonal(x) => ... when reads_map (bitwise)
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tenfold.rewrite.rules.views import make_index, selects_fewer
 
 
 class DiagonalLocation(NamedTuple):
-    """How a diagonal lies in matrices, the last two axes: its offset, where it begins, its length,
-    and the lengths of the matrices.
+    """The location of a diagonal in the last two axes: its offset, its first row and column, its
+    length, and the shape of the matrices.
     """
 
     offset: int
@@ -36,7 +36,7 @@ class DiagonalLocation(NamedTuple):
 
 
 def diagonal_location(match: Match) -> DiagonalLocation | None:
-    """Return how the diagonal that the root reads lies; None where it is one of other axes."""
+    """Return the location of the diagonal that the root reads; None if it has other axes."""
     offset, *axes = match.root.params
     shape = match.root.inputs[0].shape
     row_axis = len(shape) - 2
@@ -48,7 +48,7 @@ def diagonal_location(match: Match) -> DiagonalLocation | None:
 
 
 def operand_diagonal(match: Match, term: NodeView, location: DiagonalLocation) -> NodeView:
-    """Return what an operand has on a diagonal of what it is broadcast to."""
+    """Return the elements of an operand on a diagonal of the shape that it broadcasts to."""
     if not term.shape:
         return term
     *stack, _ = whole_axes(term.shape)
@@ -69,7 +69,7 @@ def operand_diagonal(match: Match, term: NodeView, location: DiagonalLocation) -
 
 
 def _diagonal_of_map(match: Match) -> NodeView | None:
-    """The map of the diagonals; of an operand that repeats a row or a column, a part of it."""
+    """Return the map of the diagonals; an operand that broadcasts is sliced."""
     mapped, location = match.root.inputs[0], diagonal_location(match)
     if location is None or location.length == 0:
         return None
@@ -79,7 +79,7 @@ def _diagonal_of_map(match: Match) -> NodeView | None:
 
 
 def _diagonal_of_permutation(match: Match) -> NodeView | None:
-    """The diagonal of the array below along the axes that were moved."""
+    """Return the diagonal of the operand of a permutation."""
     permutation, (offset, first, second) = match.root.inputs[0], match.root.params
     (axes,) = permutation.params
     stack_axes = [axis for position, axis in enumerate(axes) if position not in (first, second)]
@@ -94,7 +94,7 @@ def _diagonal_of_diagonal(match: Match) -> NodeView | None:
 
 
 def _diagonal_of_triangle(match: Match) -> NodeView | None:
-    """A diagonal on the side of a triangle that is kept."""
+    """Read a diagonal inside a triangle from the original matrix."""
     location, triangle = diagonal_location(match), match.root.inputs[0]
     if location is None:
         return None
@@ -104,17 +104,17 @@ def _diagonal_of_triangle(match: Match) -> NodeView | None:
 
 
 def lower_is_whole(match: Match) -> bool:
-    """Whether a lower triangle is all of the matrix."""
+    """Whether a lower triangle is the whole matrix."""
     return bool(match.root.params[0] >= match.root.shape[-1] - 1)
 
 
 def upper_is_whole(match: Match) -> bool:
-    """Whether an upper triangle is all of the matrix."""
+    """Whether an upper triangle is the whole matrix."""
     return bool(match.root.params[0] <= 1 - match.root.shape[-2])
 
 
 def _triangle_of_triangle(match: Match) -> NodeView:
-    """The smaller of two triangles of one side."""
+    """Return the smaller of two triangles of one side."""
     inner, root = match.root.inputs[0], match.root
     tighter = min if root.op is tril else max
     params = (tighter(inner.params[0], root.params[0]),)

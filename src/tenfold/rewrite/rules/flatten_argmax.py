@@ -1,9 +1,9 @@
 """Argmax flattening: a position over several axes becomes a position along one flattened axis.
 
-Takes a reduction to a position over several axes, hands on the same along one axis, which a kernel
-folds. The elements are read in the same row-major order, so the first of equals stays the first.
+Input: argmax or argmin over several axes. Output: the same along one axis, which a kernel reduces.
+The elements are read in the same row-major order, so the first of equal elements stays the first.
 
->>> print(POSITIONS[0].name)
+>>> print(ARGMAX_RULES[0].name)
 argmax-flat
 """
 
@@ -24,7 +24,7 @@ def _over_several_axes(match: Match) -> bool:
 
 
 def _flattened(match: Match) -> NodeView:
-    """The position in the flattened array, with axes of length 1 where they are kept."""
+    """Return the position in the flattened array, with axes of length 1 for keepdims."""
     term, root = match["x"], match.root
     flattened = match.make(reshape, term, params=((term.size,),))
     position = match.again(root, flattened, params=((0,), False))

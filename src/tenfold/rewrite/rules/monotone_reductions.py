@@ -1,10 +1,10 @@
 """Monotone reductions: max, min, argmax, any and all move below maps that preserve order.
 
-Takes reductions that compare, of maps that keep or reverse the order of all elements, hands on the
-map of the reduced elements. Class bitwise: zeros of both signs are told apart, and NaN stays NaN.
+Input: such a reduction of a map that keeps or reverses the order of all elements. Output: the map
+of the reduced elements. Class bitwise: zeros keep their signs, and NaN stays NaN.
 
->>> print(ORDERS[0])
-max-floor: max(floor(x)) => ... when folds_fewer (bitwise)
+>>> print(MONOTONE_REDUCTION_RULES[0])
+max-floor: max(floor(x)) => ... when reduces_unshared (bitwise)
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ x, y = variables("x y")
 
 
 def _reduce_first(match: Match, *, reversed_order: bool = False) -> NodeView | None:
-    """Fold first, then do to what is left what was done to each element; by the opposite fold,
-    where that turns the order, or the truth, of all elements over.
+    """Reduce first, then map the result.
+
+    With `reversed_order`, the map reverses the order or the truth: use the opposite reduction.
     """
     root, inner = match.root, match.root.inputs[0]
     reduced = _opposite_reduction(match) if reversed_order else match.again(root, match["x"])
@@ -50,7 +51,7 @@ OPPOSITE_REDUCTIONS: dict[Op[...], Op[...]] = {
     reduce.argmax: reduce.argmin,
     reduce.argmin: reduce.argmax,
 }
-"""What a reduction becomes where the order, or the truth, is turned over."""
+"""The opposite of each reduction, for maps that reverse the order or negate."""
 
 
 def _opposite_reduction(match: Match) -> NodeView:
@@ -63,22 +64,22 @@ _reduce_first_reversed = partial(_reduce_first, reversed_order=True)
 
 
 def of_floats(match: Match) -> bool:
-    """As folds_fewer, of floats: the smallest integer is its own negative."""
+    """As reduces_unshared, of floats: the smallest integer is its own negative."""
     return reduces_unshared(match) and kind_of(match["x"].dtype) == "f"
 
 
 def of_bools(match: Match) -> bool:
-    """As folds_fewer, of bools."""
+    """As reduces_unshared, of bools."""
     return reduces_unshared(match) and match["x"].dtype == BOOL
 
 
 def to_bool(match: Match) -> bool:
-    """As folds_fewer, of a cast to bool."""
+    """As reduces_unshared, of a cast to bool."""
     return reduces_unshared(match) and match.root.inputs[0].dtype == BOOL
 
 
 def keeps_order(match: Match) -> bool:
-    """As folds_fewer, of a cast of real numbers under which none passes another."""
+    """As reduces_unshared, of a monotone cast of real numbers."""
     source, target = match["x"].dtype, match.root.inputs[0].dtype
     are_integers = kind_of(source) in "biu" and kind_of(target) in "iu"
     to_float = kind_of(source) in "biuf" and kind_of(target) == "f"
@@ -86,7 +87,7 @@ def keeps_order(match: Match) -> bool:
 
 
 def by_scalar(match: Match) -> bool:
-    """As folds_fewer, of the larger or smaller of elements and a number."""
+    """As reduces_unshared, of maximum or minimum with a number."""
     return reduces_unshared(match) and match["y"].is_scalar
 
 
@@ -123,8 +124,8 @@ MAX_MIN_RULES = (
         for name in ("max", "min")
     ),
 )
-"""The largest or smallest under maps that keep the order of all numbers, zeros and NaN included, or
-turn it over. A square root of the largest is none where another is negative."""
+"""max and min of maps that keep or reverse the order of all numbers, zeros and NaN included. Not
+max of sqrt: another element may be negative, so the result is NaN."""
 
 
 def _reduce_operand(match: Match) -> NodeView:
@@ -172,6 +173,6 @@ ARGMAX_ANY_ALL_RULES = (
         )
     ),
 )
-"""Positions and truth of what is turned over."""
+"""argmax, argmin, any and all of negated or compared elements."""
 
 MONOTONE_REDUCTION_RULES = (*MAX_MIN_RULES, *ARGMAX_ANY_ALL_RULES)

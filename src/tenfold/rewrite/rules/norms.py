@@ -1,9 +1,9 @@
 """Norm lowering: norms become sums and maxima of moduli, fused into the kernel around them.
 
-Takes a norm of vectors of order 1, 2 or infinity, or Frobenius' norm of matrices, hands on the
-reduction that it is by definition (Golub and Van Loan 2013, 2.2.1 and 2.3.1). As in NumPy nothing
-is scaled first: squares that are too large for the dtype make the norm infinite. Other norms, and
-those of integers and half types, are library calls. Class linear-algebra.
+Input: a vector norm of order 1, 2 or infinity, or a Frobenius norm of matrices. Output: the
+reduction that defines it (Golub and Van Loan 2013, 2.2.1 and 2.3.1). As in NumPy the elements are
+not scaled first: a square that overflows the dtype makes the norm infinite. Other norms, and norms
+of integers and half types, are library calls. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> norm = tn.linalg.norm(tn.asarray([3.0, 4.0]))
@@ -30,7 +30,7 @@ from tenfold.rewrite.rule import Match, Rule
 
 
 def _norm_as_reduction(match: Match) -> NodeView | None:
-    """The root of the sum of squares, the sum of moduli or the largest of them."""
+    """Return the root of the sum of squares, the sum of moduli or their maximum."""
     elements, (order, axes, keepdims, _) = match["x"], match.root.params
     if elements.dtype not in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128) or not elements.size:
         return None

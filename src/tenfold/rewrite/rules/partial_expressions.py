@@ -1,13 +1,13 @@
 """Partial expressions: a slice of an elementwise expression becomes the expression of the slices.
 
-Takes the node of a part (`index` of a pending node), hands on a node of the same value that
-computes that part only. It hands on None when the node is not such a part, or its base has been
-read in part before: the second partial read computes the base whole.
+Input: an `index` of a pending node. Output: a node of the same value that computes that slice only.
+None if the node is not such a slice, or its base has been read in part before: the second partial
+read computes the whole base.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2
->>> part = part_of(tn._native.node_of(x[1:]))
->>> part.name, part.type.shape
+>>> sliced = partial_expression(tn._native.node_of(x[1:]))
+>>> sliced.name, sliced.type.shape
 ('multiply', (2,))
 """
 
@@ -26,7 +26,7 @@ from tenfold.settings import override
 
 
 def partial_expression(node: Node) -> Node | None:
-    """Return a node that computes only the part of its base that `node` reads."""
+    """Return a node that computes only the slice of its base that `node` reads."""
     if node.op is not index:
         return None
     view = _composed_views(node)
@@ -35,7 +35,7 @@ def partial_expression(node: Node) -> Node | None:
     base, picks, new_axes = view
     if not _is_splittable(base) or base.read_in_part():
         return None
-    with override(strict_dtypes=False):  # what was written under other options stays as it was
+    with override(strict_dtypes=False):  # nodes keep the dtypes of their options
         sliced = _build_part(base, picks)
         return _native.node_of(
             index_view(sliced, whole_axes(sliced.shape), new_axes) if new_axes else sliced
@@ -43,9 +43,9 @@ def partial_expression(node: Node) -> Node | None:
 
 
 def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
-    """Return what a part of a part of a part ... takes, in one step, of which node.
+    """Compose a chain of slices; return the base node, its picks and the new axes.
 
-    None when another thread has computed the node meanwhile: a computed node drops its inputs.
+    None if another thread has just computed the node: a computed node drops its inputs.
     """
     inputs = node.inputs
     if not inputs:
@@ -62,13 +62,13 @@ def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
 
 
 def _is_splittable(node: Node) -> bool:
-    """Whether a part of the node is made of the parts of its inputs."""
+    """Whether a slice of the node is the operation on slices of its inputs."""
     op = node.op
     return node.pending and isinstance(op, Op) and op.kind is Kind.MAP and op.pure
 
 
 def _build_part(base: Node, base_picks: Picks) -> Array:
-    """Build the expression of the part, inputs before users; what is shared is built once."""
+    """Build the expression of the slice, inputs before users; shared nodes are built once."""
     built: dict[tuple[Node, Picks], Array] = {}
     stack = [(base, base_picks)]
     while stack:
@@ -99,7 +99,7 @@ def _build_part(base: Node, base_picks: Picks) -> Array:
 
 
 def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
-    """Write a node's operation for parts of its inputs; a failure still names the user's line."""
+    """Apply a node's operation to slices of its inputs; a failure reports the user's line."""
     token = ORIGIN.set(node.origin)
     try:
         result: Array = _native.apply(node.op.id, inputs, node.params)

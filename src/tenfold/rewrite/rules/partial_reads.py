@@ -1,15 +1,15 @@
 """Partial reads: the first read of a part of a live pending array computes only that part.
 
-Takes the columns of a graph, hands on the live nodes that rules may still split: those below a part
-that is asked for, when nothing else needs them. The second partial read computes the whole, which
-its holders then have.
+Input: a rewrite graph. Output: the live-out nodes that rules may split: those below a slice that is
+an output, if they have no other readers. The second partial read computes the whole array, for all
+later reads.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph
->>> from tenfold.rewrite.rewrite_graph import markers
+>>> from tenfold.rewrite.rewrite_graph import operators_of
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2
 >>> graph = Graph.of([tn._native.node_of(x[1:])])
->>> opened(RewriteGraph(graph, markers(graph)))
+>>> splittable_nodes(RewriteGraph(graph, operators_of(graph)))
 {2}
 """
 
@@ -28,7 +28,7 @@ from tenfold.rewrite.rules.slice_pushdown import is_pure_map
 
 
 def splittable_nodes(graph: RewriteGraph) -> set[int]:
-    """Return what may be taken apart, and let the columns know which bases are read in part."""
+    """Return the nodes that rules may split, and record the bases that are read in part."""
     splittable: set[int] = set()
     for output in graph.outputs:
         base = _partially_read_base(graph, output)
@@ -42,7 +42,7 @@ def splittable_nodes(graph: RewriteGraph) -> set[int]:
 
 
 def _partially_read_base(graph: RewriteGraph, output: int) -> int | None:
-    """Return what an output reads a part of: something held that nothing else needs."""
+    """Return the live-out node that an output slices, if it has no other reader."""
     at, is_sliced = output, False
     while _is_view(graph.ops[at]) and graph.uses[at] == 1:
         is_sliced = is_sliced or graph.ops[at] in (index, diagonal)
@@ -59,16 +59,16 @@ def _is_view(op: Operator) -> bool:
 
 
 def _splits_by_operands(op: Operator) -> bool:
-    """Whether a part of the operation's result is made of parts of its operands."""
+    """Whether a slice of the result is computed from slices of the operands."""
     joining_ops = (concat, stack, pad, matmul)
     return isinstance(op, Op) and (is_pure_map(op) or op.reduces or op in joining_ops)
 
 
 def _splittable_below(graph: RewriteGraph, base: int) -> set[int]:
-    """Return `base` and what is below it that is read by what is returned alone.
+    """Return `base` and its transitive inputs that only returned nodes read.
 
-    What is read twice is of use in parts only where both readers take the same part: where all is
-    elementwise from `base` down to it.
+    A node with two readers is split only if both read the same slice: if all operations between it
+    and `base` are elementwise.
     """
     splittable: set[int] = set()
     reads: dict[int, int] = {base: 1}

@@ -1,10 +1,10 @@
-"""Reduction rules: merge reductions, and skip elements that need not be made or folded.
+"""Reduction rules: merge reductions, and skip elements that need not be computed or reduced.
 
-Takes reductions of reductions, of broadcasts, and of products of elements repeated along an axis.
-Hands on fewer elements, one fold for two, or a product of matrices. Exact rules are of class
-bitwise. Where sums of floats come in another order, or before a factor, the rule is of class fast.
+Input: reductions of reductions, of broadcasts, and of products of broadcast elements. Output: fewer
+elements, one reduction in place of two, or a matrix product. Exact rules are of class bitwise. A
+rule that reorders float sums, or moves them before a factor, is of class fast.
 
->>> print(REDUCTIONS[0].name)
+>>> print(REDUCTION_RULES[0].name)
 sum-sum
 """
 
@@ -34,12 +34,12 @@ Axes = tuple[int, ...]
 
 
 def reduces_unshared(match: Match) -> bool:
-    """Whether the root reduces an operand that only the root needs."""
+    """Whether the root reduces an operand that has no other reader."""
     return match.root.reduces_size() and match.root.inputs[0].single_reader
 
 
 def _reduce_axes(match: Match, term: NodeView, axes: Axes, removed: Axes) -> NodeView:
-    """The root's fold of a term over some axes; and without others, which are of length 1."""
+    """Apply the root's reduction over some axes, and remove axes of length 1."""
     _, _, *options = match.root.params
     remaining = [axis for axis in range(len(term.shape)) if axis not in axes]
     reduced = match.again(match.root, term, params=(axes, False, *options)) if axes else term
@@ -48,8 +48,9 @@ def _reduce_axes(match: Match, term: NodeView, axes: Axes, removed: Axes) -> Nod
 
 
 def _same_rounding(match: Match, inner_axes: Axes, outer_axes: Axes) -> bool:
-    """Whether a fold of a fold, of floats, has the bits of one fold: the last axes come first, and
-    nothing is rounded in between.
+    """Whether two nested float reductions have the same bits as one.
+
+    The inner reduction must have the last axes, and all dtypes must be equal.
     """
     dtypes = {match["x"].dtype, match.root.inputs[0].dtype, match.root.dtype}
     exact = len(dtypes) == 1 and match.root.dtype not in HALF_DTYPES
@@ -57,7 +58,7 @@ def _same_rounding(match: Match, inner_axes: Axes, outer_axes: Axes) -> bool:
 
 
 def _reduction_of_reduction(match: Match, *, ordered: bool) -> NodeView | None:
-    """Fold all the axes at once."""
+    """Reduce all axes at once."""
     root, inner, term = match.root, match.root.inputs[0], match["x"]
     (inner_axes, inner_keeps, *_), (outer_positions, keepdims, *options) = inner.params, root.params
     remaining = [a for a in range(len(term.shape)) if inner_keeps or a not in inner_axes]
@@ -77,7 +78,7 @@ def _reduction_of_reduction(match: Match, *, ordered: bool) -> NodeView | None:
 
 
 def _repeated_axes(term: NodeView) -> tuple[Axes, int]:
-    """The axes along which a broadcast repeats its input, and where its own axes begin."""
+    """Return the axes along which a broadcast repeats its input, and the first input axis."""
     (target, begin), (inner,) = term.params, term.inputs
     input_axes = {
         begin + axis for axis, length in enumerate(inner.shape) if length == target[begin + axis]
@@ -88,7 +89,7 @@ def _repeated_axes(term: NodeView) -> tuple[Axes, int]:
 def _reduction_of_broadcast(
     match: Match, finish: Callable[[Match, NodeView, int], NodeView | None]
 ) -> NodeView | None:
-    """Fold the input of a broadcast, then let `finish` do so for what is repeated."""
+    """Reduce the input of a broadcast, then apply `finish` for the repeated axes."""
     root, broadcast, term = match.root, match.root.inputs[0], match["x"]
     axes, keepdims, *_ = root.params
     repeated, begin = _repeated_axes(broadcast)
@@ -108,13 +109,13 @@ def _reduction_of_broadcast(
 
 
 def _cast_to_root(match: Match, term: NodeView, _: int = 1) -> NodeView:
-    """What is repeated is the largest, or true, where it is so once."""
+    """Return a term in the root's dtype; repetition does not change max, min, any and all."""
     dtype = match.root.dtype
     return term if term.dtype == dtype else match.make(astype, term, params=(dtype,))
 
 
 def _multiply_integer(match: Match, term: NodeView, repeats: int) -> NodeView | None:
-    """A sum of equal integers; a number of times that the dtype cannot hold is not multiplied."""
+    """Sum equal integers by a product, if the dtype can represent the number of repeats."""
     dtype = match.root.dtype
     if kind_of(dtype) not in "iu" or repeats > np.iinfo(dtype).max:
         return None
@@ -122,7 +123,7 @@ def _multiply_integer(match: Match, term: NodeView, repeats: int) -> NodeView | 
 
 
 def _multiply_float(match: Match, term: NodeView, repeats: int) -> NodeView | None:
-    """A sum of equal floats, with one rounding in place of many."""
+    """Sum equal floats by a product, with one rounding in place of many."""
     dtype = match.root.dtype
     if kind_of(dtype) != "f" or dtype in HALF_DTYPES or kind_of(term.dtype) == "c":
         return None
@@ -130,14 +131,14 @@ def _multiply_float(match: Match, term: NodeView, repeats: int) -> NodeView | No
 
 
 def _with_axes(match: Match, term: NodeView, ndim: int) -> NodeView:
-    """An operand with as many axes as the result."""
+    """Return an operand with `ndim` axes."""
     return insert_axes(match, term, tuple(range(ndim - len(term.shape))))
 
 
 def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
-    """The operands, with equal numbers of axes, of an elementwise product that only this sum needs.
+    """Return the operands, with equal numbers of axes, of a product that only this sum reads.
 
-    None where the dtypes would move a rounding or a wrap to another place.
+    None if the dtypes would move a rounding or a wrap to another operation.
     """
     root, product = match.root, match.root.inputs[0]
     first, second = match["x"], match["y"]
@@ -156,7 +157,7 @@ def _varies(term: NodeView, axis: int) -> bool:
 
 
 def _sum_of_factors(match: Match) -> NodeView | None:
-    """Where each summed axis is that of one factor: the product of their sums."""
+    """If only one factor varies along each summed axis: multiply their sums."""
     factors = _factors(match)
     axes, keepdims, _ = match.root.params
     if factors is None or any(all(_varies(factor, axis) for factor in factors) for axis in axes):
@@ -169,7 +170,7 @@ def _sum_of_factors(match: Match) -> NodeView | None:
 
 
 def _sum_of_outer(match: Match) -> NodeView | None:
-    """Outer products, summed along an axis of both: a product of matrices."""
+    """Lower a sum of outer products to a matrix product."""
     factors = _factors(match)
     axes, keepdims, _ = match.root.params
     if factors is None or len(axes) != 1:
@@ -193,7 +194,7 @@ def _sum_of_outer(match: Match) -> NodeView | None:
 
 
 def _drop_and_permute(match: Match, term: NodeView, dropped: int, order: Axes) -> NodeView:
-    """A term without an axis of length 1, the others in an order."""
+    """Return a term without an axis of length 1, the others permuted."""
     return permute(
         match, _reduce_axes(match, term, (), (dropped,)), tuple(a - (a > dropped) for a in order)
     )
@@ -213,7 +214,7 @@ NESTED_RULES = tuple(
     )
     for name in ("sum", "prod", "max", "min", "any", "all")
 )
-"""Folds of folds."""
+"""Reductions of reductions."""
 
 BROADCAST_RULES = (
     *(
@@ -237,12 +238,12 @@ BROADCAST_RULES = (
         exactness="fast",
     ),
 )
-"""Folds of what is repeated."""
+"""Reductions of broadcasts."""
 
 FACTOR_RULES = (
     Rule("sum-factors", pattern.sum(x * y), _sum_of_factors, exactness="fast"),
     Rule("sum-outer", pattern.sum(x * y), _sum_of_outer, exactness="fast"),
 )
-"""Sums of products of elements, of which each operand is repeated along an axis."""
+"""Sums of elementwise products whose operands broadcast."""
 
 REDUCTION_RULES = (*NESTED_RULES, *BROADCAST_RULES, *FACTOR_RULES)

@@ -1,9 +1,9 @@
-"""Slice composition: composes the slices of each axis, and carries them through other movements.
+"""Slice composition: composes slices axis by axis, and moves them through broadcasts and joins.
 
-Takes and hands on picks (`core/shape_rules.py`): for each axis one position, or (start, length,
+Input and output: picks (`core/shape_rules.py`), for each axis one position or (start, length,
 step).
 
->>> composed(((4, 3, -1),), (), ((1, 2, 1),), ())
+>>> compose_slices(((4, 3, -1),), (), ((1, 2, 1),), ())
 (((3, 2, -1),), ())
 """
 
@@ -19,14 +19,12 @@ Picks = tuple[Pick, ...]
 def compose_slices(
     first: Picks, first_new_axes: tuple[int, ...], second: Picks, second_new_axes: tuple[int, ...]
 ) -> tuple[Picks, tuple[int, ...]] | None:
-    """Compose two indexings; None when the second empties an axis that the first put in."""
+    """Compose two indexings; None if the second empties an axis that the first inserts."""
     axes: list[Pick | None] = [pick for pick in first if not isinstance(pick, int)]
     for position in first_new_axes:
         axes.insert(position, None)
     composed: list[Pick] = []
-    inserted_axes: list[
-        bool
-    ] = []  # for each axis that is left: whether the first indexing put it in
+    inserted_axes: list[bool] = []  # for each remaining axis: whether an indexing inserts it
     for axis, pick in zip(axes, second, strict=True):
         if axis is None and not isinstance(pick, int) and pick[1] == 0:
             return None
@@ -42,8 +40,8 @@ def compose_slices(
 
 
 def compose_pick(first: Pick, second: Pick) -> Pick:
-    """Return what `second` takes of the positions that `first` took of an axis."""
-    assert not isinstance(first, int), "an axis that an int took is not there any more"
+    """Compose two picks of an axis: `second` selects from the positions of `first`."""
+    assert not isinstance(first, int), "an int removes its axis"
     start, _, step = first
     if isinstance(second, int):
         return start + second * step
@@ -51,9 +49,9 @@ def compose_pick(first: Pick, second: Pick) -> Pick:
 
 
 def canonical_pick(start: int, length: int, step: int) -> Pick:
-    """Return the pick of these positions in the one form that equal picks have.
+    """Return the canonical pick of these positions: equal picks have one form.
 
-    >>> normal(4, 1, -3), normal(7, 0, 2)
+    >>> canonical_pick(4, 1, -3), canonical_pick(7, 0, 2)
     ((4, 1, 1), (0, 0, 1))
     """
     if length < 2:
@@ -62,7 +60,7 @@ def canonical_pick(start: int, length: int, step: int) -> Pick:
 
 
 def operand_picks(shape: Shape, result: Shape, picks: Picks) -> Picks:
-    """Return the picks for an input of `shape` that was broadcast to the last axes of `result`."""
+    """Return the picks for an operand of `shape` that broadcasts to the last axes of `result`."""
     missing = len(result) - len(shape)
     return tuple(
         pick if length == result[missing + axis] else broadcast_pick(pick)
@@ -71,20 +69,19 @@ def operand_picks(shape: Shape, result: Shape, picks: Picks) -> Picks:
 
 
 def broadcast_pick(pick: Pick) -> Pick:
-    """Return the pick of a broadcast axis: its one element, kept if the result's axis is kept."""
+    """Return the pick of a broadcast axis: its one element, as an axis if `pick` has one."""
     return 0 if isinstance(pick, int) else (0, 1, 1)
 
 
 def remaining_axes(picks: Sequence[Pick]) -> list[int]:
-    """Return the axes that picks leave, in order."""
+    """Return the axes that remain after picks, in order."""
     return [axis for axis, pick in enumerate(picks) if not isinstance(pick, int)]
 
 
 def overlap(pick: Pick, start: int, length: int) -> tuple[int, int]:
-    """Return which places of a pick, [first, last), lie at positions from `start` on, `length` of
-    them.
+    """Return the range [first, last) of a pick inside positions [start, start + length).
 
-    >>> within((1, 4, 2), 3, 4), within((0, 0, 1), 2, 3)
+    >>> overlap((1, 4, 2), 3, 4), overlap((0, 0, 1), 2, 3)
     ((1, 3), (0, 0))
     """
     begin, count, step = (pick, 1, 1) if isinstance(pick, int) else pick
@@ -97,7 +94,7 @@ def overlap(pick: Pick, start: int, length: int) -> tuple[int, int]:
 
 
 def shift_pick(pick: Pick, first: int, last: int, start: int) -> Pick:
-    """Return the places [first, last) of a pick, in positions counted from `start`."""
+    """Return the range [first, last) of a pick, relative to `start`."""
     if isinstance(pick, int):
         return pick - start
     return canonical_pick(pick[0] + first * pick[2] - start, last - first, pick[2])

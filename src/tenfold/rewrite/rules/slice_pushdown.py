@@ -1,11 +1,12 @@
 """Slice pushdown: moves an index below the operation it reads, so that fewer elements are computed.
 
-Takes an index of a pending result (elementwise operations, reductions, joins, padding), hands on
-that computation of the parts. Takes a permutation of an elementwise expression, where it cancels
-others. A node with other readers stays whole, so nothing is computed twice. Class bitwise.
+Input: an index of an elementwise operation, reduction, join or padding. Output: the operation on
+slices of its operands. A permutation of an elementwise expression moves to its operands if that
+cancels other permutations. A node with other readers is not split, so no element is computed twice.
+Class bitwise.
 
->>> print(PARTS[0])
-index-map: index(x) => ... when of_a_map (bitwise)
+>>> print(SLICE_PUSHDOWN_RULES[0])
+index-map: index(x) => ... when reads_map (bitwise)
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from tenfold.rewrite.rules.views import insert_axes, make_index, permute, select
 
 
 def is_pure_map(op: Op[...] | None) -> bool:
-    """Whether a part of the operation's result is made of the parts of its operands."""
+    """Whether an operation is elementwise and pure: its slice needs only slices of operands."""
     return op is not None and op.kind is Kind.MAP and op.pure
 
 
 def _selects_fewer_unshared(match: Match) -> bool:
-    """Whether the root takes fewer elements of an operand that only the root needs."""
+    """Whether the root selects fewer elements of an operand that has no other reader."""
     return selects_fewer(match) and match.root.inputs[0].single_reader
 
 
@@ -54,13 +55,13 @@ MAX_JOINED = 64
 
 
 def reads_join(match: Match) -> bool:
-    """As unseen, of arrays that are joined; not of very many for each of many readers."""
+    """As not_live_out, of a join; with several readers only a join of few arrays."""
     joined = match.root.inputs[0]
     return not joined.live_out and (joined.single_reader or joined.input_count <= MAX_JOINED)
 
 
 def reads_map(match: Match) -> bool:
-    """As _smaller, of an elementwise operation."""
+    """As _selects_fewer_unshared, of an elementwise operation."""
     return is_pure_map(match.root.inputs[0].op) and _selects_fewer_unshared(match)
 
 
@@ -76,19 +77,19 @@ def _index_of_map(match: Match) -> NodeView:
 
 
 def reads_reduction(match: Match) -> bool:
-    """As _smaller, of a reduction whose other axes are indexed."""
+    """As _selects_fewer_unshared, of a reduction."""
     op = match.root.inputs[0].op
     return op is not None and op.reduces and _selects_fewer_unshared(match)
 
 
 def _index_of_reduction(match: Match) -> NodeView | None:
-    """Each line along the reduced axes is folded by itself: the others need not be."""
+    """Reduce only the lines that are read."""
     reduction, (picks, new_axes) = match.root.inputs[0], match.root.params
     (term,) = reduction.inputs
     axes, keepdims, *options = reduction.params
     remaining = iter(picks)
     term_picks: list[Pick] = list(whole_axes(term.shape))
-    reduced_picks: list[Pick] = []  # what is taken of the axes that keepdims keeps
+    reduced_picks: list[Pick] = []  # the picks of the axes that keepdims keeps
     for axis in range(len(term_picks)):
         if axis not in axes:
             term_picks[axis] = next(remaining)
@@ -112,15 +113,15 @@ def _index_of_reduction(match: Match) -> NodeView | None:
 
 
 def _reduced_pick(axes: Sequence[int], reduced_picks: Sequence[Pick], axis: int) -> Pick:
-    """What is taken of a reduced axis; an int where the reduction keeps none."""
+    """Return the pick of a reduced axis; an int if the reduction removes it."""
     return reduced_picks[axes.index(axis)] if reduced_picks else 0
 
 
 def _rejoin(match: Match, op: Op[...], slices: list[NodeView], axis: int) -> NodeView | None:
-    """Join parts again, one of them is itself; in the dtype of the whole.
+    """Join slices again, in the dtype of the whole join; one slice needs no join.
 
-    What is left may promote to less: then one part is converted. None where that costs more than
-    it spares.
+    The slices may promote to a narrower dtype: then one is converted. None if that costs more than
+    it saves.
     """
     root, joined = match.root, match.root.inputs[0]
     if promote(slice_.type for slice_ in slices) != root.dtype:
@@ -139,20 +140,20 @@ def _replace_pick(picks: Picks, axis: int, pick: Pick) -> Picks:
 
 
 def _index_of_concat(match: Match) -> NodeView | None:
-    """Of the arrays that were joined only those that are read, and only what is read of them."""
-    whole, (picks, new_axes) = match.root.inputs[0], match.root.params
-    (axis,) = whole.params
+    """Join only the slices that are read, of the operands that are read."""
+    join, (picks, new_axes) = match.root.inputs[0], match.root.params
+    (axis,) = join.params
     pick = picks[axis]
     slices: list[NodeView] = []
     start = 0
-    for operand in whole.inputs:
+    for operand in join.inputs:
         first, last = overlap(pick, start, operand.shape[axis])
         if first < last:
             slice_picks = _replace_pick(picks, axis, shift_pick(pick, first, last, start))
             slices.append(make_index(match, operand, slice_picks))
         start += operand.shape[axis]
     if not slices:
-        slices = [make_index(match, whole.inputs[0], _replace_pick(picks, axis, (0, 0, 1)))]
+        slices = [make_index(match, join.inputs[0], _replace_pick(picks, axis, (0, 0, 1)))]
     if len(slices) > 1 and not _selects_fewer_unshared(match):
         return None
     if not isinstance(pick, int) and pick[2] < 0:
@@ -163,7 +164,7 @@ def _index_of_concat(match: Match) -> NodeView | None:
 
 
 def _index_of_stack(match: Match) -> NodeView | None:
-    """Of the arrays that were stacked only those that are read, and only what is read of them."""
+    """Stack only the slices that are read, of the operands that are read."""
     stacked, (picks, new_axes) = match.root.inputs[0], match.root.params
     (axis,) = stacked.params
     pick, operand_pick = picks[axis], (*picks[:axis], *picks[axis + 1 :])
@@ -182,7 +183,7 @@ def _index_of_stack(match: Match) -> NodeView | None:
 
 
 def _index_of_pad(match: Match) -> NodeView | None:
-    """What is read of the array inside, with what is read of the padding around it."""
+    """Pad only the slice that is read, with the padding that is read."""
     padded, (picks, new_axes) = match.root.inputs[0], match.root.params
     (term,) = padded.inputs
     widths, mode, value = padded.params
@@ -210,12 +211,12 @@ def _index_of_pad(match: Match) -> NodeView | None:
 
 
 def _no_padding(match: Match) -> bool:
-    """Whether nothing is put around the array."""
+    """Whether all padding widths are 0."""
     return not any(width for pair in match.root.params[0] for width in pair)
 
 
 def _elementwise_region(top: NodeView) -> list[NodeView]:
-    """The elementwise expression that ends in `top`: its operations that are its alone."""
+    """Return the operations of the elementwise expression at `top` that have no other reader."""
     region, worklist = [], [top]
     while worklist:
         term = worklist.pop()
@@ -232,7 +233,7 @@ def _is_flat(term: NodeView) -> bool:
 
 
 def _cancels_permutation(leaf: NodeView, axes: tuple[int, ...]) -> bool:
-    """Whether a permutation takes that of `leaf` back."""
+    """Whether a permutation is the inverse of that of `leaf`."""
     if leaf.op is not permute_dims or len(leaf.shape) != len(axes):
         return False
     (leaf_axes,) = leaf.params
@@ -240,7 +241,7 @@ def _cancels_permutation(leaf: NodeView, axes: tuple[int, ...]) -> bool:
 
 
 def _permuted_operand(match: Match, leaf: NodeView, axes: tuple[int, ...]) -> NodeView:
-    """An operand, with fewer axes maybe, in the order that `axes` gives to the last axes."""
+    """Return an operand, perhaps of fewer axes, with its axes permuted by `axes`."""
     if not leaf.shape:
         return leaf
     missing = len(axes) - len(leaf.shape)
@@ -250,9 +251,9 @@ def _permuted_operand(match: Match, leaf: NodeView, axes: tuple[int, ...]) -> No
 
 
 def _permutation_of_map(match: Match) -> NodeView | None:
-    """Permute the operands of an elementwise expression, where that takes permutations back.
+    """Permute the operands of an elementwise expression, if that cancels permutations.
 
-    It pays where fewer elements are permuted than before.
+    It pays if fewer elements are permuted than before.
     """
     root, (top,), (axes,) = match.root, match.root.inputs, match.root.params
     if not (is_pure_map(top.op) and top.single_use) or _is_flat(root):
@@ -266,7 +267,7 @@ def _permutation_of_map(match: Match) -> NodeView | None:
     if sum(leaf.size for leaf in newly_permuted) >= permuted_before:
         return None
     rebuilt = {leaf: _permuted_operand(match, leaf, axes) for leaf in leaves}
-    for term in reversed(region):  # a tree: each is read once
+    for term in reversed(region):  # the region is a tree
         rebuilt[term] = match.again(term, *(rebuilt[operand] for operand in term.inputs))
     return rebuilt[top]
 

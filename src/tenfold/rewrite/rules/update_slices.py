@@ -1,12 +1,13 @@
 """Update slice rules: forward reads of an updated array to its base or to the written value.
 
-Takes the index maps of a part that is read and of one that is replaced (`core/index_map.py`), hands
-on whether they are disjoint, or where in the one the other lies. An index of an `update` without
-other readers reads the array below, or the value. An update that is replaced again before any read
-is dropped. Class bitwise.
+Input: the index maps (`core/index_map.py`) of a slice that is read and of one that is written.
+Output: whether they are disjoint, or the read slice relative to the written one. An index of an
+`update` without other readers reads the base array or the written value. An update that is
+overwritten before any read is dropped. Class bitwise.
 
 >>> row, rest = ((None, 0, 2), (0, 1, 0)), ((0, 1, 3), (1, 1, 0))
->>> apart(row, (4,), rest, (2, 4)), inside(row, (4,), ((0, 1, 1), (1, 1, 0)), (2, 4))
+>>> written = ((0, 1, 1), (1, 1, 0))
+>>> are_disjoint(row, (4,), rest, (2, 4)), relative_access(row, (4,), written, (2, 4))
 (True, ((None, 0, 1), (0, 1, 0)))
 """
 
@@ -29,8 +30,9 @@ x, y, z = variables("x y z")
 
 
 def are_disjoint(access: Access, shape: Shape, other_access: Access, other_shape: Shape) -> bool:
-    """Whether what one access reads has no element of what another does, for certain; each has for
-    every axis of the array the axis of its own shape, a coefficient and a start.
+    """Whether two accesses are certainly disjoint.
+
+    An access has, for every axis of the array, an axis of its own shape, a coefficient and a start.
     """
     return any(
         _ranges_disjoint(_positions(step, shape), _positions(other_step, other_shape))
@@ -39,7 +41,7 @@ def are_disjoint(access: Access, shape: Shape, other_access: Access, other_shape
 
 
 def _positions(step: Step, shape: Shape) -> tuple[int, int, int]:
-    """The positions along an axis of the array as (start, length, step), the lowest first."""
+    """Return the positions along an axis of the array as (start, length, step), step >= 0."""
     axis, coefficient, start = step
     length = 1 if axis is None else shape[axis]
     if length <= 1:
@@ -62,9 +64,7 @@ def _ranges_disjoint(first: tuple[int, int, int], second: tuple[int, int, int]) 
 def relative_access(
     access: Access, shape: Shape, written_access: Access, written_shape: Shape
 ) -> Access | None:
-    """Return how a part is read where an access reads nothing else of the array; None where it
-    does, or where that is not known.
-    """
+    """Return an access relative to the written slice; None unless it certainly lies inside it."""
     relative: list[Step] = [(None, 0, 0)] * len(written_shape)
     used_axes: set[int] = set()
     for (axis, coefficient, start), (written_axis, step, begin) in zip(
@@ -82,12 +82,9 @@ def relative_access(
         first_index, start_remainder = divmod(start - begin, step)
         stride, stride_remainder = divmod(coefficient, step) if length > 1 else (0, 0)
         last_index = first_index + stride * (length - 1)
-        if (
-            start_remainder
-            or stride_remainder
-            or min(first_index, last_index) < 0
-            or max(first_index, last_index) >= count
-        ):
+        if start_remainder or stride_remainder:
+            return None
+        if min(first_index, last_index) < 0 or max(first_index, last_index) >= count:
             return None
         relative[written_axis] = (
             (axis, stride, first_index) if length > 1 else (None, 0, first_index)
@@ -102,7 +99,7 @@ def index_access(term: NodeView) -> Access:
 
 
 def sole_reader(match: Match) -> bool:
-    """Whether only this node needs the array with its part replaced."""
+    """Whether the updated array has no other reader."""
     return match.root.inputs[0].single_reader
 
 
@@ -121,7 +118,7 @@ def _index_of_update(match: Match) -> NodeView | None:
 def _part_of_value(
     match: Match, value: NodeView, access: Access, written_shape: Shape
 ) -> NodeView | None:
-    """What an index reads of a value that was broadcast to a part and converted."""
+    """Return the index of a written value, which was broadcast to the slice and converted."""
     root = match.root
     picks: list[Pick] = [
         start if axis is None else canonical_pick(start, root.shape[axis], step)
@@ -142,7 +139,7 @@ def _part_of_value(
 
 
 def _update_of_update(match: Match) -> NodeView | None:
-    """The value that is replaced again, as a whole, is not needed."""
+    """Drop an update whose written slice is overwritten completely."""
     root, updated = match.root, match.root.inputs[0]
     covered = relative_access(*updated.params, *root.params)
     if covered is None or match["z"] == updated:

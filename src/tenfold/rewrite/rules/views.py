@@ -1,11 +1,11 @@
 """View composition: merges views of views into one, and drops views that move nothing.
 
-Takes indexings, permutations, reshapes and broadcasts of each other, hands on one where there were
-two. An indexing moves below the other where it takes fewer elements, so that it reaches the
+Input: indexings, permutations, reshapes and broadcasts of each other. Output: one in place of two.
+An indexing that selects fewer elements moves below the other view, so that it reaches the
 computation there (`rewrite/rules/slice_pushdown.py`). Class bitwise.
 
->>> print(MOVEMENT[0])
-index-whole: index(x) => x when takes_all (bitwise)
+>>> print(VIEW_RULES[0])
+index-whole: index(x) => x when selects_all (bitwise)
 """
 
 from __future__ import annotations
@@ -32,50 +32,50 @@ from tenfold.rewrite.rules.slice_composition import (
 def make_index(
     match: Match, term: NodeView, picks: Picks, new_axes: tuple[int, ...] = ()
 ) -> NodeView:
-    """Return an index of `term`: itself where that takes it as it is."""
+    """Return an index of `term`, or `term` itself if the index selects all of it."""
     if not new_axes and picks == whole_axes(term.shape):
         return term
     return match.make(index, term, params=(picks, new_axes))
 
 
 def permute(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
-    """Return `term` with its axes in this order: itself where that is theirs."""
+    """Return `term` with its axes permuted, or `term` itself for the identity."""
     if axes == tuple(range(len(axes))):
         return term
     return match.make(permute_dims, term, params=(axes,))
 
 
 def insert_axes(match: Match, term: NodeView, new_axes: tuple[int, ...]) -> NodeView:
-    """Return `term` with axes of length 1 put in."""
+    """Return `term` with inserted axes of length 1."""
     return make_index(match, term, whole_axes(term.shape), new_axes)
 
 
 def selects_all(match: Match) -> bool:
-    """Whether an index takes every element where it is."""
+    """Whether an index selects every element in place, without new axes."""
     _, new_axes = match.root.graph.nodes[match.root.at].params
     return not new_axes and _selects_all_of(match.root)
 
 
 def same_shape(match: Match) -> bool:
-    """Whether the shape stays, and with it the place of every element."""
+    """Whether the operand has the shape of the root."""
     return match["x"].shape == match.root.shape
 
 
 def is_identity_permutation(match: Match) -> bool:
-    """Whether a permutation leaves every axis where it is."""
+    """Whether a permutation is the identity."""
     (axes,) = match.root.params
     return bool(axes == tuple(range(len(axes))))
 
 
 def selects_fewer(match: Match) -> bool:
-    """Whether fewer elements are taken than there are."""
+    """Whether the root selects fewer elements than its operand has."""
     if match.root.op is index and _selects_all_of(match.root):
         return False
     return match.root.size < match.root.inputs[0].size
 
 
 def _selects_all_of(root: NodeView) -> bool:
-    """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
+    """Whether an index selects all elements; plan keys contain this, so it reads no lengths."""
     nodes = root.graph.nodes
     picks, _ = nodes[root.at].params
     return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
@@ -97,7 +97,7 @@ def _broadcast_of_broadcast(match: Match) -> NodeView:
 
 
 def _index_of_permutation(match: Match) -> NodeView | None:
-    """The part of `x` in its own order, then its axes in theirs: where the part is smaller."""
+    """Index `x` in its own axis order, then permute the smaller result."""
     term, (axes,), (picks, new_axes) = match["x"], match.root.inputs[0].params, match.root.params
     if term.op is None:
         return None
@@ -111,7 +111,7 @@ def _index_of_permutation(match: Match) -> NodeView | None:
 
 
 def _index_of_broadcast(match: Match) -> NodeView:
-    """The part of `x` that is repeated in the part of the whole."""
+    """Index `x`, then broadcast the result."""
     term, (target, first), (picks, new_axes) = (
         match["x"],
         match.root.inputs[0].params,
@@ -132,7 +132,7 @@ def _index_of_broadcast(match: Match) -> NodeView:
 
 
 def _element_of_reshape(match: Match) -> NodeView | None:
-    """One element, found by its number in row-major order."""
+    """Read one element, by its position in row-major order."""
     term, (picks, new_axes) = match["x"], match.root.params
     if remaining_axes(picks) or term.op is None:
         return None
@@ -146,7 +146,7 @@ def _element_of_reshape(match: Match) -> NodeView | None:
 
 
 def _reshape_to_index(match: Match) -> NodeView | None:
-    """A reshape that puts in or takes out axes of length 1 is an index."""
+    """Lower a reshape that inserts or removes axes of length 1 to an index."""
     term, (target,) = match["x"], match.root.params
     if [n for n in term.shape if n != 1] != [n for n in target if n != 1] or term.size == 0:
         return None
@@ -157,12 +157,12 @@ def _reshape_to_index(match: Match) -> NodeView | None:
 
 
 def _reshape_of_units(match: Match) -> NodeView | None:
-    """As a reshape of a reshape, where the inner one is an index."""
+    """Merge a reshape of an index that only inserts or removes axes of length 1."""
     term, (picks, _) = match["x"], match.root.inputs[0].params
     axes = zip(picks, term.shape, whole_axes(term.shape), strict=True)
     if any(pick != all_ and length != 1 for pick, length, all_ in axes):
         return None
-    if term.size != match.root.size:  # a pick of nothing
+    if term.size != match.root.size:  # an empty index
         return None
     return match.make(reshape, term, params=match.root.params)
 
@@ -208,7 +208,7 @@ VIEW_OF_VIEW_RULES = (
 
 
 def _view_of_full(match: Match) -> NodeView:
-    """An array that holds one value everywhere, in the shape of the view of it."""
+    """Return a `full` array in the shape of the view."""
     _, value, dtype, device = match.root.inputs[0].params
     return match.make(full, params=(match.root.shape, value, dtype, device))
 
@@ -221,11 +221,11 @@ VIEW_OF_FULL_RULES = tuple(
         ("reshape", pattern.reshape),
     )
 )
-"""Views of what is everywhere the same; not a broadcast, which would make more elements of it."""
+"""Views of a `full` array; not broadcasts, which would make it larger."""
 
 
 def _skip_broadcast(match: Match) -> NodeView | None:
-    """An elementwise operation repeats its operands itself, where others have the whole shape."""
+    """Read the input of a broadcast, if the elementwise operation broadcasts it itself."""
     root = match.root
     op, inputs = root.op, list(root.inputs)
     if op is None or op.dtypes is None or not is_bitwise_exact(op):

@@ -1,8 +1,8 @@
 """GEMM execution: computes `alpha * op(x1) @ op(x2) + beta * x3` of operand arrays.
 
-Takes the node of a `gemm` and its operands, hands on the Value, or adds to the memory of x3. The
-decision is cached by the shapes, strides and dtype of the operands, the program by its kernel.
-Nothing is copied but an x3 whose rows are not contiguous, or a live x3 that BLAS is to write over.
+Takes the node of a `gemm` and its operands, hands on the Value, or accumulates into x3. The
+dispatch is cached by the shapes, strides and dtype of the operands, the program by its kernel. Only
+x3 is copied: if its rows are not contiguous, or if it is live and BLAS would overwrite it.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.runtime.reference import ReferenceCall
@@ -78,9 +78,7 @@ def accumulate(
 
 
 def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> ProductUpdate:
-    """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
-    added, or none.
-    """
+    """Return the epilogue of a gemm, a syrk or a trmm; x3 is the addend, in the result's shape."""
     first, second, *triangle, _, _, _ = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
@@ -89,7 +87,7 @@ def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> Pro
 
 @memoized("signs of products", 128)
 def _sign_bytes(dtype: np.dtype, sign: int, added: int) -> bytes:
-    """Alpha and beta of a product that nothing is multiplied with."""
+    """Alpha and beta of a product without scalar factors."""
     return _scalar_bytes(np.asarray(sign, dtype), np.asarray(added, dtype))
 
 
@@ -98,7 +96,7 @@ def _scalar_bytes(alpha: np.ndarray, beta: np.ndarray) -> bytes:
 
 
 def _allocate_result(type_: Type, x3: np.ndarray | None) -> Value:
-    """Return memory for the result: what is added stands there already, where it is given."""
+    """Allocate the result, initialised with the addend if it is given."""
     if x3 is None:
         return Value.allocate(type_, type_.size * type_.dtype.itemsize)
     return dense.copy_to_pool(x3, type_.device)
@@ -122,7 +120,7 @@ def _launch(
 def cached_update_step(
     x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
 ) -> ProductStep:
-    """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
+    """Return the step of a gemm of transposed operands, for registers of `width` bytes."""
     step = update_step(x1, x2, update, width=width)
     if verify:
         verify_product(step, x1, x2, update.third)
@@ -137,9 +135,7 @@ def _with_contiguous_rows(x3: np.ndarray) -> np.ndarray:
 
 
 def has_contiguous_rows(x3: ProductOperand) -> bool:
-    """Whether what is added has the elements of each row beside each other; a column lies as a
-    whole.
-    """
+    """Whether the rows of an addend are contiguous; a single column as a whole."""
     (rows, columns), (row_stride, column_stride), itemsize = (
         x3.shape[-2:],
         x3.strides[-2:],
@@ -150,7 +146,7 @@ def has_contiguous_rows(x3: ProductOperand) -> bool:
 
 
 def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
-    """Return how an operand of a gemm lies in its form."""
+    """Return the layout of an operand of a gemm after its transposition."""
     if form not in TRANSPOSED:
         return x
     shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (x.shape, x.strides))
@@ -158,7 +154,7 @@ def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
 
 
 def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
-    """Return how an array lies that is repeated to a shape."""
+    """Return the layout of an operand broadcast to a shape."""
     strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
     lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
     aligned = zip(shape, lengths, strides, strict=True)

@@ -1,8 +1,8 @@
 """Product execution: computes the product of two dense operands from their arrays.
 
-Takes the declaration of an operation that contracts, its parameters, two ndarrays of any strides
-and the Type of the result, hands on the Value. The decision for a product (`product_dispatch.py`)
-is cached by the shapes, strides and dtype of its operands, its program by its kernel.
+Takes a contraction op, its parameters, two ndarrays of any strides and the Type of the result,
+hands on the Value. The dispatch of a product (`product_dispatch.py`) is cached by the shapes,
+strides and dtype of its operands, its program by its kernel.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.ops.contract import matmul
@@ -34,19 +34,19 @@ from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import CPU_LEVELS, get
 
 STEPS = 1024
-"""Decisions that are kept; the one not used for longest goes first."""
+"""The capacity of the LRU caches of steps."""
 QUICK, SMALL = 1 << 14, 1 << 19
-"""Multiply-adds up to which a launch keeps the GIL, and up to which it stays on its thread."""
+"""Multiply-adds up to which a launch keeps the GIL, and up to which it runs on one thread."""
 WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
-"""The bytes of a register by the level of x86-64."""
+"""The bytes of a SIMD register by x86-64 level."""
 
 
 def step_of(
     op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray
 ) -> tuple[ProductStep, tuple[np.ndarray, np.ndarray]]:
-    """Return how a product of two arrays of one dtype is computed, and what it is computed from.
+    """Return the step of a product of two arrays of one dtype, and its operands.
 
-    The second is a copy where axes that it keeps cannot be walked as one.
+    The second operand is copied if its free axes cannot be coalesced.
     """
     width, factors, verify = (
         register_bytes(),
@@ -59,7 +59,7 @@ def step_of(
         step = cached_product_step(
             op, params, product_operand(x1), product_operand(x2), width, verify
         )[1]
-        assert step is not None, "what has been copied can be walked"
+        assert step is not None, "the axes of a copy coalesce"
     return step, (x1, x2)
 
 
@@ -72,7 +72,7 @@ def cached_product_step(
     width: int,
     verify: bool,
 ) -> tuple[tuple[int, ...], ProductStep | None]:
-    """Return the order in which the second operand is to be copied, or the step where it is not."""
+    """Return the axis order of a copy of the second operand, or the step if no copy is needed."""
     assert op.contraction is not None, "a product says what it contracts"
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
     contraction = op.contraction(types, *params)
@@ -88,9 +88,9 @@ def cached_product_step(
 def multiply(
     op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray, type_: Type
 ) -> Value:
-    """Return the product of two arrays: each is converted to the dtype of the result first.
+    """Return the product of two arrays, each converted to the result dtype first.
 
-    Raises MemoryError when memory runs out, CompileError when LLVM refuses the kernel.
+    Raises MemoryError when memory runs out, CompileError when LLVM rejects the kernel.
     """
     cast = (cast_values(x, type_.dtype) for x in (x1, x2))
     step, arrays = step_of(op, params, *cast)
@@ -116,20 +116,20 @@ def multiply(
 
 
 def threads_of(step: ProductStep) -> int:
-    """Return on how many threads a product may run; 0 keeps the GIL."""
+    """Return the number of threads of a product; 0 keeps the GIL."""
     if step.multiply_adds <= QUICK:
         return 0
     return int(get("threads")) if step.multiply_adds > SMALL else 1
 
 
 def register_bytes() -> int:
-    """Return the bytes of a vector register of the processor that kernels are compiled for."""
+    """Return the bytes of a SIMD register of the target processor."""
     level = CPU_LEVELS.get(str(get("cpu")), _native.processor_level())
     return WIDTHS[level]
 
 
 def product_operand(x: np.ndarray) -> ProductOperand:
-    """Return how an array lies."""
+    """Return the layout of an array."""
     return ProductOperand(x.shape, x.strides, x.dtype)
 
 

@@ -1,10 +1,10 @@
 """Product dispatch: chooses a compiled kernel or BLAS for a product of two dense operands.
 
 Takes the contracted axes of an operation and the operands' shapes, strides and dtype, hands on a
-ProductStep: which kernel, launched with which sizes. All are brought to one form, a stack of (m, k)
-@ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet code.
-Large products of floating dtypes are a library call where BLAS was measured to be faster and a flag
-of BLAS expresses the strides.
+ProductStep: the kernel and the sizes of its launch. Every product is brought to one form, a stack
+of (m, k) @ (k, n). Stacks of small products, integers, half types and vector products always use
+packet code. Large products of floating dtypes call BLAS where it was measured to be faster and its
+flags express the strides.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
@@ -37,58 +37,56 @@ from tenfold.runtime.blas.product_forms import ProductForm, ProductOperand, form
 ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
 
 UNROLL_LIMIT = 512
-"""Up to so many multiply-adds of packets a small product is written out."""
+"""SIMD multiply-adds up to which a small product is unrolled."""
 MIN_STACK = 64
-"""From so many products on a stack is worth a program for its very lengths."""
+"""Products in a stack from which a program for its exact lengths pays."""
 MIN_DOT_LENGTH = 8
-"""Rows of fewer elements are too short for SIMD along them."""
+"""Elements of a row from which SIMD along it pays."""
 MIN_SMALL_DOT_LENGTH = 32
-"""Rows or columns of a small product with a vector from which packets along them are faster."""
+"""Elements of a row or column in a small vector product from which SIMD along it pays."""
 BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
-"""By the bytes of a register: from so many multiply-adds on BLAS was as fast or faster
-(bench/products.py). With registers of 64 bytes it never was."""
+"""Multiply-adds from which BLAS was as fast or faster, by register bytes (bench/products.py). With
+registers of 64 bytes it never was."""
 PANEL = 256
-"""The rows that one call of gemm is given."""
+"""The rows of one call of gemm."""
 LARGEST = 2**31 - 1
-"""What BLAS can count."""
+"""The largest integer of BLAS."""
 GRAIN = 1 << 18
-"""The multiply-adds of a range that is given to a thread."""
+"""The multiply-adds of a thread's range of units."""
 
 
 class ProductUpdate(NamedTuple):
-    """What else becomes of a product of matrices: it is multiplied by a scalar of the launch, and
-    something may be added.
-    """
+    """The epilogue of a product of matrices: a scalar factor, and an optional addend."""
 
     conjugated: tuple[bool, bool] = (False, False)
     third: ProductOperand | None = None
-    """What is added times a second scalar, in the shape of the result; the elements of a row lie
-    beside each other, and where the product has one column, so do the rows."""
+    """The addend, multiplied by a second scalar, in the shape of the result. Its rows are
+    contiguous, and so is a single column."""
     half: str = ""
-    """Which half of the product is enough, or of an operand (`ops/syrk.py`): not of a
-    stack."""
+    """The triangle of the product or of an operand that is computed or read (`ops/syrk.py`); not
+    for stacks."""
 
 
 @dataclass(frozen=True)
 class ProductStep:
-    """A product that is ready to be launched: a kernel and what its launch is given.
+    """The launch of a product: a kernel and its launch arguments.
 
-    The buffers of the launch are the kernel's x1 and x2, the contiguous result, what is added if
-    `reads_third` (else it stands in the result), then `addresses`.
+    The buffers of the launch are the kernel's x1 and x2, the contiguous result, the addend if
+    `reads_third` (else the result contains it), then `addresses`.
     """
 
     kernel: ProductKernel
     operands: tuple[int, int]
-    """Which operands of the operation are the kernel's x1 and x2: (0, 1) or (1, 0)."""
+    """The operands of the operation that are the kernel's x1 and x2: (0, 1) or (1, 0)."""
     sizes: tuple[int, ...]
     units: int
     grain: int
-    """The units of a range that is given to a thread."""
+    """The units of a thread's range."""
     scratch: int
-    """The bytes a thread needs."""
+    """The scratch bytes of a thread."""
     multiply_adds: int
     reason: str
-    """Why it is packet code or a library call."""
+    """The reason for packet code or a library call."""
 
     @property
     def kind(self) -> str:
@@ -97,7 +95,7 @@ class ProductStep:
 
     @property
     def reads_third(self) -> bool:
-        """Whether what is added is a buffer of its own, which may be the result's."""
+        """Whether the addend is a separate buffer of the launch, possibly the result's."""
         return isinstance(self.kernel, BlockedGemm | SmallGemm) and self.kernel.added
 
     @property
@@ -107,7 +105,7 @@ class ProductStep:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Further buffers: functions of libraries. Where there are any, launch in `blas.held()`."""
+        """Further buffers: library functions, to be launched in `routines.limited_threads()`."""
         if isinstance(self.kernel, BlasGemm):
             return (routines.address_of(self.kernel.routine),)
         return ()
@@ -124,10 +122,10 @@ class ProductStep:
 def product_step(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
 ) -> ProductStep:
-    """Return how a product is computed on a processor with vector registers of `width` bytes.
+    """Return the step of a product on a processor with SIMD registers of `width` bytes.
 
-    Both operands are in the dtype of the result (halves as they are), and have been copied in the
-    order that `copy_order` asks for. Nothing here can fail.
+    Both operands are in the dtype of the result (half types unconverted), and copied in the order
+    of `copy_order`. It cannot fail.
     """
     form = form_of(contraction, x1, x2)
     return (
@@ -141,9 +139,7 @@ def product_step(
 def update_step(
     x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
 ) -> ProductStep:
-    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (..., m, k) @ (..., k, n); nothing can
-    fail.
-    """
+    """Return the step of `alpha * x1 @ x2 + beta * x3`, (..., m, k) @ (..., k, n)."""
     first, second = len(x1.shape), len(x2.shape)
     matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
     form = form_of(matrices, x1, x2, update.third)
@@ -157,8 +153,8 @@ def update_step(
 
 
 def _half_step(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
-    """Packet code for the half that is enough: with registers of 32 and of 64 bytes it was as fast
-    as the routines of BLAS or faster, with those of 16 bytes faster than the whole by BLAS.
+    """Packet code for one triangle: with registers of 32 and 64 bytes as fast as BLAS or faster,
+    with 16 bytes faster than the full product by BLAS.
     """
     tile = RegisterTile.of(form.dtype, width, form.m, form.n)
     added = update.third is not None
@@ -177,7 +173,7 @@ def _half_step(form: ProductForm, width: int, update: ProductUpdate) -> ProductS
 def _small_step(
     form: ProductForm, width: int, update: ProductUpdate | None = None
 ) -> ProductStep | None:
-    """A stack of many small products of the same lengths has a program of its own."""
+    """The step of a stack of many small products, with a program for their lengths."""
     if form.count < MIN_STACK or form.sums.lengths or (update is None and _is_dot_like(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
@@ -198,13 +194,13 @@ def _conjugated(form: ProductForm, update: ProductUpdate | None) -> tuple[bool, 
 
 
 def _is_dot_like(form: ProductForm) -> bool:
-    """Whether a small product has one row or column, and vectors long enough for packets."""
+    """Whether a small product has one row or column, and k is long enough for SIMD."""
     shortest = MIN_DOT_LENGTH if (form.m, form.n) == (1, 1) else MIN_SMALL_DOT_LENGTH
     return 1 in (form.m, form.n) and form.k >= shortest and all(_contiguous_along_k(form))
 
 
 def _contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:
-    """Whether what is multiplied lies beside each other along k, in each operand."""
+    """Whether each operand is contiguous along k."""
     first, second = (
         stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
     )
@@ -212,7 +208,7 @@ def _contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:
 
 
 def _dot_step(form: ProductForm, width: int) -> ProductStep | None:
-    """A product with one row or one column, where vectors can be read along k."""
+    """The step of a product with one row or column, vectorised along k."""
     if form.m != 1 and form.n != 1:
         return None
     contiguous = _contiguous_along_k(form)
@@ -229,7 +225,7 @@ def _dot_step(form: ProductForm, width: int) -> ProductStep | None:
 def _blas_step(
     form: ProductForm, width: int, update: ProductUpdate | None = None
 ) -> ProductStep | None:
-    """A large product for which BLAS was measured to be faster and has flags."""
+    """The step of a large product by BLAS, if it is faster and its flags express the strides."""
     limit = _blas_threshold(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
@@ -257,7 +253,7 @@ def _blas_step(
 
 
 def _blas_threshold(form: ProductForm, width: int) -> int | None:
-    """From how many multiply-adds on BLAS computes a product, if ever."""
+    """The multiply-adds from which BLAS computes a product, if ever."""
     return BLAS_THRESHOLD.get(width) if form.dtype in ROUTINES else None
 
 
@@ -267,8 +263,8 @@ def _inner_lengths(form: ProductForm) -> list[int]:
 
 
 def _outer_strides(form: ProductForm) -> list[int]:
-    """The stride between rows of each operand that lies by rows, between columns of the others;
-    0 where there is only one and it has no meaning.
+    """The outer stride of each operand: between rows in row layout, else between columns; 0 if
+    there is only one.
     """
     counts = {"row": (form.m, form.k), "column": (form.k, form.n)}
     return [
@@ -280,7 +276,7 @@ def _outer_strides(form: ProductForm) -> list[int]:
 
 
 def _packet_step(form: ProductForm, width: int, update: ProductUpdate | None = None) -> ProductStep:
-    """Blocks of packet code, for any lengths, strides and dtype."""
+    """The step of blocked packet code, for any lengths, strides and dtype."""
     first, second = _conjugated(form, update)
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
         form, first, second = form.transposed, second, first
@@ -336,5 +332,5 @@ def _stack_sizes(form: ProductForm) -> tuple[int, ...]:
 
 
 def _sum_sizes(form: ProductForm) -> tuple[int, ...]:
-    """The axes that are contracted besides k."""
+    """The sizes of contracted axes other than k."""
     return tuple(number for axis in form.sums.axes for number in axis)

@@ -1,7 +1,7 @@
 """Product forms: bring any product to a stack of (m, k) @ (k, n), or of their sums.
 
-Takes which axes of two operands a product contracts and keeps, and the operands' shapes and
-strides, hands on a ProductForm. Adjacent axes are coalesced where strides allow it; a stack that
+Takes the contracted and the free axes of two operands, and their shapes and strides, hands on a
+ProductForm. Adjacent axes are coalesced where strides allow it; a stack that
 shares its second operand is one tall matrix. Contracted axes that do not coalesce are nested loops.
 
 >>> from tenfold.dtypes import FLOAT64
@@ -34,21 +34,21 @@ class ProductOperand(NamedTuple):
 
 
 Axis = tuple[int, ...]
-"""Of a stack: its length, then its strides in bytes."""
+"""The length of an axis, then its strides in bytes."""
 
 
 class StackAxes(NamedTuple):
-    """Axes of a stack: lengths, and strides in bytes in both operands, and in what is added."""
+    """Stack axes: lengths, and strides in bytes in both operands and in the addend."""
 
     lengths: tuple[int, ...]
     first: tuple[int, ...]
     second: tuple[int, ...]
     third: tuple[int, ...] = ()
-    """Nothing where nothing is added."""
+    """Empty without an addend."""
 
     @property
     def axes(self) -> list[Axis]:
-        """Axis by axis."""
+        """The axes one by one."""
         columns = self if self.third else self[:3]
         return list(zip(*columns, strict=True))
 
@@ -68,12 +68,12 @@ class ProductForm:
     first: tuple[int, int]
     second: tuple[int, int]
     third: int = 0
-    """The bytes from row to row of what is added."""
+    """The row stride in bytes of the addend."""
     conjugated: bool = False
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
     sums: StackAxes = NO_AXES
-    """Further axes that are contracted: products along them are added."""
+    """Further contracted axes."""
 
     @property
     def count(self) -> int:
@@ -87,7 +87,7 @@ class ProductForm:
 
     @property
     def layouts(self) -> tuple[str, str]:
-        """How each operand lies: "row", "column", or "any" strides."""
+        """The layout of each operand: "row", "column", or "any"."""
         shapes = ((self.m, self.k), (self.k, self.n))
         first, second = (
             layout_of(shape, strides, self.dtype)
@@ -97,8 +97,8 @@ class ProductForm:
 
     @property
     def transposed(self) -> ProductForm:
-        """The product of the transposes in the other order: the result's transpose; of one column,
-        where something is added.
+        """The swapped product of the transposes, which gives the transpose of the result; with an
+        addend only for one column.
         """
         stack, sums = (
             axes._replace(first=axes.second, second=axes.first) for axes in (self.stack, self.sums)
@@ -117,8 +117,8 @@ class ProductForm:
 
 
 def layout_of(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> str:
-    """Return how a matrix lies: "row" where elements of a row lie beside each other and rows do
-    not overlap, "column" where it is so for columns, else "any": no flag of BLAS expresses it.
+    """Return the layout of a matrix: "row" if rows are contiguous and do not overlap, "column" if
+    columns are, else "any", which BLAS flags cannot express.
 
     >>> from tenfold.dtypes import FLOAT64
     >>> layout_of((3, 4), (32, 8), FLOAT64), layout_of((3, 4), (8, 24), FLOAT64)
@@ -148,10 +148,10 @@ def form_of(
     x2: ProductOperand,
     x3: ProductOperand | None = None,
 ) -> ProductForm:
-    """Return the form of a product; an x2 for which `copy_order` asks for it is copied. x3 is what
-    is added, in the shape of the result.
+    """Return the form of a product; x2 is copied already if `copy_order` requires it. x3 is the
+    addend, in the shape of the result.
 
-    The rows of the first operand begin as axes of the stack along which the second does not move.
+    The rows of x1 begin as stack axes along which x2 is broadcast.
     """
     assert x1.dtype == x2.dtype, "the operands are in the common dtype"
     sums, (k, *k_strides) = _contracted_axes(contraction, x1, x2)
@@ -177,7 +177,7 @@ def form_of(
 def stack_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the axes of each operand that are neither contracted nor kept."""
+    """Return the batch axes of each operand, neither contracted nor free."""
     used_axes = zip(contraction.contracted, contraction.free, strict=True)
     first, second = (
         tuple(axis for axis in range(len(x.shape)) if axis not in contracted + kept)
@@ -187,16 +187,15 @@ def stack_axes(
 
 
 MIN_CONTIGUOUS = 8
-"""Elements beside each other from which they are walked before a longer axis is."""
+"""Contiguous elements from which an axis is preferred to a longer strided one."""
 
 
 def _contracted_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[StackAxes, Axis]:
-    """Return the contracted axes: the one that is k, and before it those that cannot be walked as
-    one with it, in the order in which `x1` lies. The longest is k, or rather one of some length
-    along which elements lie beside each other: those of both, or of x2, which may be copied one by
-    one.
+    """Return the axis k, and before it the contracted axes that do not coalesce with it, in the
+    memory order of x1. k is an axis of some length that is contiguous in both operands or in x2,
+    else the longest.
     """
     axes = [
         (x1.shape[first_axis], x1.strides[first_axis], x2.strides[second_axis])
@@ -220,8 +219,8 @@ def _contracted_axes(
 def copy_order(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[int, ...] | None:
-    """Return None, or the order of the axes of x2 in which it must be copied first: where several
-    of them are kept that cannot be walked as one.
+    """Return the axis order in which x2 must be copied, if its free axes do not coalesce; else
+    None.
 
     >>> from tenfold.dtypes import FLOAT64
     >>> x = ProductOperand((2, 3, 4), (96, 32, 8), FLOAT64)
@@ -237,7 +236,7 @@ def copy_order(
 
 
 def _coalesced_axis(operand: ProductOperand, axes: Sequence[int]) -> tuple[int, int] | None:
-    """Return length and stride of axes that can be walked as one, in that order."""
+    """Return length and stride of axes coalesced in that order; None if they do not coalesce."""
     merged = _coalesce([(operand.shape[axis], operand.strides[axis], 0) for axis in axes])
     if 0 in merged.lengths:
         return 0, 0
@@ -251,13 +250,13 @@ StridedAxes = tuple[Shape, tuple[int, ...]]
 
 
 def _stack_strides(operand: ProductOperand, axes: Sequence[int]) -> StridedAxes:
-    """Return lengths and strides of the axes of a stack; nothing moves along what is repeated."""
+    """Return lengths and strides of the batch axes; broadcast axes have stride 0."""
     lengths = tuple(operand.shape[axis] for axis in axes)
     return lengths, tuple(0 if operand.shape[axis] == 1 else operand.strides[axis] for axis in axes)
 
 
 def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
-    """Return the axes of a stack whose operands have these, aligned at the last."""
+    """Return the broadcast batch axes of two operands, aligned at the last axis."""
     lengths = broadcast(first[0], second[0])
     aligned_strides = (
         [0] * (len(lengths) - len(shape)) + [*strides] for shape, strides in (first, second)
@@ -266,7 +265,7 @@ def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
 
 
 def _coalesce(axes: Sequence[Axis]) -> StackAxes:
-    """Leave out axes of length 1, and make one of neighbours that can be walked as one."""
+    """Drop axes of length 1, and coalesce neighbouring axes."""
     coalesced: list[Axis] = []
     for length, *strides in axes:
         if length == 1:
@@ -279,7 +278,7 @@ def _coalesce(axes: Sequence[Axis]) -> StackAxes:
 
 
 def _stack_into_rows(form: ProductForm) -> ProductForm:
-    """Make rows of the last axis of the stack, where the second operand does not move along it."""
+    """Turn the last stack axis into rows, if the second operand is broadcast along it."""
     lengths, first, second, third = form.stack
     if not lengths or second[-1] != 0:
         return form
@@ -291,9 +290,7 @@ def _stack_into_rows(form: ProductForm) -> ProductForm:
 
 
 def rows_into_stack(form: ProductForm) -> ProductForm:
-    """Make an axis of the stack of the rows of a product with one column, or of its columns if it
-    has one row: what is left is a stack of products of vectors.
-    """
+    """Turn the rows and columns of a product into stack axes, for a stack of dot products."""
     m_axis, n_axis = (form.m, form.first[0], 0), (form.n, 0, form.second[1])
     axes = [*form.stack.axes, m_axis, n_axis]
     return replace(

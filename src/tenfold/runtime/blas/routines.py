@@ -2,10 +2,10 @@
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_blas`): C
 functions that take every argument by pointer, 32-bit integers, matrices by columns, and need no
-GIL. SciPy is imported at the first use. A routine with threads of its own would compete with our
-pool. So while library calls run its library is held to one thread: by `with held():` in Python, and
-by the core in a replay (`native/threads/blas_threads.h`). Both count their holders together. NumPy
-has a copy of its own.
+GIL. SciPy is imported at the first use. BLAS threads would compete with Tenfold's pool. So library
+calls limit BLAS to one thread: by `with limited_threads():` in Python, and by the core in a replay
+(`native/threads/blas_threads.h`). Both share one count of holders. NumPy has a separate copy of
+BLAS.
 
 >>> address_of("dgemm") != 0
 True
@@ -33,7 +33,7 @@ def address_of(routine: str) -> int:
 
 
 def entry_point(module: Any, routine: str) -> int:
-    """Return the address of a C function that a Cython module hands out."""
+    """Return the address of a C function that a Cython module exports."""
     capsule = module.__pyx_capi__[routine]
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -51,14 +51,14 @@ FUNCTIONS = {
     "blis": ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
     "flexiblas": ("flexiblas_get_num_threads", "flexiblas_set_num_threads"),
 }
-"""What gets and sets the threads of a library; OpenBLAS may have been built for OpenMP's."""
+"""The getter and setter of the thread count of a library; OpenBLAS may use OpenMP's."""
 AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_", "_64")]
-"""What builds of OpenBLAS have around the names of their functions."""
+"""The prefixes and suffixes of function names in builds of OpenBLAS."""
 
 
 @cache
 def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
-    """Return the BLAS of a package, "scipy" or "numpy": its own copy, or all that are loaded."""
+    """Return the BLAS of a package, "scipy" or "numpy": its bundled copy, or all loaded ones."""
     from threadpoolctl import ThreadpoolController
 
     address_of("dgemm")  # so that SciPy's is loaded
@@ -71,7 +71,7 @@ def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
 
 
 def _functions(controller: Any) -> tuple[int, int] | None:
-    """Return the addresses of what gets and sets the threads; None for a library with none."""
+    """Return the addresses of the thread getter and setter; None for an unthreaded library."""
     layer = getattr(controller, "threading_layer", "")
     names = FUNCTIONS.get("openmp" if layer == "openmp" else controller.internal_api)
     if names is None:
@@ -91,9 +91,9 @@ os.register_at_fork(after_in_child=ThreadedLibrary.forget_holders)
 
 @contextmanager
 def limited_threads(threads: int = 1, package: str = "scipy") -> Iterator[None]:
-    """Limit the BLAS of "scipy" or "numpy" to so many threads, while a caller is inside.
+    """Limit the BLAS of "scipy" or "numpy" to `threads` threads in the block.
 
-    The last caller to leave restores the number of threads.
+    The last block to exit restores the number of threads.
     """
     blas_libraries = libraries(package)
     for library in blas_libraries:

@@ -1,8 +1,8 @@
 """Product verification: a launch reads within its operands, writes its whole result, and covers it
 once.
 
-Takes a ProductStep and how the operands lie, raises VerifyError. Lengths and strides are read from
-the sizes of the launch, as the kernel does; they must reach exactly the operands' memory.
+Takes a ProductStep and the layouts of the operands, raises VerifyError. Lengths and strides are
+read from the sizes of the launch, as the kernel does; they must cover the operands' memory exactly.
 
 >>> from dataclasses import replace
 >>> from tenfold.runtime.blas.product_dispatch import product_step
@@ -41,10 +41,10 @@ Pair = tuple[int, int]
 
 
 class LaunchSizes(NamedTuple):
-    """A launch of a product as its kernel reads it: lengths, and strides in bytes."""
+    """The sizes of a launch as its kernel reads them: lengths, and strides in bytes."""
 
     stack: list[tuple[int, ...]]
-    """Of each axis its length and the strides of the operands."""
+    """The length of each axis, and its strides in the operands."""
     sums: list[tuple[int, ...]]
     m: int
     n: int
@@ -53,13 +53,13 @@ class LaunchSizes(NamedTuple):
     second: Pair
     third: int
     units: int
-    """That there are to be."""
+    """The expected number of units."""
 
 
 def verify_product(
     step: ProductStep, x1: ProductOperand, x2: ProductOperand, third: ProductOperand | None = None
 ) -> None:
-    """Refuse a product whose sizes do not fit its operands; `third` is what is added."""
+    """Refuse a product whose sizes do not fit its operands; `third` is the addend."""
     kernel = step.kernel
     if len(step.sizes) != len(kernel.sizes):
         raise _verify_error(
@@ -135,7 +135,7 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
 
 
 def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
-    """Refuse too little room for a slab, the sums of a block, and the end of a row."""
+    """Refuse too little scratch memory for a slab, the sums of a block, and the end of a row."""
     tile = kernel.tile
     row = tile.packets * tile.lanes * tile.arithmetic.sum_dtype.itemsize
     needed = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
@@ -146,7 +146,7 @@ def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
 def _refuse_out_of_bounds(
     step: ProductStep, name: str, operand: ProductOperand, axes: Sequence[Pair]
 ) -> None:
-    """Refuse to read what an operand does not have."""
+    """Refuse reads out of an operand's bounds."""
     lengths, strides = zip(*axes, strict=True)
     size = operand.dtype.itemsize
     first, last = StridedRegion(0, lengths, strides, size).range

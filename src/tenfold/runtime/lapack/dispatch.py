@@ -1,9 +1,9 @@
-"""LAPACK dispatch: computes linear algebra by LAPACK, and by NumPy where that has no answer.
+"""LAPACK dispatch: computes linear algebra by LAPACK, with NumPy as fallback.
 
 Takes an operation with its operands, hands on its results. NumPy's functions call LAPACK too, on
-one thread, but keep the GIL where results are small. Here a kernel goes through a stack, on our
-pool where that pays: decision 0010. Both obey `tn.options(threads=...)` and compute float32 in
-float64, as numpy.linalg does. A matrix without an answer is left to NumPy, which says so.
+one thread, but keep the GIL for small results. Here a kernel runs over a stack of matrices, on
+Tenfold's thread pool if that pays: decision 0010. Both obey `tn.options(threads=...)` and compute
+float32 in float64, as numpy.linalg does. If LAPACK fails for a matrix, NumPy raises the error.
 
 >>> import tenfold as tn
 >>> tn.linalg.inv(tn.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
@@ -36,9 +36,9 @@ from tenfold.storage import dense
 
 LAPACK_OPS = {**factor_solve.LAPACK_OPS, **eig_svd_qr.LAPACK_OPS}
 STEPS = 1024
-"""Steps that are kept; the one not used for longest goes first."""
+"""The capacity of the LRU cache of launches."""
 THREADED = 1 << 16
-"""The multiply-adds of a call from which NumPy's BLAS may start threads."""
+"""Multiply-adds of a call from which NumPy's BLAS may start threads."""
 
 
 @memoized("calls of LAPACK", STEPS)
@@ -48,7 +48,7 @@ def launch_of(
     operands: tuple[tuple[Shape, tuple[int, ...], np.dtype], ...],
     types: tuple[Type, ...],
 ) -> DriverLaunch | None:
-    """Return how LAPACK computes an operation of operands of layouts; None where it cannot."""
+    """Return the LAPACK launch of an operation, from its operands' layouts; None if unsupported."""
     build_program, layouts = (
         LAPACK_OPS.get(op),
         tuple(StackedLayout(*layout) for layout in operands),
@@ -64,9 +64,9 @@ def launch_of(
 
 
 def compute_linalg(node: Node | ReferenceCall, inputs: Sequence[np.ndarray]) -> tuple[Value, ...]:
-    """Compute a call: by LAPACK if it has a recipe, else, or without an answer, by its reference.
+    """Compute a call by LAPACK if supported; else, or if LAPACK fails, by its reference.
 
-    Raises reference.Failure where it fails for its values.
+    Raises ReferenceFailure if it fails for its values.
     """
     if node.op in LAPACK_OPS:
         values = solve_by_lapack(node.op, node.params, inputs, node.types)
@@ -84,8 +84,8 @@ def compute_linalg(node: Node | ReferenceCall, inputs: Sequence[np.ndarray]) -> 
 
 
 def fallback_counter(node: ReferenceCall) -> tuple[int, int, int, int] | None:
-    """Return where numbers of factors are which tell whether a way was taken after another: (bytes
-    to the first, bytes from one to the next, how many, multiply-adds of each).
+    """Return where the factors record that a fallback factorisation ran: (offset of the first flag
+    in bytes, stride in bytes, count, multiply-adds of each fallback); None without a fallback.
     """
     if node.op is not factors.factors or node.params == ("gauss",):
         return None
@@ -97,7 +97,7 @@ def fallback_counter(node: ReferenceCall) -> tuple[int, int, int, int] | None:
 def solve_by_lapack(
     op: Op[...], params: Params, inputs: Sequence[np.ndarray], types: tuple[Type, ...]
 ) -> tuple[Value, ...] | None:
-    """Compute an operation with a recipe by LAPACK; None where LAPACK reports a failure."""
+    """Compute a supported operation by LAPACK; None if LAPACK reports a failure."""
     driver = launch_of(op, params, tuple([(x.shape, x.strides, x.dtype) for x in inputs]), types)
     if driver is None:
         inputs = _contiguous_operands(inputs)
@@ -108,7 +108,7 @@ def solve_by_lapack(
 
 
 def _contiguous_operands(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Copy operands to matrices by rows, and for every matrix of the stack where there are more."""
+    """Copy operands to row-major matrices, broadcast to the stack unless they are one matrix."""
     stack = np.broadcast_shapes(*(x.shape[:-2] for x in inputs))
     return [
         np.ascontiguousarray(

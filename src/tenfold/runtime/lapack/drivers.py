@@ -1,9 +1,9 @@
 """LAPACK drivers: the addresses of its routines, and their launches on stacks of matrices.
 
-The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_lapack`); they
-take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
-pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads. No
-signal reaches a routine: long ones are interruptible calls (`runtime/interruptible.py`).
+The routines are those SciPy exports to other extension modules (`scipy.linalg.cython_lapack`); they
+take column-major matrices and run without the GIL. The matrices of a stack are distributed over
+Tenfold's thread pool, with one BLAS thread each; a single large matrix uses BLAS threads. Routines
+are uninterruptible: long ones are interruptible calls (`runtime/interruptible.py`).
 
 >>> address_of("dpotrf") != 0
 True
@@ -31,19 +31,19 @@ from tenfold.runtime.blas import routines
 from tenfold.settings import get
 
 QUERIES = 1024
-"""Sizes of work memory that are kept; those not asked for longest go first."""
+"""The capacity of the LRU cache of work lengths."""
 CALL = 1 << 10
-"""What calling a routine costs, in multiply-adds."""
+"""The overhead of calling a routine, in multiply-adds."""
 PARALLEL_WORK = 1 << 18
-"""Multiply-adds of a stack from which it is shared out to threads."""
+"""Multiply-adds of a stack from which it is distributed over threads."""
 QUICK = 1 << 14
 """Multiply-adds of all matrices up to which a launch keeps the GIL."""
 GRAIN = 1 << 17
-"""The multiply-adds of a range that is given to a thread."""
+"""The multiply-adds of a thread's range of units."""
 BLAS_THREADED_WORK = 1 << 24
-"""Multiply-adds of a single matrix from which BLAS takes threads of its own."""
+"""Multiply-adds of a single matrix from which BLAS uses its own threads."""
 LARGEST = 1 << 14
-"""The order up to which LAPACK can count what it works in by 32 bits."""
+"""The order up to which LAPACK's 32-bit work lengths suffice."""
 
 
 @cache
@@ -57,40 +57,40 @@ def address_of(routine: str) -> int:
 
 
 class DriverLaunch(NamedTuple):
-    """A launch but for the addresses of operands and results."""
+    """A launch without the addresses of operands and results."""
 
     kernel: LapackCall
     sizes: bytes
     scratch: int
-    """Bytes that a thread works in."""
+    """The scratch bytes of a thread."""
     units: int
     multiply_adds: int
     """Of one unit."""
     single_threaded: bool
-    """Whether BLAS starts no threads of its own for such sizes."""
+    """Whether BLAS starts no threads for such sizes."""
     results: tuple[tuple[Type, int], ...]
     """Types and bytes."""
 
     @property
     def work(self) -> int:
-        """The multiply-adds of all units, and what calling the routines costs."""
+        """The multiply-adds of all units, with the call overhead."""
         return self.units * (self.multiply_adds + CALL)
 
     @property
     def grain(self) -> int:
-        """How many units are given to a thread at least."""
+        """The fewest units of a thread."""
         return max(1, GRAIN // (self.multiply_adds + CALL))
 
 
 def threads_of(step: DriverLaunch) -> int:
-    """Return on how many threads a step may run; 0 keeps the GIL."""
+    """Return the number of threads of a launch; 0 keeps the GIL."""
     if step.work <= QUICK:
         return 0
     return int(get("threads")) if step.units > 1 and step.work >= PARALLEL_WORK else 1
 
 
 def blas_threads(step: DriverLaunch) -> int:
-    """Return to how many threads BLAS is held for a step; 0 where that starts none."""
+    """Return the limit of BLAS threads for a launch; 0 if BLAS starts none."""
     if step.single_threaded:
         return 0
     uses_threads = step.units == 1 and step.multiply_adds >= BLAS_THREADED_WORK
@@ -98,7 +98,7 @@ def blas_threads(step: DriverLaunch) -> int:
 
 
 def launch(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
-    """Compute a step of operands; None where LAPACK fails for a matrix.
+    """Run a launch on operands; None if LAPACK fails for a matrix.
 
     Raises MemoryError when memory runs out.
     """
@@ -130,7 +130,7 @@ def _status(
     first_unit: int,
     units: int,
 ) -> int:
-    """Launch some units of a step; return 0, or another number where a matrix has no answer."""
+    """Launch some units; return 0, or another number if LAPACK fails for a matrix."""
     buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
     if first_unit:
         addresses = [x.address if isinstance(x, Value) else x for x in buffers]
@@ -151,13 +151,13 @@ def _status(
 
 @memoized("work lengths of LAPACK", QUERIES)
 def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
-    """Ask a routine of float64 or complex128 how many elements of memory it works in best.
+    """Query a routine of float64 or complex128 for its best work length, in elements.
 
-    Arguments are characters, numbers and None for memory, as far as the one for its report. The
-    memory that is asked for stands before the first -1.
+    Arguments are characters, numbers and None for memory, without the final info argument. The
+    queried work memory is the argument before the first -1.
     """
     query_index = arguments.index(-1) - 1
-    # no memory is read: work lengths come back as the first element of each
+    # a query reads no memory: it writes the work length to the first element
     c_arguments = [
         ctypes.create_string_buffer(argument.encode() if isinstance(argument, str) else b"", 64)
         if argument is None or isinstance(argument, str)

@@ -37,28 +37,28 @@ Types = tuple[Type, ...]
 
 
 def _program_for(layouts: Layouts) -> tuple[MatrixStack, LapackProgram, tuple[int, int, int]]:
-    """Return the stack of matrices, what begins, and (rows, columns, how many matrices)."""
+    """Return the stack of matrices, a new program, and (rows, columns, number of matrices)."""
     *stack, rows, columns = layouts[0].shape
     operand = operand_of(0, layouts[0], tuple(stack))
     return operand, LapackProgram(layouts[0].dtype, rows), (rows, columns, math.prod(stack))
 
 
 def _values_target(program: LapackProgram, pointer: str, type_: Type, length: int) -> str:
-    """Return where a routine is to leave real values that are the result at a place."""
+    """Return the target of a routine's real values: the result at `pointer`, or scratch memory."""
     return pointer if type_.dtype == FLOAT64 else program.scratch_area(FLOAT64, length)
 
 
 def _narrow_values(
     program: LapackProgram, source: str, target: str, dtype: np.dtype, length: int
 ) -> None:
-    """Copy real values to the result, if they are not there."""
+    """Copy real values to the result, if they are in scratch memory."""
     if source != target:
         axis = (length, FLOAT64.itemsize, dtype.itemsize)
         program.steps.append(program.move(source, target, (FLOAT64, dtype), (1, 0, 0), axis))
 
 
 def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
-    """By Householder's reflections."""
+    """QR by Householder reflections."""
     operand, program, (m, n, units) = _program_for(layouts)
     rank, inner = min(m, n), m if mode == "complete" else min(m, n)
     count, reflections, width = (program.number(value) for value in (n, rank, inner))
@@ -90,7 +90,7 @@ def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
 
 
 def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
-    """By dividing and conquering, of the lower triangle."""
+    """Hermitian eigenvalues by divide and conquer, from the lower triangle."""
     operand, program, (n, _, units) = _program_for(layouts)
     is_complex = kind_of(program.dtype) == "c"
     vectors, job = program.scratch_area(program.dtype, n * n), "V" if len(types) == 2 else "N"
@@ -113,7 +113,7 @@ def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
 
 
 def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverLaunch:
-    """By dividing and conquering; the singular values alone where no more is asked for."""
+    """SVD by divide and conquer; without vectors only the singular values."""
     operand, program, (m, n, units) = _program_for(layouts)
     rank, longest = min(m, n), max(m, n)
     u_columns, vh_rows = (m, n) if full_matrices else (rank, rank)
@@ -126,7 +126,7 @@ def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverL
     values_pointer = "m1" if job == "N" else "m2"
     type_ = types[0 if job == "N" else 1]
     values = _values_target(program, values_pointer, type_, rank)
-    u = vh = program.scratch_area(program.dtype, 1)  # what is not asked for
+    u = vh = program.scratch_area(program.dtype, 1)  # unused without vectors
     if job != "N":
         u, vh = (
             program.scratch_area(program.dtype, m * u_columns),
@@ -156,7 +156,7 @@ def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverL
 
 
 def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
-    """Of what is finite alone: NaN would keep the iteration going."""
+    """Eigenvalues of finite matrices only: the iteration does not end with NaN."""
     operand, program, (n, _, units) = _program_for(layouts)
     matrix, one = program.scratch_area(program.dtype, n * n), program.number(1)
     no_vectors, result = program.scratch_area(program.dtype, 1), types[0].dtype
@@ -187,7 +187,7 @@ def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
 
 
 def _lu(layouts: Layouts, types: Types) -> DriverLaunch:
-    """By Gauss's elimination, of rectangles, too."""
+    """LU by Gaussian elimination, also of rectangular matrices."""
     operand, program, (m, n, units) = _program_for(layouts)
     rank, item = min(m, n), program.item
     matrix, lower = (

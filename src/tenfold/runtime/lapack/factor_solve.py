@@ -47,7 +47,7 @@ from tenfold.runtime.lapack.triangular_solve import triangular
 def _cholesky(
     layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], upper: bool
 ) -> DriverLaunch:
-    """By rows a lower triangle is an upper one by columns."""
+    """Cholesky. A lower triangle in row-major order is an upper one in column-major order."""
     operand, program, units = square_program(layouts)
     n, side, (result,) = program.order, operand.side, types
     in_place = result.dtype == program.dtype
@@ -72,18 +72,18 @@ def _cholesky(
 
 
 def _narrow_matrix(program: LapackProgram, side: Side, target: str, dtype: np.dtype) -> Move:
-    """The copy of a square matrix as it lies, in another dtype."""
+    """The copy of a square matrix in the same layout, in another dtype."""
     inner = (program.order, side.rows, dtype.itemsize)
     outer = (program.order, side.columns, program.order * dtype.itemsize)
     return program.move(side.pointer, target, (side.dtype, dtype), outer, inner)
 
 
 SOLVE_LIMIT = 128
-"""The order below which an inverse is solved for, as the columns of the identity."""
+"""The order below which the inverse is a solve with the identity."""
 
 
 def _inverse(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
-    """By the columns of the identity; of large matrices LAPACK is asked for it, which is faster."""
+    """The inverse by a solve with the identity; for large matrices by getri, which is faster."""
     operand, program, units = square_program(layouts)
     n = program.order
     matrix, pivots = program.lu_factor(operand.side)
@@ -104,7 +104,7 @@ def _determinant(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) ->
     operand, program, units = square_program(layouts)
     matrix, pivots = program.lu_factor(operand.side)
     factor = program.steps.pop()
-    assert isinstance(factor, Routine), "what factored"
+    assert isinstance(factor, Routine), "the LU factorisation"
     dtypes = program.dtype, types[0].dtype
     program.steps += [
         factor._replace(fails=False),  # the determinant of a singular matrix is 0
@@ -135,9 +135,9 @@ def _solve(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> Drive
 def _factors(
     layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], method: str
 ) -> DriverLaunch:
-    """The Cholesky factor with pivots 0, or the LU factors, as each matrix allows.
+    """The Cholesky factor with pivots 0 if it exists, else the LU factors, per matrix.
 
-    The other triangle of a Cholesky factor is never read.
+    The other triangle of a Cholesky factor is not read.
     """
     if method == "symmetric":
         return symmetric_factors(layouts, types)

@@ -1,8 +1,8 @@
 """LAPACK program: a library call as a list of copies and routines, for operands of known layout.
 
-Takes lengths, strides and dtypes, hands on a DriverLaunch (`drivers.py`): copies into memory of the
-thread, by columns and in double precision, routines of LAPACK, and copies of the results to where
-they belong. Nothing of it depends on values.
+Takes lengths, strides and dtypes, hands on a DriverLaunch (`drivers.py`): copies into the thread's
+scratch memory, column-major and in double precision, routines of LAPACK, and copies to the results.
+It does not depend on values.
 
 >>> program = LapackProgram(FLOAT64, 2)
 >>> side = Side("m0", 16, 8, FLOAT64)
@@ -28,9 +28,8 @@ from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.runtime.lapack.drivers import DriverLaunch, address_of, work_length
 
 SERIAL_ORDER = 96
-"""The order up to which BLAS starts no threads of its own for factors and a single column; with
-several columns it does for any order.
-"""
+"""The order up to which BLAS starts no threads for a factorisation and a single column; with several
+columns it does for any order."""
 PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
 COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
 
@@ -44,7 +43,7 @@ class StackedLayout(NamedTuple):
 
 
 class Side(NamedTuple):
-    """A matrix of a stack: where it lies, and its strides in bytes by row and by column."""
+    """A matrix of a stack: its pointer, and its strides in bytes by row and by column."""
 
     pointer: str
     rows: int
@@ -53,11 +52,11 @@ class Side(NamedTuple):
 
 
 class UnsupportedLayout(Exception):
-    """Operands that have to be copied first, or that LAPACK does not take."""
+    """The operands must be copied first, or LAPACK does not support them."""
 
 
 class LapackProgram:
-    """What a kernel does, written down step by step."""
+    """Builds the steps of a kernel."""
 
     def __init__(self, dtype: np.dtype, order: int) -> None:
         self.dtype, self.order, self.item = (
@@ -71,27 +70,27 @@ class LapackProgram:
         self.n = self.number(order)
 
     def number(self, value: int) -> str:
-        """Return the word for a number of the launch."""
+        """Add a number to the launch arguments; return its name."""
         self.numbers.append(value)
         return f"n{len(self.numbers) - 1}"
 
     def scratch_area(self, dtype: np.dtype, length: int) -> str:
-        """Return the word for memory of the thread."""
+        """Allocate scratch memory of the thread; return its name."""
         word = self.number(self.scratch)
         self.scratch += (length * dtype.itemsize + 63) // 64 * 64
         return f"w{word[1:]}"
 
     def call(self, routine: str, arguments: str, *, fails: bool = True) -> Routine:
-        """Return a routine for the dtype, which stands for `n` in its arguments by the order."""
+        """Return a call of a routine for the dtype; `n` in its arguments is the order."""
         operands = " ".join(self.n if name == "n" else name for name in arguments.split())
         return Routine(PREFIXES[self.dtype] + routine, operands, fails)
 
     def square(self, side: Side, target: str) -> Move:
-        """Return the copy of a square matrix by columns."""
+        """Return the copy of a square matrix to column-major order."""
         return self.by_columns(side, target, self.order)
 
     def by_columns(self, side: Side, target: str, count: int) -> Move:
-        """Return the copy of so many columns, each contiguous then."""
+        """Return the copy of `count` columns to contiguous columns."""
         inner = (self.order, side.rows, self.item)
         outer = (count, side.columns, self.order * self.item)
         return self.move(side.pointer, target, (side.dtype, self.dtype), outer, inner)
@@ -99,8 +98,8 @@ class LapackProgram:
     def by_rows(
         self, source: str, target: str, dtype: np.dtype, count: int, *, rows: int = 0, of: int = 0
     ) -> Move:
-        """Return the copy of contiguous columns to contiguous rows of some dtype: so many rows of
-        columns of `of` elements, both the order if they are not given.
+        """Return the copy of contiguous columns to contiguous rows of a dtype: `rows` rows from
+        columns of `of` elements, by default the order.
         """
         rows, of = rows or self.order, of or self.order
         inner = (count, of * self.item, dtype.itemsize)
@@ -110,7 +109,7 @@ class LapackProgram:
         return self.move(source, target, (self.dtype, dtype), outer, inner)
 
     def work(self, routine: str, arguments: tuple[str | int | None, ...]) -> str:
-        """Return the words for what a routine works in best, and for its length."""
+        """Return the names of a routine's work memory and of its length."""
         length = work_length(PREFIXES[self.dtype] + routine, arguments)
         return f"{self.scratch_area(self.dtype, length)} {self.number(length)}"
 
@@ -142,12 +141,12 @@ class LapackProgram:
         )
 
     def copy_pivots(self, source: str, target: str, dtypes: tuple[np.dtype, np.dtype]) -> Move:
-        """Return the copy of the pivots, which lie beside each other."""
+        """Return the copy of the pivots, which are contiguous."""
         inner = (self.order, dtypes[0].itemsize, dtypes[1].itemsize)
         return self.move(source, target, dtypes, (1, 0, 0), inner)
 
     def lu_factor(self, side: Side) -> tuple[str, str]:
-        """Factor a matrix by Gauss's elimination; return where the factors and the pivots are."""
+        """Factor a matrix by Gaussian elimination; return the names of the factors and the pivots."""
         matrix, pivots = (
             self.scratch_area(self.dtype, self.order**2),
             self.scratch_area(INT32, self.order),
@@ -160,14 +159,14 @@ class LapackProgram:
 
 
 class MatrixStack(NamedTuple):
-    """A stack of matrices with one axis of the stack: bytes from one to the next, and a matrix."""
+    """A stack of matrices with a single stack axis: its stride in bytes, and a matrix."""
 
     distance: int
     side: Side
 
 
 def operand_of(number: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
-    """Return an operand for every matrix of a stack. Raises Unlike where the axes do not unite."""
+    """Return a broadcast operand. Raises UnsupportedLayout if its stack axes do not coalesce."""
     if layout.dtype not in COMPUTE_DTYPES:
         raise UnsupportedLayout
     *steps, row, column = layout.strides
@@ -189,14 +188,14 @@ def operand_of(number: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
 
 
 def square_program(layouts: tuple[StackedLayout, ...]) -> tuple[MatrixStack, LapackProgram, int]:
-    """Return the stack of square matrices, what begins, and how many matrices there are."""
+    """Return the stack of square matrices, a new program, and the number of matrices."""
     shape = layouts[0].shape
     operand = operand_of(0, layouts[0], shape[:-2])
     return operand, LapackProgram(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
 
 
 def load_pivots(program: LapackProgram, packed: MatrixStack) -> str:
-    """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
+    """Load the pivots as LAPACK integers; return their name. They are 0 for a Cholesky factor."""
     if packed.side.columns != program.item or packed.side.rows != program.order * program.item:
         raise UnsupportedLayout
     pivots, pivots_offset = (
@@ -222,7 +221,7 @@ def driver_launch(
     multiply_adds: int,
     columns: int = 1,
 ) -> DriverLaunch:
-    """Return the step of a recipe for so many units, of so many multiply-adds each."""
+    """Return the launch of a program for `units` matrices, of `multiply_adds` each."""
     kernel = LapackCall(tuple(program.steps), len(operands) + len(types))
     sizes = [type_.size * type_.dtype.itemsize for type_ in types]
     stack_strides = [
@@ -242,7 +241,7 @@ def driver_launch(
 
 
 def compute_dtype(first: np.dtype, second: np.dtype) -> np.dtype:
-    """Return the dtype in which two are computed. Raises Unlike where there is none."""
+    """Return the computation dtype of two dtypes. Raises UnsupportedLayout without one."""
     if first not in COMPUTE_DTYPES or second not in COMPUTE_DTYPES:
         raise UnsupportedLayout
     return COMPLEX128 if "c" in (kind_of(first), kind_of(second)) else FLOAT64

@@ -1,8 +1,8 @@
 """Right-hand sides: copy them in and out, and solve in place, as steps of LAPACK programs.
 
-Takes a recipe, the layout of right sides and the Type of the result, hands on the steps that copy
-them, solve in place, and copy the solutions to where they belong. By rows, as results lie, no copy
-transposes: to BLAS that is the transpose, which it solves for from the right side.
+Takes a program, the layout of right-hand sides and the Type of the result, adds the steps that copy
+them, solve in place, and copy the solutions to the result. In row-major order, as in results, no
+copy transposes: BLAS then solves for the transpose from the right side.
 
 >>> float64 = np.dtype(np.float64)
 >>> program, right = LapackProgram(float64, 2), Side("m1", 24, 8, float64)
@@ -28,16 +28,15 @@ from tenfold.runtime.lapack.lapack_program import LapackProgram, Side, StackedLa
 
 
 class RightHandSides(NamedTuple):
-    """Where right sides lie, to be solved in place."""
+    """Right-hand sides in memory, to be solved in place."""
 
     pointer: str
     width: int
-    """How many columns."""
+    """The number of columns."""
     columns: str
-    """The same as a number of the launch."""
+    """The same, as the name of a launch argument."""
     by_rows: bool
-    """Whether the elements of a row lie beside each other, else those of a column; False of a
-    single column, of which both hold."""
+    """Whether they are row-major, else column-major; False for a single column."""
 
 
 Solving = Callable[[RightHandSides], Sequence[KernelStep]]
@@ -46,7 +45,7 @@ Solving = Callable[[RightHandSides], Sequence[KernelStep]]
 def merge_vectors(
     stack: Shape, matrix: StackedLayout, right: StackedLayout
 ) -> tuple[StackedLayout, StackedLayout, Shape]:
-    """Let one matrix and a stack of vectors be one matrix and another one, if they unite."""
+    """Merge a stack of vectors into one matrix, if they share one matrix of coefficients."""
     *_, n, count = right.shape
     if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
         return matrix, right, stack
@@ -65,9 +64,9 @@ def solve_in_place(
     *,
     rows: bool = False,
 ) -> None:
-    """Copy right sides, solve in place, and copy the solutions to the result: by `rows` as they lie
-    there, else by columns as most of LAPACK wants them. A single column lies either way, and what
-    was united of a stack of vectors lies by columns in the result.
+    """Copy right-hand sides, solve in place, and copy the solutions to the result: with `rows` in
+    row-major order, else in column-major order, as most of LAPACK requires. A single column is both.
+    A merged stack of vectors is column-major in the result.
     """
     merged = not stack and len(type_.shape) > 2
     by_rows = rows and count > 1 and not merged
@@ -87,7 +86,7 @@ def solve_in_place(
 
 
 def _copy_rows(program: LapackProgram, right: Side, target: str, count: int) -> KernelStep:
-    """The copy of right sides to contiguous rows."""
+    """The copy of right-hand sides to contiguous rows."""
     inner = (count, right.columns, program.item)
     outer = (program.order, right.rows, count * program.item)
     return program.move(right.pointer, target, (right.dtype, program.dtype), outer, inner)
@@ -96,7 +95,7 @@ def _copy_rows(program: LapackProgram, right: Side, target: str, count: int) -> 
 def _narrow_solutions(
     program: LapackProgram, pointer: str, dtype: np.dtype, count: int, by_rows: bool
 ) -> KernelStep:
-    """The copy to the result as it lies, in another dtype."""
+    """The copy to the result in the same layout, in another dtype."""
     lengths = (program.order, count) if by_rows else (count, program.order)
     inner = (lengths[1], program.item, dtype.itemsize)
     outer = (lengths[0], lengths[1] * program.item, lengths[1] * dtype.itemsize)
@@ -113,9 +112,9 @@ def substitution(
     transposed: bool = False,
     unit: bool = False,
 ) -> Routine:
-    """Solve with a triangle that lies by columns, so many elements apart, or with its transpose."""
+    """Solve with a column-major triangle of a leading dimension, or with its transpose."""
     diagonal = "U" if unit else "N"
-    if x.by_rows:  # the transposes: x.T @ op(matrix).T
+    if x.by_rows:  # the transpose: x.T @ op(matrix).T
         arguments = f"'R '{uplo} '{'N' if transposed else 'T'} '{diagonal} {x.columns} n one"
         return program.call(
             "trsm", f"{arguments} {matrix} {leading} {x.pointer} {x.columns}", fails=False

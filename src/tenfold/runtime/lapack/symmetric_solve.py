@@ -1,9 +1,9 @@
 """Symmetric solve: the LAPACK programs that factor symmetric matrices and solve with their factors.
 
 Takes the layouts of operands and the Types of results, hands on a DriverLaunch. A matrix that
-Cholesky refuses is factored by Bunch and Kaufman (`codegen/lapack/symmetric_steps.py`), at half the
-multiply-adds of Gaussian elimination. A singular or non-finite matrix is factored by the latter, so
-that its solutions are those without the promise. `ops/factors.py` documents the layout.
+Cholesky rejects is factored by Bunch-Kaufman (`codegen/lapack/symmetric_steps.py`), at half the
+multiply-adds of Gaussian elimination. A singular or non-finite matrix is factored by Gaussian
+elimination, so that its solutions are those without the assumption. `ops/factors.py` documents the layout.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = StackedLayout((3, 3), (24, 8), FLOAT64)
@@ -41,7 +41,7 @@ from tenfold.runtime.lapack.right_hand_sides import RightHandSides, Solving, sub
 
 
 def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
-    """By Cholesky's way if the diagonal lets it be tried and it goes; each matrix as it goes."""
+    """Cholesky if the diagonal is positive and it succeeds, else Bunch-Kaufman, per matrix."""
     operand, program, units = square_program(layouts)
     n, item = program.order, program.item
     copy = program.square(_contiguous_side(operand.side), "m1")
@@ -54,7 +54,7 @@ def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...
         Branch("report", (), (_fill(program, "one", tried), copy)),
     )
     factor_steps = _bunch_kaufman(program, copy, pivots, tried)
-    if kind_of(program.dtype) != "c":  # what is complex would have to be Hermitian
+    if kind_of(program.dtype) != "c":  # a complex symmetric matrix is not Hermitian
         factor_steps = (
             PositiveDiagonal("m1", program.n, program.dtype),
             Branch("report", cholesky_trial, ()),
@@ -71,14 +71,14 @@ def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...
 
 
 def _contiguous_side(side: Side) -> Side:
-    """A symmetric matrix, so that its columns are what lies closest."""
+    """Return a symmetric matrix with the axis of smaller stride as its columns."""
     if abs(side.rows) <= abs(side.columns):
         return side
     return side._replace(rows=side.columns, columns=side.rows)
 
 
 def _fill(program: LapackProgram, source: str, target: str, times: int = 1) -> Move:
-    """The copy of a number, so many times."""
+    """The fill of `times` elements with a number."""
     return program.move(
         source, target, (program.dtype, program.dtype), (1, 0, 0), (times, 0, program.item)
     )
@@ -87,8 +87,8 @@ def _fill(program: LapackProgram, source: str, target: str, times: int = 1) -> M
 def _bunch_kaufman(
     program: LapackProgram, copy: Move, pivots: str, tried: str
 ) -> tuple[KernelStep, ...]:
-    """The routine leaves the exchanges of rows out of its triangle; another one does them, and
-    moves what D has beside its diagonal into a row of its own.
+    """The steps of Bunch-Kaufman: sytrf, then syconv, which applies the row interchanges and moves
+    the subdiagonal of D to a separate row.
     """
     n = program.order
     ipiv, work = (
@@ -113,8 +113,8 @@ def _bunch_kaufman(
 
 
 def solving_symmetric(program: LapackProgram, pivots: str, conjugated: bool) -> Solving:
-    """Return what solves with the factors in m0: two substitutions, and what lies between them;
-    with the conjugate of a matrix for the conjugates of right sides.
+    """Return the solve with the factors in m0: two substitutions, and the block diagonal between
+    them; `conjugated`: with the conjugate matrix.
     """
     subdiagonal = f"m0+{program.number((program.order + 1) * program.order * program.item)}"
     negative = program.scratch_area(INT32, 1)
@@ -153,7 +153,7 @@ def solving_symmetric(program: LapackProgram, pivots: str, conjugated: bool) -> 
 
 
 def _rows(program: LapackProgram, x: RightHandSides) -> RightSides:
-    """Right sides as they lie."""
+    """The right-hand sides with their strides."""
     strides = (x.width, 1) if x.by_rows else (1, program.order)
     row_stride, column_stride = (program.number(stride * program.item) for stride in strides)
     return RightSides(x.pointer, row_stride, column_stride, x.columns, x.by_rows, program.dtype)

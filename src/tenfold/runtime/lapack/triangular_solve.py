@@ -1,7 +1,7 @@
 """Triangular solve: the BLAS and LAPACK programs for triangular and diagonal equations.
 
-Takes the layouts of a matrix and of right sides, the Type of the result, which side holds the
-matrix, and whether ones are taken for its diagonal; hands on a DriverLaunch.
+Takes the layouts of a matrix and of right-hand sides, the Type of the result, the triangle of the
+matrix, and whether its diagonal is 1; hands on a DriverLaunch.
 
 >>> float64 = np.dtype(np.float64)
 >>> x, b = StackedLayout((2, 2), (16, 8), float64), StackedLayout((2, 3), (24, 8), float64)
@@ -42,8 +42,8 @@ from tenfold.runtime.lapack.right_hand_sides import (
 def triangular(
     layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
 ) -> DriverLaunch:
-    """Of matrices only the triangle is read, where it lies if LAPACK can read it there; of "either"
-    the one that holds the matrix, which must be one.
+    """Only the triangle is read, in place if LAPACK supports its layout. "either": the matrix is
+    triangular, and its values tell the triangle.
     """
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
@@ -96,7 +96,7 @@ def triangular(
 
 
 def _triangle_test(program: LapackProgram, side: Side) -> tuple[bool, TriangleSide]:
-    """Look beside the diagonal, along rows or, where those lie closer, along columns."""
+    """The test for a nonzero above or below the diagonal, along the axis of smaller stride."""
     by_rows = abs(side.columns) <= abs(side.rows)
     outer_stride, inner_stride = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
     test = TriangleSide(
@@ -112,9 +112,7 @@ def _triangle_test(program: LapackProgram, side: Side) -> tuple[bool, TriangleSi
 
 
 def _diagonal_band(program: LapackProgram, side: Side) -> tuple[str, int]:
-    """Return where a diagonal is for LAPACK, as a matrix of one band, and how many elements further
-    on the next of its elements is.
-    """
+    """Return the pointer of a diagonal as a band matrix of one band, and its stride in elements."""
     stride = side.rows + side.columns
     if side.dtype == program.dtype and stride > 0 and stride % program.item == 0:
         return side.pointer, stride // program.item
@@ -127,8 +125,8 @@ def _diagonal_band(program: LapackProgram, side: Side) -> tuple[str, int]:
 
 
 def _triangle_layout(program: LapackProgram, side: Side) -> tuple[str, int, bool]:
-    """Return where a matrix is for LAPACK, the elements from a column to the next, and whether it
-    is transposed there; it is copied if it must be.
+    """Return the pointer of a matrix for LAPACK, its leading dimension, and whether it is
+    transposed; it is copied if its layout is unsupported.
     """
     n, item = program.order, program.item
     for row_stride, column_stride, transposed in (
