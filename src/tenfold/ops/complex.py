@@ -107,6 +107,7 @@ def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     strides=_parted_strides,
     undo=_numbers,
     batch_params=as_stack,
+    section="manipulation",
 )
 def view_as_real(x: Array, /) -> BoundCall:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
@@ -156,6 +157,7 @@ def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     undo=_real_numbers,
     batch_params=as_stack,
     samples=[SampleCall(((3, 2),)), SampleCall(((0, 2),))],
+    section="manipulation",
 )
 def view_as_complex(x: Array, /) -> BoundCall:
     """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape

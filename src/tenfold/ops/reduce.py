@@ -206,6 +206,7 @@ def _any(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     method=True,
     numpy=(np.any,),
     samples=(*SAMPLES, *_EMPTY),
+    section="utility",
 )
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -229,6 +230,7 @@ def _all(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     method=True,
     numpy=(np.all,),
     samples=(*SAMPLES, *_EMPTY),
+    section="utility",
 )
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -260,6 +262,7 @@ def _one(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     folding=_folding("add", dtype=lambda _: INT64, enter=_one, identity=0, exact=True),
     numpy=(np.count_nonzero,),
     samples=(*SAMPLES, *_EMPTY),
+    section="searching",
 )
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None.
@@ -319,6 +322,7 @@ def _positions(kind: str) -> ReductionTree:
     method=True,
     numpy=(np.argmax,),
     samples=_ONE_AXIS,
+    section="searching",
 )
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the largest element along `axis`, int64; in the flattened array when None.
@@ -341,6 +345,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     method=True,
     numpy=(np.argmin,),
     samples=_ONE_AXIS,
+    section="searching",
 )
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the smallest element along `axis`, int64; in the flattened array when None.

@@ -22,7 +22,12 @@ def _selected(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
 
 
 @elementwise(
-    dtypes=selection, reference=np.where, kernel=_selected, takes_halves=True, numpy=(np.where,)
+    dtypes=selection,
+    reference=np.where,
+    kernel=_selected,
+    takes_halves=True,
+    numpy=(np.where,),
+    section="searching",
 )
 def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
