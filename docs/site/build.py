@@ -65,7 +65,7 @@ NAVIGATION = (
         "Contributors",
         "For changes of Tenfold itself: the map of the code, its words, its decisions.",
         "CONTRIBUTING docs/architecture docs/glossary docs/adding docs/decisions/README "
-        "bench/README SECURITY CHANGELOG",
+        "bench/README bench/acceptance SECURITY CHANGELOG",
     ),
 )
 REFERENCE = "docs/reference/index"
