@@ -90,10 +90,10 @@ examples: ## the examples at the size they have by themselves
 	cd examples && $(PYTHON) -m per_sample.particles
 	cd examples && $(PYTHON) -m per_sample.adaptive_steps
 
-docs: ## run the tour, write the page of settings and the reference (pip install '.[docs]')
+docs: ## run the tour, write the page of settings, build the site in build/docs (pip install '.[docs]')
 	$(PYTHON) docs/tour.py
 	$(PYTHON) docs/settings.py
-	$(PYTHON) -m pdoc --docformat numpy --output-directory build/docs tenfold
+	$(PYTHON) docs/site/build.py
 
 native: ## the native core's own tests
 	$(CMAKE) -S . -B build/native -DTENFOLD_TESTS=ON

@@ -1,286 +1,261 @@
-"""Writes docs/performance.md and docs/performance.svg from the figures of one run of each bench.
+"""Performance page: one table of workloads, from the stored bench runs.
 
-Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
-and docs/assignment.json, docs/algebra.json, docs/plans.json and docs/batching.json, each from the
-bench of that name, if they are there; hands on the page and the picture of the first.
-Run: python docs/performance.py
+Input: docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
+and docs/{assignment,algebra,plans,batching,engine}.json of the other benches, where they exist.
+Output: docs/performance.md, docs/performance.svg and bench/acceptance.md.
+Example: `python docs/performance.py`
 """
 
 from __future__ import annotations
 
 import json
-import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import NamedTuple
 
-Row = Mapping[str, Any]
+from acceptance import TITLES, Row, acceptance, versions  # beside this file
+from speed_picture import picture
 
-FIGURES = Path(__file__).with_suffix(".json")
-LOOPS = FIGURES.with_name("assignment.json")
-ALGEBRA = FIGURES.with_name("algebra.json")
-PLANS = FIGURES.with_name("plans.json")
-BATCHING = FIGURES.with_name("batching.json")
+HERE = Path(__file__).resolve().parent
+FILES = {"kernels": "performance", "assignment": "assignment", "algebra": "algebra",
+         "plans": "plans", "batching": "batching", "engine": "engine"}  # fmt: skip
+"""The stored run of each bench: the name of its file in docs/."""
+
 HEAD = """# Performance
 
-Made by `python docs/performance.py` from one run of `python bench/kernels.py`: {date}, {machine},
-{threads} threads for everybody, medians of {rounds} rounds in which the libraries take turns, every
-result newly allocated. {versions}. What each row computes, how the
-threads are held and what a turn is stands in `bench/README.md`.
+{facts}
+
+`python docs/performance.py` writes this page from the stored runs in `docs/*.json`. The programs in
+`bench/` repeat the runs: [Benchmarks](../bench/README.md) has the commands and the method.
+[Acceptance](../bench/acceptance.md) has every row, every library and the required bounds.
 
 ![How many times as fast Tenfold is](performance.svg)
 
-A cell gives the milliseconds of a library, and how many times as fast Tenfold is. The copy is a C++
-program of a few lines (`bench/copy.cpp`) that computes nothing and stores past the cache: it moves
-{rate} here. The share of it counts every input and every result once, so what needs
-arithmetic more than memory has a small one, and what a cache holds may have more than 100 %.
-
+| Work | Tenfold | Against NumPy | Against the best other library |
+|---|--:|--:|--:|
 """
-LOOPS_HEAD = """
-## Assignment
+TAIL = """
+## How to read it
 
-Loops that assign to slices, from one run of `python bench/assignment.py`: {date}, {machine},
-{threads} threads for everybody, medians of {rounds} rounds. Every call begins with copies of the
-same arrays, which are not timed, and does all its steps; the same text is run by NumPy and Tenfold.
-JAX has `x.at[key].set(value)` in a compiled step that may write over its array.
-
+- `2x` means that Tenfold takes half the time; **slower** marks every ratio below 0.95.
+- BLAS by hand is expert code on SciPy's BLAS and LAPACK: the best order of calls, with all flags.
+- Tenfold gains most on formulas of several operations, and where algebra saves work; a plain
+  `A @ B` or `solve` is at most as fast as in the best other library.
+- It is slower on work that is small and new each time: different expressions that run once, lists
+  of tiny vectors, one tree at a time.
+- It does not pay in a short process with an empty kernel cache: see the rows of a first result.
 """
-ALGEBRA_HEAD = """
-## Linear algebra
-
-From one run of `python bench/algebra.py`: {date}, {machine}, {threads} threads for everybody,
-medians of {rounds} rounds. Everybody computes what is written, of matrices of order {size_factor},
-{dtype}, unless the row says otherwise; BLAS by hand is the best sequence of calls of
-`scipy.linalg.blas` and `scipy.linalg.lapack` who knows the best order and all flags. "Declared" is
-a promise to Tenfold, which the author of the calls by hand knows too. `bench/README.md` says how
-multiply-adds are counted, and of what experiments these are.
-
-"""
-PLANS_HEAD = """
-## Plans
-
-Small arrays, new shapes, new structures, new processes and memory, from one run of
-`python bench/plans.py`: {date}, {machine}, {threads} threads for everybody, medians of {rounds}
-rounds. Expressions are built and evaluated in every call; NumPy runs the same text; JAX and Numba
-have compiled it before, where the row does not say otherwise. What each row does stands in
-`bench/README.md`.
-
-"""
-BATCHING_HEAD = """
-## Trees, graphs and programs of their own
-
-Functions of samples whose structure differs, from one run of `python bench/batching.py`: {date},
-{machine}, {threads} threads for everybody, medians of {rounds} rounds. A function or operation is
-called for each node, neighbour or step, and everything is built anew in every call. DyNet batches
-by itself, PyTorch and JAX run one operation after the other. Tenfold computes equal parts of trees
-once, the others each time: 91,285 of the 136,600 nodes of these trees' graph equal others. The
-examples are in `examples/`.
-
-"""
-TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
-          "torch": "PyTorch", "torch.compile": "torch.compile",
-          "blas": "BLAS by hand", "dynet": "DyNet"}  # fmt: skip
-COLOURS = {"numexpr": "#8c6bb1", "numpy": "#4c78a8", "numba": "#2a9d8f", "jax": "#e08214",
-           "torch": "#d6404e", "torch.compile": "#7f2704"}  # fmt: skip
-"""In the order of the legend; each is told from the others in grey, too, by its letter."""
-LETTERS = {"numexpr": "E", "numpy": "N", "numba": "B", "jax": "J", "torch": "T",
-           "torch.compile": "C"}  # fmt: skip
-
-LEFT, RIGHT, TOP, STEP, WIDTH, DOT = 320, 190, 64, 30, 960, 16
-"""Points: the margins of the picture, the height of a row, the width of all, and of a dot."""
-OPENING = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" '
-    'font-family="sans-serif" font-size="13" fill="#222">'
-)
 
 
-def page(
-    report: Row,
-    loops: Row | None = None,
-    algebra: Row | None = None,
-    plans: Row | None = None,
-    batching: Row | None = None,
-) -> str:
+class Workload(NamedTuple):
+    """One row of the table: a row of a stored run, as a user would call it."""
+
+    name: str
+    """The row of the run; `compile-10` is compile time of 10 operations."""
+    title: str = ""
+    """That of the run if empty."""
+    other: str = ""
+    """A library whose milliseconds only the title of the row has."""
+    same_work: tuple[str, ...] = ()
+    """Rows of the same work in other batches: each other library counts with its best."""
+
+
+class Group(NamedTuple):
+    """Rows of one kind, from one or several benches."""
+
+    title: str
+    workloads: dict[str, tuple[Workload, ...]]
+    """By the bench."""
+
+
+JOINED = "PyTorch, graphs joined by hand"
+GROUPS = (
+    Group("Elementwise", {"kernels": (
+        Workload("linear32", "`(a+b)*2+a`, float32, 16 M"),
+        Workload("linear64", "`2*a+3*b-c*a`, float64, 4 M"),
+        Workload("waves", "`sin(a)**2+cos(b)**2+exp(-c)`, float64, 4 M"),
+        Workload("black-scholes", "Black-Scholes prices, float32, 4 M"),
+        Workload("add-transposed", "`a + b.T`, float32, 4096x4096"),
+    )}),
+    Group("Reductions", {"kernels": (
+        Workload("distance", "`sum((a-b)**2)`, float64, 4 M"),
+        Workload("softmax", "softmax of rows, float32, 8192x1024"),
+        Workload("layer-norm", "layer norm of rows, float32, 8192x1024"),
+        Workload("variance", "variance of rows, float32, 8192x1024"),
+        Workload("sum-axis-0", "sum over axis 0, float32, 256x512x256"),
+        Workload("sum-axis-2", "sum over axis 2, float32, 256x512x256"),
+    )}),
+    Group("Linear algebra, float64, order 1000", {"algebra": (
+        Workload("gemm", "`A @ B`"),
+        Workload("syrk", "`A @ A.T`"),
+        Workload("vector-right", "`H.T @ H @ x`"),
+        Workload("chain-right", "`A @ B @ C`, C 1000x200"),
+        Workload("element-sum", "`(A + B)[2, 2]`"),
+        Workload("trmm", "`tril(A) @ B`"),
+        Workload("solve", "`solve(A, B)`"),
+        Workload("solve-definite", "`solve(S, B)`, S declared positive-definite"),
+        Workload("inverse-vector", "`inv(A) @ b`"),
+        Workload("relu-64x1024x1024-float32", "`relu(x @ W + b)`, float32, 64x1024x1024"),
+    ), "kernels": (
+        Workload("products", "10,000 products of 8x8, float32"),
+    )}),
+    Group("Assignment loops", {"assignment": (
+        Workload("heat", "heat equation in place, float64, 1 M, 100 steps"),
+        Workload("jacobi", "Jacobi's method, float64, 2000x2000, 100 steps"),
+        Workload("life", "game of life, uint8, 2048x2048, 50 steps"),
+        Workload("prefix", "halved prefix sums, float64, 2,000 rows of 4,096"),
+        Workload("small-jacobi", "Jacobi's method, float64, 50x50, 500 steps"),
+        Workload("small-prefix", "halved prefix sums, float64, 50 rows of 50"),
+    )}),
+    Group("Small arrays and plans", {"plans": (
+        Workload("operators-float32-50", "10 operators on 50 elements, float32"),
+        Workload("operators-float32-10000", "10 operators on 10,000 elements, float32"),
+        Workload("linear-10", "`2*a+3*b-c*a` on 10 elements, float64"),
+        Workload("linear-100000", "`2*a+3*b-c*a` on 100,000 elements, float64"),
+        Workload("shapes-linear", "`2*a+3*b-c*a` on 50 new shapes, once each"),
+        Workload("graphs-once", "500 random programs of 23 operations, once each"),
+        Workload("graphs-small", "1,000 expressions on 100 elements, once each"),
+        Workload("pending-100000", "1,000,000 pending operations on 50 elements"),
+        Workload("first-operators-cold", "first result of a process, empty kernel cache"),
+        Workload("first-operators-disk", "first result of a process, kernels on disk"),
+    ), "kernels": (
+        Workload("compile-1000", "compiling a new expression of 1,000 operations"),
+    )}),
+    Group("Irregular work, dynamic batching", {"batching": (
+        Workload("trees-1", "Tree-LSTM of 128 numbers, 512 trees, one at a time"),
+        Workload("trees-512", "Tree-LSTM of 128 numbers, 512 trees together; DyNet: 16 at once",
+                 same_work=("trees-1", "trees-16", "trees-64", "trees-256")),
+        Workload("levels", "Tree-LSTM of 512 numbers, 256 trees; NumPy: its products alone"),
+        Workload("loop-pairs", "`a @ b` of 20,000 pairs of 8x8, float32"),
+        Workload("loop-maps", "`tanh(x + 1)` of 20,000 vectors of 8, float32"),
+        Workload("calls", "1,000,000 calls of a cell over 1,000 trees"),
+        Workload("graphs", "messages in 1,000 graphs, two layers", JOINED),
+        Workload("odes", "1,000 systems of 32 equations, adaptive steps"),
+    )}),
+    Group("Engine", {"engine": (
+        Workload("additions"),
+        Workload("push"),
+        Workload("chain"),
+    )}),
+)  # fmt: skip
+QUOTED = {
+    "Engine": (
+        ("one of 10,000 pushes under `hold`, for the caller", 0.15e-3),
+        ("64 products 4x4 after a `hold`, while Python is busy", 19e-3),
+    )
+}
+"""Milliseconds that CHANGELOG.md states, for a group without a stored run."""
+
+
+def page(reports: Mapping[str, Row]) -> str:
     """Return the page."""
-    rates = [row["copy_rate"] for row in report["rows"] if "copy_rate" in row]
-    rate = f"{statistics.median(rates):.1f} GB/s" if rates else "(not measured)"
-    facts = {**report, "versions": versions(report), "rate": rate}
-    parts = [HEAD.format(**facts), *table(report), compile_section(report)]
-    parts.append(loops_section(loops) if loops else "")
-    parts.append(algebra_section(algebra) if algebra else "")
-    parts.append(plans_section(plans) if plans else "")
-    parts.append(batching_section(batching) if batching else "")
-    return "".join(parts)
-
-
-def versions(report: Row) -> str:
-    known = {**TITLES, "python": "Python", "tenfold": "Tenfold"}
-    found = {known[name]: version for name, version in report["versions"].items() if version}
-    return ", ".join(f"{name} {version}" for name, version in found.items() if "." not in name)
-
-
-def peers_of(report: Row) -> list[str]:
-    """The libraries that were measured, in the order of the legend."""
-    return [name for name in TITLES if any(name in row["milliseconds"] for row in report["rows"])]
-
-
-def table(report: Row) -> Iterator[str]:
-    """The lines of the table of works."""
-    peers = peers_of(report)
-    copied = any("copy_share" in row for row in report["rows"])
-    names = ["Work", "Tenfold", *(TITLES[name] for name in peers)]
-    names += ["of copy", "Required"] if copied else ["Required"]
-    yield "| " + " | ".join(names) + " |\n"
-    yield "|---" + "|--:" * (len(names) - 2) + "|---|\n"
-    for row in report["rows"]:
-        cells = [row["title"].replace("*", "\\*")]  # Markdown would take ** for bold
-        cells += [cell(row, name) for name in ("tenfold", *peers)]
-        if copied:
-            cells.append(f"{row['copy_share']:.0%}" if "copy_share" in row else "")
-        cells.append("<br>".join(map(verdict, row["verdicts"])))
-        yield "| " + " | ".join(cells) + " |\n"
-
-
-def cell(row: Row, name: str) -> str:
-    times = row["milliseconds"]
-    if name not in times:
-        return ""
-    text = f"{times[name]:.3g}"
-    return f"**{text}**" if name == "tenfold" else f"{text} ({times[name] / times['tenfold']:.1f}x)"
-
-
-def verdict(entry: Row) -> str:
-    """A requirement and whether it is met."""
-    if entry["met"] is None:
-        return f"{entry['required']}: not measured"
-    found = entry["found"]
-    shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}" if found else ""
-    met = "met" if entry["met"] else f"**missed** ({shown})" if shown else "**missed**"
-    return f"{entry['required']}: {met}"
-
-
-def compile_section(report: Row) -> str:
-    """How compile time grows."""
-    row = report["compile"]
-    if row is None:
-        return ""
-    pairs = zip(row["operations"], row["milliseconds"], strict=True)
-    lines = "".join(f"| {count:,} | {time:.1f} |\n" for count, time in pairs)
-    required = "; ".join(map(verdict, row["verdicts"]))
-    return (
-        "\n## Compile time\n\nTo plan, render and compile an expression that was never seen, with "
-        f"nothing cached: {required}.\n\n| Operations | ms |\n|--:|--:|\n{lines}"
+    (threads,) = {report["threads"] for report in reports.values()}
+    rounds = sorted({report["rounds"] for report in reports.values()})
+    facts = (
+        f"{' '.join(machines(reports))} Each library had {threads} threads and the same arrays. "
+        f"The libraries took turns. A time is the median of {rounds[0]} to {rounds[-1]} rounds. "
+        f"Versions: {versions(reports)}. M is 10^6."
     )
+    lines = fill(facts, 100, break_on_hyphens=False, break_long_words=False)
+    return HEAD.format(facts=lines) + "".join(table(reports)) + TAIL
 
 
-def loops_section(report: Row) -> str:
-    """Loops that assign."""
-    return LOOPS_HEAD.format(**report) + "".join(table(report))
+def machines(reports: Mapping[str, Row]) -> Iterator[str]:
+    """Sentences: where and when the rows were measured."""
+    places = {bench: f"{r['machine']}, {r['date']}" for bench, r in reports.items()}
+    most = Counter(places.values()).most_common(1)[0][0]
+    yield f"Measured on {most}."
+    for group in GROUPS:
+        elsewhere = sorted({places.get(bench, most) for bench in group.workloads} - {most})
+        if elsewhere:
+            yield f"{group.title}: {'; '.join(elsewhere)}."
+        if group.title in QUOTED and not reports.keys() & group.workloads:
+            yield f"{group.title}: figures of the changelog, without a stored run."
 
 
-def algebra_section(report: Row) -> str:
-    """Expressions of matrices, layers, planning and counters."""
-    return ALGEBRA_HEAD.format(**report) + "".join(table(report))
+def table(reports: Mapping[str, Row]) -> Iterator[str]:
+    """The lines of the table, below its head."""
+    for group in GROUPS:
+        lines = [
+            line(workload, reports[bench])
+            for bench, workloads in group.workloads.items()
+            for workload in workloads
+            if bench in reports and not without_compile_time(workload, reports[bench])
+        ]
+        if not lines:
+            lines = [
+                f"| {title} | {duration(time)} |  |  |\n"
+                for title, time in QUOTED.get(group.title, ())
+            ]
+        if lines:
+            yield f"| **{group.title}** | | | |\n"
+            yield from lines
 
 
-def plans_section(report: Row) -> str:
-    """Known plans of small arrays, and what is new."""
-    return PLANS_HEAD.format(**report) + "".join(table(report))
+def line(workload: Workload, report: Row) -> str:
+    """One row: Tenfold's time, its ratios to NumPy and to the fastest other library."""
+    row = row_of(workload.name, report)
+    times = dict(row["milliseconds"])
+    own, numpy = times.pop("tenfold"), times.pop("numpy", None)
+    for name in workload.same_work:
+        again = row_of(name, report)["milliseconds"]
+        times = {peer: min(time, again.get(peer, time)) for peer, time in times.items()}
+    others = {TITLES[name]: time for name, time in times.items()}
+    if workload.other:
+        (found,) = re.findall(r"by hand: ([\d.]+) ms", row["title"])
+        others[workload.other] = float(found)
+    title = workload.title or row["title"].replace("*", "\\*")
+    cells = [title, duration(own), ratio(numpy / own) if numpy else ""]
+    best = min(others, key=others.__getitem__, default=None)
+    cells.append(f"{ratio(others[best] / own)} ({best})" if best else "")
+    return "| " + " | ".join(cells) + " |\n"
 
 
-def batching_section(report: Row) -> str:
-    """Functions that are batched by themselves."""
-    return BATCHING_HEAD.format(**report) + "".join(table(report))
+def without_compile_time(workload: Workload, report: Row) -> bool:
+    """Whether the row is compile time, and the run left it out."""
+    return workload.name.startswith("compile-") and report["compile"] is None
 
 
-def picture(report: Row) -> str:
-    """Return the picture: for each work, how many times as fast as each library Tenfold is."""
-    peers, rows = peers_of(report), report["rows"]
-    ratios = [time / row["milliseconds"]["tenfold"]
-              for row in rows for time in row["milliseconds"].values()]  # fmt: skip
-    low, high = min(0.5, *ratios) / 1.15, max(2, *ratios) * 1.15
-    height = TOP + STEP * len(rows) + 40
-    parts = [
-        OPENING.format(WIDTH, height),
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        *axis(low, high, height),
-        *legend(peers),
-    ]
-    for number, row in enumerate(rows):
-        parts += line(row, TOP + STEP * number + STEP / 2, (low, high))
-    return "\n".join([*parts, "</svg>", ""])
+def row_of(name: str, report: Row) -> Row:
+    """The row of a run; `compile-10` is compile time of 10 operations."""
+    compiling, count = report["compile"], name.removeprefix("compile-")
+    if compiling and count.isdigit():
+        index = compiling["operations"].index(int(count))
+        return {"milliseconds": {"tenfold": compiling["milliseconds"][index]}}
+    (found,) = (row for row in report["rows"] if row["name"] == name)
+    return found
 
 
-def place(ratio: float, bounds: tuple[float, float]) -> float:
-    """Where a ratio lies on the axis, which is logarithmic."""
-    low, high = map(math.log, bounds)
-    return LEFT + (WIDTH - LEFT - RIGHT) * (math.log(ratio) - low) / (high - low)
+def duration(milliseconds: float) -> str:
+    """A time to three digits, in the unit in which it is 1 to 1000."""
+    for unit, factor in (("s", 1e-3), ("ms", 1.0), ("us", 1e3)):
+        if milliseconds * factor >= 0.9995:
+            return f"{milliseconds * factor:.3g} {unit}"
+    return f"{milliseconds * 1e6:.3g} ns"
 
 
-def axis(low: float, high: float, height: int) -> Iterator[str]:
-    marks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    for mark in marks:
-        x, strong = place(mark, (low, high)), mark == 1
-        colour, thick = ("#222", 2) if strong else ("#ddd", 1)
-        yield (
-            f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{height - 40}" '
-            f'stroke="{colour}" stroke-width="{thick}"/>'
-        )
-        label = "Tenfold" if strong else f"{mark:g}x"
-        yield text(x, height - 24, label, "middle")
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    yield text(middle, height - 6, "how many times as fast Tenfold is (logarithmic)", "middle")
+def ratio(times_as_fast: float) -> str:
+    """How many times as fast Tenfold is."""
+    if times_as_fast < 0.95:
+        return f"**slower: {times_as_fast:.2g}x**"
+    return f"{times_as_fast:.1f}x" if times_as_fast < 99.95 else f"{times_as_fast:,.0f}x"
 
 
-def legend(peers: Sequence[str]) -> Iterator[str]:
-    for number, name in enumerate(peers):
-        x = LEFT - 80 + 116 * number
-        yield from dot(x, 22, name)
-        yield text(x + 14, 27, TITLES[name])
-    yield text(WIDTH - RIGHT + 20, TOP - 12, "Tenfold", weight="bold")
-    yield text(WIDTH - 10, TOP - 12, "of copy", "end", "bold")
-
-
-def line(row: Row, y: float, bounds: tuple[float, float]) -> Iterator[str]:
-    """One work: its title, a dot for each library, Tenfold's time and share of the copy."""
-    times = row["milliseconds"]
-    yield text(LEFT - 16, y + 4, row["title"], "end")
-    yield f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}" stroke="#eee"/>'
-    found = sorted(
-        (place(times[name] / times["tenfold"], bounds), name) for name in times if name != "tenfold"
-    )
-    places = [-math.inf, *(x for x, _ in found), math.inf]
-    for number, (x, name) in enumerate(found):
-        near = min(x - places[number], places[number + 2] - x) < DOT
-        side = (-1) ** number * DOT * 0.45 if near else 0  # dots that would hide each other part
-        yield from dot(x, y + side, name)
-    yield text(WIDTH - RIGHT + 20, y + 4, f"{times['tenfold']:.3g} ms")
-    if "copy_share" in row:
-        yield text(WIDTH - 10, y + 4, f"{row['copy_share']:.0%}", "end")
-
-
-def dot(x: float, y: float, name: str) -> Iterator[str]:
-    yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT // 2}" fill="{COLOURS[name]}"/>'
-    yield (
-        f'<text x="{x:.1f}" y="{y + 3.5:.1f}" text-anchor="middle" font-size="10" '
-        f'font-weight="bold" fill="white">{LETTERS[name]}</text>'
-    )
-
-
-def text(x: float, y: float, words: str, anchor: str = "start", weight: str = "normal") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-weight="{weight}">'
-        f"{escape(words)}</text>"
-    )
+def stored() -> dict[str, Row]:
+    """The stored runs, by the bench."""
+    files = {bench: HERE / f"{name}.json" for bench, name in FILES.items()}
+    return {
+        bench: json.loads(file.read_text(encoding="utf-8"))
+        for bench, file in files.items()
+        if file.exists()
+    }
 
 
 if __name__ == "__main__":
-    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    others = [
-        json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        for file in (LOOPS, ALGEBRA, PLANS, BATCHING)
-    ]
-    FIGURES.with_suffix(".md").write_text(page(figures, *others), encoding="utf-8")
-    FIGURES.with_suffix(".svg").write_text(picture(figures), encoding="utf-8")
+    reports = stored()
+    (HERE / "performance.md").write_text(page(reports), encoding="utf-8")
+    (HERE / "performance.svg").write_text(picture(reports["kernels"]), encoding="utf-8")
+    (HERE.parent / "bench" / "acceptance.md").write_text(acceptance(reports), encoding="utf-8")

@@ -27,7 +27,7 @@ def at_most(limit: float, found: float, unit: str) -> Row:
 
 
 def at_least(limit: float, found: float | None, unit: str) -> Row:
-    """Untold where nothing was found: the other library is not installed."""
+    """`met` is None if the other library is not installed."""
     met = None if found is None else found >= limit
     return {"required": f">= {limit:g} {unit}", "found": found, "met": met}
 

@@ -60,7 +60,7 @@ def cell(row: Row, peer: str, versions: Mapping[str, str | None]) -> str:
 def verdict(entry: Row) -> str:
     """A requirement, what was found, and whether that meets it."""
     if entry["met"] is None:
-        return f"[yellow]untold[/] {entry['required']}"
+        return f"[yellow]not measured[/] {entry['required']}"
     word = "[green]met[/]" if entry["met"] else "[red]missed[/]"
     found = "" if entry["found"] is None else f" ({number(entry['found'])})"
     return f"{word} {entry['required']}{found}"

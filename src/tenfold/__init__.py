@@ -1,5 +1,8 @@
 """Tenfold: lazy tensor expressions with NumPy's API, fused into compiled kernels.
 
+An expression is checked where it is written and computed as a whole where its values are needed.
+`x.explain()` shows how; `docs/quickstart.md` is a tour of ten minutes.
+
 >>> import tenfold as tn
 >>> x = tn.asarray([3.0, 4.0])
 >>> tn.sqrt(tn.sum(x * x)).item()
@@ -46,7 +49,12 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     InPlaceOperator,
     Operator,
 )
-from tenfold.namespace import absent, array_api_info, surface  # noqa: E402  # as above
+from tenfold.namespace import (  # noqa: E402  # as above
+    absent,
+    api_sections,
+    array_api_info,
+    surface,
+)
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
 from tenfold.transforms.custom_op import op  # noqa: E402  # as above
 from tenfold.transforms.function import function  # noqa: E402  # as above
@@ -64,6 +72,7 @@ linalg.__dict__["__getattr__"] = absent.module_getattr("tenfold.linalg")
 globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
+__doc__ = f"{__doc__ or ''}\n{api_sections.overview()}\n"
 
 __all__ = [
     "Array",

@@ -99,15 +99,57 @@ def test_formulas_of_the_bench_give_the_values_of_numpy(report: dict[str, Any]) 
     assert {row["name"]: row["wrong"] for row in report["rows"] if row["wrong"]} == {}
 
 
-def test_page_and_picture_are_made_from_a_run(report: dict[str, Any]) -> None:
-    made = runpy.run_path(str(ROOT / "docs" / "performance.py"))
-    page = made["page"](report)
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of docs/performance.py, which imports its siblings."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    return runpy.run_path(str(ROOT / "docs" / "performance.py"))
+
+
+def test_pages_and_picture_are_made_from_a_run(
+    report: dict[str, Any], programs: dict[str, Any]
+) -> None:
     titles = [row["title"] for row in report["rows"]]
-    assert all(title.replace("*", "\\*") in page for title in titles)
-    picture = ElementTree.fromstring(made["picture"](report))
+    full = programs["acceptance"]({"kernels": report})
+    assert all(title.replace("*", "\\*") in full for title in titles)
+    assert programs["page"]({"kernels": report}).count("|---|") == 1
+    picture = ElementTree.fromstring(programs["picture"](report))
     words = [element.text for element in picture.iter() if element.tag.endswith("text")]
     assert set(titles) <= set(words)
     circles = [element for element in picture.iter() if element.tag.endswith("circle")]
     assert (
         len(circles) == len(titles) + 1
     )  # a dot of NumPy in each row, and its place in the legend
+
+
+def test_pages_are_those_of_the_stored_runs(programs: dict[str, Any]) -> None:
+    if not (ROOT / "bench").exists():
+        pytest.skip("a source distribution has no bench/")
+    reports = programs["stored"]()
+    full = programs["acceptance"](reports)
+    written = {name: (ROOT / name).read_text(encoding="utf-8")
+               for name in ("docs/performance.md", "bench/acceptance.md")}  # fmt: skip
+    made = {"docs/performance.md": programs["page"](reports), "bench/acceptance.md": full}
+    assert written == made, "run `python docs/performance.py`"
+    titles = [row["title"] for report in reports.values() for row in report["rows"]]
+    assert [title for title in titles if f"| {title} |".replace("*", "\\*") not in full] == []
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(0.000941, "941 ns"), (0.99951, "1 ms"), (0.9994, "999 us"), (2970, "2.97 s")],
+)
+def test_duration_has_the_unit_in_which_it_is_1_to_1000(
+    milliseconds: float, shown: str, programs: dict[str, Any]
+) -> None:
+    assert programs["duration"](milliseconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("times_as_fast", "shown"),
+    [(0.53, "**slower: 0.53x**"), (0.96, "1.0x"), (3.41, "3.4x"), (3474.0, "3,474x")],
+)
+def test_ratio_below_one_is_marked_as_slower(
+    times_as_fast: float, shown: str, programs: dict[str, Any]
+) -> None:
+    assert programs["ratio"](times_as_fast) == shown

@@ -412,7 +412,11 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
         sys.setprofile(None)
     package = Path(tn.__file__).parent
     places = {Path(name).relative_to(package).parts[0] for name in ran if str(package) in name}
-    assert {"schedule", "codegen"} < places <= {*environments.SOURCE_FOLDERS, "dtypes.py", "settings.py"}
+    assert (
+        {"schedule", "codegen"}
+        < places
+        <= {*environments.SOURCE_FOLDERS, "dtypes.py", "settings.py"}
+    )
 
 
 def test_other_sources_are_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:

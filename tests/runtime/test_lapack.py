@@ -272,9 +272,13 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
-    assert step(linalg.det, (5, lapack_program.SERIAL_ORDER, lapack_program.SERIAL_ORDER)).calm
-    assert not step(linalg.det, (lapack_program.SERIAL_ORDER + 1, lapack_program.SERIAL_ORDER + 1)).calm
-    assert not step(linalg.inv, (4, 4)).calm  # of several columns it does for any order
+    assert step(
+        linalg.det, (5, lapack_program.SERIAL_ORDER, lapack_program.SERIAL_ORDER)
+    ).single_threaded
+    assert not step(
+        linalg.det, (lapack_program.SERIAL_ORDER + 1, lapack_program.SERIAL_ORDER + 1)
+    ).single_threaded
+    assert not step(linalg.inv, (4, 4)).single_threaded  # of several columns it does for any order
 
 
 def test_threads_of_blas_are_given_back_after_a_replay() -> None:
@@ -426,7 +430,7 @@ def test_a_call_is_one_kernel_however_many_matrices() -> None:
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
     made = lapack_program.LapackProgram(FLOAT64, 3)
-    areas = [made.area(FLOAT64, length) for length in (3, 17, 1)]
+    areas = [made.scratch_area(FLOAT64, length) for length in (3, 17, 1)]
     assert [made.numbers[int(word[1:])] for word in areas] == [0, 64, 256]
     assert made.scratch == 320
 

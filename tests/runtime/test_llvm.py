@@ -81,7 +81,8 @@ def test_versions_that_nobody_has_seen_are_asked_for_their_functions(
     try:
         assert type(llvm_bindings.library()["GetHostCPUName"]) is type(lib.LLVMPY_GetHostCPUName)
         assert (
-            llvm_bindings.emit_object(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0)) == before
+            llvm_bindings.emit_object(TEXT, llvm_bindings.machine(*llvm_bindings.host(), 0))
+            == before
         )
         with pytest.raises(RuntimeError, match="expected"):
             llvm_bindings.emit_object("define", llvm_bindings.machine(*llvm_bindings.host(), 0))
@@ -107,4 +108,6 @@ def test_what_llvm_refuses_is_an_error_that_says_why(text: str, why: str) -> Non
 
 def test_a_processor_without_a_machine_is_an_error() -> None:
     with pytest.raises(RuntimeError):
-        llvm_bindings._checked_call(llvm_bindings.library()["GetTargetFromTriple"], b"no-such-thing")
+        llvm_bindings._checked_call(
+            llvm_bindings.library()["GetTargetFromTriple"], b"no-such-thing"
+        )

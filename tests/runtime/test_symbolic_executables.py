@@ -249,14 +249,14 @@ def test_what_another_thread_computes_meanwhile_makes_no_template(
     planned: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[Any] = []
-    original: Callable[..., Any] = symbolic_executable.sized
+    original: Callable[..., Any] = symbolic_executable.with_symbolic_lengths
 
     def computed_before(*given: Any) -> Any:
         for each in others:
             each.wait()
         return original(*given)
 
-    monkeypatch.setattr(symbolic_executable, "sized", computed_before)
+    monkeypatch.setattr(symbolic_executable, "with_symbolic_lengths", computed_before)
     for length in (20, 21, 22):
         x = np.random.default_rng(length).normal(size=length)
         first = tn.asarray(x) * 0.7

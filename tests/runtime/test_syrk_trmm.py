@@ -116,7 +116,9 @@ def test_side_that_only_the_values_tell_is_found() -> None:
             found = np.asarray(trmm(array, tn.asarray(y), half="first either", forms=form + "N"))
             wanted = (given if form == "N" else given.T) @ y
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)
-    sides = [resolve_triangle("first either", [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)]
+    sides = [
+        resolve_triangle("first either", [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)
+    ]
     assert sides == ["first lower", "first upper", "first upper", ""]
 
 

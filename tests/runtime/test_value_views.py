@@ -128,7 +128,9 @@ def test_exporting_and_importing_a_view_again_and_again_piles_nothing_up() -> No
     owners = 0
     owner: object = dense.export(value)
     while owner is not None and owners < 10:
-        owner = owner.base if isinstance(owner, np.ndarray) else getattr(owner, "memory_owner", None)
+        owner = (
+            owner.base if isinstance(owner, np.ndarray) else getattr(owner, "memory_owner", None)
+        )
         owners += 1
     assert owners < 10
     assert dense.export(value).tolist() == whole.tolist()

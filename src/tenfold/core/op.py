@@ -23,6 +23,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.deprecation import warn_renamed
@@ -126,6 +127,9 @@ class Operation(Generic[P]):
     name: str
     page: str
     """The module of `tenfold.ops` that declares it, and its page in the documentation."""
+    section: str = ""
+    """Its section of the reference, where that is not the one of its page
+    (namespace/api_sections.py)."""
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None
     """The NumPy implementation: the reference device runs it (Op), tests compare with it."""
@@ -153,7 +157,12 @@ class Operation(Generic[P]):
     @property
     def signature(self) -> inspect.Signature:
         """The public signature."""
-        return inspect.signature(self.function)
+        return inspect.signature(self.public_function)
+
+    @property
+    def public_function(self) -> Callable[..., Any]:
+        """The declared function, with annotations that name public types alone."""
+        return with_public_types(self.function, len(getattr(self, "result_names", ())))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Apply it: the public function."""

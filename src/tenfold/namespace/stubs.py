@@ -103,8 +103,9 @@ def signature_text(signature: inspect.Signature, *, method: bool = False) -> str
 
 def operation_text(operation: Operation[...], *, method: bool = False) -> str:
     """Return an operation as the stub of a function or method."""
-    text = signature_text(operation.signature, method=method)
-    if operation.signature.return_annotation == "BoundCall":
+    declared = inspect.signature(operation.function)
+    text = signature_text(declared, method=method)
+    if declared.return_annotation == "BoundCall":
         text = text.removesuffix("Any") + ("Any" if _several(operation) else "Array")
     return _function(operation.name, text, operation.doc)
 

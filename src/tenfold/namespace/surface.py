@@ -33,7 +33,7 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
                 raise
             raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
-    declared = operation.function
+    declared = operation.public_function
     function: Any = operation.with_call_cache(python) if isinstance(operation, Op) else python
     function.__name__ = operation.name
     function.__qualname__ = operation.name

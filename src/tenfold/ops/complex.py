@@ -113,6 +113,7 @@ def _view_as_real_strides(shape: Shape, strides: Shape) -> Shape:
     strides=_view_as_real_strides,
     inverse_view=_view_as_real_inverse,
     batch_params=as_stack,
+    section="manipulation",
 )
 def view_as_real(x: Array, /) -> BoundCall:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
@@ -162,6 +163,7 @@ def _view_as_complex_strides(shape: Shape, strides: Shape) -> Shape | None:
     inverse_view=_view_as_complex_inverse,
     batch_params=as_stack,
     samples=[SampleCall(((3, 2),)), SampleCall(((0, 2),))],
+    section="manipulation",
 )
 def view_as_complex(x: Array, /) -> BoundCall:
     """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape

@@ -189,6 +189,7 @@ def cumulative_prod(
         SampleCall(((0, 2),), {"axis": 0}),
         SampleCall(((2, 1),), {"n": 3}),
     ],
+    section="utility",
 )
 def diff(
     x: Array,

@@ -202,6 +202,7 @@ def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Ope
     numpy=(np.tril,),
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
+    section="creation",
 )
 def tril(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
@@ -220,6 +221,7 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
     numpy=(np.triu,),
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
+    section="creation",
 )
 def triu(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.

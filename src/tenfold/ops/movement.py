@@ -141,6 +141,7 @@ def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
     numpy=(np.matrix_transpose, np.linalg.matrix_transpose),
     also=("linalg",),
     samples=[SampleCall(((2, 3),)), SampleCall(((2, 0, 3),))],
+    section="linear-algebra",
 )
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`.

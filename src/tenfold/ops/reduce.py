@@ -216,6 +216,7 @@ def _any_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     method=True,
     numpy=(np.any,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES),
+    section="utility",
 )
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -239,6 +240,7 @@ def _all_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     method=True,
     numpy=(np.all,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES),
+    section="utility",
 )
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
@@ -272,6 +274,7 @@ def _enter_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     ),
     numpy=(np.count_nonzero,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES),
+    section="searching",
 )
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None.
@@ -331,6 +334,7 @@ def _position_tree(kind: str) -> ReductionTree:
     method=True,
     numpy=(np.argmax,),
     samples=_ONE_AXIS_SAMPLES,
+    section="searching",
 )
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the largest element along `axis`, int64; in the flattened array when None.
@@ -353,6 +357,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     method=True,
     numpy=(np.argmin,),
     samples=_ONE_AXIS_SAMPLES,
+    section="searching",
 )
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the smallest element along `axis`, int64; in the flattened array when None.

@@ -27,6 +27,7 @@ def _where_element(k: Body, condition: Element, x: Operand, y: Operand) -> Opera
     kernel=_where_element,
     takes_halves=True,
     numpy=(np.where,),
+    section="searching",
 )
 def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.

@@ -153,7 +153,10 @@ def unique_values(x: Array, /) -> Array:
 
 
 @derived(
-    reference=np.nonzero, numpy=(np.nonzero,), samples=[SampleCall(((2, 3),)), SampleCall(((0,),))]
+    reference=np.nonzero,
+    numpy=(np.nonzero,),
+    samples=[SampleCall(((2, 3),)), SampleCall(((0,),))],
+    section="searching",
 )
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major

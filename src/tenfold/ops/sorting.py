@@ -220,6 +220,7 @@ def _searchsorted_members(members: Members, side: str) -> Any:
         SampleCall(((0,), (3,)), {"side": "right"}),
         SampleCall(((4,), ())),
     ],
+    section="searching",
 )
 def searchsorted(
     x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None

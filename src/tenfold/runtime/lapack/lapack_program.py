@@ -28,8 +28,8 @@ from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.runtime.lapack.drivers import DriverLaunch, address_of, work_length
 
 SERIAL_ORDER = 96
-"""The order up to which BLAS starts no threads for a factorisation and a single column; with several
-columns it does for any order."""
+"""The order up to which BLAS starts no threads for a factorisation and a single column; with
+several columns it does for any order."""
 PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
 COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
 
@@ -146,7 +146,7 @@ class LapackProgram:
         return self.move(source, target, dtypes, (1, 0, 0), inner)
 
     def lu_factor(self, side: Side) -> tuple[str, str]:
-        """Factor a matrix by Gaussian elimination; return the names of the factors and the pivots."""
+        """Factor a matrix by Gaussian elimination; return the names of factors and pivots."""
         matrix, pivots = (
             self.scratch_area(self.dtype, self.order**2),
             self.scratch_area(INT32, self.order),

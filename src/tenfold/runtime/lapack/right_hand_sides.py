@@ -65,8 +65,8 @@ def solve_in_place(
     rows: bool = False,
 ) -> None:
     """Copy right-hand sides, solve in place, and copy the solutions to the result: with `rows` in
-    row-major order, else in column-major order, as most of LAPACK requires. A single column is both.
-    A merged stack of vectors is column-major in the result.
+    row-major order, else in column-major order, as most of LAPACK requires. A single column is
+    both. A merged stack of vectors is column-major in the result.
     """
     merged = not stack and len(type_.shape) > 2
     by_rows = rows and count > 1 and not merged

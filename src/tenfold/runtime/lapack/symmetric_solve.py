@@ -3,7 +3,8 @@
 Takes the layouts of operands and the Types of results, hands on a DriverLaunch. A matrix that
 Cholesky rejects is factored by Bunch-Kaufman (`codegen/lapack/symmetric_steps.py`), at half the
 multiply-adds of Gaussian elimination. A singular or non-finite matrix is factored by Gaussian
-elimination, so that its solutions are those without the assumption. `ops/factors.py` documents the layout.
+elimination, so that its solutions are those without the assumption. `ops/factors.py` documents the
+layout.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = StackedLayout((3, 3), (24, 8), FLOAT64)
