@@ -154,7 +154,8 @@ def test_more_than_may_wait_are_computed_by_who_asks() -> None:
         waiting += [tn.eval(large(i) + 1) for i in range(submission.MAX_PENDING)]
         beyond = tn.eval(large() + 5)
         assert not is_pending(beyond)
-    assert [np.asarray(x)[0, 0] for x in waiting[3:]] == [i + 1 for i in range(submission.MAX_PENDING)]
+    expected = [i + 1 for i in range(submission.MAX_PENDING)]
+    assert [np.asarray(x)[0, 0] for x in waiting[3:]] == expected
 
 
 def test_inside_an_operator_everything_is_computed_at_once() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of movement, indexing, joining and creation share: `from movement_samples import ...`.
+"""Helpers for the tests of movement, indexing, joining and creation.
 
 same_bits(result, expected)   asserts dtype, shape and every bit, NaNs and signs of zero included
 numbered(shape, dtype)        an ndarray whose elements differ as far as the dtype lets them
