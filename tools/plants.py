@@ -37,42 +37,42 @@ KEYS = (
         "src/tenfold/schedule/schedule.py",
         "dead_after_read = bool(graph.dead_after_read) and graph.dead_after_read[position]",
         "dead_after_read = False",
-        ("schedule/test_keys.py", "schedule/test_in_place.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_in_place_updates.py"),
     ),
     Plant(
         "key_of forgets which nodes are held",
         "src/tenfold/schedule/schedule.py",
         "                    graph.live_out[position],\n                    node.params,",
         "                    node.params,",
-        ("schedule/test_keys.py", "schedule/test_fusion.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
         "key_of forgets strides",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.shape, type_.dtype, None, dead_after_read)",
-        ("schedule/test_keys.py", "schedule/test_fusion.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
         "key_of forgets shapes",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.dtype, value.strides if value else None, dead_after_read)",
-        ("schedule/test_keys.py", "schedule/test_fusion.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
         "key_of forgets dtypes of values",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.shape, value.strides if value else None, dead_after_read)",
-        ("schedule/test_keys.py", "schedule/test_fusion.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
         "key_of forgets parameters",
         "src/tenfold/schedule/schedule.py",
         "                    node.params,\n                    node.type.dtype,",
         "                    node.type.dtype,",
-        ("schedule/test_keys.py", "schedule/test_fusion.py"),
+        ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
         "keys of plans forget the options",
@@ -89,7 +89,7 @@ KEYS = (
         "src/tenfold/runtime/executable.py",
         'if item.kind == "piece" or item.base >= 0',
         'if item.kind == "piece" or number in self.reused_buffers or item.base >= 0',
-        ("runtime/test_guard_pages.py", "schedule/test_in_place.py"),
+        ("runtime/test_guard_pages.py", "schedule/test_in_place_updates.py"),
     ),
     Plant(
         "keys of plans forget the rules",
@@ -105,7 +105,7 @@ KEYS = (
         '        cpu = "native"\n        key = kernel, cpu\n        optimised = self.optimised',
         (
             "runtime/test_cpu.py::test_programs_of_different_processors_are_different",
-            "runtime/test_store.py",
+            "runtime/test_kernel_cache.py",
         ),
     ),
     Plant(
@@ -114,8 +114,8 @@ KEYS = (
         'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
         "return _native.sha256(environment + text.encode())",
         (
-            "runtime/test_store.py::test_an_entry_is_for_one_text_level_processor_and_version",
-            "runtime/test_store.py",
+            "runtime/test_kernel_cache.py::test_an_entry_is_for_one_text_level_processor_and_version",
+            "runtime/test_kernel_cache.py",
         ),
     ),
     Plant(
@@ -124,8 +124,8 @@ KEYS = (
         'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
         'return _native.sha256(struct.pack("<I", level) + text.encode())',
         (
-            "runtime/test_store.py::test_an_entry_is_for_one_text_level_processor_and_version",
-            "runtime/test_store.py",
+            "runtime/test_kernel_cache.py::test_an_entry_is_for_one_text_level_processor_and_version",
+            "runtime/test_kernel_cache.py",
         ),
     ),
     Plant(
@@ -133,7 +133,7 @@ KEYS = (
         "src/tenfold/jit/target_key.py",
         "        _source_state(),\n        _llvm_build(),",
         "        _llvm_build(),",
-        ("runtime/test_store.py",),
+        ("runtime/test_kernel_cache.py",),
     ),
     Plant(
         "an entry on disk has the places of its functions one byte off",
@@ -141,8 +141,8 @@ KEYS = (
         "*entry.function_offsets)\n    content",
         "*(offset + 1 for offset in entry.function_offsets))\n    content",
         (
-            "runtime/test_store.py::test_loaded_functions_lie_as_far_apart_as_they_did",
-            "runtime/test_store.py",
+            "runtime/test_kernel_cache.py::test_loaded_functions_lie_as_far_apart_as_they_did",
+            "runtime/test_kernel_cache.py",
         ),
     ),
     Plant(
@@ -151,8 +151,8 @@ KEYS = (
         'key = structure, types, get("strict_dtypes")',
         'key = structure, len(types), get("strict_dtypes")',
         (
-            "transforms/test_scan.py::test_a_function_is_traced_once_for_each_signature",
-            "transforms/test_scan.py",
+            "transforms/test_scan_loops.py::test_a_function_is_traced_once_for_each_signature",
+            "transforms/test_scan_loops.py",
         ),
     ),
     Plant(
@@ -161,8 +161,8 @@ KEYS = (
         "known is not None and are_same(known.bindings, own) and",
         "known is not None and",
         (
-            "transforms/test_scan.py::test_what_stands_in_objects_and_other_functions_is_seen_too",
-            "transforms/test_scan.py",
+            "transforms/test_scan_loops.py::test_what_stands_in_objects_and_other_functions_is_seen_too",
+            "transforms/test_scan_loops.py",
         ),
     ),
     Plant(
@@ -193,35 +193,35 @@ GUARDS = (
         "src/tenfold/core/symbolic/shape_env.py",
         "self._add_guard(number if decision else 1 - number)",
         "self._add_guard(number + 1 if decision else 2 - number)",
-        ("schedule/test_sizes.py", "runtime/test_lengths.py", "second_runs"),
+        ("schedule/test_symbolic_sizes.py", "runtime/test_symbolic_executables.py", "second_runs"),
     ),
     Plant(
         "of alike guards the weakest is left",
         "src/tenfold/core/symbolic/shape_env.py",
         "self._positive[variable_terms] = min(constant,",
         "self._positive[variable_terms] = max(constant,",
-        ("schedule/test_sizes.py",),
+        ("schedule/test_symbolic_sizes.py",),
     ),
     Plant(
         "what must be 0 is no guard",
         "src/tenfold/core/symbolic/shape_env.py",
         '        self._zero["zero" if decision else "other", number.terms] = None\n',
         "",
-        ("schedule/test_sizes.py", "runtime/test_lengths.py"),
+        ("schedule/test_symbolic_sizes.py", "runtime/test_symbolic_executables.py"),
     ),
     Plant(
         "a quotient below 0 is rounded down twice",
         "src/tenfold/core/symbolic/sym_int.py",
         'return -_atom_quotient(shape_env, "ceil", -number, divisor)',
         'return -_atom_quotient(shape_env, "floor", -number, divisor)',
-        ("schedule/test_sizes.py", "runtime/test_lengths.py"),
+        ("schedule/test_symbolic_sizes.py", "runtime/test_symbolic_executables.py"),
     ),
     Plant(
         "the smaller of two Sizes is the first",
         "src/tenfold/core/symbolic/sym_int.py",
         'result: int = _extreme("min", first, second)',
         "result: int = first",
-        ("schedule/test_sizes.py",),
+        ("schedule/test_symbolic_sizes.py",),
     ),
     Plant(
         "templates are kept where rules have looked at lengths",
@@ -229,7 +229,7 @@ GUARDS = (
         "return generic_ops and not "
         "(report.read_shapes or report.read_scalars or report.partial_bases)",
         "return True",
-        ("runtime/test_lengths.py",),
+        ("runtime/test_symbolic_executables.py",),
     ),
 )
 
@@ -239,14 +239,14 @@ UNITS = (
         "src/tenfold/schedule/loop_schedule.py",
         "units = outer * -(-largest(last, 1) // part)",
         "units = outer * largest(largest(last, 1) // part, 1)",
-        ("tiny", "schedule/test_traverse.py", "full_size"),
+        ("tiny", "schedule/test_loop_schedule.py", "full_size"),
     ),
     Plant(
         "a part of a map is no whole packets",
         "src/tenfold/schedule/loop_schedule.py",
         "return max(elements // lanes, 1) * lanes",
         "return max(elements // lanes, 1) * lanes + 1",
-        ("schedule/test_traverse.py", "schedule/test_verify_kernels.py", "full_size"),
+        ("schedule/test_loop_schedule.py", "schedule/test_verify_kernels.py", "full_size"),
     ),
     Plant(
         "a part of columns is no whole packets",
@@ -256,7 +256,7 @@ UNITS = (
         (
             "schedule/test_verify_kernels.py::test_every_form_of_any_length_keeps_the_rules",
             "runtime/test_cpu_reductions.py",
-            "ops/test_deviations.py",
+            "ops/test_variance.py",
         ),
     ),
     Plant(
@@ -281,14 +281,14 @@ UNITS = (
         "src/tenfold/schedule/loop_schedule.py",
         "return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0",
         "return 0, largest(outer // rows, 1), largest(1, RANGE // (rows * last)), 0",
-        ("schedule/test_scan.py", "ops/test_scan.py"),
+        ("schedule/test_scan_kernels.py", "ops/test_scan.py"),
     ),
     Plant(
         "kept elements of a row have no room for a last packet",
         "src/tenfold/core/loop_ir.py",
         "return 8 * len(self.cached_elements) * (length + self.lanes)",
         "return 8 * len(self.cached_elements) * length // 2",
-        ("schedule/test_verify_kernels.py", "ops/test_deviations.py"),
+        ("schedule/test_verify_kernels.py", "ops/test_variance.py"),
     ),
     Plant(
         "a tail mask has one lane more",
@@ -297,7 +297,7 @@ UNITS = (
         'left = integer(text, "add", integer(text, "sub", end, position), 1)\n'
         "        left = smaller(text, left, lanes)",
         (
-            "codegen/test_strides.py::test_nothing_past_the_last_element_is_written",
+            "codegen/test_strided_loads.py::test_nothing_past_the_last_element_is_written",
             "tiny",
             "runtime/test_guard_pages.py",
         ),
@@ -314,14 +314,14 @@ UNITS = (
         "src/tenfold/codegen/llvm/module_emitter.py",
         '(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)\n',
         "(text, length, length)\n        reduce_inner.begin(frame)\n",
-        ("schedule/test_runs.py", "schedule/test_in_place.py", "full_size"),
+        ("schedule/test_update_coalescing.py", "schedule/test_in_place_updates.py", "full_size"),
     ),
     Plant(
         "a unit of a map goes past the end",
         "src/tenfold/codegen/llvm/module_emitter.py",
         '(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)\n',
         '(text, *[integer(text, "add", begin, part)] * 2)\n        reduce_inner.begin(frame)\n',
-        ("tiny", "runtime/test_guard_pages.py", "runtime/test_lengths.py"),
+        ("tiny", "runtime/test_guard_pages.py", "runtime/test_symbolic_executables.py"),
     ),
     Plant(
         "loads of a whole row go on past the last packet",
@@ -343,8 +343,8 @@ UNITS = (
         "or any(stride % 64 for stride in outer)",
         "or any(stride % 8 for stride in outer)",
         (
-            "schedule/test_traverse.py::test_rows_off_cache_lines_are_not_streamed",
-            "schedule/test_traverse.py",
+            "schedule/test_loop_schedule.py::test_rows_off_cache_lines_are_not_streamed",
+            "schedule/test_loop_schedule.py",
         ),
     ),
 )
@@ -355,7 +355,7 @@ MEMORY = (
         "src/tenfold/schedule/in_place_updates.py",
         "safe_loop_order(target, reads if maps else [], axes=launch.order) for target in targets",
         "safe_loop_order(target, [], axes=launch.order) for target in targets",
-        ("schedule/test_in_place.py", "array", "schedule"),
+        ("schedule/test_in_place_updates.py", "array", "schedule"),
     ),
     Plant(
         "in place: gathers of what is written are no hazard",
@@ -363,8 +363,8 @@ MEMORY = (
         "    if _is_gathered(launch, base):\n        reasons.append(GATHERED)\n",
         "",
         (
-            "schedule/test_runs.py::test_what_is_read_at_computed_indices_is_not_written_over",
-            "schedule/test_in_place.py",
+            "schedule/test_update_coalescing.py::test_what_is_read_at_computed_indices_is_not_written_over",
+            "schedule/test_in_place_updates.py",
             "array",
         ),
     ),
@@ -373,7 +373,10 @@ MEMORY = (
         "src/tenfold/schedule/in_place_updates.py",
         "if graph.live_out[base] or not graph.dead_after_read:",
         "if not graph.dead_after_read:",
-        ("schedule/test_aside.py::test_old_value_that_is_held_is_kept", "array/test_holders.py"),
+        (
+            "schedule/test_staged_values.py::test_old_value_that_is_held_is_kept",
+            "array/test_live_references.py",
+        ),
     ),
     Plant(
         "overlap: ranges that lie one byte into each other are apart",
@@ -381,7 +384,7 @@ MEMORY = (
         "        second_low - first_high - first.itemsize,\n"
         "        first_low - second_high - second.itemsize,\n",
         "        second_low - first_high,\n        first_low - second_high,\n",
-        ("schedule/test_alias.py::test_overlap_is_exact", "schedule/test_alias.py"),
+        ("schedule/test_dependence.py::test_overlap_is_exact", "schedule/test_dependence.py"),
     ),
     Plant(
         "overlap: equal addresses are the same cells",
@@ -390,8 +393,8 @@ MEMORY = (
         "length, stride, other_stride in axes)",
         "return True",
         (
-            "schedule/test_alias.py::test_same_means_every_index_is_the_same_cell",
-            "schedule/test_alias.py",
+            "schedule/test_dependence.py::test_same_means_every_index_is_the_same_cell",
+            "schedule/test_dependence.py",
         ),
     ),
     Plant(
@@ -400,8 +403,8 @@ MEMORY = (
         "directions[axis] = -sign",
         "directions[axis] = sign",
         (
-            "schedule/test_alias.py::test_loops_in_a_safe_order_read_nothing_late",
-            "schedule/test_alias.py",
+            "schedule/test_dependence.py::test_loops_in_a_safe_order_read_nothing_late",
+            "schedule/test_dependence.py",
         ),
     ),
     Plant(
@@ -409,7 +412,7 @@ MEMORY = (
         "src/tenfold/schedule/dependence.py",
         "shape[axis] - 2)",
         "shape[axis] - 3)",
-        ("schedule/test_alias.py::test_order_is_exact", "schedule/test_alias.py"),
+        ("schedule/test_dependence.py::test_order_is_exact", "schedule/test_dependence.py"),
     ),
     Plant(
         "reuse: an operand that is read at another place is written over",
@@ -417,8 +420,8 @@ MEMORY = (
         "return all(m.strides == store.strides and m.offset == store.offset for m in loads)",
         "return True",
         (
-            "schedule/test_runs.py::test_row_that_a_later_pass_reads_again_is_not_written_over",
-            "schedule/test_in_place.py",
+            "schedule/test_update_coalescing.py::test_row_that_a_later_pass_reads_again_is_not_written_over",
+            "schedule/test_in_place_updates.py",
             "second_runs",
             "random",
         ),
@@ -428,21 +431,21 @@ MEMORY = (
         "src/tenfold/schedule/schedule.py",
         "                last_step[item] = number\n        dead_after_step",
         "                last_step.setdefault(item, number)\n        dead_after_step",
-        ("tiny", "schedule/test_pieces.py", "runtime/test_cpu_equality.py"),
+        ("tiny", "schedule/test_concat_gather.py", "runtime/test_bitwise_equality.py"),
     ),
     Plant(
         "views: starts are not added up",
         "src/tenfold/core/index_map.py",
         "return (outer, coefficient * outer_coefficient, start + coefficient * outer_start)",
         "return (outer, coefficient * outer_coefficient, start + outer_start)",
-        ("schedule/test_views_composed.py",),
+        ("schedule/test_composed_views.py",),
     ),
     Plant(
         "views: a fixed index of a view is taken once",
         "src/tenfold/core/index_map.py",
         "return (None, 0, start + coefficient * outer_start)",
         "return (None, 0, start + outer_start)",
-        ("schedule/test_views_composed.py",),
+        ("schedule/test_composed_views.py",),
     ),
     Plant(
         "strides of one axis are not added up",
@@ -450,8 +453,8 @@ MEMORY = (
         "space_strides[axis] += coefficient * stride",
         "space_strides[axis] = coefficient * stride",
         (
-            "schedule/test_pieces.py::test_identity_and_diagonal_matrices_are_kernels",
-            "ops/test_both_ways.py",
+            "schedule/test_concat_gather.py::test_identity_and_diagonal_matrices_are_kernels",
+            "ops/test_tiers.py",
             "ops/test_linalg.py",
         ),
     ),
@@ -460,49 +463,49 @@ MEMORY = (
         "src/tenfold/schedule/lowering.py",
         "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):",
         "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory[:1]):",
-        ("tiny", "schedule/test_traverse.py", "ops/test_movement.py"),
+        ("tiny", "schedule/test_loop_schedule.py", "ops/test_movement.py"),
     ),
     Plant(
         "runs: parts that meet are written together",
         "src/tenfold/rewrite/rules/update_slices.py",
         "return divisor > 1 and (start - begin) % divisor != 0",
         "return divisor > 1",
-        ("rewrite/test_update_slices.py", "schedule/test_runs.py"),
+        ("rewrite/test_update_slices.py", "schedule/test_update_coalescing.py"),
     ),
     Plant(
         "a vector of which each second element is read lies side by side",
         "src/tenfold/schedule/loop_schedule.py",
         "if stride == int(step) * memory.dtype.itemsize:\n                return step",
         'if stride == int(step) * memory.dtype.itemsize:\n                return "2"',
-        ("codegen/test_strides.py",),
+        ("codegen/test_strided_loads.py",),
     ),
     Plant(
         "backwards packets are not turned round",
         "src/tenfold/codegen/llvm/load_store.py",
         'turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))',
         'turned = ", ".join(f"i32 {i}" for i in range(lanes))',
-        ("schedule/test_views_composed.py",),
+        ("schedule/test_composed_views.py",),
     ),
     Plant(
         "packets of every third element pick a neighbour",
         "src/tenfold/codegen/llvm/strided_load.py",
         "found, picked = self._loaded(lane * step, width), list(range(0, width, step))",
         "found, picked = self._loaded(lane * step, width), list(range(step // 3, width, step))",
-        ("codegen/test_strides.py",),
+        ("codegen/test_strided_loads.py",),
     ),
     Plant(
         "tiles begin a block too late at the edge",
         "src/tenfold/codegen/llvm/transpose.py",
         'latest = integer(text, "sub", length, _most(frame.kernel))',
         'latest = integer(text, "sub", length, 1)',
-        ("runtime/test_guard_pages.py", "codegen/test_tile.py"),
+        ("runtime/test_guard_pages.py", "codegen/test_tiled_maps.py"),
     ),
     Plant(
         "tiles are turned with rows and columns exchanged",
         "src/tenfold/codegen/llvm/transpose.py",
         "for place, picked in ((i, low), (i + distance, high)):",
         "for place, picked in ((i, high), (i + distance, low)):",
-        ("codegen/test_tile.py",),
+        ("codegen/test_tiled_maps.py",),
     ),
 )
 
@@ -513,7 +516,7 @@ FUSION = (
         "            or remap_axes(read.access, embedding) == "
         "self.root_location(group, read.item)\n",
         "            or True\n",
-        ("schedule/test_fusion.py", "ops/test_deviations.py", "random"),
+        ("schedule/test_fusion.py", "ops/test_variance.py", "random"),
     ),
     Plant(
         "fuse: a group joins another that waits for it",
@@ -528,7 +531,7 @@ FUSION = (
         'if item.kind == "fold" and group.axis not in (None, item.axis):',
         'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
         (
-            "ops/test_deviations.py",
+            "ops/test_variance.py",
             "schedule/test_fusion.py",
             "runtime/test_cpu_reductions.py",
             "random",
@@ -561,7 +564,7 @@ FOLDS = (
         "takes = beats | (ties & (i < j))",
         (
             "ops/test_reduce.py::test_equal_zeros_tie_so_the_first_is_found",
-            "schedule/test_positions.py",
+            "schedule/test_arg_reduction_kernels.py",
             "runtime/test_cpu_reductions.py",
         ),
     ),
@@ -571,8 +574,8 @@ FOLDS = (
         "takes = ~(y <= x if larger else x <= y) & (x == x)",
         "takes = (x < y if larger else y < x) & (x == x)",
         (
-            "schedule/test_positions.py",
-            "codegen/test_search.py",
+            "schedule/test_arg_reduction_kernels.py",
+            "codegen/test_arg_reductions.py",
         ),
     ),
     Plant(
@@ -580,14 +583,17 @@ FOLDS = (
         "src/tenfold/codegen/llvm/search.py",
         "        return y < x if self.larger else x < y\n",
         "        return y <= x if self.larger else x <= y\n",
-        ("codegen/test_search.py::test_first_of_equals_wins_in_a_row", "codegen/test_search.py"),
+        (
+            "codegen/test_arg_reductions.py::test_first_of_equals_wins_in_a_row",
+            "codegen/test_arg_reductions.py",
+        ),
     ),
     Plant(
         "searches: the worst number is 0",
         "src/tenfold/codegen/llvm/search.py",
         "return -np.inf if larger else np.inf",
         "return 0.0",
-        ("codegen/test_search.py", "ops/test_reduce.py"),
+        ("codegen/test_arg_reductions.py", "ops/test_reduce.py"),
     ),
     Plant(
         "searches: parts of a row begin one part later",
@@ -595,8 +601,8 @@ FOLDS = (
         'first = integer(text, "mul", number, parts)\n    best',
         'first = integer(text, "mul", number, 1)\n    best',
         (
-            "codegen/test_search.py::test_first_of_equals_wins_among_parts",
-            "codegen/test_search.py",
+            "codegen/test_arg_reductions.py::test_first_of_equals_wins_among_parts",
+            "codegen/test_arg_reductions.py",
             "full_size",
         ),
     ),
@@ -605,14 +611,22 @@ FOLDS = (
         "src/tenfold/codegen/llvm/loop_emitter.py",
         "merged = combined(text, self.kind, earlier, current, in_order=True)",
         "merged = combined(text, self.kind, current, earlier, in_order=True)",
-        ("runtime/test_cpu_reductions.py", "schedule/test_positions.py", "ops/test_deviations.py"),
+        (
+            "runtime/test_cpu_reductions.py",
+            "schedule/test_arg_reduction_kernels.py",
+            "ops/test_variance.py",
+        ),
     ),
     Plant(
         "a fold in registers combines neighbours in the wrong order",
         "src/tenfold/codegen/llvm/reduce_inner.py",
         "parts = combined(text, kind, waiting.pop(), parts, in_order=True)",
         "parts = combined(text, kind, parts, waiting.pop(), in_order=True)",
-        ("runtime/test_cpu_reductions.py", "schedule/test_positions.py", "ops/test_deviations.py"),
+        (
+            "runtime/test_cpu_reductions.py",
+            "schedule/test_arg_reduction_kernels.py",
+            "ops/test_variance.py",
+        ),
     ),
     Plant(
         "the lanes of a row that is not full are folded as if they were",
@@ -650,14 +664,14 @@ FOLDS = (
         "src/tenfold/codegen/reducers.py",
         "distance = (other_first - first) - (drift - other_drift)",
         "distance = (other_first - first) + (drift - other_drift)",
-        ("ops/test_deviations.py", "ops/test_reduce.py"),
+        ("ops/test_variance.py", "ops/test_reduce.py"),
     ),
     Plant(
         "scans: the running value of a block is lost",
         "src/tenfold/codegen/llvm/scan.py",
         'value: float = int(self.scan.kind == "product" and part == 0)',
         'value: float = int(self.scan.kind == "product")',
-        ("schedule/test_scan.py", "ops/test_scan.py"),
+        ("schedule/test_scan_kernels.py", "ops/test_scan.py"),
     ),
     Plant(
         "scans: an exclusive scan is an inclusive one",
@@ -666,7 +680,7 @@ FOLDS = (
         "        number = self.store.operand\n        return\n        stride = self",
         (
             "ops/test_scan.py::test_exclusive_scan_is_the_inclusive_one_moved_by_one",
-            "schedule/test_scan.py",
+            "schedule/test_scan_kernels.py",
         ),
     ),
     Plant(
@@ -674,7 +688,7 @@ FOLDS = (
         "src/tenfold/core/gather_rules.py",
         "k.fail((position < 0) | (position >= count))",
         "k.fail((position < 0) | (position > count))",
-        ("schedule/test_pieces.py::test_index_out_of_bounds_raises", "ops/test_indexing.py"),
+        ("schedule/test_concat_gather.py::test_index_out_of_bounds_raises", "ops/test_indexing.py"),
     ),
     Plant(
         "gathers: negative indices count from one before the end",
@@ -682,7 +696,7 @@ FOLDS = (
         "position = k.select(position < 0, position + count, position)",
         "position = k.select(position < 0, position + count - 1, position)",
         (
-            "schedule/test_pieces.py",
+            "schedule/test_concat_gather.py",
             "ops/test_indexing.py::test_any_key_of_integer_arrays_equals_numpy",
         ),
     ),
@@ -750,7 +764,7 @@ MEANING = (
         "src/tenfold/rewrite/rules/update_slices.py",
         "if start_remainder or stride_remainder:",
         "if stride_remainder:",
-        ("rewrite/test_update_slices.py", "array", "schedule/test_runs.py"),
+        ("rewrite/test_update_slices.py", "array", "schedule/test_update_coalescing.py"),
     ),
     Plant(
         "rules: a permutation of equal lengths is dropped",
@@ -807,28 +821,28 @@ MEANING = (
         "src/tenfold/array/view_writethrough.py",
         "            access = _base_access(access, op, base.shape, params)\n",
         "            access = identity(shape)\n",
-        ("array/test_items.py", "features/test_assignment.py"),
+        ("array/test_setitem.py", "features/test_assignment.py"),
     ),
     Plant(
         "assignment: what fills an array is of another dtype",
         "src/tenfold/array/view_writethrough.py",
         "    value = convert(value, target.dtype)\n    return value if",
         "    return value if",
-        ("array/test_items.py", "array"),
+        ("array/test_setitem.py", "array"),
     ),
     Plant(
         "batching: scans go along the batch axis",
         "src/tenfold/transforms/batch_interpreter.py",
         "return members.call(members.operands, (axis + 1, *rest))",
         "return members.call(members.operands, (axis, *rest))",
-        ("transforms/test_batching.py",),
+        ("transforms/test_batch_rules.py",),
     ),
     Plant(
         "batching: axes of a permutation are off by one",
         "src/tenfold/transforms/batch_interpreter.py",
         "((0, *(axis + 1 for axis in axes)),))",
         "((0, *(axis + 1 for axis in reversed(axes))),))",
-        ("transforms/test_batching.py",),
+        ("transforms/test_batch_rules.py",),
     ),
     Plant(
         "batching: operands of fewer axes are aligned at the batch axis",
@@ -837,21 +851,21 @@ MEANING = (
         "self.spread(at, self.ndim(at), missing)\n"
         "            if self.batched[at] and missing > 0\n"
         "            else self.operands[at]",
-        ("transforms/test_batching.py",),
+        ("transforms/test_batch_rules.py",),
     ),
     Plant(
         "engine: results of a batch go to the wrong members",
         "src/tenfold/engine/python_operators.py",
         "return [_caught(partial(_itself, result)) for result in results]",
         "return [_caught(partial(_itself, result)) for result in reversed(results)]",
-        ("engine/test_batches.py", "engine/test_push.py", "engine/test_operators.py"),
+        ("engine/test_dynamic_batching.py", "engine/test_push.py", "engine/test_operators.py"),
     ),
     Plant(
         "engine: increments are summed in another order",
         "src/tenfold/engine/python_operators.py",
         "half = 1 << ((len(values) - 1).bit_length() - 1)",
         "half = len(values) // 2",
-        ("engine/test_objects.py", "engine/test_model.py"),
+        ("engine/test_engine_objects.py", "engine/test_model.py"),
     ),
     Plant(
         "interop: bfloat16 from DLPack is taken for uint16",
@@ -896,7 +910,7 @@ NATIVE = (
         "native/dispatch/graph_key.cpp",
         "    for (int64_t stride : value.strides) words.push_back(uint64_t(stride));\n",
         "",
-        ("runtime/test_replay_keys.py", "runtime/test_singly.py"),
+        ("runtime/test_replay_keys.py", "runtime/test_op_interpreter.py"),
     ),
     Plant(
         "the native key forgets which nodes are held",
@@ -917,63 +931,63 @@ NATIVE = (
         "native/exec/op_interpreter.cpp",
         "if (left_[position] != 1 || entry.held ||",
         "if (entry.held ||",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "assignments node by node write over what views see",
         "native/exec/op_interpreter.cpp",
         "memory.references.load(std::memory_order_relaxed) == 1 + stale_[position];",
         "memory.references.load(std::memory_order_relaxed) >= 1 + stale_[position];",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "assignments node by node forget where parts begin",
         "native/exec/part_copy.cpp",
         "std::move(of), known.starts.span());",
         "std::move(of), {});",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "assignments node by node leave readers of the old value pending",
         "native/exec/op_interpreter.cpp",
         "if (over) publish_readers(whole);",
         "",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "assignments node by node keep half of a complex number",
         "native/exec/op_interpreter.cpp",
         "if (!from && packs) element[0] |= element[1] << 32;",
         "",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "assignments node by node copy the last unit short",
         "native/exec/part_copy.cpp",
         "int64_t count = std::min(span_, axes_[0].length - first);",
         "int64_t count = std::min(span_, axes_[0].length - first - 1);",
-        ("array/test_lengths.py",),
+        ("array/test_new_lengths.py",),
     ),
     Plant(
         "native templates round up as down",
         "native/exec/symbolic_executable.cpp",
         "result = left / right + (left % right > 0); break;",
         "result = left / right; break;",
-        ("runtime/test_lengths.py",),
+        ("runtime/test_symbolic_executables.py",),
     ),
     Plant(
         "native templates ask of no guard",
         "native/exec/symbolic_executable.cpp",
         "return holds(guard, registers[guard.of]);",
         "return holds(guard, registers[guard.of]) || true;",
-        ("runtime/test_guard_pages.py", "runtime/test_lengths.py"),
+        ("runtime/test_guard_pages.py", "runtime/test_symbolic_executables.py"),
     ),
     Plant(
         "native guards are one too weak",
         "native/exec/symbolic_executable.cpp",
         "return number > 0;",
         "return number > -1;",
-        ("runtime/test_guard_pages.py", "runtime/test_lengths.py"),
+        ("runtime/test_guard_pages.py", "runtime/test_symbolic_executables.py"),
     ),
     Plant(
         "one by one: memory that is held is written over",
@@ -981,8 +995,8 @@ NATIVE = (
         "if (left_[input] != 1 || below.held || below.value || !values_[input]) continue;",
         "if (left_[input] != 1 || below.value || !values_[input]) continue;",
         (
-            "runtime/test_singly.py::test_what_others_see_is_not_written_over",
-            "runtime/test_singly.py",
+            "runtime/test_op_interpreter.py::test_what_others_see_is_not_written_over",
+            "runtime/test_op_interpreter.py",
         ),
     ),
     Plant(
@@ -990,14 +1004,17 @@ NATIVE = (
         "native/exec/reduction_kernels.cpp",
         "        if (axis.stride != inner.stride * inner.length) return false;\n",
         "",
-        ("runtime/test_fold_loops.py",),
+        ("runtime/test_reduction_kernels.py",),
     ),
     Plant(
         "axes of operands are merged by the first operand alone",
         "native/exec/iteration_space.cpp",
         "merges = strides[k] == lying.strides[k][last] * lying.lengths[last];",
         "merges = strides[0] == lying.strides[0][last] * lying.lengths[last];",
-        ("runtime/test_singly.py::test_any_layout_has_the_bits_of_numpy", "runtime/test_singly.py"),
+        (
+            "runtime/test_op_interpreter.py::test_any_layout_has_the_bits_of_numpy",
+            "runtime/test_op_interpreter.py",
+        ),
     ),
     Plant(
         "the walk takes what is held once more for temporary",
@@ -1011,21 +1028,25 @@ NATIVE = (
         "native/exec/executable.cpp",
         "shifts_[load.slot] = key_.moved[load.position] - plan_.moved[load.position];",
         "shifts_[load.slot] = 0;",
-        ("runtime/test_moved_parts.py",),
+        ("runtime/test_slice_params.py",),
     ),
     Plant(
         "forms of parts forget their steps",
         "native/ir/slice_params.cpp",
         "        words.push_back(uint64_t(pick.step));\n",
         "",
-        ("runtime/test_moved_parts.py", "runtime/test_lengths.py", "second_runs"),
+        ("runtime/test_slice_params.py", "runtime/test_symbolic_executables.py", "second_runs"),
     ),
     Plant(
         "native common subexpressions forget parameters",
         "native/ir/cse.cpp",
         "return first.op == second.op && (told || first.params.get() == second.params.get()) &&",
         "return first.op == second.op &&",
-        ("runtime/test_cpu_equality.py", "runtime/test_singly.py", "transforms/test_merged.py"),
+        (
+            "runtime/test_bitwise_equality.py",
+            "runtime/test_op_interpreter.py",
+            "transforms/test_large_graph_cse.py",
+        ),
     ),
 )
 
@@ -1048,8 +1069,8 @@ FALLBACK = (
     "array",
     "transforms/test_function.py",
     "transforms/test_vmap.py",
-    "transforms/test_scan.py",
+    "transforms/test_scan_loops.py",
     "engine/test_model.py",
-    "engine/test_batches.py",
+    "engine/test_dynamic_batching.py",
 )
 """Tests that are asked about a plant that its own tests have not found."""

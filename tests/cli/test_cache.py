@@ -135,7 +135,7 @@ def test_interrupted_warming_keeps_what_was_compiled(
     tenfold: Command, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = list(warming.kernels(["float32"]))[:3]
-    compiled = program.Programs.compiled
+    compiled = program.Programs.compile
     left = [1, 1]
 
     def interrupted(*given: Any, **options: Any) -> program.Program:

@@ -128,7 +128,7 @@ class Operation(Generic[P]):
     page: str
     """The module of `tenfold.ops` that declares it, and its page in the documentation."""
     section: str = ""
-    """Its section of the reference, where that is not the one of its page
+    """Its section of the reference, if it differs from that of its page
     (namespace/api_sections.py)."""
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None

@@ -1,7 +1,7 @@
-"""Public signatures: a declared function with annotations that name public types alone.
+"""Public signatures: replaces internal types in the annotations of a declared function.
 
-Takes the decorated function of an operation, hands on the same function, or a copy whose
-annotations have no alias and no type of the library's inside: that is what `help` shows.
+Takes the decorated function of an operation, hands on the same function, or a copy with public
+types instead of aliases and internal types, for `help`.
 
 >>> import inspect
 >>> def declared(x: Array, /, *, axis: Axis = None) -> BoundCall: ...
@@ -22,29 +22,29 @@ PUBLIC_TYPES = {
     "BoundCall": "Array",
     "Shape": "tuple[int, ...]",
 }
-"""Types inside the library, as a caller writes them."""
+"""Internal types, and the public types in their stead."""
 PRIVATE = re.compile(rf"\b({'|'.join(PUBLIC_TYPES)})\b")
 
 
 def with_public_types(function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
-    """Return the function, or a copy with public annotations; `results` is how many it returns."""
+    """Return the function, or a copy with public annotations and `results` results."""
     declared = getattr(function, "__annotations__", {})
-    shown = {name: public_annotation(text) for name, text in declared.items()}
+    public_annotations = {name: public_annotation(text) for name, text in declared.items()}
     if results > 1:
-        shown["return"] = f"tuple[{', '.join(['Array'] * results)}]"
-    if shown == declared or not isinstance(function, FunctionType):
+        public_annotations["return"] = f"tuple[{', '.join(['Array'] * results)}]"
+    if public_annotations == declared or not isinstance(function, FunctionType):
         return function
     code, names = function.__code__, function.__globals__
     copy = FunctionType(code, names, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__doc__ = function.__doc__
-    copy.__annotations__ = shown
+    copy.__annotations__ = public_annotations
     return copy
 
 
 @cache
 def public_annotation(annotation: Any) -> Any:
-    """Return an annotation, if it is text, with public types alone."""
+    """Return an annotation with public types, if it is a string."""
     if not isinstance(annotation, str):
         return annotation
     return PRIVATE.sub(lambda match: PUBLIC_TYPES[match[0]], annotation)

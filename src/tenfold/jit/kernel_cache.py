@@ -91,7 +91,11 @@ def _named_cache(path: str, limit: int) -> DiskCache:
 
 # Cached, since every kernel looks up the store. The arguments are the inputs of `directory`.
 @memoized("usual directories of kernels", MOST_DIRECTORIES)
-def _default_cache(cache_home: str, home: str | None, limit: int) -> DiskCache | None:  # noqa: ARG001
+def _default_cache(
+    cache_home: str,  # noqa: ARG001
+    home: str | None,  # noqa: ARG001
+    limit: int,
+) -> DiskCache | None:
     path = directory()
     return None if path is None else DiskCache(path, limit << 20)
 

@@ -154,7 +154,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     if kind_of(x.dtype) in "bc":
         rule = f"needs real numbers, not {x.dtype}"
         raise DTypeError("", rule, remedy="take tn.abs(x) of complex numbers, convert booleans")
-    low, high = _normalize_bound(min, x, below=True), _normalize_bound(max, x, below=False)
+    low, high = _normalize_bound(min, x, is_lower=True), _normalize_bound(max, x, is_lower=False)
     if low is not None:
         x = maximum(x, low)
     return x if high is None else minimum(x, high)
