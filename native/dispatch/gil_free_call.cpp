@@ -2,60 +2,62 @@
 
 namespace tenfold {
 
-Replaying::Replaying(const GilFreeCall& planned, bool& first) : planned_(planned), first_(first) {
-    walked_.nodes = planned.pattern->walked.nodes;
-    key_.moved = planned.moved;
+GilFreeRunner::GilFreeRunner(const GilFreeCall& call, bool& count_launches)
+    : call_(call), count_launches_(count_launches) {
+    graph_.nodes = call.graph_template->graph.nodes;
+    key_.base_offsets = call.base_offsets;
 }
 
-bool Replaying::give(std::size_t leaf, const Ref<Value>& value) {
-    uint32_t place = planned_.pattern->leaves[leaf];
-    if (place == GraphTemplate::NOWHERE) return true;
-    LinearizedNode& entry = walked_.nodes[place];
+bool GilFreeRunner::bind_input(std::size_t input, const Ref<Value>& value) {
+    uint32_t position = call_.graph_template->leaves[input];
+    if (position == GraphTemplate::NONE) return true;
+    LinearizedNode& entry = graph_.nodes[position];
     if (!value || !value->strides.empty() || value->type != entry.node->type) return false;
     entry.value = value;
     return true;
 }
 
-Ref<Value> Replaying::run() {
-    made_.assign(planned_.outputs.size(), {});
-    bool done = replay(*planned_.plan, walked_, key_, *this);
-    first_ = false;
-    if (made_.size() == 1) return done ? std::move(made_[0]) : Ref<Value>();
+Ref<Value> GilFreeRunner::run() {
+    results_.assign(call_.outputs.size(), {});
+    bool succeeded = replay(*call_.plan, graph_, key_, *this);
+    count_launches_ = false;
+    if (results_.size() == 1) return succeeded ? std::move(results_[0]) : Ref<Value>();
     Ref<Value> chain;
-    while (done &&
-           !made_.empty()) { // each in a Value of its own: it may be an input's, or be twice
-        if (!made_.back()) return {};
-        chain = Value::like(*made_.back(), std::move(chain));
-        made_.pop_back();
+    while (succeeded &&
+           !results_.empty()) { // each in a Value of its own: it may be an input's, or be twice
+        if (!results_.back()) return {};
+        chain = Value::alias_of(*results_.back(), std::move(chain));
+        results_.pop_back();
     }
     return chain;
 }
 
-void Replaying::count(Counter counter) {
-    if (first_) count_anywhere(counter);
+void GilFreeRunner::count(Counter counter) {
+    if (count_launches_) count_anywhere(counter);
 }
 
-Result Replaying::launch(Work& work) {
+Result GilFreeRunner::launch(Work& work) {
     if (work.threads > threads()) set_threads(work.threads);
     return Launch(work).run();
 }
 
-void Replaying::publish(Node* node, Ref<Value> value) {
-    for (std::size_t i = 0; i < made_.size(); ++i)
-        if (walked_.nodes[planned_.outputs[i]].node.get() == node) made_[i] = value;
+void GilFreeRunner::publish(Node* node, Ref<Value> value) {
+    for (std::size_t i = 0; i < results_.size(); ++i)
+        if (graph_.nodes[call_.outputs[i]].node.get() == node) results_[i] = value;
 }
 
-void run_planned(const GilFreeCall& planned, std::span<const Ref<Future>> members,
-                 std::span<Answer> made, bool first) {
-    Replaying replaying(planned, first);
+void run_gil_free(const GilFreeCall& call, std::span<const Ref<Future>> members,
+                  std::span<OperatorResult> answers, bool count_launches) {
+    GilFreeRunner runner(call, count_launches);
     for (std::size_t i = 0; i < members.size(); ++i) {
-        if (!made[i].empty()) continue;
-        std::size_t leaf = 0;
-        bool right = true;
-        for (Edge& edge : members[i]->inputs()) right &= replaying.give(leaf++, edge.input->value);
+        if (!answers[i].empty()) continue;
+        std::size_t input_index = 0;
+        bool is_valid = true;
+        for (Edge& edge : members[i]->inputs())
+            is_valid &= runner.bind_input(input_index++, edge.input->value);
         for (const Ref<Value>& value : members[i]->operation->captured)
-            right &= replaying.give(leaf++, value);
-        if (right) made[i].value = replaying.run();
+            is_valid &= runner.bind_input(input_index++, value);
+        if (is_valid) answers[i].value = runner.run();
     }
 }
 

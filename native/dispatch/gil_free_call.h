@@ -8,21 +8,21 @@ namespace tenfold {
 
 struct GilFreeCall {
     std::atomic<uint32_t> references{1};
-    std::unique_ptr<GraphTemplate> pattern; // its walk is like that of the plan
-    std::vector<uint32_t> outputs;          // where the results stand in it
-    Ref<Executable> plan;                   // null: none that needs no Python
-    std::vector<int64_t> moved;             // as its key has it
-    static void destroy(GilFreeCall* planned) { delete planned; }
+    std::unique_ptr<GraphTemplate> graph_template; // its walk is like that of the plan
+    std::vector<uint32_t> outputs;                 // where the results stand in it
+    Ref<Executable> plan;                          // null: none that needs no Python
+    std::vector<int64_t> base_offsets;             // as its key has it
+    static void destroy(GilFreeCall* call) { delete call; }
 };
 
 // Runs one for some leaves after the other.
-class Replaying : ExecutionContext {
+class GilFreeRunner : ExecutionContext {
   public:
     // `first`: what is launched is counted, until something has been.
-    Replaying(const GilFreeCall& planned, bool& first);
+    GilFreeRunner(const GilFreeCall& call, bool& count_launches);
 
     // In the order of the pattern's leaves. False for what the plan cannot read.
-    bool give(std::size_t leaf, const Ref<Value>& value);
+    bool bind_input(std::size_t input, const Ref<Value>& value);
     // The results, chained; empty where a part of it failed.
     Ref<Value> run();
     void count(Counter counter) override;
@@ -31,16 +31,16 @@ class Replaying : ExecutionContext {
     Result launch(Work& work) override;
     void publish(Node* node, Ref<Value> value) override;
 
-    const GilFreeCall& planned_;
-    bool& first_;
-    LinearizedGraph walked_;
+    const GilFreeCall& call_;
+    bool& count_launches_;
+    LinearizedGraph graph_;
     Key key_; // no more than what is moved
-    std::vector<Ref<Value>> made_;
+    std::vector<Ref<Value>> results_;
 };
 
 // Computes what members give that have no Answer, each by itself; nothing where another way is to
 // be tried.
-void run_planned(const GilFreeCall& planned, std::span<const Ref<Future>> members,
-                 std::span<Answer> made, bool first);
+void run_gil_free(const GilFreeCall& call, std::span<const Ref<Future>> members,
+                  std::span<OperatorResult> answers, bool count_launches);
 
 } // namespace tenfold

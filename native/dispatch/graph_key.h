@@ -14,30 +14,30 @@ namespace tenfold {
 
 // Numbers that rewrite rules may tell from others: halves of whole numbers up to 16, and what is
 // not finite.
-bool is_notable(const Scalar& scalar);
+bool is_special_value(const Scalar& scalar);
 
 // The word or words of a Python scalar; with its value where it is notable, or `exact`.
 void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words);
 
 struct Key {
-    enum Exact : uint8_t { by_form = 0, scalars = 1, parts = 2 };
+    enum Exactness : uint8_t { by_form = 0, scalars = 1, parts = 2 };
 
     std::vector<uint64_t> words;
-    // For each walked node the bytes by which its memory counts as moved; empty when none is.
-    std::vector<int64_t> moved;
+    // For each graph node the bytes by which its memory counts as moved; empty when none is.
+    std::vector<int64_t> base_offsets;
 
     // Writes over what it has; false for a walk that cannot be planned: it holds a placeholder.
-    bool write(const LinearizedGraph& walked, std::span<const uint64_t> options, uint8_t exact);
+    bool write(const LinearizedGraph& graph, std::span<const uint64_t> options, uint8_t exact);
 };
 
 // What the addresses in a key belong to.
-struct Owned {
+struct KeyOwners {
     std::vector<Ref<Type>> types;
     std::vector<Ref<Params>> params;
     std::vector<Ref<Inference>> inferences;
 
-    Owned() = default;
-    explicit Owned(const LinearizedGraph& walked);
+    KeyOwners() = default;
+    explicit KeyOwners(const LinearizedGraph& graph);
 };
 
 } // namespace tenfold

@@ -13,7 +13,7 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t CAPACITY = 1 << 16;
-constexpr std::size_t WIDEST =
+constexpr std::size_t MAX_CACHED_INPUTS =
     64; // inputs; a wider call is inferred anew, its key would outweigh the rule
 
 struct InferenceKey {
@@ -23,7 +23,7 @@ struct InferenceKey {
     std::vector<Ref<Type>> types;
     std::size_t hash;
 
-    bool same(const InferenceQuery& query) const {
+    bool matches(const InferenceQuery& query) const {
         return op == query.op && params.get() == query.params && strict == query.strict &&
                std::equal(types.begin(), types.end(), query.types.begin(), query.types.end(),
                           [](const Ref<Type>& a, Type* b) { return a.get() == b; });
@@ -37,7 +37,7 @@ struct InferenceHash {
 
 struct SameInference {
     bool operator()(const InferenceQuery& query, const InferenceKey& key) const {
-        return key.same(query);
+        return key.matches(query);
     }
 };
 
@@ -52,34 +52,34 @@ struct InferenceCache {
 // no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
 struct ThreadInferenceCache {
     static constexpr bool INHERITED = true;
-    static constexpr std::size_t PLACES = 256, WIDTH = 3, AGEING = 64;
+    static constexpr std::size_t NUM_SLOTS = 256, MAX_INPUTS = 3, REVALIDATE_INTERVAL = 64;
     struct Entry {
         const Op* op = nullptr;
         Ref<Params> params;
         bool strict = false;
-        std::size_t width = 0;
-        std::array<Ref<Type>, WIDTH> types;
+        std::size_t num_inputs = 0;
+        std::array<Ref<Type>, MAX_INPUTS> types;
         Inferred inferred;
         std::size_t uses = 0;
 
-        void put(const InferenceQuery& query, const Inferred& found) {
+        void put(const InferenceQuery& query, const Inferred& result) {
             op = query.op;
             params = Ref<Params>(const_cast<Params*>(query.params));
             strict = query.strict;
-            width = query.types.size();
-            for (std::size_t i = 0; i < width; ++i) types[i] = Ref<Type>(query.types[i]);
-            inferred = found;
+            num_inputs = query.types.size();
+            for (std::size_t i = 0; i < num_inputs; ++i) types[i] = Ref<Type>(query.types[i]);
+            inferred = result;
         }
     };
-    std::array<Entry, PLACES> entries;
+    std::array<Entry, NUM_SLOTS> entries;
     uint64_t epoch = 0;
 
-    Entry& at(std::size_t hash) {
-        forget_if_told();
-        return entries[hash % PLACES];
+    Entry& slot(std::size_t hash) {
+        clear_if_stale();
+        return entries[hash % NUM_SLOTS];
     }
 
-    void forget_if_told() {
+    void clear_if_stale() {
         // Relaxed: what a thread recalls before it sees a new epoch is still right.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (std::exchange(epoch, now) != now) entries = {};
@@ -87,28 +87,28 @@ struct ThreadInferenceCache {
 
     static bool matches(const Entry& entry, const InferenceQuery& query) {
         if (entry.op != query.op || entry.params.get() != query.params ||
-            entry.strict != query.strict || entry.width != query.types.size())
+            entry.strict != query.strict || entry.num_inputs != query.types.size())
             return false;
-        for (std::size_t i = 0; i < entry.width; ++i)
+        for (std::size_t i = 0; i < entry.num_inputs; ++i)
             if (entry.types[i].get() != query.types[i]) return false;
         return true;
     }
 
-    static void tell_to_forget() {
+    static void invalidate_all() {
         current_epoch.fetch_add(1, std::memory_order_relaxed);
-        ThreadLocal<ThreadInferenceCache>::get().forget_if_told(); // this thread's at once
+        ThreadLocal<ThreadInferenceCache>::get().clear_if_stale(); // this thread's at once
     }
 
     static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo loses entries
 };
 
-InferenceCache* const the_memo =
+InferenceCache* const inference_cache_instance =
     new InferenceCache; // made when the library is loaded; outlives every static object
 
-InferenceCache& memo() { return *the_memo; }
+InferenceCache& inference_cache() { return *inference_cache_instance; }
 
-[[maybe_unused]] Cache& joined =
-    join({"inferred types", CAPACITY, remembered_inferences, clear_memo});
+[[maybe_unused]] Cache& registered =
+    register_cache({"inferred types", CAPACITY, num_cached_inferences, clear_inference_cache});
 
 } // namespace
 
@@ -117,88 +117,90 @@ std::size_t InferenceQuery::hash() const {
     std::size_t hash = op->id * 2 + strict + reinterpret_cast<std::size_t>(params);
     for (Type* type : types)
         hash = hash * 0x9e3779b97f4a7c15ULL + reinterpret_cast<std::size_t>(type);
-    return cut(mix(0, hash));
+    return truncate_hash(mix(0, hash));
 }
 
 namespace {
 
-Inferred recall_shared(const InferenceQuery& query) {
-    Guard guard(memo().lock);
-    const Inferred* found = memo().table.find(query);
-    return found ? *found : Inferred();
+Inferred find_in_shared_cache(const InferenceQuery& query) {
+    Guard guard(inference_cache().lock);
+    const Inferred* cached = inference_cache().table.find(query);
+    return cached ? *cached : Inferred();
 }
 
-void keep(const InferenceQuery& query, const Inferred& inferred) {
-    if (query.types.size() > WIDEST && query.op->weight == 1) return;
+void insert(const InferenceQuery& query, const Inferred& inferred) {
+    if (query.types.size() > MAX_CACHED_INPUTS && query.op->weight == 1) return;
     InferenceKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);
-    Table::Entries fallen; // freed outside the lock
-    Guard guard(memo().lock);
-    if (memo().table.find(query)) return; // another thread was first
-    memo().table.keep(std::move(key), inferred);
-    if (memo().table.size() > CAPACITY) memo().table.drop_last(fallen);
+    Table::Entries evicted; // freed outside the lock
+    Guard guard(inference_cache().lock);
+    if (inference_cache().table.find(query)) return; // another thread was first
+    inference_cache().table.insert(std::move(key), inferred);
+    if (inference_cache().table.size() > CAPACITY) inference_cache().table.evict_oldest(evicted);
 }
 
-void remember_both(const InferenceQuery& query, const Inferred& inferred) {
-    remember_dtypes(query, inferred.inference);
-    keep(query, inferred);
+void cache_shapes_and_types(const InferenceQuery& query, const Inferred& inferred) {
+    cache_dtypes(query, inferred.inference);
+    insert(query, inferred);
 }
 
 // What is taken has an inference of its own, by which it is told apart from other picks.
-bool has_own(const InferenceQuery& query) { return query.op->part == Op::taken; }
+bool is_cached_per_type(const InferenceQuery& query) { return query.op->part == Op::slice; }
 
-Inferred known(const InferenceQuery& query) {
-    Inferred found;
-    if (!has_own(query)) found = infer_shape(query);
-    return found ? found : recall_shared(query);
+Inferred infer_or_find(const InferenceQuery& query) {
+    Inferred inferred;
+    if (!is_cached_per_type(query)) inferred = infer_shape(query);
+    return inferred ? inferred : find_in_shared_cache(query);
 }
 
-Inferred ask(const InferenceQuery& query) {
-    Inferred found = known(query);
-    if (!found && has_own(query) && (found = infer_shape(query))) keep(query, found);
-    return found;
+Inferred infer_or_cache(const InferenceQuery& query) {
+    Inferred inferred = infer_or_find(query);
+    if (!inferred && is_cached_per_type(query) && (inferred = infer_shape(query)))
+        insert(query, inferred);
+    return inferred;
 }
 
 } // namespace
 
-Inferred recall(const InferenceQuery& query) {
-    if (query.types.size() > ThreadInferenceCache::WIDTH) return ask(query);
-    ThreadInferenceCache& front = ThreadLocal<ThreadInferenceCache>::get();
-    ThreadInferenceCache::Entry& entry = front.at(query.hash());
+Inferred find_inference(const InferenceQuery& query) {
+    if (query.types.size() > ThreadInferenceCache::MAX_INPUTS) return infer_or_cache(query);
+    ThreadInferenceCache& thread_cache = ThreadLocal<ThreadInferenceCache>::get();
+    ThreadInferenceCache::Entry& entry = thread_cache.slot(query.hash());
     if (ThreadInferenceCache::matches(
             entry, query)) { // the tables are told now and then: there entries age
-        bool told = ++entry.uses % ThreadInferenceCache::AGEING == 0;
-        if (told && !known(query)) remember_both(query, entry.inferred);
+        bool revalidate = ++entry.uses % ThreadInferenceCache::REVALIDATE_INTERVAL == 0;
+        if (revalidate && !infer_or_find(query)) cache_shapes_and_types(query, entry.inferred);
         return entry.inferred;
     }
-    Inferred found = infer_alike(query);
-    if (!found) found = ask(query);
-    if (found) entry.put(query, found);
-    return found;
+    Inferred inferred = infer_same_type(query);
+    if (!inferred) inferred = infer_or_cache(query);
+    if (inferred) entry.put(query, inferred);
+    return inferred;
 }
 
-void remember(const InferenceQuery& query, const Ref<Inference>& inference) {
-    remember_both(query, {inference, inference->results[0]});
+void cache_inference(const InferenceQuery& query, const Ref<Inference>& inference) {
+    cache_shapes_and_types(query, {inference, inference->results[0]});
 }
 
-void forget_inferences(const Op* op) {
-    ThreadInferenceCache::tell_to_forget();
-    Table::Entries fallen; // freed outside the lock
-    Guard guard(memo().lock);
-    memo().table.drop_all([&](const auto& entry) { return entry.key.op == op; }, fallen);
+void drop_inferences_of(const Op* op) {
+    ThreadInferenceCache::invalidate_all();
+    Table::Entries evicted; // freed outside the lock
+    Guard guard(inference_cache().lock);
+    inference_cache().table.evict_if([&](const auto& entry) { return entry.key.op == op; },
+                                     evicted);
 }
 
-std::size_t remembered_inferences() {
-    Guard guard(memo().lock);
-    return memo().table.size();
+std::size_t num_cached_inferences() {
+    Guard guard(inference_cache().lock);
+    return inference_cache().table.size();
 }
 
-void clear_memo() {
-    Table fallen;
-    ThreadInferenceCache::tell_to_forget();
-    Guard guard(memo().lock);
-    fallen.swap(memo().table);
+void clear_inference_cache() {
+    Table evicted;
+    ThreadInferenceCache::invalidate_all();
+    Guard guard(inference_cache().lock);
+    evicted.swap(inference_cache().table);
 }
 
 } // namespace tenfold

@@ -23,17 +23,17 @@ struct Inference {
     std::vector<Ref<Type>> results; // one, or several for an op with several results
     std::vector<uint16_t> operands; // the dtype in which each input enters the computation
     // What the key was exact in by which the last graph that ends with such a node had its plan.
-    std::atomic<uint8_t> exact{0};
+    std::atomic<uint8_t> last_exactness{0};
     // Of an operation on elements: of all inferences of the same dtypes.
     Ref<Loops> loops;
     // Of a view: owned; null: not asked for yet.
-    std::atomic<const ViewMap*> movement{nullptr};
+    std::atomic<const ViewMap*> view_map{nullptr};
     // Of a call: Python's object of its op, owned; given back through the release list.
-    void* keeps = nullptr;
+    void* op_owner = nullptr;
 
     ~Inference() {
-        delete movement.load(std::memory_order_acquire);
-        release_later(keeps);
+        delete view_map.load(std::memory_order_acquire);
+        defer_decref(op_owner);
     }
     static void destroy(Inference* inference) { delete inference; }
 };
@@ -55,14 +55,14 @@ struct Inferred {
 
 // What is known without Python's rules: by the same Types, or by the same dtypes
 // (ir/inferred_shapes.h).
-Inferred recall(const InferenceQuery& query);
+Inferred find_inference(const InferenceQuery& query);
 // What Python's rules have said.
-void remember(const InferenceQuery& query, const Ref<Inference>& inference);
+void cache_inference(const InferenceQuery& query, const Ref<Inference>& inference);
 
 // Of an op that is not called any more.
-void forget_inferences(const Op* op);
+void drop_inferences_of(const Op* op);
 
-std::size_t remembered_inferences();
-void clear_memo();
+std::size_t num_cached_inferences();
+void clear_inference_cache();
 
 } // namespace tenfold

@@ -8,12 +8,12 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t ENOUGH = 256; // members that an idle worker does not wait on
+constexpr std::size_t FULL_BATCH_MEMBERS = 256; // members that an idle worker does not wait on
 // Of a batch, that one thread computes at a go: members at least, or so many elements.
-constexpr std::size_t PART = 128, GRAIN = 1 << 16;
+constexpr std::size_t MIN_PART_MEMBERS = 128, MIN_PART_ELEMENTS = 1 << 16;
 
-bool batches(const Operation& operation) {
-    return operation.is_ours() || operation.is_users_batch();
+bool is_batchable(const Operation& operation) {
+    return operation.is_builtin() || operation.is_users_batch();
 }
 
 } // namespace
@@ -24,21 +24,21 @@ Signature Engine::signature_of(const Operation& operation, std::span<Type* const
     signature.options = operation.options_number();
     signature.parts[0] = operation.op;
     if (operation.kind == Operation::general) signature.parts[0] = &operation;
-    if (operation.planned) signature.parts[0] = operation.planned.get();
+    if (operation.gil_free_call) signature.parts[0] = operation.gil_free_call.get();
     for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
         signature.parts[i + 1] = types[i];
     return signature;
 }
 
 // The Batcher of an operation of tenfold on inputs of known Types, if that is known.
-Batcher* Engine::classified(Future& future) {
-    std::array<Type*, Future::FEW> types{};
+Batcher* Engine::find_batcher(Future& future) {
+    std::array<Type*, Future::INLINE_INPUTS> types{};
     std::size_t count = 0;
-    if (!future.operation->kept) return batcher_of({});
-    if (future.operation->planned) return batcher_of(signature_of(*future.operation, {}));
+    if (!future.operation->memoized) return batcher_of({});
+    if (future.operation->gil_free_call) return batcher_of(signature_of(*future.operation, {}));
     if (future.input_count > types.size()) return batcher_of({});
     for (Edge& edge : future.inputs()) {
-        if (!edge.input->type) return future.missing > 0 ? nullptr : batcher_of({});
+        if (!edge.input->type) return future.num_missing > 0 ? nullptr : batcher_of({});
         types[count++] = edge.input->type;
     }
     Batcher* found = batcher_of(signature_of(*future.operation, {types.data(), count}));
@@ -46,7 +46,7 @@ Batcher* Engine::classified(Future& future) {
     std::size_t position = 0;
     for (Edge& edge : future.inputs()) {
         const Scalar* scalar = edge.input->scalar.get();
-        if (scalar && !found->takes(position, *scalar)) return batcher_of({});
+        if (scalar && !found->accepts_scalar(position, *scalar)) return batcher_of({});
         ++position;
     }
     return found;
@@ -57,150 +57,150 @@ Batcher* Engine::batcher_of(const Signature& signature) {
     return found == batchers_.end() ? nullptr : found->second.get();
 }
 
-Batcher& Engine::add_batcher(const Signature& signature, Batcher&& made) {
-    auto owned = std::make_unique<Batcher>(std::move(made));
+Batcher& Engine::add_batcher(const Signature& signature, Batcher&& batcher) {
+    auto owner = std::make_unique<Batcher>(std::move(batcher));
     Guard guard(lock_);
-    return *batchers_.emplace(signature, std::move(owned)).first->second;
+    return *batchers_.emplace(signature, std::move(owner)).first->second;
 }
 
 // Under hold no batch is: a worker woken for each push would find nothing.
 bool Engine::is_full(const Batcher& batcher) const {
-    return holds_ == 0 &&
-           (batcher.live >= ENOUGH || (limits_.batch && batcher.live >= limits_.batch));
+    return num_holds_ == 0 && (batcher.num_live >= FULL_BATCH_MEMBERS ||
+                               (limits_.max_batch && batcher.num_live >= limits_.max_batch));
 }
 
-void Engine::join(Batcher& batcher, Future& future) {
+void Engine::add_to_batch(Batcher& batcher, Future& future) {
     future.batcher = &batcher;
     batcher.members.push_back(Ref<Future>(&future));
-    ++batcher.live;
-    batcher.wanted += future.wanted;
-    batcher.depths += future.depth;
-    if (!std::exchange(batcher.listed, true)) active_.push_back(&batcher);
-    due_ |= future.wanted || is_full(batcher);
+    ++batcher.num_live;
+    batcher.num_urgent += future.urgent;
+    batcher.sum_depths += future.depth;
+    if (!std::exchange(batcher.is_listed, true)) active_.push_back(&batcher);
+    has_due_batch_ |= future.urgent || is_full(batcher);
 }
 
 // One that has been dropped or cancelled, or runs; its place among the members stays.
-void Engine::leave_batcher(Future& future) {
+void Engine::remove_from_batch(Future& future) {
     Batcher* batcher = future.batcher;
-    if (future.state != Future::ready || !batcher || !batcher->listed) return;
+    if (future.state != Future::ready || !batcher || !batcher->is_listed) return;
     if (batcher->kind == Operation::general) return;
-    --batcher->live;
-    batcher->wanted -= future.wanted;
-    batcher->depths -= future.depth;
+    --batcher->num_live;
+    batcher->num_urgent -= future.urgent;
+    batcher->sum_depths -= future.depth;
 }
 
 // With a limit of memory what has come far goes first: it is nearer to freeing what it reads.
-uint32_t Engine::urgency(const Future& future) const {
-    return limits_.memory ? future.depth : future.height;
+uint32_t Engine::priority(const Future& future) const {
+    return limits_.max_bytes ? future.depth : future.height;
 }
 
 // For the first time.
-void Engine::become_ready(Future& future) {
+void Engine::on_ready(Future& future) {
     if (tracing.load(std::memory_order_relaxed)) {
         int64_t now = nanoseconds_now();
-        std::vector<uint64_t> number{traced_number(future)};
+        std::vector<uint64_t> number{trace_id(future)};
         trace({future.operation->name, "ready", now, now, this_pthread(), std::move(number), {}});
     }
-    make_ready(future);
+    enqueue(future);
 }
 
-void Engine::make_ready(Future& future) {
+void Engine::enqueue(Future& future) {
     future.state = Future::ready;
-    bool batched = batches(*future.operation);
-    if (!future.batcher && future.operation->is_ours()) future.batcher = classified(future);
+    bool batched = is_batchable(*future.operation);
+    if (!future.batcher && future.operation->is_builtin()) future.batcher = find_batcher(future);
     if (batched && !future.batcher) {
-        loose_.push_back(Ref<Future>(&future));
-        loose_wanted_ |= future.wanted;
+        unclassified_.push_back(Ref<Future>(&future));
+        unclassified_urgent_ |= future.urgent;
     } else if (batched && future.batcher->kind != Operation::general) {
-        join(*future.batcher, future);
+        add_to_batch(*future.batcher, future);
     } else {
-        (future.wanted ? urgent_ : ready_)
-            .push({urgency(future), future.number, Ref<Future>(&future)});
+        (future.urgent ? urgent_ : ready_)
+            .push({priority(future), future.number, Ref<Future>(&future)});
     }
 }
-void Engine::mark_wanted(Future& future, Left& left) {
-    std::vector<Future*> todo{&future};
-    while (!todo.empty()) {
-        Future& next = *todo.back();
-        todo.pop_back();
-        if (next.state == Future::lazy) demand(next, left);
-        if (!next.is_pending() || next.wanted) continue;
-        next.wanted = true;
+void Engine::mark_urgent(Future& future, DeferredFrees& frees) {
+    std::vector<Future*> stack{&future};
+    while (!stack.empty()) {
+        Future& next = *stack.back();
+        stack.pop_back();
+        if (next.state == Future::lazy) force(next, frees);
+        if (!next.is_pending() || next.urgent) continue;
+        next.urgent = true;
         if (next.state == Future::ready) {
-            if (!next.batcher && batches(*next.operation))
-                loose_wanted_ = true;
+            if (!next.batcher && is_batchable(*next.operation))
+                unclassified_urgent_ = true;
             else if (next.batcher && next.batcher->kind != Operation::general)
-                ++next.batcher->wanted, due_ = true;
+                ++next.batcher->num_urgent, has_due_batch_ = true;
             else
-                urgent_.push({urgency(next), next.number, Ref<Future>(&next)});
+                urgent_.push({priority(next), next.number, Ref<Future>(&next)});
         }
         for (Edge& edge : next.inputs())
-            if (edge.input) todo.push_back(edge.input);
+            if (edge.input) stack.push_back(edge.input);
     }
 }
 
 void Engine::hold() {
     Guard guard(lock_);
-    ++holds_;
+    ++num_holds_;
 }
 
-void Engine::let_go() {
-    Wake waking = no_worker;
+void Engine::release_hold() {
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
-        --holds_;
-        ++events_;
-        due_ = true; // whether any is due is to be looked at anew
-        waking = needed();
+        --num_holds_;
+        ++num_events_;
+        has_due_batch_ = true; // whether any is due is to be looked at anew
+        wakeup = select_wakeup();
     }
-    call(waking);
+    wake_worker(wakeup);
 }
 
 // Who calls this waits, and helps: no worker is woken.
-void Engine::want(Future& future) {
-    Left left;
+void Engine::prioritize(Future& future) {
+    DeferredFrees frees;
     {
         Guard guard(lock_);
-        mark_wanted(future, left);
-        drop_unneeded(left);
+        mark_urgent(future, frees);
+        drop_unreferenced(frees);
     }
-    wake_settled(left);
+    wake_settled(frees);
 }
 
-void Engine::demand_sum(Future& future) {
-    Left left;
-    Wake waking = no_worker;
+void Engine::force_sum(Future& future) {
+    DeferredFrees frees;
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
-        if (future.state != Future::lazy || holds_ > 0) return;
-        demand(future, left);
-        drop_unneeded(left);
-        waking = needed();
+        if (future.state != Future::lazy || num_holds_ > 0) return;
+        force(future, frees);
+        drop_unreferenced(frees);
+        wakeup = select_wakeup();
     }
-    wake_settled(left);
-    call(waking);
+    wake_settled(frees);
+    wake_worker(wakeup);
 }
 
-uint64_t Engine::want_all() {
-    Left left;
+uint64_t Engine::prioritize_all() {
+    DeferredFrees frees;
     uint64_t last = 0;
     {
         Guard guard(lock_);
-        demand_all(left);
-        for (Future* future = pending_; future; future = future->after) {
-            mark_wanted(*future, left);
-            left.look.push_back(future);
+        force_all(frees);
+        for (Future* future = pending_list_; future; future = future->next) {
+            mark_urgent(*future, frees);
+            frees.unread.push_back(future);
         }
-        drop_unneeded(left);
-        last = arrived_;
+        drop_unreferenced(frees);
+        last = num_arrivals_;
     }
-    wake_settled(left);
+    wake_settled(frees);
     return last;
 }
 
 uint64_t Engine::pushed_by_operators() {
     Guard guard(lock_);
-    return pushed_by_operators_;
+    return num_pushed_by_operators_;
 }
 
 Ref<Future> Engine::oldest(uint64_t last) {
@@ -209,79 +209,83 @@ Ref<Future> Engine::oldest(uint64_t last) {
 }
 
 // Of lowest mean depth; `due`: of those that need not wait.
-Batcher* Engine::lowest(bool due) {
+Batcher* Engine::lowest_batch(bool due) {
     Batcher* best = nullptr;
     for (std::size_t i = 0; i < active_.size();) {
         Batcher* batcher = active_[i];
-        if (batcher->live == 0) {
-            batcher->listed = false;
-            for (Ref<Future>& gone : batcher->members) to_free_.push_back(std::move(gone));
+        if (batcher->num_live == 0) {
+            batcher->is_listed = false;
+            for (Ref<Future>& member : batcher->members) to_free_.push_back(std::move(member));
             batcher->members.clear();
             active_[i] = active_.back();
             active_.pop_back();
             continue;
         }
         ++i;
-        if ((holds_ > 0 || (due && !is_full(*batcher))) && batcher->wanted == 0) continue;
+        if ((num_holds_ > 0 || (due && !is_full(*batcher))) && batcher->num_urgent == 0) continue;
         // depths / live as fractions
-        if (!best || batcher->depths * best->live < best->depths * batcher->live) best = batcher;
+        if (!best || batcher->sum_depths * best->num_live < best->sum_depths * batcher->num_live)
+            best = batcher;
     }
-    if (due && !best) due_ = false;
+    if (due && !best) has_due_batch_ = false;
     return best;
 }
 
-Job Engine::fire(Batcher& batcher) {
+Job Engine::start_batch(Batcher& batcher) {
     Job job;
-    bool rows = batcher.is_native();
-    job.kind = rows ? Job::rows : Job::python;
+    bool is_native = batcher.is_native();
+    job.kind = is_native ? Job::rows : Job::python;
     job.batcher = &batcher;
-    std::size_t most = limits_.batch ? limits_.batch : batcher.members.size(), kept = 0, i = 0;
+    std::size_t max_members = limits_.max_batch ? limits_.max_batch : batcher.members.size(),
+                num_left = 0, i = 0;
     for (; i < batcher.members.size(); ++i) {
         Ref<Future>& member = batcher.members[i];
         if (member->state != Future::ready) {
             to_free_.push_back(std::move(member));
-        } else if (job.members.size() == most || (holds_ > 0 && !member->wanted)) {
-            if (kept != i) batcher.members[kept] = std::move(member);
-            ++kept;
+        } else if (job.members.size() == max_members || (num_holds_ > 0 && !member->urgent)) {
+            if (num_left != i) batcher.members[num_left] = std::move(member);
+            ++num_left;
         } else {
-            leave_batcher(*member);
+            remove_from_batch(*member);
             member->state = Future::running;
             job.members.push_back(std::move(member));
         }
     }
-    batcher.members.resize(kept);
-    running_ += job.members.size();
-    ++batches_;
-    ++sizes_[job.members.size()];
+    batcher.members.resize(num_left);
+    num_running_ += job.members.size();
+    ++num_batches_;
+    ++batch_sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    const GilFreeCall* call = rows ? job.members[0]->operation->planned.get() : nullptr;
-    const Type* type = call ? call->pattern->type().get() : rows ? batcher.type().get() : nullptr;
+    const GilFreeCall* call = is_native ? job.members[0]->operation->gil_free_call.get() : nullptr;
+    const Type* type = call        ? call->graph_template->type().get()
+                       : is_native ? batcher.type().get()
+                                   : nullptr;
     std::size_t size = type ? std::max<std::size_t>(1, type->size()) : 1;
-    std::size_t most_of_part = std::max(PART, GRAIN / size);
-    while (rows && job.members.size() > most_of_part) {
+    std::size_t max_part = std::max(MIN_PART_MEMBERS, MIN_PART_ELEMENTS / size);
+    while (is_native && job.members.size() > max_part) {
         Job part;
         part.kind = Job::rows;
         part.batcher = &batcher;
-        part.first = false;
-        auto from = job.members.end() - std::ptrdiff_t(most_of_part);
+        part.is_first_part = false;
+        auto from = job.members.end() - std::ptrdiff_t(max_part);
         part.members.assign(std::make_move_iterator(from),
                             std::make_move_iterator(job.members.end()));
         job.members.erase(from, job.members.end());
-        parts_.push_front(std::move(part));
+        batch_parts_.push_front(std::move(part));
     }
     return job;
 }
 
-Job Engine::from_heaps() {
+Job Engine::pop_ready() {
     Job job;
     for (Heap* heap : {&urgent_, &ready_}) {
-        if (heap == &ready_ && holds_ > 0) break;
+        if (heap == &ready_ && num_holds_ > 0) break;
         while (!heap->empty() && job.members.empty()) {
             Ref<Future> future = heap->top().future;
             heap->pop();
             if (future->state == Future::ready) {
                 future->state = Future::running;
-                ++running_;
+                ++num_running_;
                 job.kind = Job::python;
                 job.members.push_back(std::move(future));
             } else {
@@ -293,10 +297,10 @@ Job Engine::from_heaps() {
     return job;
 }
 
-Job Engine::classify_loose() {
+Job Engine::pop_unclassified() {
     Job job;
-    if (loose_.empty() || (holds_ > 0 && !loose_wanted_)) return job;
-    for (Ref<Future>& future : loose_) {
+    if (unclassified_.empty() || (num_holds_ > 0 && !unclassified_urgent_)) return job;
+    for (Ref<Future>& future : unclassified_) {
         if (future->state == Future::ready) {
             future->state = Future::running; // meanwhile
             job.kind = Job::classify;
@@ -305,32 +309,32 @@ Job Engine::classify_loose() {
             to_free_.push_back(std::move(future));
         }
     }
-    loose_.clear();
-    loose_wanted_ = false;
+    unclassified_.clear();
+    unclassified_urgent_ = false;
     return job;
 }
 
 // `native`: nothing that needs the GIL; `quiet`: nothing has happened for a while.
-Job Engine::pick(bool native, bool quiet) {
-    if (!parts_.empty()) {
-        Job job = std::move(parts_.front());
-        parts_.pop_front();
+Job Engine::pick_job(bool native_only, bool is_idle) {
+    if (!batch_parts_.empty()) {
+        Job job = std::move(batch_parts_.front());
+        batch_parts_.pop_front();
         return job;
     }
-    if (!native && !to_call_.empty()) {
+    if (!native_only && !to_call_.empty()) {
         Job job;
         job.kind = Job::callbacks;
         job.members.swap(to_call_);
         return job;
     }
-    if (!native)
-        if (Job job = classify_loose(); job.kind != Job::nothing) return job;
-    Batcher* batcher = lowest(true);
-    if (batcher && (!native || batcher->is_native())) return fire(*batcher);
-    if (native) return {};
-    if (Job job = from_heaps(); job.kind != Job::nothing) return job;
-    if (!quiet || holds_ > 0) return {};
-    if ((batcher = lowest(false))) return fire(*batcher);
+    if (!native_only)
+        if (Job job = pop_unclassified(); job.kind != Job::nothing) return job;
+    Batcher* batcher = lowest_batch(true);
+    if (batcher && (!native_only || batcher->is_native())) return start_batch(*batcher);
+    if (native_only) return {};
+    if (Job job = pop_ready(); job.kind != Job::nothing) return job;
+    if (!is_idle || num_holds_ > 0) return {};
+    if ((batcher = lowest_batch(false))) return start_batch(*batcher);
     return {};
 }
 

@@ -10,23 +10,23 @@
 namespace tenfold {
 namespace {
 
-constexpr int HIGHER = 4; // inputs up to which a push raises who is on the longest way
+constexpr int MAX_HEIGHT_STEPS = 4; // inputs up to which a push raises heights on the longest path
 
-std::atomic<uint32_t> forks{0};
+std::atomic<uint32_t> fork_count{0};
 const int registered =
-    pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+    pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
 
 struct Engines {
     Lock lock; // protects all
     std::vector<Engine*> all;
 };
-Engines* const the_engines = new Engines; // made when the library is loaded
+Engines* const engine_registry = new Engines; // made when the library is loaded
 
 } // namespace
 
-void Left::free() {
+void DeferredFrees::free() {
     awaited.clear();
-    for (void* object : objects) release_later(object);
+    for (void* object : objects) defer_decref(object);
     objects.clear();
     values.clear();
     futures.clear();
@@ -34,136 +34,141 @@ void Left::free() {
 }
 
 namespace {
-std::atomic<uint64_t> engines_made{0}; // relaxed: a count
+std::atomic<uint64_t> num_engines{0}; // relaxed: a count
 }
 
 Engine::Engine(const Limits& limits, Host& host)
-    : limits_(limits), host_(host), forks_(forks.load(std::memory_order_relaxed)),
-      serial_(engines_made.fetch_add(1, std::memory_order_relaxed)) {
+    : limits_(limits), host_(host), fork_count_(fork_count.load(std::memory_order_relaxed)),
+      engine_id_(num_engines.fetch_add(1, std::memory_order_relaxed)) {
     batchers_.emplace(Signature(), std::make_unique<Batcher>()); // of what runs alone
-    Guard guard(the_engines->lock);
-    the_engines->all.push_back(this);
+    Guard guard(engine_registry->lock);
+    engine_registry->all.push_back(this);
 }
 
-// Workers may still look whether there is anything to do, or wait for the GIL, which who comes here
-// may hold, before they end: then the last of them deletes it. Who comes here holds the GIL, or is
-// counted among `outsiders`: there may be one more.
+// Workers may still poll, or wait for the GIL, which the caller may hold. Then the last worker
+// deletes the engine. The caller holds the GIL or is counted in `gil_free_threads`.
 void Engine::destroy(Engine* engine) {
     {
-        Guard guard(the_engines->lock);
-        std::erase(the_engines->all, engine);
+        Guard guard(engine_registry->lock);
+        std::erase(engine_registry->all, engine);
     }
-    if (!engine->is_of_parent()) {
+    if (!engine->is_from_parent_process()) {
         Guard guard(engine->lock_);
-        if (engine->alive_.load() > 0) {
-            engine->be_counted();
-            engine->orphan_ = engine->stopping_ = true;
+        if (engine->num_alive_.load() > 0) {
+            engine->register_gil_free();
+            engine->is_orphan_ = engine->stopping_ = true;
             engine->signal_.fetch_add(1);
             engine->host_.wake(engine->signal_, 1 << 30);
             return;
         }
     }
-    bool counted = engine->counted_;
+    bool counted = engine->is_registered_;
     delete engine;
-    if (counted) outsiders.fetch_sub(1);
+    if (counted) gil_free_threads.fetch_sub(1);
 }
 
 std::vector<Ref<Engine>> live_engines() {
-    std::vector<Ref<Engine>> found;
-    Guard guard(the_engines->lock);
-    for (Engine* engine : the_engines->all) {
+    std::vector<Ref<Engine>> engines;
+    Guard guard(engine_registry->lock);
+    for (Engine* engine : engine_registry->all) {
         uint32_t count = engine->references.load();
         while (count > 0 && !engine->references.compare_exchange_weak(count, count + 1)) {}
-        if (count > 0) found.push_back(Ref<Engine>::adopt(engine));
+        if (count > 0) engines.push_back(Ref<Engine>::adopt(engine));
     }
-    return found;
+    return engines;
 }
 
-bool Engine::is_of_parent() const { return forks.load(std::memory_order_relaxed) != forks_; }
-
-// Who counts references here without the GIL is known to those who hold it, from a push on to when
-// nothing is left to do.
-void Engine::be_counted() {
-    if (counted_) return;
-    counted_ = true;
-    outsiders.fetch_add(1);
+bool Engine::is_from_parent_process() const {
+    return fork_count.load(std::memory_order_relaxed) != fork_count_;
 }
 
-void Engine::rest() {
-    bool nothing = pending_count_ == 0 && !lazy_ && busy_ == 0 && active_.empty() &&
-                   ready_.empty() && urgent_.empty() && loose_.empty() && parts_.empty() &&
-                   to_call_.empty() && to_free_.empty();
-    if (!counted_ || !nothing || orphan_) return; // an orphan is freed by its last worker
-    counted_ = false;
-    outsiders.fetch_sub(1);
+// The engine counts as a GIL-free thread from a push until it is idle: its workers count
+// references without the GIL.
+void Engine::register_gil_free() {
+    if (is_registered_) return;
+    is_registered_ = true;
+    gil_free_threads.fetch_add(1);
+}
+
+void Engine::unregister_if_idle() {
+    bool is_idle = num_pending_ == 0 && !lazy_list_ && num_busy_ == 0 && active_.empty() &&
+                   ready_.empty() && urgent_.empty() && unclassified_.empty() &&
+                   batch_parts_.empty() && to_call_.empty() && to_free_.empty();
+    if (!is_registered_ || !is_idle || is_orphan_) return; // an orphan is freed by its last worker
+    is_registered_ = false;
+    gil_free_threads.fetch_sub(1);
 }
 
 // Lists: of what is pending, and of versions whose increments are to be added.
 
-Future*& Engine::list_of(Future& future) { return future.state == Future::lazy ? lazy_ : pending_; }
+Future*& Engine::list_of(Future& future) {
+    return future.state == Future::lazy ? lazy_list_ : pending_list_;
+}
 
-void Engine::enlist(Future& future) {
-    be_counted();
+void Engine::list_insert(Future& future) {
+    register_gil_free();
     Future*& list = list_of(future);
     retain(&future);
-    future.after = list;
-    future.before = nullptr;
-    if (list) list->before = &future;
+    future.next = list;
+    future.prev = nullptr;
+    if (list) list->prev = &future;
     list = &future;
     if (future.state == Future::lazy) return;
-    if (pending_count_++ == 0) oldest_ = &future;
-    future.arrival = ++arrived_;
+    if (num_pending_++ == 0) oldest_ = &future;
+    future.arrival = ++num_arrivals_;
 }
 
 // The list's count goes to the caller.
-void Engine::unlist(Future& future) {
+void Engine::list_remove(Future& future) {
     Future*& list = list_of(future);
-    if (oldest_ == &future) oldest_ = future.before;
-    (future.before ? future.before->after : list) = future.after;
-    if (future.after) future.after->before = future.before;
-    future.before = future.after = nullptr;
-    if (future.state != Future::lazy) --pending_count_;
+    if (oldest_ == &future) oldest_ = future.prev;
+    (future.prev ? future.prev->next : list) = future.next;
+    if (future.next) future.next->prev = future.prev;
+    future.prev = future.next = nullptr;
+    if (future.state != Future::lazy) --num_pending_;
 }
 
 // Pushing.
 
-void Engine::fill(Future& future, Answer&& answer) {
+void Engine::set_result(Future& future, OperatorResult&& answer) {
     future.value = std::move(answer.value);
     future.object = answer.object;
     future.scalar = std::move(answer.scalar);
     future.bytes = answer.bytes;
-    bool several = future.operation && future.operation->form;
+    bool several = future.operation && future.operation->result_tree;
     if (!future.type && !several)
         future.type = (future.value ? future.value->type : std::move(answer.type)).detach();
     if (future.value) future.bytes = 0;
-    for (const Value* each = future.value.get(); each; each = several ? each->next.get() : nullptr)
-        future.bytes += each->buffers[0].allocation->bytes;
+    for (const Value* value = future.value.get(); value;
+         value = several ? value->next.get() : nullptr)
+        future.bytes += value->buffers[0].allocation->bytes;
 }
 
-Ref<Future> Engine::put(Answer answer) {
+Ref<Future> Engine::put(OperatorResult answer) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;
     future->state = Future::done;
-    fill(*future, std::move(answer));
+    set_result(*future, std::move(answer));
     account(1, int64_t(future->bytes));
     future->settlement.store(Future::settled, std::memory_order_release);
     return future;
 }
 
-Answer Engine::take(Future& input) {
-    Answer taken;
+OperatorResult Engine::take_if_unique(Future& input) {
+    OperatorResult answer;
     Guard guard(lock_);
-    if (input.handles > 0 || input.readers > 1 || input.state != Future::done) return taken;
-    taken.value = std::move(input.value);
-    taken.object = std::exchange(input.object, nullptr);
-    if (!taken.empty()) account(-1, -int64_t(input.bytes));
-    return taken;
+    if (input.handles > 0 || input.readers > 1 || input.state != Future::done) return answer;
+    answer.value = std::move(input.value);
+    answer.object = std::exchange(input.object, nullptr);
+    if (!answer.empty()) account(-1, -int64_t(input.bytes));
+    return answer;
 }
 
-void Engine::link(Future& future, std::span<Future* const> inputs, Left& left) {
+void Engine::link_inputs(Future& future, std::span<Future* const> inputs, DeferredFrees& frees) {
     future.input_count = uint32_t(inputs.size());
-    if (inputs.size() > Future::FEW) future.many = std::make_unique<Edge[]>(inputs.size());
+    if (inputs.size() > Future::INLINE_INPUTS)
+        future.heap_edges = std::make_unique<Edge[]>(inputs.size());
     std::span<Edge> edges = future.inputs();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         Future* input = inputs[i];
@@ -171,10 +176,10 @@ void Engine::link(Future& future, std::span<Future* const> inputs, Left& left) {
         edge.input = input;
         retain(input);
         ++input->readers;
-        if (input->state == Future::lazy) demand(*input, left);
+        if (input->state == Future::lazy) force(*input, frees);
         future.depth = std::max(future.depth, input->depth + 1);
         if (!input->is_pending()) continue;
-        ++future.missing;
+        ++future.num_missing;
         edge.reader = &future;
         retain(&future);
         edge.next = input->waiters;
@@ -183,9 +188,9 @@ void Engine::link(Future& future, std::span<Future* const> inputs, Left& left) {
 }
 
 // Those above are on a longer way now.
-void Engine::raise(Future& future) {
+void Engine::propagate_height(Future& future) {
     Future* above = &future;
-    for (int i = 0; i < HIGHER; ++i) {
+    for (int i = 0; i < MAX_HEIGHT_STEPS; ++i) {
         Future* longest = nullptr;
         for (Edge& edge : above->inputs())
             if (edge.input && edge.input->state == Future::waiting &&
@@ -198,40 +203,40 @@ void Engine::raise(Future& future) {
 }
 
 // Of one whose inputs are linked.
-void Engine::begin(Future& future, Left& left) {
-    enlist(future);
+void Engine::schedule(Future& future, DeferredFrees& frees) {
+    list_insert(future);
     for (Edge& edge : future.inputs())
         if (edge.input->state == Future::failed) {
-            fail(future, edge.input->failure, left);
+            fail(future, edge.input->failure, frees);
             return;
         }
-    if (future.operation->is_ours()) {
-        future.batcher = classified(future);
-        const GilFreeCall* call = future.operation->planned.get();
+    if (future.operation->is_builtin()) {
+        future.batcher = find_batcher(future);
+        const GilFreeCall* call = future.operation->gil_free_call.get();
         Ref<Type> type;
-        if (call && call->pattern && !future.operation->form)
-            type = call->pattern->type(); // whether by its plan or by Python
+        if (call && call->graph_template && !future.operation->result_tree)
+            type = call->graph_template->type(); // whether by its plan or by Python
         else if (!call && future.batcher && future.batcher->is_native())
             type = future.batcher->type();
-        future.typed = bool(type);
+        future.type_is_known = bool(type);
         if (type) future.type = type.detach();
     }
-    if (limits_.memory) expect(future);
-    if (future.missing == 0)
-        become_ready(future);
+    if (limits_.max_bytes) reserve_memory(future);
+    if (future.num_missing == 0)
+        on_ready(future);
     else
-        raise(future);
+        propagate_height(future);
 }
 
 namespace {
 
-void note_push(const Future& future, std::span<Future* const> inputs) {
+void trace_push(const Future& future, std::span<Future* const> inputs) {
     const Engine& engine = *future.engine;
     int64_t now = nanoseconds_now();
-    Traced event{future.operation->name, "push", now, now, this_pthread(), {}, {}};
-    event.operators.push_back(engine.traced_number(future));
+    TraceEvent event{future.operation->name, "push", now, now, this_pthread(), {}, {}};
+    event.operators.push_back(engine.trace_id(future));
     for (Future* input : inputs)
-        if (input->number) event.inputs.push_back(engine.traced_number(*input));
+        if (input->number) event.inputs.push_back(engine.trace_id(*input));
     trace(std::move(event));
 }
 
@@ -242,215 +247,216 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;
-    future->site = std::move(site);
+    future->push_site = std::move(site);
     future->impure = !operation->pure;
     future->handles = 1;
     Operation::Kind kind = operation->kind;
     future->operation = std::move(operation);
-    Left left;
-    Wake waking = no_worker;
+    DeferredFrees frees;
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
         if (closed_) return {};
-        future->number = ++pushed_;
-        pushed_by_operators_ += by_operator;
-        ++events_;
-        bool traced = tracing.load(std::memory_order_relaxed);
+        future->number = ++num_pushed_;
+        num_pushed_by_operators_ += by_operator;
+        ++num_events_;
+        bool is_traced = tracing.load(std::memory_order_relaxed);
         if (kind == Operation::in_place || kind == Operation::cumulative) {
             Timeline& timeline = timeline_of(*inputs[0]);
-            std::vector<Future*> given(inputs.begin(), inputs.end());
-            given[0] = timeline.head;
-            if (traced) note_push(*future, given);
+            std::vector<Future*> version_inputs(inputs.begin(), inputs.end());
+            version_inputs[0] = timeline.head;
+            if (is_traced) trace_push(*future, version_inputs);
             if (kind == Operation::in_place) {
-                link(*future, given, left);
-                begin(*future, left);
+                link_inputs(*future, version_inputs, frees);
+                schedule(*future, frees);
             } else {
-                Ref<Future> increment =
-                    future->operation->plain_run
-                        ? Ref<Future>(given[1])
-                        : make(future->operation, inputs.subspan(1), future->site, left);
-                add_increment(*future, *given[0], std::move(increment), left);
+                Ref<Future> increment = future->operation->identity_increment
+                                            ? Ref<Future>(version_inputs[1])
+                                            : make_future(future->operation, inputs.subspan(1),
+                                                          future->push_site, frees);
+                add_increment(*future, *version_inputs[0], std::move(increment), frees);
             }
-            advance(*future, timeline, left);
+            advance(*future, timeline, frees);
             ++timeline.handles;
         } else {
-            if (traced) note_push(*future, inputs);
-            link(*future, inputs, left);
-            begin(*future, left);
+            if (is_traced) trace_push(*future, inputs);
+            link_inputs(*future, inputs, frees);
+            schedule(*future, frees);
         }
-        if (!left.look.empty()) drop_unneeded(left);
-        waking = needed();
+        if (!frees.unread.empty()) drop_unreferenced(frees);
+        wakeup = select_wakeup();
     }
-    wake_settled(left);
-    call(waking);
+    wake_settled(frees);
+    wake_worker(wakeup);
     return future;
 }
 
 // Ending.
 
-void Engine::unread(Future* input, Left& left) {
-    if (--input->readers == 0) left.look.push_back(input);
-    left.futures.push_back(Ref<Future>::adopt(input));
+void Engine::drop_reader(Future* input, DeferredFrees& frees) {
+    if (--input->readers == 0) frees.unread.push_back(input);
+    frees.futures.push_back(Ref<Future>::adopt(input));
 }
 
-void Engine::release_inputs(Future& future, Left& left) {
+void Engine::release_inputs(Future& future, DeferredFrees& frees) {
     for (Edge& edge : future.inputs())
-        if (Future* input = std::exchange(edge.input, nullptr)) unread(input, left);
-    if (!future.is_newest()) release_increments(future, left);
+        if (Future* input = std::exchange(edge.input, nullptr)) drop_reader(input, frees);
+    if (!future.is_newest()) release_increments(future, frees);
 }
 
-void Engine::end(Future& future, Future::State state, Left& left) {
-    leave_batcher(future);
-    if (state != Future::done) expect_no_more(future);
+void Engine::complete(Future& future, Future::State state, DeferredFrees& frees) {
+    remove_from_batch(future);
+    if (state != Future::done) unreserve_memory(future);
     bool was_listed =
-        future.state != Future::lazy || future.before || future.after || lazy_ == &future;
+        future.state != Future::lazy || future.prev || future.next || lazy_list_ == &future;
     if (was_listed) {
-        unlist(future);
-        left.futures.push_back(Ref<Future>::adopt(&future));
+        list_remove(future);
+        frees.futures.push_back(Ref<Future>::adopt(&future));
     }
     future.state = state;
-    release_inputs(future, left);
+    release_inputs(future, frees);
     Edge* edge = std::exchange(future.waiters, nullptr);
     while (edge) {
         Edge* next = edge->next;
         Future* reader = std::exchange(edge->reader, nullptr);
         if (reader->state == Future::waiting) {
             if (state == Future::failed)
-                fail(*reader, future.failure, left);
-            else if (--reader->missing == 0)
-                become_ready(*reader);
+                fail(*reader, future.failure, frees);
+            else if (--reader->num_missing == 0)
+                on_ready(*reader);
         }
-        left.futures.push_back(Ref<Future>::adopt(reader));
+        frees.futures.push_back(Ref<Future>::adopt(reader));
         edge = next;
     }
     // A user's operator lives as long as it is needed; of its Operation the name stays.
     Operation& operation = *future.operation;
-    bool own = operation.kind == Operation::user || operation.kind == Operation::batched ||
-               operation.kind == Operation::in_place;
-    if (own) {
-        left.objects.push_back(std::exchange(operation.python, nullptr));
-        left.objects.push_back(std::exchange(operation.params, nullptr));
+    bool owns_objects = operation.kind == Operation::user || operation.kind == Operation::batched ||
+                        operation.kind == Operation::in_place;
+    if (owns_objects) {
+        frees.objects.push_back(std::exchange(operation.python, nullptr));
+        frees.objects.push_back(std::exchange(operation.params, nullptr));
     }
     if (future.settlement.exchange(Future::settled, std::memory_order_acq_rel) == Future::awaited) {
         retain(&future);
-        left.futures.push_back(Ref<Future>::adopt(&future));
-        left.awaited.push_back(&future);
+        frees.futures.push_back(Ref<Future>::adopt(&future));
+        frees.awaited.push_back(&future);
     }
-    if (future.called) to_call_.push_back(Ref<Future>(&future));
+    if (future.has_callback) to_call_.push_back(Ref<Future>(&future));
 }
 
-void Engine::settle(Future& future, Answer&& answer, Left& left) {
+void Engine::settle(Future& future, OperatorResult&& answer, DeferredFrees& frees) {
     if (answer.failure) {
         Failure& failure = *answer.failure;
         if (!failure.engine) failures_.push_back(&failure);
         failure.engine = this;
-        return fail(future, std::move(answer.failure), left);
+        return fail(future, std::move(answer.failure), frees);
     }
-    bool guessed = future.guessed;
-    expect_no_more(future);
-    fill(future, std::move(answer));
-    ++left.made;
-    left.bytes += int64_t(future.bytes);
-    if (guessed) note_size(future);
-    ++done_;
-    end(future, Future::done, left);
+    bool guessed = future.size_is_guess;
+    unreserve_memory(future);
+    set_result(future, std::move(answer));
+    ++frees.num_results;
+    frees.bytes += int64_t(future.bytes);
+    if (guessed) update_size_estimate(future);
+    ++num_done_;
+    complete(future, Future::done, frees);
 }
 
 // And all that depends on it, one by one.
-void Engine::fail(Future& first, Ref<Failure> why, Left& left) {
-    left.failing.emplace_back(&first, std::move(why));
-    if (std::exchange(left.in_turn, true)) return;
-    while (!left.failing.empty()) {
-        auto [future, failure] = std::move(left.failing.back());
-        left.failing.pop_back();
+void Engine::fail(Future& root, Ref<Failure> failure, DeferredFrees& frees) {
+    frees.failure_queue.emplace_back(&root, std::move(failure));
+    if (std::exchange(frees.draining_failures, true)) return;
+    while (!frees.failure_queue.empty()) {
+        auto [future, failure] = std::move(frees.failure_queue.back());
+        frees.failure_queue.pop_back();
         if (!future->is_pending()) continue;
-        ++(failure->error ? failed_ : cancelled_);
+        ++(failure->error ? num_failed_ : num_cancelled_);
         future->failure = std::move(failure);
-        end(*future, Future::failed, left);
+        complete(*future, Future::failed, frees);
     }
-    left.in_turn = false;
+    frees.draining_failures = false;
 }
 
 // The value is dead: queues may still hold the Future, but they do not read it.
-void Engine::empty(Future& future, Left& left) {
+void Engine::clear_value(Future& future, DeferredFrees& frees) {
     if (!future.value && !future.object) return;
     account(-1, -int64_t(future.bytes));
-    if (future.value) left.values.push_back(std::move(future.value));
-    if (future.object) left.objects.push_back(std::exchange(future.object, nullptr));
+    if (future.value) frees.values.push_back(std::move(future.value));
+    if (future.object) frees.objects.push_back(std::exchange(future.object, nullptr));
 }
 
-void Engine::drop_unneeded(Left& left) {
-    while (!left.look.empty()) {
-        Future& future = *left.look.back();
-        left.look.pop_back();
-        if (future.handles || future.readers || future.called) continue;
+void Engine::drop_unreferenced(DeferredFrees& frees) {
+    while (!frees.unread.empty()) {
+        Future& future = *frees.unread.back();
+        frees.unread.pop_back();
+        if (future.handles || future.readers || future.has_callback) continue;
         if (future.state == Future::done) {
-            empty(future, left);
+            clear_value(future, frees);
         } else if (future.state <= Future::ready && !future.impure) {
-            ++dropped_;
-            end(future, Future::dropped, left);
+            ++num_dropped_;
+            complete(future, Future::dropped, frees);
         }
     }
 }
 
-void Engine::finish(Job& job, Left& left) {
-    ++events_;
-    left.futures.reserve(4 * job.members.size());
+void Engine::finish_job(Job& job, DeferredFrees& frees) {
+    ++num_events_;
+    frees.futures.reserve(4 * job.members.size());
     for (std::size_t i = 0; i < job.members.size(); ++i) {
-        --running_;
-        settle(*job.members[i], std::move(job.answers[i]), left);
-        if (job.members[i]->readers == 0) left.look.push_back(job.members[i].get());
-        left.futures.push_back(std::move(job.members[i]));
+        --num_running_;
+        settle(*job.members[i], std::move(job.answers[i]), frees);
+        if (job.members[i]->readers == 0) frees.unread.push_back(job.members[i].get());
+        frees.futures.push_back(std::move(job.members[i]));
     }
-    account(std::exchange(left.made, 0), std::exchange(left.bytes, 0)); // once: others count too
-    drop_unneeded(left);
+    account(std::exchange(frees.num_results, 0),
+            std::exchange(frees.bytes, 0)); // once: others count too
+    drop_unreferenced(frees);
 }
 
-void Engine::wake_settled(Left& left) {
-    for (Future* future : left.awaited) host_.wake(future->settlement, 1 << 30);
+void Engine::wake_settled(DeferredFrees& frees) {
+    for (Future* future : frees.awaited) host_.wake(future->settlement, 1 << 30);
 }
 
 // Handles.
 
-void Engine::hold_handle(Future& future) {
+void Engine::retain_handle(Future& future) {
     Guard guard(lock_);
     ++future.handles;
     if (future.timeline) ++future.timeline->handles;
 }
 
-void Engine::drop_handle(Future& future) {
-    Left left;
+void Engine::release_handle(Future& future) {
+    DeferredFrees frees;
     Ref<Value> value; // all that most leave
     {
         Guard guard(lock_);
         --future.handles;
-        if (future.timeline) forget_handle(future, left);
-        bool needed = future.handles || future.readers || future.called;
+        if (future.timeline) release_version_handle(future, frees);
+        bool needed = future.handles || future.readers || future.has_callback;
         if (!needed && future.state == Future::done && future.value) {
             account(-1, -int64_t(future.bytes));
             value = std::move(future.value);
         } else if (!needed) {
-            left.look.push_back(&future);
+            frees.unread.push_back(&future);
         }
-        drop_unneeded(left);
-        rest();
+        drop_unreferenced(frees);
+        unregister_if_idle();
     }
-    wake_settled(left);
+    wake_settled(frees);
 }
 
-bool Engine::call_when_settled(Future& future) {
-    Left left;
-    Wake waking = no_worker;
+bool Engine::notify_when_settled(Future& future) {
+    DeferredFrees frees;
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
         if (future.is_settled()) return false;
-        future.called = true;
-        mark_wanted(future, left);
-        drop_unneeded(left);
-        waking = needed();
+        future.has_callback = true;
+        mark_urgent(future, frees);
+        drop_unreferenced(frees);
+        wakeup = select_wakeup();
     }
-    wake_settled(left);
-    call(waking);
+    wake_settled(frees);
+    wake_worker(wakeup);
     return true;
 }
 

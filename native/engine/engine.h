@@ -16,9 +16,9 @@ struct Job {
     enum Kind : uint8_t { nothing, rows, python, classify, callbacks };
     Kind kind = nothing;
     const Batcher* batcher = nullptr; // of rows
-    bool first = true;                // of the parts of a batch
+    bool is_first_part = true;        // of the parts of a batch
     std::vector<Ref<Future>> members;
-    std::vector<Answer> answers;
+    std::vector<OperatorResult> answers;
     std::vector<Signature> signatures; // of the operators to be classified, without answers
 };
 
@@ -30,24 +30,24 @@ class Host {
     virtual void run(Engine& engine, Job& job) = 0;
     // Writes a signature, or an answer, for each member.
     virtual void classify(Engine& engine, Job& job) = 0;
-    // Calls who is to be called.
-    virtual void call(Engine& engine, Job& job) = 0;
+    // Runs the callbacks of the members.
+    virtual void run_callbacks(Engine& engine, Job& job) = 0;
     // Before a thread that has run Python ends.
-    virtual void leave() = 0;
+    virtual void detach_thread() = 0;
     // Whether anything of Python's waits to be freed; `tidy` frees it.
-    virtual bool untidy() { return false; }
-    virtual void tidy() {}
+    virtual bool has_deferred() { return false; }
+    virtual void run_deferred() {}
     // A thread that works for the engine; false where there can be none.
-    virtual bool start(Engine& engine);
+    virtual bool start_thread(Engine& engine);
     // So many of those that sleep until the word changes.
     virtual void wake(Word& word, int sleepers);
 };
 
 struct Limits {
-    int threads = 1;
-    std::size_t batch = 0;  // members; 0: any number
-    int64_t wait = 50'000;  // nanoseconds without push and step after which a batch runs
-    std::size_t memory = 0; // bytes; 0: any number
+    int num_threads = 1;
+    std::size_t max_batch = 0;      // members; 0: any number
+    int64_t batch_wait_ns = 50'000; // nanoseconds without push and step after which a batch runs
+    std::size_t max_bytes = 0;      // bytes; 0: any number
 };
 
 struct EngineStatistics {
@@ -57,38 +57,38 @@ struct EngineStatistics {
     std::unordered_map<std::size_t, uint64_t> sizes; // of batches: how many of each
 };
 
-// What leaves the engine under its Lock is freed after it.
-struct Left {
+// Objects released under the engine's Lock, to be freed after it.
+struct DeferredFrees {
     std::vector<Ref<Future>> futures;
     std::vector<Future*> awaited; // among `futures`
-    std::vector<Future*> look;    // whether they are still needed; among `futures`, or held
-    std::vector<std::pair<Future*, Ref<Failure>>> failing;
-    bool in_turn = false;       // a caller further up works through `failing`
-    std::vector<void*> objects; // of Python
+    std::vector<Future*> unread;  // whether they are still needed; among `futures`, or held
+    std::vector<std::pair<Future*, Ref<Failure>>> failure_queue;
+    bool draining_failures = false; // a caller further up works through `failing`
+    std::vector<void*> objects;     // of Python
     std::vector<Ref<Value>> values;
-    int64_t made = 0, bytes = 0; // results, yet to be accounted
+    int64_t num_results = 0, bytes = 0; // results, yet to be accounted
     std::vector<Ref<Operation>> operations;
 
-    Left() = default;
-    Left(const Left&) = delete;
-    Left& operator=(const Left&) = delete;
-    ~Left() { free(); }
+    DeferredFrees() = default;
+    DeferredFrees(const DeferredFrees&) = delete;
+    DeferredFrees& operator=(const DeferredFrees&) = delete;
+    ~DeferredFrees() { free(); }
     void free();
 };
 
 // Who works for an engine, one step after the other: a thread of its own, or one that waits and
 // helps. Between two steps others may do anything: a test takes those of many in every order.
 struct Worker {
-    enum Next : uint8_t { look, compute, finish, free, tidy, sleep, leave, gone };
-    Next next = look;
-    bool helps = false; // only with what needs no GIL
-    bool quiet = false; // nothing has happened for a while
-    bool busy = false, watches = false;
-    int64_t longest = 0; // nanoseconds to sleep, where it watches
-    uint64_t events = 0; // when it fell asleep, as the next
-    uint32_t signal = 0;
+    enum Next : uint8_t { poll, compute, finish, free, run_deferred, sleep, exit, exited };
+    Next next = poll;
+    bool is_helper = false; // only with what needs no GIL
+    bool is_idle = false;   // nothing has happened for a while
+    bool busy = false, sleeps_with_timeout = false;
+    int64_t timeout_ns = 0;       // nanoseconds to sleep, where it watches
+    uint64_t events_at_sleep = 0; // when it fell asleep, as the next
+    uint32_t signal_at_sleep = 0;
     Job job;
-    Left left;
+    DeferredFrees frees;
     OpenTrace* trace = nullptr;
 };
 
@@ -102,77 +102,77 @@ class Engine {
     // Handle, which counts by now; null when the engine is closed.
     Ref<Future> push(Ref<Operation> operation, Ref<PushSite> site, std::span<Future* const> inputs,
                      bool by_operator = false);
-    Ref<Future> put(Answer answer);
+    Ref<Future> put(OperatorResult answer);
     // The value of an input without other references; else nothing.
-    Answer take(Future& input);
+    OperatorResult take_if_unique(Future& input);
     // A Handle of a value that was put is made; a Handle is destroyed.
-    void hold_handle(Future& future);
-    void drop_handle(Future& future);
+    void retain_handle(Future& future);
+    void release_handle(Future& future);
 
     void hold();
-    void let_go();
-    bool held() const { return holds_ > 0; }
+    void release_hold();
+    bool is_held() const { return num_holds_ > 0; }
 
     // From now on it and what it needs runs before all else; to be followed by a wait.
-    void want(Future& future);
+    void prioritize(Future& future);
     // All that is pending; returns what `oldest` is to be asked for until it has none.
-    uint64_t want_all();
+    uint64_t prioritize_all();
     Ref<Future> oldest(uint64_t last);
     uint64_t pushed_by_operators(); // how often one that ran has pushed
-    // What has ended is freed: for who looks what is alive.
-    void wait_for_freeing();
+    // Waits until ended Futures are freed, so that live counts are exact.
+    void wait_for_frees();
     // If it is a sum of increments it is computed.
-    void demand_sum(Future& future);
+    void force_sum(Future& future);
     // Waits until it is settled, at most so many nanoseconds, without the GIL; helps meanwhile.
-    bool wait(Future& future, int64_t longest);
-    // The next step of one who waits and helps, true when there is no more; where its next is to
-    // sleep it may do so while the settlement is `awaited`.
+    bool wait(Future& future, int64_t timeout_ns);
+    // The next step of a waiting caller that helps; true once the Future is settled. If its next
+    // step is to sleep, it may sleep while the settlement is `awaited`.
     bool help(Worker& worker, Future& future);
     // The next step of a worker: takes the Lock once at most, and never sleeps.
     void step(Worker& worker);
     // Whether no signal came since it began to sleep.
-    bool may_sleep(const Worker& worker) const { return signal_.load() == worker.signal; }
+    bool may_sleep(const Worker& worker) const { return signal_.load() == worker.signal_at_sleep; }
     const Word& signal() const { return signal_; } // what its workers sleep on
     void work();                                   // what a thread of its own does
     bool cancel(Future& future);
     // Wants the Future, and calls Host::call once it is settled; false when it is settled already.
-    bool call_when_settled(Future& future);
+    bool notify_when_settled(Future& future);
 
     void close();         // nothing can be pushed any more
     bool close_if_done(); // if nothing is pending; whether it is closed
     void cancel_all();
     void cancel_unneeded(); // what is pure and needed by nothing that is not
     // Workers end; waits for them, at most so many nanoseconds. False when some are left.
-    bool stop(int64_t longest);
+    bool stop(int64_t timeout_ns);
     bool closed() const { return closed_; }
     // Its number among the pushes of all engines, as traces say it.
-    uint64_t traced_number(const Future& future) const { return serial_ << 32 | future.number; }
-    bool is_of_parent() const; // of this process, which is a fork
+    uint64_t trace_id(const Future& future) const { return engine_id_ << 32 | future.number; }
+    bool is_from_parent_process() const; // of this process, which is a fork
 
     // Whether there is room for so many bytes more; else whether what runs or is ready could make
     // some. `likely`: there may be no room by what came of such operators before.
     enum Room : uint8_t { room, likely, perhaps, none };
-    Room room_for(std::size_t bytes, const Operation* operation);
+    Room memory_room(std::size_t bytes, const Operation* operation);
     // Failures that were never observed; they count as observed from now on.
-    std::vector<Ref<Failure>> unobserved();
-    void forget(Failure& failure);
+    std::vector<Ref<Failure>> take_unobserved();
+    void forget_failure(Failure& failure);
 
     EngineStatistics statistics();
     // What is pending, by the numbers of the pushes.
-    struct Shown {
+    struct PendingInfo {
         uint64_t number;
         bool impure;
         std::string name, state;
         std::vector<uint64_t> inputs; // those that are pending
     };
-    std::vector<Shown> pending();
+    std::vector<PendingInfo> pending();
     void account(int64_t objects, int64_t bytes);
     Batcher* batcher_of(const Signature& signature);
-    Batcher& add_batcher(const Signature& signature, Batcher&& made);
+    Batcher& add_batcher(const Signature& signature, Batcher&& batcher);
     // What tenfold's operation of that number adds by, for sums of increments.
     void set_add(Ref<Operation> add) { add_ = std::move(add); }
     const Ref<Operation>& add() const { return add_; }
-    const BatchRows* rows_for_sums(const Type& type, uint64_t options);
+    const BatchRows* sum_rows(const Type& type, uint64_t options);
     const Limits& limits() const { return limits_; }
     static Signature signature_of(const Operation& operation, std::span<Type* const> types);
 
@@ -188,74 +188,74 @@ class Engine {
     using Heap = std::priority_queue<Entry>;
 
     // All with lock_ held.
-    void link(Future& future, std::span<Future* const> inputs, Left& left);
-    void enlist(Future& future);
-    void unlist(Future& future);
+    void link_inputs(Future& future, std::span<Future* const> inputs, DeferredFrees& frees);
+    void list_insert(Future& future);
+    void list_remove(Future& future);
     Future*& list_of(Future& future);
-    void begin(Future& future, Left& left);
-    void raise(Future& future);
-    void become_ready(Future& future);
-    void make_ready(Future& future);
-    Batcher* classified(Future& future);
+    void schedule(Future& future, DeferredFrees& frees);
+    void propagate_height(Future& future);
+    void on_ready(Future& future);
+    void enqueue(Future& future);
+    Batcher* find_batcher(Future& future);
     bool is_full(const Batcher& batcher) const;
-    void join(Batcher& batcher, Future& future);
-    void leave_batcher(Future& future);
-    uint32_t urgency(const Future& future) const;
-    void fill(Future& future, Answer&& answer);
-    void expect(Future& future);
-    void expect_no_more(Future& future);
-    void note_size(const Future& future);
-    void settle(Future& future, Answer&& answer, Left& left);
-    void fail(Future& future, Ref<Failure> failure, Left& left);
-    void end(Future& future, Future::State state, Left& left);
-    void release_inputs(Future& future, Left& left);
-    void unread(Future* input, Left& left);
-    void drop_unneeded(Left& left);
-    void empty(Future& future, Left& left);
-    void mark_wanted(Future& future, Left& left);
-    void finish(Job& job, Left& left);
-    void classify(Job& job, Left& left);
-    Job pick(bool native, bool quiet);
-    Batcher* lowest(bool due);
-    Job fire(Batcher& batcher);
-    Job from_heaps();
-    Job classify_loose();
+    void add_to_batch(Batcher& batcher, Future& future);
+    void remove_from_batch(Future& future);
+    uint32_t priority(const Future& future) const;
+    void set_result(Future& future, OperatorResult&& answer);
+    void reserve_memory(Future& future);
+    void unreserve_memory(Future& future);
+    void update_size_estimate(const Future& future);
+    void settle(Future& future, OperatorResult&& answer, DeferredFrees& frees);
+    void fail(Future& future, Ref<Failure> failure, DeferredFrees& frees);
+    void complete(Future& future, Future::State state, DeferredFrees& frees);
+    void release_inputs(Future& future, DeferredFrees& frees);
+    void drop_reader(Future* input, DeferredFrees& frees);
+    void drop_unreferenced(DeferredFrees& frees);
+    void clear_value(Future& future, DeferredFrees& frees);
+    void mark_urgent(Future& future, DeferredFrees& frees);
+    void finish_job(Job& job, DeferredFrees& frees);
+    void classify(Job& job, DeferredFrees& frees);
+    Job pick_job(bool native_only, bool is_idle);
+    Batcher* lowest_batch(bool due);
+    Job start_batch(Batcher& batcher);
+    Job pop_ready();
+    Job pop_unclassified();
     bool can_run_now() const;
-    void take_aside(Left& left);
-    enum Wake : uint8_t { no_worker, one, another };
-    Wake needed();
-    void call(Wake wake);
-    void be_counted();
-    void rest();
+    void defer_free(DeferredFrees& frees);
+    enum Wake : uint8_t { no_worker, wake_one, start_one };
+    Wake select_wakeup();
+    void wake_worker(Wake wake);
+    void register_gil_free();
+    void unregister_if_idle();
     // Versions of objects.
     Timeline& timeline_of(Future& future);
-    void advance(Future& version, Timeline& timeline, Left& left);
-    void forget_handle(Future& future, Left& left);
-    void unhead(Future* head, Left& left);
-    Ref<Future> make(Ref<Operation> operation, std::span<Future* const> inputs,
-                     const Ref<PushSite>& site, Left& left);
-    void add_increment(Future& version, Future& head, Ref<Future> increment, Left& left);
-    void close_leaves(Increments& increments, Left& left);
-    void release(Leaves* leaves, Left& left);
-    void release(Block* blocks, Left& left);
-    void release_increments(Future& future, Left& left);
-    void demand(Future& future, Left& left);
-    void demand_all(Left& left);
-    void cancel_lazy(Left& left);
-    Future* to_cancel(Future& future, Left& left);
+    void advance(Future& version, Timeline& timeline, DeferredFrees& frees);
+    void release_version_handle(Future& future, DeferredFrees& frees);
+    void detach_head(Future* head, DeferredFrees& frees);
+    Ref<Future> make_future(Ref<Operation> operation, std::span<Future* const> inputs,
+                            const Ref<PushSite>& site, DeferredFrees& frees);
+    void add_increment(Future& version, Future& head, Ref<Future> increment, DeferredFrees& frees);
+    void sum_full_run(Increments& increments, DeferredFrees& frees);
+    void release(Leaves* leaves, DeferredFrees& frees);
+    void release(Block* blocks, DeferredFrees& frees);
+    void release_increments(Future& future, DeferredFrees& frees);
+    void force(Future& future, DeferredFrees& frees);
+    void force_all(DeferredFrees& frees);
+    void cancel_lazy(DeferredFrees& frees);
+    Future* cancellation_target(Future& future, DeferredFrees& frees);
 
     // Without.
-    void look(Worker& worker);
-    void fall_asleep(Worker& worker);
-    void compute(Worker& worker);
-    void finish(Worker& worker);
-    void free(Worker& worker);
-    void tidy(Worker& worker);
-    void leave(Worker& worker);
-    void stop_helping(Worker& worker);
-    void run(Job& job);
-    void run_rest(Job& job);
-    void wake_settled(Left& left);
+    void poll(Worker& worker);
+    void prepare_sleep(Worker& worker);
+    void run_job_step(Worker& worker);
+    void finish_job(Worker& worker);
+    void free_step(Worker& worker);
+    void deferred_step(Worker& worker);
+    void exit_step(Worker& worker);
+    void finish_helping(Worker& worker);
+    void run_job(Job& job);
+    void run_remaining(Job& job);
+    void wake_settled(DeferredFrees& frees);
 
     Lock lock_; // protects everything here that is not atomic, and the Futures of this engine
     const Limits limits_;
@@ -264,38 +264,41 @@ class Engine {
     std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash> batchers_;
     std::vector<Batcher*> active_; // those with members
     Heap ready_, urgent_;
-    std::vector<Ref<Future>> loose_; // ready, of a signature that is not known
-    bool loose_wanted_ = false;
+    std::vector<Ref<Future>> unclassified_; // ready, of a signature that is not known
+    bool unclassified_urgent_ = false;
     std::vector<Ref<Future>> to_call_, to_free_;
     std::vector<Failure*> failures_; // that are alive
-    std::size_t expected_ = 0;       // bytes of what is pending, as far as they are known
-    struct Family {
+    std::size_t reserved_bytes_ = 0; // bytes of what is pending, as far as they are known
+    struct SizeEstimate {
         std::size_t pending = 0, bytes = 0; // bytes: of the last result
         bool known = false;
     };
-    std::unordered_map<const void*, Family> families_; // of operators whose results are guessed
-    std::size_t guessed_ = 0;                          // bytes of what is pending, by its families
-    std::deque<Job> parts_;
-    Future *pending_ = nullptr, *lazy_ = nullptr; // lists, the newest first
-    Future* oldest_ = nullptr;                    // of the pending ones
-    uint64_t arrived_ = 0;
-    std::atomic<int> freeing_{0}; // threads that free what a step has left; relaxed: a look
-    uint64_t events_ = 0;         // pushes, and steps that ended
-    uint64_t pushed_ = 0, done_ = 0, failed_ = 0, cancelled_ = 0, dropped_ = 0, batches_ = 0;
-    uint64_t pushed_by_operators_ = 0;
-    std::size_t pending_count_ = 0, running_ = 0;
-    std::unordered_map<std::size_t, uint64_t> sizes_;
-    int holds_ = 0, busy_ = 0, started_ = 0;
-    int sleepers_ = 0, watchers_ = 0, woken_ = 0; // watchers sleep for a while only
-    bool counted_ = false;                        // among `outsiders`
-    bool stopping_ = false, orphan_ = false, due_ = false;
-    bool ran_ = false;                // since Python's objects were freed: there may be some
+    std::unordered_map<const void*, SizeEstimate>
+        size_estimates_;            // of operators whose results are guessed
+    std::size_t guessed_bytes_ = 0; // bytes of what is pending, by its families
+    std::deque<Job> batch_parts_;
+    Future *pending_list_ = nullptr, *lazy_list_ = nullptr; // lists, the newest first
+    Future* oldest_ = nullptr;                              // of the pending ones
+    uint64_t num_arrivals_ = 0;
+    std::atomic<int> num_freeing_{0}; // threads that free what a step has left; relaxed: a look
+    uint64_t num_events_ = 0;         // pushes, and steps that ended
+    uint64_t num_pushed_ = 0, num_done_ = 0, num_failed_ = 0, num_cancelled_ = 0, num_dropped_ = 0,
+             num_batches_ = 0;
+    uint64_t num_pushed_by_operators_ = 0;
+    std::size_t num_pending_ = 0, num_running_ = 0;
+    std::unordered_map<std::size_t, uint64_t> batch_sizes_;
+    int num_holds_ = 0, num_busy_ = 0, num_started_ = 0;
+    int num_sleeping_ = 0, num_timed_sleepers_ = 0,
+        num_woken_ = 0;          // watchers sleep for a while only
+    bool is_registered_ = false; // among `gil_free_threads`
+    bool stopping_ = false, is_orphan_ = false, has_due_batch_ = false;
+    bool ran_python_ = false;         // since Python's objects were freed: there may be some
     std::atomic<bool> closed_{false}; // relaxed: a look; the Lock's where it is written
-    Word alive_{0};                   // threads that have not ended; changed with the Lock
+    Word num_alive_{0};               // threads that have not ended; changed with the Lock
     Word signal_{0};                  // changed to wake workers
     std::atomic<int64_t> live_objects_{0}, live_bytes_{0}, peak_bytes_{0};
-    const uint32_t forks_;
-    const uint64_t serial_; // how many engines there were before
+    const uint32_t fork_count_;
+    const uint64_t engine_id_; // how many engines there were before
 };
 
 // Engines there are, for the end of the process.

@@ -14,50 +14,55 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t LOOK = 20'000'000; // nanoseconds a waiter sleeps at most before it looks again
-constexpr int64_t TIDY = 1'000'000;  // nanoseconds without work after which Python's objects go
+constexpr int64_t MAX_SLEEP_NS =
+    20'000'000; // nanoseconds a waiter sleeps at most before it looks again
+constexpr int64_t DEFERRED_DELAY_NS =
+    1'000'000; // nanoseconds without work after which Python's objects go
 
-timespec span_of(int64_t nanoseconds) {
+timespec to_timespec(int64_t nanoseconds) {
     return {time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};
 }
 
 } // namespace
 
 bool Engine::can_run_now() const {
-    return !parts_.empty() || !to_call_.empty() || due_ || !urgent_.empty() ||
-           (loose_.empty() ? false : holds_ == 0 || loose_wanted_) ||
-           (holds_ == 0 && !ready_.empty());
+    return !batch_parts_.empty() || !to_call_.empty() || has_due_batch_ || !urgent_.empty() ||
+           (unclassified_.empty() ? false : num_holds_ == 0 || unclassified_urgent_) ||
+           (num_holds_ == 0 && !ready_.empty());
 }
 
 // Whether a worker is to be woken or started; the caller does so once the Lock is free.
-Engine::Wake Engine::needed() {
+Engine::Wake Engine::select_wakeup() {
     bool now = can_run_now();
-    bool soon = holds_ == 0 && (!active_.empty() || lazy_) && watchers_ == 0 && busy_ == 0;
+    bool soon = num_holds_ == 0 && (!active_.empty() || lazy_list_) && num_timed_sleepers_ == 0 &&
+                num_busy_ == 0;
     if ((!now && !soon) || stopping_) return no_worker;
-    if (sleepers_ > woken_) {
-        ++woken_;
+    if (num_sleeping_ > num_woken_) {
+        ++num_woken_;
         signal_.fetch_add(1);
-        return one;
+        return wake_one;
     }
-    if (woken_ > 0 && !now) return no_worker;
-    if (started_ == limits_.threads || (sleepers_ > 0 && woken_ > 0)) return no_worker;
-    ++started_;
-    alive_.fetch_add(1);
-    return another;
+    if (num_woken_ > 0 && !now) return no_worker;
+    if (num_started_ == limits_.num_threads || (num_sleeping_ > 0 && num_woken_ > 0))
+        return no_worker;
+    ++num_started_;
+    num_alive_.fetch_add(1);
+    return start_one;
 }
 
-void Engine::call(Wake waking) {
-    if (waking == one) host_.wake(signal_, 1);
-    if (waking != another || host_.start(*this)) return;
+void Engine::wake_worker(Wake wakeup) {
+    if (wakeup == wake_one) host_.wake(signal_, 1);
+    if (wakeup != start_one || host_.start_thread(*this)) return;
     Guard guard(lock_); // fewer do it too
-    --started_;
-    alive_.fetch_sub(1);
+    --num_started_;
+    num_alive_.fetch_sub(1);
 }
 
-bool Host::start(Engine& engine) {
+bool Host::start_thread(Engine& engine) {
     sigset_t blocked, before; // signals are for Python's threads; faults are the worker's own
     sigfillset(&blocked);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&blocked, own);
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+        sigdelset(&blocked, signal);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
     bool started = true;
     try {
@@ -72,116 +77,117 @@ bool Host::start(Engine& engine) {
 void Host::wake(Word& word, int sleepers) { tenfold::wake(word, sleepers); }
 
 // With the Lock. Who frees it counts as busy until then.
-void Engine::take_aside(Left& left) {
-    std::move(to_free_.begin(), to_free_.end(), std::back_inserter(left.futures));
+void Engine::defer_free(DeferredFrees& frees) {
+    std::move(to_free_.begin(), to_free_.end(), std::back_inserter(frees.futures));
     to_free_.clear();
-    freeing_.fetch_add(1, std::memory_order_relaxed);
+    num_freeing_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Engine::step(Worker& worker) {
     switch (worker.next) {
-    case Worker::look:
-    case Worker::sleep: return look(worker);
-    case Worker::compute: return compute(worker);
-    case Worker::finish: return finish(worker);
-    case Worker::free: return free(worker);
-    case Worker::tidy: return tidy(worker);
-    case Worker::leave: return leave(worker);
-    case Worker::gone: return;
+    case Worker::poll:
+    case Worker::sleep: return poll(worker);
+    case Worker::compute: return run_job_step(worker);
+    case Worker::finish: return finish_job(worker);
+    case Worker::free: return free_step(worker);
+    case Worker::run_deferred: return deferred_step(worker);
+    case Worker::exit: return exit_step(worker);
+    case Worker::exited: return;
     }
 }
 
 // Deferred frees come before the search for work. They can make work ready without a signal to the
 // workers that are awake.
-void Engine::look(Worker& worker) {
-    Wake waking = no_worker;
+void Engine::poll(Worker& worker) {
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
-        if (worker.next == Worker::sleep && !worker.helps) {
-            --sleepers_;
-            watchers_ -= worker.watches;
-            woken_ = std::max(0, woken_ - 1);
-            worker.quiet = worker.watches && worker.events == events_ && may_sleep(worker);
+        if (worker.next == Worker::sleep && !worker.is_helper) {
+            --num_sleeping_;
+            num_timed_sleepers_ -= worker.sleeps_with_timeout;
+            num_woken_ = std::max(0, num_woken_ - 1);
+            worker.is_idle = worker.sleeps_with_timeout && worker.events_at_sleep == num_events_ &&
+                             may_sleep(worker);
         }
-        busy_ -= worker.busy;
+        num_busy_ -= worker.busy;
         worker.busy = true;
         worker.next = Worker::free;
-        if (to_free_.empty()) worker.job = pick(worker.helps, worker.quiet);
+        if (to_free_.empty()) worker.job = pick_job(worker.is_helper, worker.is_idle);
         if (worker.job.kind != Job::nothing) {
-            ++busy_;
-            worker.quiet = false;
+            ++num_busy_;
+            worker.is_idle = false;
             worker.next = Worker::compute;
-            ran_ = true;
-            waking = needed();
+            ran_python_ = true;
+            wakeup = select_wakeup();
         } else if (!to_free_.empty()) {
-            ++busy_;
-            worker.quiet = false;
-            ran_ = true;
-            take_aside(worker.left);
-        } else if (worker.quiet && holds_ == 0 && lazy_) {
-            ++busy_;
-            worker.quiet = false;
-            demand_all(worker.left);
-            drop_unneeded(worker.left);
-            freeing_.fetch_add(1, std::memory_order_relaxed);
-        } else if (worker.quiet && ran_ && host_.untidy()) {
-            ++busy_;
-            ran_ = worker.quiet = false;
-            worker.next = Worker::tidy;
+            ++num_busy_;
+            worker.is_idle = false;
+            ran_python_ = true;
+            defer_free(worker.frees);
+        } else if (worker.is_idle && num_holds_ == 0 && lazy_list_) {
+            ++num_busy_;
+            worker.is_idle = false;
+            force_all(worker.frees);
+            drop_unreferenced(worker.frees);
+            num_freeing_.fetch_add(1, std::memory_order_relaxed);
+        } else if (worker.is_idle && ran_python_ && host_.has_deferred()) {
+            ++num_busy_;
+            ran_python_ = worker.is_idle = false;
+            worker.next = Worker::run_deferred;
         } else {
             worker.busy = false;
-            rest();
-            fall_asleep(worker);
-            if (worker.helps) waking = needed();
+            unregister_if_idle();
+            prepare_sleep(worker);
+            if (worker.is_helper) wakeup = select_wakeup();
         }
     }
-    call(waking);
+    wake_worker(wakeup);
 }
 
 // With the Lock. Who waits and helps sleeps elsewhere.
-void Engine::fall_asleep(Worker& worker) {
+void Engine::prepare_sleep(Worker& worker) {
     worker.next = Worker::sleep;
-    if (worker.helps) return;
+    if (worker.is_helper) return;
     if (stopping_) {
-        worker.next = Worker::leave;
+        worker.next = Worker::exit;
         return;
     }
-    worker.watches = holds_ == 0 && (!active_.empty() || lazy_);
-    worker.longest = worker.watches ? limits_.wait : TIDY;
-    worker.watches |= ran_ && host_.untidy();
-    worker.events = events_;
-    worker.signal = signal_.load();
-    ++sleepers_;
-    watchers_ += worker.watches;
+    worker.sleeps_with_timeout = num_holds_ == 0 && (!active_.empty() || lazy_list_);
+    worker.timeout_ns = worker.sleeps_with_timeout ? limits_.batch_wait_ns : DEFERRED_DELAY_NS;
+    worker.sleeps_with_timeout |= ran_python_ && host_.has_deferred();
+    worker.events_at_sleep = num_events_;
+    worker.signal_at_sleep = signal_.load();
+    ++num_sleeping_;
+    num_timed_sleepers_ += worker.sleeps_with_timeout;
 }
 
-void Engine::free(Worker& worker) {
-    worker.next = Worker::look;
-    wake_settled(worker.left);
+void Engine::free_step(Worker& worker) {
+    worker.next = Worker::poll;
+    wake_settled(worker.frees);
     worker.job = {};
-    worker.left.free();
-    freeing_.fetch_sub(1, std::memory_order_release);
+    worker.frees.free();
+    num_freeing_.fetch_sub(1, std::memory_order_release);
 }
 
-void Engine::tidy(Worker& worker) {
-    worker.next = Worker::look;
-    host_.tidy();
+void Engine::deferred_step(Worker& worker) {
+    worker.next = Worker::poll;
+    host_.run_deferred();
 }
 
 // The last worker of an engine without references deletes it.
-void Engine::leave(Worker& worker) {
-    worker.next = Worker::gone;
-    host_.leave();
-    Word& alive = alive_;
+void Engine::exit_step(Worker& worker) {
+    worker.next = Worker::exited;
+    host_.detach_thread();
+    Word& alive = num_alive_;
     bool deletes = false;
     {
         Guard guard(lock_);
-        deletes = alive.fetch_sub(1) == 1 && orphan_;
+        deletes = alive.fetch_sub(1) == 1 && is_orphan_;
     }
     tenfold::wake(alive, 1 << 30); // another thread may have deleted it: only its address is used
     if (!deletes) return;
     delete this;
-    outsiders.fetch_sub(1);
+    gil_free_threads.fetch_sub(1);
 }
 
 void Engine::work() {
@@ -189,43 +195,44 @@ void Engine::work() {
     prctl(PR_SET_NAME, "tenfold");
     Worker worker;
     do {
-        timespec span = span_of(worker.longest);
+        timespec span = to_timespec(worker.timeout_ns);
         if (worker.next == Worker::sleep)
-            sleep_while(signal_, worker.signal, worker.watches ? &span : nullptr);
+            sleep_while(signal_, worker.signal_at_sleep,
+                        worker.sleeps_with_timeout ? &span : nullptr);
         step(worker);
-    } while (worker.next != Worker::gone);
+    } while (worker.next != Worker::exited);
 }
 
 // With the Lock.
-void Engine::classify(Job& job, Left& left) {
+void Engine::classify(Job& job, DeferredFrees& frees) {
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         Future& future = *job.members[i];
         if (job.answers[i].failure) {
-            fail(future, std::move(job.answers[i].failure), left);
+            fail(future, std::move(job.answers[i].failure), frees);
         } else {
             bool user = future.operation->is_users_batch();
-            Batcher* batcher = user ? batcher_of(job.signatures[i]) : classified(future);
+            Batcher* batcher = user ? batcher_of(job.signatures[i]) : find_batcher(future);
             future.batcher = batcher ? batcher : batcher_of({});
-            make_ready(future);
-            left.look.push_back(&future); // its last handle may have gone meanwhile
+            enqueue(future);
+            frees.unread.push_back(&future); // its last handle may have gone meanwhile
         }
-        left.futures.push_back(std::move(job.members[i]));
+        frees.futures.push_back(std::move(job.members[i]));
     }
-    drop_unneeded(left);
+    drop_unreferenced(frees);
 }
 
 namespace {
 
-Traced traced_step(const Job& job) {
+TraceEvent traced_step(const Job& job) {
     const Operation& operation = *job.members[0]->operation;
     bool kernel = (job.kind == Job::rows && operation.kind != Operation::product) ||
-                  (operation.kind == Operation::fold && operation.plain_add);
+                  (operation.kind == Operation::fold && operation.elementwise_add);
     const char* category = kernel                              ? "kernel"
                            : operation.kind >= Operation::user ? "operator"
                                                                : "call";
-    Traced event{operation.name, category, nanoseconds_now(), 0, this_pthread(), {}, {}};
+    TraceEvent event{operation.name, category, nanoseconds_now(), 0, this_pthread(), {}, {}};
     for (const Ref<Future>& member : job.members) {
-        event.operators.push_back(member->engine->traced_number(*member));
+        event.operators.push_back(member->engine->trace_id(*member));
         event.depth += member->depth;
     }
     event.depth /= double(job.members.size());
@@ -235,101 +242,104 @@ Traced traced_step(const Job& job) {
 } // namespace
 
 // What rows cannot compute loops of any layout can, or Python, or that says why not.
-void Engine::run_rest(Job& job) {
-    Job rest;
-    std::vector<std::size_t> places;
+void Engine::run_remaining(Job& job) {
+    Job remaining;
+    std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         if (!job.answers[i].empty()) continue;
-        rest.members.push_back(job.members[i]);
-        places.push_back(i);
+        remaining.members.push_back(job.members[i]);
+        indices.push_back(i);
     }
-    if (places.empty()) return;
-    rest.kind = Job::python;
-    rest.batcher = job.batcher;
-    rest.first = job.first && places.size() == job.members.size();
-    rest.answers.resize(places.size());
-    if (const GraphTemplate* pattern = job.batcher->pattern.get())
-        run_pattern(*pattern, rest.members, rest.answers, rest.first, nullptr);
-    if (std::ranges::any_of(rest.answers, &Answer::empty)) host_.run(*this, rest);
-    for (std::size_t i = 0; i < places.size(); ++i)
-        job.answers[places[i]] = std::move(rest.answers[i]);
+    if (indices.empty()) return;
+    remaining.kind = Job::python;
+    remaining.batcher = job.batcher;
+    remaining.is_first_part = job.is_first_part && indices.size() == job.members.size();
+    remaining.answers.resize(indices.size());
+    if (const GraphTemplate* pattern = job.batcher->graph_template.get())
+        run_template_batch(*pattern, remaining.members, remaining.answers, remaining.is_first_part,
+                           nullptr);
+    if (std::ranges::any_of(remaining.answers, &OperatorResult::empty)) host_.run(*this, remaining);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+        job.answers[indices[i]] = std::move(remaining.answers[i]);
 }
 
-void Engine::run(Job& job) {
-    if (job.kind == Job::callbacks) return host_.call(*this, job);
+void Engine::run_job(Job& job) {
+    if (job.kind == Job::callbacks) return host_.run_callbacks(*this, job);
     if (job.kind == Job::classify) return host_.classify(*this, job);
     job.answers.resize(job.members.size());
     if (job.kind == Job::rows) {
-        UsualModes modes;
-        PanelCompiler known; // makes none
+        DefaultFloatMode modes;
+        PanelCompiler no_compiler; // makes none
         if (Products* products = job.batcher->products.get())
-            run_products(*products, job.members, job.answers, job.first, known);
-        if (job.batcher->calls)
-            run_planned(*job.members[0]->operation->planned, job.members, job.answers, job.first);
-        if (job.batcher->rows) run_rows(*job.batcher->rows, job.members, job.answers, job.first);
-        return run_rest(job);
+            run_products(*products, job.members, job.answers, job.is_first_part, no_compiler);
+        if (job.batcher->has_calls)
+            run_gil_free(*job.members[0]->operation->gil_free_call, job.members, job.answers,
+                         job.is_first_part);
+        if (job.batcher->rows)
+            run_rows(*job.batcher->rows, job.members, job.answers, job.is_first_part);
+        return run_remaining(job);
     }
     Future& first = *job.members[0];
     const Operation& operation = *first.operation;
     const BatchRows* rows = nullptr;
-    if (operation.kind == Operation::fold && operation.plain_add)
+    if (operation.kind == Operation::fold && operation.elementwise_add)
         if (const Type* type = first.inputs().back().input->type)
-            rows = rows_for_sums(*type, operation.options_number());
+            rows = sum_rows(*type, operation.options_number());
     if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-    if (first.batcher && first.batcher->planned) {
-        UsualModes modes;
-        run_planned(*first.batcher->planned, job.members, job.answers, job.first);
+    if (first.batcher && first.batcher->gil_free_call) {
+        DefaultFloatMode modes;
+        run_gil_free(*first.batcher->gil_free_call, job.members, job.answers, job.is_first_part);
     }
-    if (std::ranges::any_of(job.answers, &Answer::empty)) host_.run(*this, job);
+    if (std::ranges::any_of(job.answers, &OperatorResult::empty)) host_.run(*this, job);
 }
 
-void Engine::compute(Worker& worker) {
+void Engine::run_job_step(Worker& worker) {
     Job& job = worker.job;
     bool runs = job.kind == Job::rows || job.kind == Job::python;
     bool traced = runs && tracing.load(std::memory_order_relaxed);
     worker.trace = traced ? trace_begin(traced_step(job)) : nullptr;
-    run(job);
+    run_job(job);
     worker.next = Worker::finish;
-    if (traced) trace_end(worker.trace); // before anybody sees that it has ended
+    if (traced) trace_end(worker.trace); // before the end is visible to other threads
 }
 
-void Engine::finish(Worker& worker) {
-    TracedCounter level{};
+void Engine::finish_job(Worker& worker) {
+    TraceCounter counter{};
     {
         Guard guard(lock_);
-        freeing_.fetch_add(1, std::memory_order_relaxed);
+        num_freeing_.fetch_add(1, std::memory_order_relaxed);
         if (worker.job.kind == Job::classify)
-            classify(worker.job, worker.left);
+            classify(worker.job, worker.frees);
         else if (worker.job.kind != Job::callbacks)
-            finish(worker.job, worker.left);
-        level = {0, live_bytes_.load(std::memory_order_relaxed),
-                 live_objects_.load(std::memory_order_relaxed), pending_count_};
+            finish_job(worker.job, worker.frees);
+        counter = {0, live_bytes_.load(std::memory_order_relaxed),
+                   live_objects_.load(std::memory_order_relaxed), num_pending_};
     }
     worker.next = Worker::free;
     if (!std::exchange(worker.trace, nullptr)) return;
-    level.time = nanoseconds_now();
-    trace(level);
+    counter.time = nanoseconds_now();
+    trace(counter);
 }
 
-void Engine::wait_for_freeing() {
-    if (is_of_parent()) return;
+void Engine::wait_for_frees() {
+    if (is_from_parent_process()) return;
     Heap ready, urgent; // of what was taken from the other one, or has ended
-    Left left;
+    DeferredFrees frees;
     {
         Guard guard(lock_);
-        if (pending_count_ == 0) {
+        if (num_pending_ == 0) {
             std::swap(ready_, ready);
             std::swap(urgent_, urgent);
         }
-        take_aside(left);
-        rest();
+        defer_free(frees);
+        unregister_if_idle();
     }
-    left.free();
-    freeing_.fetch_sub(1, std::memory_order_release);
-    while (freeing_.load(std::memory_order_acquire) > 0) sched_yield();
+    frees.free();
+    num_freeing_.fetch_sub(1, std::memory_order_release);
+    while (num_freeing_.load(std::memory_order_acquire) > 0) sched_yield();
 }
 
-const BatchRows* Engine::rows_for_sums(const Type& type, uint64_t options) {
+const BatchRows* Engine::sum_rows(const Type& type, uint64_t options) {
     if (!add_) return nullptr;
     std::array<Type*, 2> types{const_cast<Type*>(&type), const_cast<Type*>(&type)};
     Guard guard(lock_);
@@ -341,28 +351,28 @@ const BatchRows* Engine::rows_for_sums(const Type& type, uint64_t options) {
 
 // Deferred frees run here too: the engine may have no worker for them. The need for a worker is
 // checked last, after this thread has stopped being busy.
-void Engine::stop_helping(Worker& worker) {
+void Engine::finish_helping(Worker& worker) {
     if (!worker.busy) return;
     {
         Guard guard(lock_);
-        take_aside(worker.left);
+        defer_free(worker.frees);
     }
-    free(worker);
+    free_step(worker);
     worker.busy = false;
-    Wake waking = no_worker;
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
-        --busy_;
-        rest();
-        waking = needed();
+        --num_busy_;
+        unregister_if_idle();
+        wakeup = select_wakeup();
     }
-    call(waking);
+    wake_worker(wakeup);
 }
 
 bool Engine::help(Worker& worker, Future& future) {
-    bool between = worker.next == Worker::look || worker.next == Worker::sleep;
-    if (between && future.is_settled()) {
-        stop_helping(worker);
+    bool is_between_jobs = worker.next == Worker::poll || worker.next == Worker::sleep;
+    if (is_between_jobs && future.is_settled()) {
+        finish_helping(worker);
         return true;
     }
     step(worker);
@@ -373,39 +383,39 @@ bool Engine::help(Worker& worker, Future& future) {
 }
 
 // Outside of Python: a thread that waits.
-bool Engine::wait(Future& future, int64_t longest) {
-    int64_t until = nanoseconds_now() + longest;
+bool Engine::wait(Future& future, int64_t timeout_ns) {
+    int64_t deadline = nanoseconds_now() + timeout_ns;
     Worker worker;
-    worker.helps = true;
+    worker.is_helper = true;
     for (;;) {
         if (help(worker, future)) return true;
-        bool sleeps = worker.next == Worker::sleep;
-        if (!sleeps && worker.next != Worker::look) continue;
-        int64_t remains = until - nanoseconds_now();
-        if (remains <= 0) {
-            stop_helping(worker);
+        bool is_sleeping = worker.next == Worker::sleep;
+        if (!is_sleeping && worker.next != Worker::poll) continue;
+        int64_t remaining_ns = deadline - nanoseconds_now();
+        if (remaining_ns <= 0) {
+            finish_helping(worker);
             return future.is_settled();
         }
-        timespec span = span_of(std::min(remains, LOOK));
-        if (sleeps) sleep_while(future.settlement, Future::awaited, &span);
+        timespec span = to_timespec(std::min(remaining_ns, MAX_SLEEP_NS));
+        if (is_sleeping) sleep_while(future.settlement, Future::awaited, &span);
     }
 }
 
-bool Engine::stop(int64_t longest) {
-    if (is_of_parent()) return true;
+bool Engine::stop(int64_t timeout_ns) {
+    if (is_from_parent_process()) return true;
     {
         Guard guard(lock_);
         closed_ = stopping_ = true;
         signal_.fetch_add(1);
     }
     host_.wake(signal_, 1 << 30);
-    int64_t until = nanoseconds_now() + longest;
+    int64_t deadline = nanoseconds_now() + timeout_ns;
     for (;;) {
-        uint32_t alive = alive_.load();
-        int64_t remains = until - nanoseconds_now();
-        if (alive == 0 || remains <= 0) return alive == 0;
-        timespec span = span_of(std::min(remains, LOOK));
-        sleep_while(alive_, alive, &span);
+        uint32_t alive = num_alive_.load();
+        int64_t remaining_ns = deadline - nanoseconds_now();
+        if (alive == 0 || remaining_ns <= 0) return alive == 0;
+        timespec span = to_timespec(std::min(remaining_ns, MAX_SLEEP_NS));
+        sleep_while(num_alive_, alive, &span);
     }
 }
 

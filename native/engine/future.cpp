@@ -5,39 +5,39 @@
 
 namespace tenfold {
 
-void Submitted::destroy(Submitted* submitted) {
-    release_later(submitted->context);
+void OptionSet::destroy(OptionSet* submitted) {
+    defer_decref(submitted->context);
     delete submitted;
 }
 
 void Operation::destroy(Operation* operation) {
-    release_later(operation->python);
-    release_later(operation->params);
-    release_later(operation->constants);
-    release_later(operation->form);
+    defer_decref(operation->python);
+    defer_decref(operation->params);
+    defer_decref(operation->constants);
+    defer_decref(operation->result_tree);
     delete operation;
 }
 
 void PushSite::destroy(PushSite* site) {
-    release_later(site->code);
+    defer_decref(site->code);
     delete site;
 }
 
 void Failure::destroy(Failure* failure) {
-    if (failure->engine) failure->engine->forget(*failure);
-    if (failure->error && !failure->observed.load(std::memory_order_relaxed) && lost)
-        lost(failure->error, failure->operation ? failure->operation->name : std::string(),
-             failure->site);
+    if (failure->engine) failure->engine->forget_failure(*failure);
+    if (failure->error && !failure->observed.load(std::memory_order_relaxed) && on_unobserved)
+        on_unobserved(failure->error, failure->operation ? failure->operation->name : std::string(),
+                      failure->site);
     else
-        release_later(failure->error);
+        defer_decref(failure->error);
     delete failure;
 }
 
 namespace {
 
-void free_one(Future* future) {
+void free_future(Future* future) {
     if (future->value || future->object) future->engine->account(-1, -int64_t(future->bytes));
-    if (future->object) release_later(future->object);
+    if (future->object) defer_decref(future->object);
     if (future->type) release(future->type);
     Engine* engine = future->engine;
     delete future;
@@ -54,7 +54,7 @@ void Future::destroy(Future* future) {
         dead.pop_back();
         for (Edge& edge : next->inputs())
             if (edge.input && drop(edge.input)) dead.push_back(edge.input);
-        free_one(next);
+        free_future(next);
     }
 }
 

@@ -17,50 +17,50 @@ struct Future;
 struct GilFreeCall;
 
 // The options that were in force where something was pushed.
-struct Submitted {
+struct OptionSet {
     std::atomic<uint32_t> references{1};
     uint64_t number = 0;     // equal options have equal numbers
     bool usual = true;       // whether elements may be computed by rows
     void* context = nullptr; // Python's, in which they are in force; owned
-    static void destroy(Submitted* submitted);
+    static void destroy(OptionSet* submitted);
 };
 
 // What was pushed: an operation of tenfold, or a user's operator.
 struct Operation {
     enum Kind : uint8_t {
-        value,      // put: nothing runs
-        elements,   // of tenfold, on elements, without parameters
-        product,    // of two matrices
-        general,    // any other of tenfold's, made of others too
-        user,       // an operator's `run`
-        batched,    // an operator's `run_batch`
-        in_place,   // owns its first input
-        cumulative, // makes increments of its first input
-        fold        // adds increments
+        value,       // put: nothing runs
+        elementwise, // of tenfold, on elements, without parameters
+        product,     // of two matrices
+        general,     // any other of tenfold's, made of others too
+        user,        // an operator's `run`
+        batched,     // an operator's `run_batch`
+        in_place,    // owns its first input
+        cumulative,  // makes increments of its first input
+        fold         // adds increments
     };
     std::atomic<uint32_t> references{1};
     Kind kind = value;
     bool pure = true;
-    bool plain_run = false; // cumulative: an increment is the one input
-    bool plain_add = false; // cumulative, fold: increments are added by tenfold's `add`
-    bool kept = false;      // of tenfold, pure: for all pushes that are alike
-    Ref<Operation> sum;     // cumulative: the fold of its increments
-    uint8_t fewest = 0, most = 255;
+    bool identity_increment = false; // cumulative: an increment is the one input
+    bool elementwise_add = false;    // cumulative, fold: increments are added by tenfold's `add`
+    bool memoized = false;           // of tenfold, pure: for all pushes that are alike
+    Ref<Operation> sum;              // cumulative: the fold of its increments
+    uint8_t min_inputs = 0, max_inputs = 255;
     std::string name;
     const Op* op = nullptr;
-    const void* family = nullptr;              // the operator's class, by which sizes are guessed
+    const void* cost_class = nullptr;          // the operator's class, by which sizes are guessed
     void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
     void* constants = nullptr; // owned: a tuple of what comes behind the inputs, or null
-    Ref<Submitted> options;
+    Ref<OptionSet> options;
     // Of a call of a traced function: the parameters of its op, its plan, or one without any, what
     // it captured when it was pushed, and how its results stand in one object: owned, null for one
     // Array.
     Ref<Params> call;
-    Ref<GilFreeCall> planned;
+    Ref<GilFreeCall> gil_free_call;
     std::vector<Ref<Value>> captured;
-    void* form = nullptr;
+    void* result_tree = nullptr;
 
-    bool is_ours() const { return kind >= elements && kind <= general; }
+    bool is_builtin() const { return kind >= elementwise && kind <= general; }
     // Whether many of a user's are run by one call of Python.
     bool is_users_batch() const { return kind == batched || kind == cumulative; }
     uint64_t options_number() const { return options ? options->number : 0; }
@@ -86,12 +86,12 @@ struct Failure {
 
     static void destroy(Failure* failure);
     // Called for an unobserved failure, by any thread; it takes over `error`.
-    static inline void (*lost)(void* error, const std::string& operation,
-                               Ref<PushSite> site) = nullptr;
+    static inline void (*on_unobserved)(void* error, const std::string& operation,
+                                        Ref<PushSite> site) = nullptr;
 };
 
 // What an operator gives: a value of tenfold's, or one of Python's, or a failure.
-struct Answer {
+struct OperatorResult {
     Ref<Value> value;
     void* object = nullptr;         // owned
     std::unique_ptr<Scalar> scalar; // of an object that is a Python number
@@ -117,9 +117,9 @@ struct Leaves {
 };
 struct Block {
     uint32_t users = 0;
-    Future* sum = nullptr;         // counted, and read
-    uint32_t level = 0, alike = 0; // how many of its level stand in a row
-    Block* next = nullptr;         // counted
+    Future* sum = nullptr;                // counted, and read
+    uint32_t level = 0, num_at_level = 0; // how many of its level stand in a row
+    Block* next = nullptr;                // counted
 };
 
 // The increments of a version: kept while they have not been added, and while it is the newest.
@@ -129,7 +129,7 @@ struct Increments {
     uint32_t count = 0; // of the leaves
     Block* blocks = nullptr;
     Ref<Operation> operation;
-    bool borrowed = false; // the last of the leaves was an input itself
+    bool is_input = false; // the last of the leaves was an input itself
 };
 
 // The versions of one object. The engine's Lock's.
@@ -143,29 +143,30 @@ struct Timeline {
 struct Future {
     enum State : uint8_t { lazy, waiting, ready, running, done, failed, dropped };
     enum Settled : uint32_t { pending = 0, settled = 1, awaited = 2 };
-    static constexpr std::size_t FEW = 3;
+    static constexpr std::size_t INLINE_INPUTS = 3;
 
     std::atomic<uint32_t> references{1};
     Word settlement{pending}; // acquire, release: a reader that sees it settled sees its value
     // The engine's Lock protects from here on what is not written before it is known to others.
     State state = waiting;
-    bool wanted = false, impure = false;
-    bool called = false;  // Host::call is due when it is settled
-    bool guessed = false; // its bytes are only guessed
-    bool typed = false;   // its Type is known beforehand; written before it is known to others
-    uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;
+    bool urgent = false, impure = false;
+    bool has_callback = false;  // Host::call is due when it is settled
+    bool size_is_guess = false; // its bytes are only guessed
+    bool type_is_known =
+        false; // its Type is known beforehand; written before it is known to others
+    uint32_t handles = 0, readers = 0, num_missing = 0, depth = 0, height = 0;
     uint64_t number = 0, arrival = 0; // the latter among what is pending
     Engine* engine = nullptr;         // counted
     Ref<Operation> operation;
-    Ref<PushSite> site;
+    Ref<PushSite> push_site;
     Batcher* batcher = nullptr; // whose member it will be, or is
     uint32_t input_count = 0;
-    std::array<Edge, FEW> few;
-    std::unique_ptr<Edge[]> many;
-    Edge* waiters = nullptr; // those who read it
+    std::array<Edge, INLINE_INPUTS> inline_edges;
+    std::unique_ptr<Edge[]> heap_edges;
+    Edge* waiters = nullptr; // its readers
     Ref<Timeline> timeline;  // of an object that was changed
     std::unique_ptr<Increments> increments;
-    Future *before = nullptr, *after = nullptr; // among the pending ones
+    Future *prev = nullptr, *next = nullptr; // among the pending ones
     // What it is.
     Type* type = nullptr;   // counted; known beforehand, or from the value; null of several results
     Ref<Value> value;       // or values, chained
@@ -174,15 +175,17 @@ struct Future {
     Ref<Failure> failure;
     std::size_t bytes = 0; // while it is pending, those that are expected
 
-    std::span<Edge> inputs() { return {many ? many.get() : few.data(), input_count}; }
+    std::span<Edge> inputs() {
+        return {heap_edges ? heap_edges.get() : inline_edges.data(), input_count};
+    }
     // To be read without the Lock; null where it is not known yet.
-    Type* known_type() const { return typed || is_settled() ? type : nullptr; }
+    Type* known_type() const { return type_is_known || is_settled() ? type : nullptr; }
     bool is_settled() const { return settlement.load(std::memory_order_acquire) == settled; }
     bool is_pending() const { return state <= running; }
     bool is_newest() const { return timeline && timeline->head == this; }
     static void destroy(Future* future);
-    static void* operator new(std::size_t) { return Slab<Future>::take(); }
-    static void operator delete(void* memory) { Slab<Future>::give(memory); }
+    static void* operator new(std::size_t) { return Slab<Future>::allocate(); }
+    static void operator delete(void* memory) { Slab<Future>::deallocate(memory); }
 };
 
 } // namespace tenfold

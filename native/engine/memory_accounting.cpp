@@ -15,101 +15,103 @@ void Engine::account(int64_t objects, int64_t bytes) {
 }
 
 // With the Lock, as the next two. What is changed in place takes no more than it did.
-void Engine::expect(Future& future) {
+void Engine::reserve_memory(Future& future) {
     if (const Type* type = future.type) {
         future.bytes = type->bytes();
-        expected_ += future.bytes;
+        reserved_bytes_ += future.bytes;
     } else if (future.operation->kind != Operation::in_place) {
-        future.guessed = true;
-        Family& family = families_[future.operation->family];
-        ++family.pending;
-        guessed_ += family.bytes;
+        future.size_is_guess = true;
+        SizeEstimate& estimate = size_estimates_[future.operation->cost_class];
+        ++estimate.pending;
+        guessed_bytes_ += estimate.bytes;
     }
 }
 
-void Engine::expect_no_more(Future& future) {
-    expected_ -= std::exchange(future.bytes, 0);
-    if (!std::exchange(future.guessed, false)) return;
-    Family& family = families_[future.operation->family];
-    --family.pending;
-    guessed_ -= family.bytes;
+void Engine::unreserve_memory(Future& future) {
+    reserved_bytes_ -= std::exchange(future.bytes, 0);
+    if (!std::exchange(future.size_is_guess, false)) return;
+    SizeEstimate& estimate = size_estimates_[future.operation->cost_class];
+    --estimate.pending;
+    guessed_bytes_ -= estimate.bytes;
 }
 
-void Engine::note_size(const Future& future) {
-    Family& family = families_[future.operation->family];
-    guessed_ += family.pending * future.bytes - family.pending * family.bytes;
-    family.bytes = future.bytes;
-    family.known = true;
+void Engine::update_size_estimate(const Future& future) {
+    SizeEstimate& estimate = size_estimates_[future.operation->cost_class];
+    guessed_bytes_ += estimate.pending * future.bytes - estimate.pending * estimate.bytes;
+    estimate.bytes = future.bytes;
+    estimate.known = true;
 }
 
-Engine::Room Engine::room_for(std::size_t bytes, const Operation* operation) {
-    if (!limits_.memory) return room;
+Engine::Room Engine::memory_room(std::size_t bytes, const Operation* operation) {
+    if (!limits_.max_bytes) return room;
     Guard guard(lock_);
-    auto live = std::size_t(std::max<int64_t>(0, live_bytes_.load(std::memory_order_relaxed)));
-    live += expected_ + bytes;
-    bool runs = running_ > 0 || busy_ > 0 || can_run_now();
-    bool waits = holds_ == 0 && (pending_count_ > 0 || lazy_);
-    if (live > limits_.memory) return runs || waits ? perhaps : none;
-    if (!operation || (!runs && !waits)) return room;
+    auto live_bytes =
+        std::size_t(std::max<int64_t>(0, live_bytes_.load(std::memory_order_relaxed)));
+    live_bytes += reserved_bytes_ + bytes;
+    bool is_running = num_running_ > 0 || num_busy_ > 0 || can_run_now();
+    bool has_pending = num_holds_ == 0 && (num_pending_ > 0 || lazy_list_);
+    if (live_bytes > limits_.max_bytes) return is_running || has_pending ? perhaps : none;
+    if (!operation || (!is_running && !has_pending)) return room;
     constexpr std::size_t UNKNOWN = 16; // operators of a class that has no result yet
-    const Family& found = families_[operation->family];
-    bool many = !found.known && found.pending >= UNKNOWN;
-    return many || live + guessed_ + found.bytes > limits_.memory ? likely : room;
+    const SizeEstimate& estimate = size_estimates_[operation->cost_class];
+    bool too_many = !estimate.known && estimate.pending >= UNKNOWN;
+    return too_many || live_bytes + guessed_bytes_ + estimate.bytes > limits_.max_bytes ? likely
+                                                                                        : room;
 }
 
-std::vector<Ref<Failure>> Engine::unobserved() {
-    std::vector<Ref<Failure>> found;
+std::vector<Ref<Failure>> Engine::take_unobserved() {
+    std::vector<Ref<Failure>> failures;
     Guard guard(lock_);
     for (Failure* failure : failures_) {
         if (failure->observed.exchange(true)) continue;
         uint32_t count = failure->references.load();
         while (count > 0 && !failure->references.compare_exchange_weak(count, count + 1)) {}
-        if (count > 0) found.push_back(Ref<Failure>::adopt(failure));
+        if (count > 0) failures.push_back(Ref<Failure>::adopt(failure));
     }
-    return found;
+    return failures;
 }
 
-void Engine::forget(Failure& failure) {
+void Engine::forget_failure(Failure& failure) {
     Guard guard(lock_);
     std::erase(failures_, &failure);
 }
 
 EngineStatistics Engine::statistics() {
-    EngineStatistics found;
+    EngineStatistics totals;
     Guard guard(lock_);
-    found.pushed = pushed_;
-    found.done = done_;
-    found.failed = failed_;
-    found.cancelled = cancelled_;
-    found.dropped = dropped_;
-    found.batches = batches_;
-    found.sizes = sizes_;
-    found.pending = pending_count_;
-    found.running = running_;
-    for (Future* future = pending_; future; future = future->after)
-        found.ready += future->state == Future::ready;
-    found.live_objects = live_objects_.load(std::memory_order_relaxed);
-    found.live_bytes = live_bytes_.load(std::memory_order_relaxed);
-    found.peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
-    return found;
+    totals.pushed = num_pushed_;
+    totals.done = num_done_;
+    totals.failed = num_failed_;
+    totals.cancelled = num_cancelled_;
+    totals.dropped = num_dropped_;
+    totals.batches = num_batches_;
+    totals.sizes = batch_sizes_;
+    totals.pending = num_pending_;
+    totals.running = num_running_;
+    for (Future* future = pending_list_; future; future = future->next)
+        totals.ready += future->state == Future::ready;
+    totals.live_objects = live_objects_.load(std::memory_order_relaxed);
+    totals.live_bytes = live_bytes_.load(std::memory_order_relaxed);
+    totals.peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
+    return totals;
 }
 
-std::vector<Engine::Shown> Engine::pending() {
+std::vector<Engine::PendingInfo> Engine::pending() {
     static constexpr const char* STATES[] = {"waiting", "waiting", "ready", "running"};
-    std::vector<Shown> all;
+    std::vector<PendingInfo> result;
     Guard guard(lock_);
-    for (Future* list : {pending_, lazy_})
-        for (Future* future = list; future; future = future->after) {
-            Shown shown{
+    for (Future* list : {pending_list_, lazy_list_})
+        for (Future* future = list; future; future = future->next) {
+            PendingInfo info{
                 future->number, future->impure, future->operation->name, STATES[future->state], {}};
             for (Edge& edge : future->inputs())
                 if (edge.input && edge.input->is_pending())
-                    shown.inputs.push_back(edge.input->number);
-            all.push_back(std::move(shown));
+                    info.inputs.push_back(edge.input->number);
+            result.push_back(std::move(info));
         }
-    std::sort(all.begin(), all.end(),
-              [](const Shown& a, const Shown& b) { return a.number < b.number; });
-    return all;
+    std::sort(result.begin(), result.end(),
+              [](const PendingInfo& a, const PendingInfo& b) { return a.number < b.number; });
+    return result;
 }
 
 } // namespace tenfold

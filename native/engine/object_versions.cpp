@@ -8,7 +8,7 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t RUN = 64;
+constexpr std::size_t RUN_LENGTH = 64;
 
 // What is added: the base, the blocks, the increments.
 std::vector<Future*> inputs_of(const Increments& increments) {
@@ -35,162 +35,164 @@ Timeline& Engine::timeline_of(Future& future) {
 }
 
 // The object keeps its newest version as long as it has handles.
-void Engine::advance(Future& version, Timeline& timeline, Left& left) {
+void Engine::advance(Future& version, Timeline& timeline, DeferredFrees& frees) {
     version.timeline = Ref<Timeline>(&timeline);
     retain(&version);
     ++version.readers;
-    unhead(std::exchange(timeline.head, &version), left);
+    detach_head(std::exchange(timeline.head, &version), frees);
 }
 
-void Engine::unhead(Future* head, Left& left) {
-    if (head->state > Future::running) release_increments(*head, left);
-    unread(head, left);
+void Engine::detach_head(Future* head, DeferredFrees& frees) {
+    if (head->state > Future::running) release_increments(*head, frees);
+    drop_reader(head, frees);
 }
 
-void Engine::forget_handle(Future& future, Left& left) {
+void Engine::release_version_handle(Future& future, DeferredFrees& frees) {
     Timeline& timeline = *future.timeline;
     if (--timeline.handles > 0) return;
-    if (Future* head = std::exchange(timeline.head, nullptr)) unhead(head, left);
+    if (Future* head = std::exchange(timeline.head, nullptr)) detach_head(head, frees);
 }
 
 // One without a handle.
-Ref<Future> Engine::make(Ref<Operation> operation, std::span<Future* const> inputs,
-                         const Ref<PushSite>& site, Left& left) {
+Ref<Future> Engine::make_future(Ref<Operation> operation, std::span<Future* const> inputs,
+                                const Ref<PushSite>& site, DeferredFrees& frees) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;
-    future->site = site;
+    future->push_site = site;
     future->impure = !operation->pure;
     future->operation = std::move(operation);
-    future->number = pushed_;
-    link(*future, inputs, left);
-    begin(*future, left);
+    future->number = num_pushed_;
+    link_inputs(*future, inputs, frees);
+    schedule(*future, frees);
     return future;
 }
 
-void Engine::release(Leaves* leaves, Left& left) {
+void Engine::release(Leaves* leaves, DeferredFrees& frees) {
     if (!leaves || --leaves->users > 0) return;
-    for (Future* leaf : leaves->futures) unread(leaf, left);
+    for (Future* leaf : leaves->futures) drop_reader(leaf, frees);
     delete leaves;
 }
 
-void Engine::release(Block* block, Left& left) {
+void Engine::release(Block* block, DeferredFrees& frees) {
     while (block && --block->users == 0) {
-        unread(block->sum, left);
+        drop_reader(block->sum, frees);
         Block* next = block->next;
         delete block;
         block = next;
     }
 }
 
-void Engine::release_increments(Future& future, Left& left) {
+void Engine::release_increments(Future& future, DeferredFrees& frees) {
     std::unique_ptr<Increments> increments = std::move(future.increments);
     if (!increments) return;
-    release(increments->leaves, left);
-    release(increments->blocks, left);
-    unread(increments->base, left);
-    left.operations.push_back(std::move(increments->operation)); // freed without the Lock
+    release(increments->leaves, frees);
+    release(increments->blocks, frees);
+    drop_reader(increments->base, frees);
+    frees.operations.push_back(std::move(increments->operation)); // freed without the Lock
 }
 
 // A full run becomes a sum, and as many sums as make a run one sum of the next level.
-void Engine::close_leaves(Increments& increments, Left& left) {
+void Engine::sum_full_run(Increments& increments, DeferredFrees& frees) {
     std::vector<Future*> inputs = increments.leaves->futures;
     for (uint32_t level = 0;; ++level) {
-        Ref<Future> sum = make(increments.operation->sum, inputs, {}, left);
+        Ref<Future> sum = make_future(increments.operation->sum, inputs, {}, frees);
         Block* next = increments.blocks;
-        uint32_t alike = next && next->level == level ? next->alike + 1 : 1;
+        uint32_t num_at_level = next && next->level == level ? next->num_at_level + 1 : 1;
         ++sum->readers;
-        increments.blocks = new Block{1, sum.detach(), level, alike, next};
-        if (alike < RUN) break;
-        Block* rest = increments.blocks;
-        inputs.assign(RUN, nullptr);
-        for (std::size_t i = RUN; i-- > 0; rest = rest->next) inputs[i] = rest->sum;
-        if (rest) ++rest->users;
-        release(std::exchange(increments.blocks, rest), left);
+        increments.blocks = new Block{1, sum.detach(), level, num_at_level, next};
+        if (num_at_level < RUN_LENGTH) break;
+        Block* block = increments.blocks;
+        inputs.assign(RUN_LENGTH, nullptr);
+        for (std::size_t i = RUN_LENGTH; i-- > 0; block = block->next) inputs[i] = block->sum;
+        if (block) ++block->users;
+        release(std::exchange(increments.blocks, block), frees);
     }
-    release(std::exchange(increments.leaves, new Leaves{1, {}}), left);
+    release(std::exchange(increments.leaves, new Leaves{1, {}}), frees);
 }
 
-void Engine::add_increment(Future& version, Future& head, Ref<Future> increment, Left& left) {
+void Engine::add_increment(Future& version, Future& head, Ref<Future> increment,
+                           DeferredFrees& frees) {
     // Else a version could stand among the very leaves that it keeps, and all stay for ever.
-    if (increment->state == Future::lazy) demand(*increment, left);
-    auto made = std::make_unique<Increments>();
+    if (increment->state == Future::lazy) force(*increment, frees);
+    auto increments = std::make_unique<Increments>();
     const Ref<Operation>& operation = version.operation;
-    Increments* before = head.increments.get();
-    bool follows =
-        before && before->operation->options_number() == operation->options_number() &&
-        (before->operation == operation || (before->operation->plain_add && operation->plain_add) ||
-         before->operation->python == operation->python);
-    made->operation = follows ? before->operation : operation;
-    made->borrowed = operation->plain_run;
-    made->base = follows ? before->base : &head;
-    made->leaves = follows ? before->leaves : new Leaves;
-    made->blocks = follows ? before->blocks : nullptr;
-    retain(made->base);
-    ++made->base->readers;
-    ++made->leaves->users;
-    if (made->blocks) ++made->blocks->users;
-    if (made->leaves->futures.size() == RUN) close_leaves(*made, left);
+    Increments* previous = head.increments.get();
+    bool extends_run = previous &&
+                       previous->operation->options_number() == operation->options_number() &&
+                       (previous->operation == operation ||
+                        (previous->operation->elementwise_add && operation->elementwise_add) ||
+                        previous->operation->python == operation->python);
+    increments->operation = extends_run ? previous->operation : operation;
+    increments->is_input = operation->identity_increment;
+    increments->base = extends_run ? previous->base : &head;
+    increments->leaves = extends_run ? previous->leaves : new Leaves;
+    increments->blocks = extends_run ? previous->blocks : nullptr;
+    retain(increments->base);
+    ++increments->base->readers;
+    ++increments->leaves->users;
+    if (increments->blocks) ++increments->blocks->users;
+    if (increments->leaves->futures.size() == RUN_LENGTH) sum_full_run(*increments, frees);
     ++increment->readers;
-    made->leaves->futures.push_back(increment.detach());
-    made->count = uint32_t(made->leaves->futures.size());
+    increments->leaves->futures.push_back(increment.detach());
+    increments->count = uint32_t(increments->leaves->futures.size());
     version.depth = head.depth + 1;
     version.impure = false;
     version.state = Future::lazy;
-    version.increments = std::move(made);
-    enlist(version);
+    version.increments = std::move(increments);
+    list_insert(version);
 }
 
 // Its sum is to be computed, and first those that it needs: there may be a million.
-void Engine::demand(Future& first, Left& left) {
-    std::vector<Future*> todo{&first};
-    while (!todo.empty()) {
-        Future& future = *todo.back();
-        std::size_t before = todo.size();
+void Engine::force(Future& first, DeferredFrees& frees) {
+    std::vector<Future*> stack{&first};
+    while (!stack.empty()) {
+        Future& future = *stack.back();
+        std::size_t before = stack.size();
         std::vector<Future*> inputs;
         if (future.state == Future::lazy) inputs = inputs_of(*future.increments);
         for (Future* input : inputs)
-            if (input->state == Future::lazy) todo.push_back(input);
-        if (todo.size() > before) continue;
-        todo.pop_back();
+            if (input->state == Future::lazy) stack.push_back(input);
+        if (stack.size() > before) continue;
+        stack.pop_back();
         if (future.state != Future::lazy) continue;
-        if (future.before || future.after || lazy_ == &future) {
-            unlist(future);
-            left.futures.push_back(Ref<Future>::adopt(&future));
+        if (future.prev || future.next || lazy_list_ == &future) {
+            list_remove(future);
+            frees.futures.push_back(Ref<Future>::adopt(&future));
         }
         future.state = Future::waiting;
-        left.operations.push_back(std::move(future.operation));
+        frees.operations.push_back(std::move(future.operation));
         future.operation = future.increments->operation->sum;
-        link(future, inputs, left);
-        begin(future, left);
+        link_inputs(future, inputs, frees);
+        schedule(future, frees);
     }
 }
 
 // Demands those with a handle; the others leave the list.
-void Engine::demand_all(Left& left) {
+void Engine::force_all(DeferredFrees& frees) {
     std::vector<Ref<Future>> all;
-    while (Future* future = lazy_) {
-        unlist(*future);
+    while (Future* future = lazy_list_) {
+        list_remove(*future);
         all.push_back(Ref<Future>::adopt(future));
     }
     for (Ref<Future>& future : all) {
-        if (future->handles > 0) demand(*future, left);
-        left.futures.push_back(std::move(future));
+        if (future->handles > 0) force(*future, frees);
+        frees.futures.push_back(std::move(future));
     }
 }
 
 // What must not have started for it to be cancelled: of a version its increment.
-Future* Engine::to_cancel(Future& future, Left& left) {
+Future* Engine::cancellation_target(Future& future, DeferredFrees& frees) {
     Increments* increments = future.increments.get();
     if (!increments) return &future;
     std::vector<Future*>& leaves = increments->leaves->futures;
     Future*& leaf = leaves[increments->count - 1];
-    if (!increments->borrowed) return leaf;
+    if (!increments->is_input) return leaf;
     if (!future.is_newest() || future.state > Future::ready) return nullptr;
     // The versions to come have an increment that was cancelled.
     retain(&future);
     ++future.readers;
-    unread(std::exchange(leaf, &future), left);
+    drop_reader(std::exchange(leaf, &future), frees);
     return &future;
 }
 

@@ -33,40 +33,41 @@ struct Batcher {
     Operation::Kind kind = Operation::general; // general: such members run alone
     // Of what the GIL is not needed for: how most lie, and how any do.
     std::optional<BatchRows> rows;
-    std::unique_ptr<GraphTemplate> pattern;
+    std::unique_ptr<GraphTemplate> graph_template;
     std::unique_ptr<Products> products;
-    Ref<GilFreeCall> planned; // of general ones, which run alone, but without the GIL as well
+    Ref<GilFreeCall> gil_free_call; // of general ones, which run alone, but without the GIL as well
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
-    std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
-    std::size_t live = 0, wanted = 0; // of the members
-    uint64_t depths = 0;
-    bool listed = false; // among those that have members
-    bool calls = false;  // of a traced function, whose operations have a plan
+    std::vector<Ref<Future>> members;         // some may have been dropped, or cancelled
+    std::size_t num_live = 0, num_urgent = 0; // of the members
+    uint64_t sum_depths = 0;
+    bool is_listed = false; // among those that have members
+    bool has_calls = false; // of a traced function, whose operations have a plan
 
-    bool is_native() const { return rows || pattern || products || calls; }
+    bool is_native() const { return rows || graph_template || products || has_calls; }
     const Ref<Type>& type() const {
-        return rows ? rows->type : pattern ? pattern->type() : products->type;
+        return rows ? rows->type : graph_template ? graph_template->type() : products->type;
     }
     // Whether a number can enter the operation there; if not, Python says what is wrong.
-    bool takes(std::size_t position, const Scalar& scalar) const;
+    bool accepts_scalar(std::size_t position, const Scalar& scalar) const;
 };
 
 // The steps of a run of increments, pairwise: the left part has the greatest power of two below the
 // length.
-std::size_t left_part(std::size_t length);
+std::size_t left_part_length(std::size_t length);
 
 // Computes what members of one Batcher give; nothing where another way is to be tried.
 // `first`: what they launch is counted, once for all.
 void run_rows(const BatchRows& rows, std::span<const Ref<Future>> members,
-              std::vector<Answer>& made, bool first);
+              std::vector<OperatorResult>& answers, bool count_launches);
 
 // Of those that have no Answer, one at least. With a maker of loops the GIL is held.
-void run_pattern(const GraphTemplate& pattern, std::span<const Ref<Future>> members,
-                 std::vector<Answer>& made, bool first, OpKernelCompiler* maker);
+void run_template_batch(const GraphTemplate& graph_template, std::span<const Ref<Future>> members,
+                        std::vector<OperatorResult>& answers, bool count_launches,
+                        OpKernelCompiler* compiler);
 
 // base + (blocks + leaves), all of one Type: an Answer without anything where that cannot be said
 // by these rows.
-Answer run_fold(const BatchRows& add, const Type& type, Future& fold);
+OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold);
 
 } // namespace tenfold

@@ -13,25 +13,25 @@ Ref<Failure> cancelled_failure() {
 } // namespace
 
 bool Engine::cancel(Future& future) {
-    Left left;
-    bool gone = false;
-    Wake waking = no_worker;
+    DeferredFrees frees;
+    bool is_cancelled = false;
+    Wake wakeup = no_worker;
     {
         Guard guard(lock_);
         if (future.state == Future::failed) return !future.failure->error;
-        Future* target = to_cancel(future, left);
+        Future* target = cancellation_target(future, frees);
         if (target && target->state <= Future::ready) {
-            gone = true;
-            fail(*target, cancelled_failure(), left);
-            if (future.is_pending()) fail(future, target->failure, left);
-            drop_unneeded(left);
-            rest();
-            waking = needed();
+            is_cancelled = true;
+            fail(*target, cancelled_failure(), frees);
+            if (future.is_pending()) fail(future, target->failure, frees);
+            drop_unreferenced(frees);
+            unregister_if_idle();
+            wakeup = select_wakeup();
         }
     }
-    wake_settled(left);
-    call(waking);
-    return gone;
+    wake_settled(frees);
+    wake_worker(wakeup);
+    return is_cancelled;
 }
 
 void Engine::close() {
@@ -41,55 +41,55 @@ void Engine::close() {
 
 bool Engine::close_if_done() {
     Guard guard(lock_);
-    if (pending_count_ == 0 && !lazy_) closed_ = true;
+    if (num_pending_ == 0 && !lazy_list_) closed_ = true;
     return closed_;
 }
 
-void Engine::cancel_lazy(Left& left) {
-    while (Future* future = lazy_) {
+void Engine::cancel_lazy(DeferredFrees& frees) {
+    while (Future* future = lazy_list_) {
         retain(future);
-        left.futures.push_back(Ref<Future>::adopt(future));
-        fail(*future, cancelled_failure(), left);
+        frees.futures.push_back(Ref<Future>::adopt(future));
+        fail(*future, cancelled_failure(), frees);
     }
 }
 
 void Engine::cancel_all() {
-    Left left;
+    DeferredFrees frees;
     {
         Guard guard(lock_);
-        cancel_lazy(left);
+        cancel_lazy(frees);
         std::vector<Ref<Future>> all;
-        for (Future* future = pending_; future; future = future->after)
+        for (Future* future = pending_list_; future; future = future->next)
             if (future->state != Future::running) all.push_back(Ref<Future>(future));
         Ref<Failure> failure = cancelled_failure();
         for (Ref<Future>& future : all) {
-            if (future->state <= Future::ready) fail(*future, failure, left);
-            left.futures.push_back(std::move(future));
+            if (future->state <= Future::ready) fail(*future, failure, frees);
+            frees.futures.push_back(std::move(future));
         }
-        drop_unneeded(left);
+        drop_unreferenced(frees);
     }
-    wake_settled(left);
+    wake_settled(frees);
 }
 
 // A reader was pushed after its inputs. So the walk starts at the newest: it cancels each Future
 // without readers, which may have been the last reader of an older one.
 void Engine::cancel_unneeded() {
-    Left left;
+    DeferredFrees frees;
     {
         Guard guard(lock_);
-        cancel_lazy(left);
+        cancel_lazy(frees);
         std::vector<Ref<Future>> pure;
-        for (Future* future = pending_; future; future = future->after)
+        for (Future* future = pending_list_; future; future = future->next)
             if (!future->impure) pure.push_back(Ref<Future>(future));
         Ref<Failure> failure = cancelled_failure();
         for (Ref<Future>& future : pure) {
             if (future->state <= Future::ready && future->readers == 0)
-                fail(*future, failure, left);
-            left.futures.push_back(std::move(future));
+                fail(*future, failure, frees);
+            frees.futures.push_back(std::move(future));
         }
-        drop_unneeded(left);
+        drop_unreferenced(frees);
     }
-    wake_settled(left);
+    wake_settled(frees);
 }
 
 } // namespace tenfold

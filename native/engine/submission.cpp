@@ -3,26 +3,26 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t MOST_NODES = 512;
-constexpr int64_t MOST_ELEMENTS = 1 << 16;
-constexpr int64_t MOST_OF_MATRICES = 1 << 12; // of what takes more than an operation for each
+constexpr std::size_t MAX_NODES = 512;
+constexpr int64_t MAX_ELEMENTS = 1 << 16;
+constexpr int64_t MAX_MATRIX_ELEMENTS = 1 << 12; // of what takes more than an operation for each
 
 bool is_small(Node& node) {
     if (node.op && node.op->unbounded_time && !value_of(&node)) return false;
-    bool matrices = node.op && node.op->shapes == Op::stated && !node.op->view;
-    return node.type->size() <= (matrices ? MOST_OF_MATRICES : MOST_ELEMENTS);
+    bool is_matrix_op = node.op && node.op->shapes == Op::stated && !node.op->view;
+    return node.type->size() <= (is_matrix_op ? MAX_MATRIX_ELEMENTS : MAX_ELEMENTS);
 }
 
 } // namespace
 
-bool are_small(std::span<Node* const> outputs) {
-    if (outputs.size() > MOST_NODES) return false;
-    std::vector<Ref<Node>> below; // a node that is read twice is looked at twice: it is few or many
-    for (Node* output : outputs) below.emplace_back(output);
-    for (std::size_t seen = 0; seen < below.size(); ++seen) {
-        if (seen > MOST_NODES || !is_small(*below[seen])) return false;
-        Ref<Node> node = below[seen];
-        look(node.get(), below);
+bool are_all_small(std::span<Node* const> outputs) {
+    if (outputs.size() > MAX_NODES) return false;
+    std::vector<Ref<Node>> stack; // a node that is read twice is looked at twice: it is few or many
+    for (Node* output : outputs) stack.emplace_back(output);
+    for (std::size_t next = 0; next < stack.size(); ++next) {
+        if (next > MAX_NODES || !is_small(*stack[next])) return false;
+        Ref<Node> node = stack[next];
+        load_value_or_inputs(node.get(), stack);
     }
     return true;
 }

@@ -9,21 +9,21 @@
 namespace tenfold {
 
 struct OpenTrace {
-    Traced event;
-    std::atomic<int64_t> end; // 0 while it runs; who writes it touches nothing else after it
+    TraceEvent event;
+    std::atomic<int64_t> end; // 0 while it runs; its writer touches nothing else afterwards
     OpenTrace* next = nullptr;
 };
 
 namespace {
 
-struct NotedCounter {
-    TracedCounter level;
-    NotedCounter* next = nullptr;
+struct CounterRecord {
+    TraceCounter counter;
+    CounterRecord* next = nullptr;
 };
 
-// Stacks that are taken as a whole: no Lock, for the engine's is held by who notes something here.
-std::atomic<OpenTrace*> events{nullptr};
-std::atomic<NotedCounter*> levels{nullptr};
+// Lock-free stacks that are popped as a whole: the callers hold the engine's Lock.
+std::atomic<OpenTrace*> event_stack{nullptr};
+std::atomic<CounterRecord*> counter_stack{nullptr};
 
 template <class Note> void push(std::atomic<Note*>& stack, Note* note) {
     note->next = stack.load(std::memory_order_relaxed);
@@ -33,55 +33,55 @@ template <class Note> void push(std::atomic<Note*>& stack, Note* note) {
 
 // The first that was noted comes first.
 template <class Note> std::vector<Note*> take(std::atomic<Note*>& stack) {
-    std::vector<Note*> taken;
+    std::vector<Note*> records;
     for (Note* note = stack.exchange(nullptr, std::memory_order_acquire); note; note = note->next)
-        taken.push_back(note);
-    std::reverse(taken.begin(), taken.end());
-    return taken;
+        records.push_back(note);
+    std::reverse(records.begin(), records.end());
+    return records;
 }
 
 // What the threads of the parent were doing does not end in the child.
 const int registered = pthread_atfork(nullptr, nullptr, [] {
-    events.store(nullptr, std::memory_order_relaxed);
-    levels.store(nullptr, std::memory_order_relaxed);
+    event_stack.store(nullptr, std::memory_order_relaxed);
+    counter_stack.store(nullptr, std::memory_order_relaxed);
 });
 
 } // namespace
 
-OpenTrace* trace_begin(Traced event) {
+OpenTrace* trace_begin(TraceEvent event) {
     auto* open = new OpenTrace{std::move(event), 0};
-    push(events, open);
+    push(event_stack, open);
     return open;
 }
 
 void trace_end(OpenTrace* open) { open->end.store(nanoseconds_now(), std::memory_order_release); }
 
-void trace(Traced event) {
+void trace(TraceEvent event) {
     int64_t end = event.end;
-    push(events, new OpenTrace{std::move(event), end});
+    push(event_stack, new OpenTrace{std::move(event), end});
 }
 
-void trace(const TracedCounter& level) { push(levels, new NotedCounter{level}); }
+void trace(const TraceCounter& counter) { push(counter_stack, new CounterRecord{counter}); }
 
 Traces take_traces() {
-    Traces taken;
-    for (NotedCounter* each : take(levels)) {
-        taken.levels.push_back(each->level);
-        delete each;
+    Traces traces;
+    for (CounterRecord* record : take(counter_stack)) {
+        traces.counters.push_back(record->counter);
+        delete record;
     }
-    for (OpenTrace* each : take(events)) {
-        int64_t end = each->end.load(std::memory_order_acquire);
+    for (OpenTrace* record : take(event_stack)) {
+        int64_t end = record->end.load(std::memory_order_acquire);
         if (end != 0) {
-            each->event.end = end;
-            taken.events.push_back(std::move(each->event));
-            delete each;
+            record->event.end = end;
+            traces.events.push_back(std::move(record->event));
+            delete record;
         } else {
-            taken.running.push_back(each->event);
-            taken.running.back().end = nanoseconds_now();
-            push(events, each);
+            traces.running.push_back(record->event);
+            traces.running.back().end = nanoseconds_now();
+            push(event_stack, record);
         }
     }
-    return taken;
+    return traces;
 }
 
 int64_t nanoseconds_now() {

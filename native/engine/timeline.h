@@ -8,7 +8,7 @@
 namespace tenfold {
 
 // A push, or that the inputs of an operator are there, or a step: a batch, or one operator.
-struct Traced {
+struct TraceEvent {
     std::string name;
     const char* category;
     int64_t begin, end;                      // nanoseconds of the steady clock
@@ -18,25 +18,25 @@ struct Traced {
 };
 
 // How much there was at a time.
-struct TracedCounter {
+struct TraceCounter {
     int64_t time;
     int64_t bytes, objects;
     std::size_t pending;
 };
 
 struct Traces {
-    std::vector<Traced> events;
-    std::vector<Traced> running; // steps that have not ended: `end` is now
-    std::vector<TracedCounter> levels;
+    std::vector<TraceEvent> events;
+    std::vector<TraceEvent> running; // steps that have not ended: `end` is now
+    std::vector<TraceCounter> counters;
 };
 
 struct OpenTrace; // of a step that has not ended
 
-inline std::atomic<bool> tracing{false}; // relaxed: who misses a change is a step late
+inline std::atomic<bool> tracing{false}; // relaxed: a thread that misses a change is a step late
 // All of these may be called with any Lock held: they take none.
-void trace(Traced event);
-void trace(const TracedCounter& level);
-OpenTrace* trace_begin(Traced event);
+void trace(TraceEvent event);
+void trace(const TraceCounter& level);
+OpenTrace* trace_begin(TraceEvent event);
 void trace_end(OpenTrace* open);
 // All since the last time. Steps that run come with the next ones, too.
 Traces take_traces();

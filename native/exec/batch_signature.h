@@ -12,18 +12,18 @@ class SignaturePartition {
     static constexpr int64_t MOST_ELEMENTS = 1 << 16; // of an array that is put beside others
 
     // `grouped`: whether anything is to be put together at all.
-    SignaturePartition(const LinearizedGraph& walked, uint8_t device, bool grouped)
-        : walked_(walked), device_(device), grouped_(grouped), facts_(walked.nodes.size()),
-          group_(walked.nodes.size(), NONE) {}
+    SignaturePartition(const LinearizedGraph& graph, uint8_t device, bool batching)
+        : graph_(graph), device_(device), batching_(batching), facts_(graph.nodes.size()),
+          group_(graph.nodes.size(), NONE) {}
 
     // The next node; false where it is neither a small array of the device nor a leaf of any size.
-    bool enter(uint32_t position);
+    bool add(uint32_t position);
 
     bool is_pending(uint32_t position) const { return facts_[position].pending; }
     // A large leaf that several read.
-    bool is_common(uint32_t position) const { return facts_[position].common; }
+    bool is_shared_leaf(uint32_t position) const { return facts_[position].shared_leaf; }
     uint32_t group(uint32_t position) const { return group_[position]; }
-    std::size_t groups() const { return groups_.size(); }
+    std::size_t num_groups() const { return groups_.size(); }
     // An operand is shared only when all members share it, not just those of one batch. So a group
     // has one form and one plan, whichever members are ready first.
     bool varies(uint32_t group, std::size_t operand) const {
@@ -31,32 +31,32 @@ class SignaturePartition {
     }
 
   private:
-    // Of a node, looked at once, so that who reads it does not fetch it.
-    struct Facts {
+    // Facts of a node, cached so that its readers do not fetch the node.
+    struct NodeFacts {
         const Type* type = nullptr;
-        bool pending = false, common = false, large = false;
+        bool pending = false, shared_leaf = false, large = false;
     };
     struct Group {
-        uint32_t like; // a member
+        uint32_t representative; // a member
         std::size_t hash;
         uint64_t varies; // operands that are not the same for all of them, a bit for each
     };
 
-    const Node& node(uint32_t position) const { return *walked_.nodes[position].node; }
+    const Node& node(uint32_t position) const { return *graph_.nodes[position].node; }
     std::span<const uint32_t> inputs(uint32_t position) const {
-        return walked_.inputs(walked_.nodes[position]);
+        return graph_.inputs(graph_.nodes[position]);
     }
-    Facts facts_of(uint32_t position) const;
-    bool may_be_grouped(uint32_t position) const;
+    NodeFacts facts_of(uint32_t position) const;
+    bool is_batchable(uint32_t position) const;
     std::size_t hash_of(uint32_t position) const;
-    bool are_alike(uint32_t one, uint32_t other) const;
+    bool have_equal_signature(uint32_t one, uint32_t other) const;
     uint32_t group_of(uint32_t position);
     uint32_t& slot_of(std::size_t hash, uint32_t position);
 
-    const LinearizedGraph& walked_;
+    const LinearizedGraph& graph_;
     const uint8_t device_;
-    const bool grouped_;
-    std::vector<Facts> facts_;
+    const bool batching_;
+    std::vector<NodeFacts> facts_;
     std::vector<uint32_t> group_;
     std::vector<Group> groups_;
     std::vector<uint32_t> table_; // of groups by hash, open addressing

@@ -10,7 +10,7 @@
 namespace tenfold {
 
 struct Products {
-    enum Form : uint8_t { each, below, beside };
+    enum Form : uint8_t { single, stacked_rows, stacked_columns };
 
     static constexpr std::size_t FORMS = 3, SIZES = 7;
     Ref<Operation> operation;
@@ -24,19 +24,19 @@ struct Products {
     Ref<Type> factor(std::size_t position, Form form, int64_t count) const;
 };
 
-// What Python does for it; this one does nothing.
+// Compiles panels; Python implements it, this one does nothing.
 class PanelCompiler {
   public:
     virtual ~PanelCompiler() = default;
     // Handed over.
-    virtual const GilFreeCall* make(const Products&, Products::Form, std::size_t) {
+    virtual const GilFreeCall* compile(const Products&, Products::Form, std::size_t) {
         return nullptr;
     }
 };
 
 // Computes what is multiplied; nothing where a panel is missing, or an operand is not in C's order.
 // `first`: what they launch is counted, once for all.
-void run_products(Products& products, std::span<const Ref<Future>> members, std::span<Answer> made,
-                  bool first, PanelCompiler& maker);
+void run_products(Products& products, std::span<const Ref<Future>> members,
+                  std::span<OperatorResult> answers, bool count_launches, PanelCompiler& compiler);
 
 } // namespace tenfold

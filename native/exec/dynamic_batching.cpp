@@ -10,18 +10,19 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
-constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and puts side by side
-constexpr int64_t LARGE_ROW = 1 << 14;
-constexpr std::size_t MOST_LARGE_ROWS = 16;
-constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
-constexpr uint32_t NOWHERE = SignaturePartition::NONE;
-constexpr std::size_t SOON = 12; // nodes on the way
+constexpr std::size_t MIN_MEAN_GROUP_SIZE = 4,
+                      MIN_BATCH_SIZE = 24;            // members of a group that are worth it
+constexpr std::size_t MAX_BATCH_BYTES = 256ull << 20; // of what a group makes and puts side by side
+constexpr int64_t LARGE_ROW_BYTES = 1 << 14;
+constexpr std::size_t MAX_LARGE_ROWS = 16;
+constexpr uint32_t SPARSE_RATIO = 4; // of so many rows one must be held, or it is copied
+constexpr uint32_t NONE = SignaturePartition::NONE;
+constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
-bool is_part(const Node& node) { return node.op && !node.op->python; }
+bool is_result_selector(const Node& node) { return node.op && !node.op->python; }
 
 // Of the results of its input. Its Params are one number: (index,).
-uint32_t index_of_part(const Node& node) {
+uint32_t result_index(const Node& node) {
     int64_t index = 0;
     std::memcpy(&index, node.params->bytes.data() + 2 + sizeof index, sizeof index);
     return uint32_t(index);
@@ -29,142 +30,147 @@ uint32_t index_of_part(const Node& node) {
 
 class BatchAgenda {
   public:
-    BatchAgenda(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
-                BatchCompiler* maker)
-        : walked_(walked), alike_(walked, device, maker), singly_(singly), maker_(maker),
-          depth_(walked.nodes.size()), missing_(depth_.size()), left_(depth_.size()),
-          readers_at_(depth_.size()), results_(depth_.size()), places_(depth_.size()) {}
+    BatchAgenda(const LinearizedGraph& graph, uint8_t device, OpInterpreter& interpreter,
+                BatchCompiler* compiler)
+        : graph_(graph), partition_(graph, device, compiler), interpreter_(interpreter),
+          compiler_(compiler), depth_(graph.nodes.size()), num_pending_inputs_(depth_.size()),
+          num_pending_readers_(depth_.size()), reader_offsets_(depth_.size()),
+          num_results_(depth_.size()), row_refs_(depth_.size()) {}
 
     bool run() {
-        bool wide = walked_.calls > 0 || walked_.nodes.size() >= WIDTH * walked_.deepest;
-        if (!wide || !enter()) return false;
+        bool is_wide =
+            graph_.num_calls > 0 || graph_.nodes.size() >= MIN_MEAN_GROUP_SIZE * graph_.depth;
+        if (!is_wide || !add_nodes()) return false;
         bool done = compute_all();
-        publish_held();
-        publish_common_subexpressions(walked_);
+        publish_live_out();
+        publish_common_subexpressions(graph_);
         return done;
     }
 
   private:
     bool compute_all() {
-        std::size_t done = 0;
-        while (done < pending_) {
-            if (!alone_.empty()) {
-                uint32_t position = alone_.back();
-                alone_.pop_back();
-                if (!compute_alone(position)) return false;
-                ++done;
+        std::size_t num_computed = 0;
+        while (num_computed < num_pending_) {
+            if (!ready_singles_.empty()) {
+                uint32_t position = ready_singles_.back();
+                ready_singles_.pop_back();
+                if (!compute_single(position)) return false;
+                ++num_computed;
                 continue;
             }
-            Group& group = lowest();
+            Group& group = pop_lowest_group();
             std::vector<uint32_t> members = std::exchange(group.ready, {});
-            if (!compute(group, members)) return false;
-            done += members.size();
+            if (!compute_group(group, members)) return false;
+            num_computed += members.size();
         }
         return true;
     }
 
     // The value of a node: a row of what its group has made.
-    struct Place {
-        uint32_t made = NOWHERE, row = 0;
+    struct RowRef {
+        uint32_t result = NONE, row = 0;
     };
     struct Group {
         std::vector<uint32_t> ready;
         uint64_t depths = 0;
-        uint32_t left = 0; // members that have not been computed
-        bool together = true;
+        uint32_t num_pending = 0; // members that have not been computed
+        bool batchable = true;
     };
-    struct Made {
+    struct BatchResult {
         Ref<Value> value;
-        uint32_t rows;     // that are still to be read
-        uint32_t held = 0; // rows with outside references
-        uint32_t members;
+        uint32_t num_pending_rows; // that are still to be read
+        uint32_t num_live_out = 0; // rows with outside references
+        uint32_t num_members;
     };
 
     // What nodes get of what their group has made. Few rows must not keep all others.
-    class BatchRows {
+    class RowViews {
       public:
-        BatchRows(const Made& made, const Ref<Type>& type, std::size_t count)
-            : buffer_(made.value->buffers[0]), bytes_(std::size_t(bytes_of(*type))),
-              few_(made.held * SPARSE < made.members), types_(type, count),
+        RowViews(const BatchResult& result, const Ref<Type>& type, std::size_t count)
+            : buffer_(result.value->buffers[0]), bytes_(std::size_t(bytes_of(*type))),
+              copies_(result.num_live_out * SPARSE_RATIO < result.num_members), types_(type, count),
               memory_(buffer_.allocation, count) {}
 
-        Ref<Value> take(uint32_t row, Ref<Value> next) {
+        Ref<Value> row_value(uint32_t row, Ref<Value> next) {
             auto value = Ref<Value>::adopt(new Value);
-            Buffer& own = value->buffers[0];
+            Buffer& buffer = value->buffers[0];
             const void* address = static_cast<char*>(buffer_.address()) + row * bytes_;
             value->type = types_.take();
             value->next = std::move(next);
-            if (few_ && (own.allocation = Allocation::from_pool(bytes_))) {
-                std::memcpy(own.address(), address, bytes_);
+            if (copies_ && (buffer.allocation = Allocation::from_pool(bytes_))) {
+                std::memcpy(buffer.address(), address, bytes_);
                 return value;
             }
-            value->part = true;
-            own = {memory_.take(), buffer_.offset + int64_t(row * bytes_)};
+            value->is_view = true;
+            buffer = {memory_.take(), buffer_.offset + int64_t(row * bytes_)};
             return value;
         }
 
       private:
         const Buffer& buffer_;
         const std::size_t bytes_;
-        const bool few_;
-        Counts<Type> types_;
-        Counts<Allocation> memory_;
+        const bool copies_;
+        BulkRef<Type> types_;
+        BulkRef<Allocation> memory_;
     };
 
-    const LinearizedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
+    const LinearizedNode& entry(uint32_t position) const { return graph_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
-    bool enter() {
-        std::size_t grouped = 0;
+    bool add_nodes() {
+        std::size_t num_batchable = 0;
         for (uint32_t i = 0; i < depth_.size(); ++i) {
-            walked_.fetch_ahead(i);
-            if (!alike_.enter(i)) return false;
-            left_[i] = entry(i).uses;
-            if (!alike_.is_pending(i)) continue;
-            results_[i] = is_part(node(i)) ? 1 : uint32_t(node(i).inference->results.size());
-            left_[i] += entry(i).held;
-            ++pending_;
-            for (uint32_t input : walked_.inputs(entry(i))) {
+            graph_.prefetch(i);
+            if (!partition_.add(i)) return false;
+            num_pending_readers_[i] = entry(i).num_uses;
+            if (!partition_.is_pending(i)) continue;
+            num_results_[i] =
+                is_result_selector(node(i)) ? 1 : uint32_t(node(i).inference->results.size());
+            num_pending_readers_[i] += entry(i).live_out;
+            ++num_pending_;
+            for (uint32_t input : graph_.inputs(entry(i))) {
                 depth_[i] = std::max(depth_[i], depth_[input]);
-                if (!alike_.is_pending(input)) continue;
-                ++missing_[i];
-                ++readers_at_[input];
+                if (!partition_.is_pending(input)) continue;
+                ++num_pending_inputs_[i];
+                ++reader_offsets_[input];
             }
             ++depth_[i];
-            if (alike_.group(i) == NOWHERE) continue;
-            groups_.resize(alike_.groups());
-            Group& group = groups_[alike_.group(i)];
-            ++group.left;
+            if (partition_.group(i) == NONE) continue;
+            groups_.resize(partition_.num_groups());
+            Group& group = groups_[partition_.group(i)];
+            ++group.num_pending;
             group.depths += depth_[i];
-            ++grouped;
+            ++num_batchable;
         }
-        bool few = grouped == 0 || (grouped < WIDTH * groups_.size() && walked_.calls == 0);
-        if (maker_ && few) return false;
+        bool too_few =
+            num_batchable == 0 ||
+            (num_batchable < MIN_MEAN_GROUP_SIZE * groups_.size() && graph_.num_calls == 0);
+        if (compiler_ && too_few) return false;
         uint32_t end = 0;
-        for (uint32_t& at : readers_at_) end = at += end;
+        for (uint32_t& offset : reader_offsets_) end = offset += end;
         readers_.resize(end);
         for (auto i = uint32_t(depth_.size()); i-- > 0;) {
-            if (!alike_.is_pending(i)) continue;
-            for (uint32_t input : walked_.inputs(entry(i)))
-                if (alike_.is_pending(input)) readers_[--readers_at_[input]] = i;
+            if (!partition_.is_pending(i)) continue;
+            for (uint32_t input : graph_.inputs(entry(i)))
+                if (partition_.is_pending(input)) readers_[--reader_offsets_[input]] = i;
         }
         for (uint32_t i = 0; i < depth_.size(); ++i)
-            if (alike_.is_pending(i) && missing_[i] == 0) become_ready(i);
+            if (partition_.is_pending(i) && num_pending_inputs_[i] == 0) mark_ready(i);
         return true;
     }
 
     // By what a member makes and reads of its own; a row that is held keeps all others.
-    std::size_t most_together(uint32_t position) const {
+    std::size_t max_batch_size(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
-        if (bytes >= LARGE_ROW) return MOST_LARGE_ROWS;
-        for (uint32_t input : walked_.inputs(entry(position)))
-            if (!alike_.is_common(input)) bytes += bytes_of(*node(input).type);
-        return std::max<std::size_t>(1, MOST_BYTES / std::size_t(bytes + 1));
+        if (bytes >= LARGE_ROW_BYTES) return MAX_LARGE_ROWS;
+        for (uint32_t input : graph_.inputs(entry(position)))
+            if (!partition_.is_shared_leaf(input)) bytes += bytes_of(*node(input).type);
+        return std::max<std::size_t>(1, MAX_BATCH_BYTES / std::size_t(bytes + 1));
     }
 
-    void become_ready(uint32_t position) {
-        uint32_t group = alike_.group(position);
-        if (group == NOWHERE) {
-            alone_.push_back(position);
+    void mark_ready(uint32_t position) {
+        uint32_t group = partition_.group(position);
+        if (group == NONE) {
+            ready_singles_.push_back(position);
             return;
         }
         if (groups_[group].ready.empty()) active_.push_back(group);
@@ -172,8 +178,8 @@ class BatchAgenda {
     }
 
     // Of the groups with ready members.
-    Group& lowest() {
-        auto mean = [&](uint32_t g) { return double(groups_[g].depths) / groups_[g].left; };
+    Group& pop_lowest_group() {
+        auto mean = [&](uint32_t g) { return double(groups_[g].depths) / groups_[g].num_pending; };
         auto best = std::ranges::min_element(active_, {}, mean);
         Group& group = groups_[*best];
         *best = active_.back();
@@ -184,249 +190,258 @@ class BatchAgenda {
     // What its readers take; made now where it is a row of what a group has made.
     const Ref<Value>& value(uint32_t position) {
         if (entry(position).value) return entry(position).value;
-        Ref<Value>& value = singly_.value(position);
-        const Place& place = places_[position];
-        if (value || place.made == NOWHERE) return value;
-        for (std::size_t k = results_[position]; k-- > 0;) {
-            Ref<Value> row = row_of(place.made + k, place.row, type_of(position, k));
+        Ref<Value>& value = interpreter_.value(position);
+        const RowRef& row_ref = row_refs_[position];
+        if (value || row_ref.result == NONE) return value;
+        for (std::size_t k = num_results_[position]; k-- > 0;) {
+            Ref<Value> row = row_of(row_ref.result + k, row_ref.row, type_of(position, k));
             row->next = std::move(value);
             value = std::move(row);
         }
         return value;
     }
 
-    Ref<Value> row_of(std::size_t made, uint32_t row, const Ref<Type>& type) const {
+    Ref<Value> row_of(std::size_t result, uint32_t row, const Ref<Type>& type) const {
         auto value = Ref<Value>::adopt(new Value);
         value->type = type;
-        value->part = true;
-        value->buffers[0] = made_[made].value->buffers[0];
+        value->is_view = true;
+        value->buffers[0] = batch_results_[result].value->buffers[0];
         value->buffers[0].offset += row * bytes_of(*type);
         return value;
     }
 
-    bool compute_alone(uint32_t position) {
-        if (maker_ && maker_->tells) {
-            end(position);
+    bool compute_single(uint32_t position) {
+        if (compiler_ && compiler_->dry_run) {
+            mark_computed(position);
             return true;
         }
-        if (is_part(node(position))) {
-            pick(position);
+        if (is_result_selector(node(position))) {
+            select_result(position);
         } else {
-            for (uint32_t input : walked_.inputs(entry(position))) value(input);
-            if (!singly_.compute_one(position)) return false;
+            for (uint32_t input : graph_.inputs(entry(position))) value(input);
+            if (!interpreter_.compute_node(position)) return false;
         }
-        end(position);
-        if (left_[position] == 0) let_go(position);
+        mark_computed(position);
+        if (num_pending_readers_[position] == 0) release_row(position);
         return true;
     }
 
     // One of the results of its input.
-    void pick(uint32_t position) {
-        uint32_t whole = walked_.inputs(entry(position))[0], index = index_of_part(node(position));
-        Place& place = places_[position];
-        if (places_[whole].made != NOWHERE) {
-            place.made = places_[whole].made + index;
-            place.row = places_[whole].row;
-            ++made_[place.made].rows;
+    void select_result(uint32_t position) {
+        uint32_t tuple = graph_.inputs(entry(position))[0], index = result_index(node(position));
+        RowRef& row_ref = row_refs_[position];
+        if (row_refs_[tuple].result != NONE) {
+            row_ref.result = row_refs_[tuple].result + index;
+            row_ref.row = row_refs_[tuple].row;
+            ++batch_results_[row_ref.result].num_pending_rows;
             return;
         }
-        Ref<Value> result = value(whole);
+        Ref<Value> result = value(tuple);
         while (index-- > 0) result = result->next;
-        auto own = Ref<Value>::adopt(new Value); // the results of one node are chained
-        own->type = result->type;
-        own->strides = result->strides;
-        own->part = true;
-        own->buffers = result->buffers;
-        singly_.value(position) = std::move(own);
+        auto selected = Ref<Value>::adopt(new Value); // the results of one node are chained
+        selected->type = result->type;
+        selected->strides = result->strides;
+        selected->is_view = true;
+        selected->buffers = result->buffers;
+        interpreter_.value(position) = std::move(selected);
     }
 
-    // It has been computed.
-    void end(uint32_t position) {
-        const LinearizedNode& own = entry(position);
-        if (own.held && !(maker_ && maker_->tells)) hold(position);
-        if (alike_.group(position) != NOWHERE) {
-            Group& group = groups_[alike_.group(position)];
-            --group.left;
+    // Releases its inputs, and marks readers ready.
+    void mark_computed(uint32_t position) {
+        const LinearizedNode& current = entry(position);
+        if (current.live_out && !(compiler_ && compiler_->dry_run)) keep_live_out(position);
+        if (partition_.group(position) != NONE) {
+            Group& group = groups_[partition_.group(position)];
+            --group.num_pending;
             group.depths -= depth_[position];
         }
-        for (uint32_t input : walked_.inputs(own))
-            if (--left_[input] == 0) let_go(input);
-        singly_.is_done(position);
-        uint32_t end =
-            position + 1 < depth_.size() ? readers_at_[position + 1] : uint32_t(readers_.size());
-        for (uint32_t at = readers_at_[position]; at < end; ++at)
-            if (--missing_[readers_[at]] == 0) become_ready(readers_[at]);
+        for (uint32_t input : graph_.inputs(current))
+            if (--num_pending_readers_[input] == 0) release_row(input);
+        interpreter_.release_inputs(position);
+        uint32_t end = position + 1 < depth_.size() ? reader_offsets_[position + 1]
+                                                    : uint32_t(readers_.size());
+        for (uint32_t at = reader_offsets_[position]; at < end; ++at)
+            if (--num_pending_inputs_[readers_[at]] == 0) mark_ready(readers_[at]);
     }
 
     // A row is given to its node at the end: by then it is known how many of its group are held.
-    void hold(uint32_t position) {
-        if (places_[position].made == NOWHERE) {
+    void keep_live_out(uint32_t position) {
+        if (row_refs_[position].result == NONE) {
             publish(entry(position).node.get(), value(position));
             return;
         }
-        held_.push_back(position);
-        for (std::size_t k = 0; k < results_[position]; ++k)
-            ++made_[places_[position].made + k].held;
+        live_out_rows_.push_back(position);
+        for (std::size_t k = 0; k < num_results_[position]; ++k)
+            ++batch_results_[row_refs_[position].result + k].num_live_out;
     }
 
-    void publish_held() {
-        for (std::span<const uint32_t> rest = held_; !rest.empty();) {
-            uint32_t made = places_[rest[0]].made;
-            auto other = [&](uint32_t position) { return places_[position].made != made; };
-            auto count = std::size_t(std::ranges::find_if(rest, other) - rest.begin());
-            publish_rows(rest.first(count));
-            rest = rest.subspan(count);
+    void publish_live_out() {
+        for (std::span<const uint32_t> remaining = live_out_rows_; !remaining.empty();) {
+            uint32_t result = row_refs_[remaining[0]].result;
+            auto is_other_batch = [&](uint32_t position) {
+                return row_refs_[position].result != result;
+            };
+            auto count =
+                std::size_t(std::ranges::find_if(remaining, is_other_batch) - remaining.begin());
+            publish_rows(remaining.first(count));
+            remaining = remaining.subspan(count);
         }
     }
 
     // Of one group.
     void publish_rows(std::span<const uint32_t> positions) {
         std::vector<Ref<Value>> values(positions.size());
-        for (std::size_t k = results_[positions[0]]; k-- > 0;) {
-            BatchRows rows(made_[places_[positions[0]].made + k], type_of(positions[0], k),
-                           positions.size());
+        for (std::size_t k = num_results_[positions[0]]; k-- > 0;) {
+            RowViews rows(batch_results_[row_refs_[positions[0]].result + k],
+                          type_of(positions[0], k), positions.size());
             for (std::size_t i = 0; i < positions.size(); ++i)
-                values[i] = rows.take(places_[positions[i]].row, std::move(values[i]));
+                values[i] = rows.row_value(row_refs_[positions[i]].row, std::move(values[i]));
         }
         for (std::size_t i = 0; i < positions.size(); ++i) {
-            if (i + SOON < positions.size()) fetch(entry(positions[i + SOON]).node.get());
+            if (i + PREFETCH_DISTANCE < positions.size())
+                prefetch_node(entry(positions[i + PREFETCH_DISTANCE]).node.get());
             publish(entry(positions[i]).node.get(), std::move(values[i]));
-            if (--left_[positions[i]] == 0) let_go(positions[i]);
+            if (--num_pending_readers_[positions[i]] == 0) release_row(positions[i]);
         }
     }
 
     const Ref<Type>& type_of(uint32_t position, std::size_t k) const {
-        const Node& own = node(position);
-        return results_[position] == 1 ? own.type : own.inference->results[k];
+        const Node& current = node(position);
+        return num_results_[position] == 1 ? current.type : current.inference->results[k];
     }
 
     // Releases the rows of a dead node.
-    void let_go(uint32_t position) {
-        const Place& place = places_[position];
-        if (place.made == NOWHERE) return;
-        for (std::size_t k = 0; k < results_[position]; ++k)
-            if (--made_[place.made + k].rows == 0) made_[place.made + k].value = nullptr;
+    void release_row(uint32_t position) {
+        const RowRef& row_ref = row_refs_[position];
+        if (row_ref.result == NONE) return;
+        for (std::size_t k = 0; k < num_results_[position]; ++k)
+            if (--batch_results_[row_ref.result + k].num_pending_rows == 0)
+                batch_results_[row_ref.result + k].value = nullptr;
     }
 
-    bool compute(Group& group, std::span<const uint32_t> members) {
-        const Node& like = node(members[0]);
-        std::size_t few = is_looped(like) ? FEW : 2;
-        std::size_t most = std::min(most_together(members[0]), maker_->limit);
-        for (std::size_t begin = 0; begin < members.size(); begin += most) {
-            auto some = members.subspan(begin, std::min(most, members.size() - begin));
-            bool together = group.together && some.size() >= few;
-            Batch them{walked_,   some,     std::size_t(&group - groups_.data()),
-                       begin > 0, together, maker_->rows(some.size())};
-            if (maker_->tells)
-                maker_->compute(them, {});
-            else if (together && compute_together(them))
+    bool compute_group(Group& group, std::span<const uint32_t> members) {
+        const Node& representative = node(members[0]);
+        std::size_t min_size = has_native_kernel(representative) ? MIN_BATCH_SIZE : 2;
+        std::size_t max_size = std::min(max_batch_size(members[0]), compiler_->max_members);
+        for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
+            auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
+            bool batchable = group.batchable && chunk.size() >= min_size;
+            Batch batch{graph_,    chunk,     std::size_t(&group - groups_.data()),
+                        begin > 0, batchable, compiler_->padded_size(chunk.size())};
+            if (compiler_->dry_run)
+                compiler_->compute(batch, {});
+            else if (batchable && compute_batch(batch))
                 continue;
-            group.together &= maker_->tells || some.size() < few;
-            for (std::size_t i = 0; i < some.size(); ++i)
-                if (!compute_alone(some[i]) && !compute_as_one(group, some.subspan(i, 1)))
+            group.batchable &= compiler_->dry_run || chunk.size() < min_size;
+            for (std::size_t i = 0; i < chunk.size(); ++i)
+                if (!compute_single(chunk[i]) &&
+                    !compute_as_batch_of_one(group, chunk.subspan(i, 1)))
                     return false;
         }
         return true;
     }
 
     // A call that has no plan of its own.
-    bool compute_as_one(const Group& group, std::span<const uint32_t> member) {
-        bool call = node(member[0]).op->weight > 1;
-        return call && compute_together(
-                           {walked_, member, std::size_t(&group - groups_.data()), false, true, 1});
+    bool compute_as_batch_of_one(const Group& group, std::span<const uint32_t> member) {
+        bool is_call = node(member[0]).op->weight > 1;
+        return is_call && compute_batch({graph_, member, std::size_t(&group - groups_.data()),
+                                         false, true, 1});
     }
 
-    bool compute_together(const Batch& them) {
-        auto members = them.positions;
-        const Node& like = node(members[0]);
-        std::vector<StackedOperand> columns(walked_.inputs(entry(members[0])).size());
-        std::vector<uint32_t> read(columns.size() * members.size()); // one column after the other
+    bool compute_batch(const Batch& batch) {
+        auto members = batch.positions;
+        const Node& representative = node(members[0]);
+        std::vector<StackedOperand> operands(graph_.inputs(entry(members[0])).size());
+        std::vector<uint32_t> input_positions(operands.size() *
+                                              members.size()); // one column after the other
         for (std::size_t row = 0; row < members.size(); ++row) {
-            auto inputs = walked_.inputs(entry(members[row]));
+            auto inputs = graph_.inputs(entry(members[row]));
             for (std::size_t k = 0; k < inputs.size(); ++k)
-                read[k * members.size() + row] = inputs[k];
+                input_positions[k * members.size() + row] = inputs[k];
         }
-        for (std::size_t k = 0; k < columns.size(); ++k) {
-            bool shared = !alike_.varies(alike_.group(members[0]), k);
-            auto positions = std::span(read).subspan(k * members.size(), members.size());
-            if (!write_column(columns[k], k, them, positions, shared)) return false;
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+            bool shared = !partition_.varies(partition_.group(members[0]), k);
+            auto positions = std::span(input_positions).subspan(k * members.size(), members.size());
+            if (!stack_operand(operands[k], k, batch, positions, shared)) return false;
         }
-        std::vector<Ref<Value>> results = maker_->compute(them, columns);
-        if (results.size() != like.inference->results.size()) return false;
-        auto first = uint32_t(made_.size());
+        std::vector<Ref<Value>> results = compiler_->compute(batch, operands);
+        if (results.size() != representative.inference->results.size()) return false;
+        auto first = uint32_t(batch_results_.size());
         for (Ref<Value>& result : results)
-            made_.push_back(
+            batch_results_.push_back(
                 {std::move(result), uint32_t(members.size()), 0, uint32_t(members.size())});
         for (std::size_t row = 0; row < members.size(); ++row) {
-            places_[members[row]].made = first;
-            places_[members[row]].row = uint32_t(row);
+            row_refs_[members[row]].result = first;
+            row_refs_[members[row]].row = uint32_t(row);
         }
         for (uint32_t position : members) {
-            end(position);
-            if (left_[position] == 0) let_go(position);
+            mark_computed(position);
+            if (num_pending_readers_[position] == 0) release_row(position);
         }
         return true;
     }
 
     // The k-th input of nodes like this one, where it stands for each.
-    bool write_column(StackedOperand& column, std::size_t k, const Batch& members,
-                      std::span<const uint32_t> positions, bool shared) {
-        const Node& like = *members.node(0);
+    bool stack_operand(StackedOperand& operand, std::size_t k, const Batch& batch,
+                       std::span<const uint32_t> positions, bool shared) {
+        const Node& representative = *batch.node(0);
         uint32_t first = positions[0];
         if (node(first).is_scalar()) {
             std::vector<const Scalar*> scalars;
             for (uint32_t position : positions) scalars.push_back(&node(position).scalar);
-            const auto& operands = like.inference->operands;
+            const auto& operands = representative.inference->operands;
             return k < operands.size() &&
-                   write_scalars(column, scalars, operands[k], like.type->device, members.rows);
+                   stack_scalars(operand, scalars, operands[k], representative.type->device,
+                                 batch.num_rows);
         }
         if (shared) {
-            column.value = value(first);
-            return bool(column.value);
+            operand.value = value(first);
+            return bool(operand.value);
         }
         std::vector<StridedRef> rows;
         rows.reserve(positions.size());
         int64_t bytes = bytes_of(*node(first).type);
-        for (uint32_t position : positions) rows.push_back(lies(position, bytes));
-        return stack_operands(column, rows, *node(first).type, members.rows, maker_->threads);
+        for (uint32_t position : positions) rows.push_back(strided_ref(position, bytes));
+        return stack_operands(operand, rows, *node(first).type, batch.num_rows, compiler_->threads);
     }
 
     // Of a node that has been computed.
-    StridedRef lies(uint32_t position, int64_t bytes) {
-        const Place& place = places_[position];
-        if (place.made != NOWHERE) {
-            const Buffer& buffer = made_[place.made].value->buffers[0];
-            return {&buffer, buffer.offset + place.row * bytes, nullptr};
+    StridedRef strided_ref(uint32_t position, int64_t bytes) {
+        const RowRef& row_ref = row_refs_[position];
+        if (row_ref.result != NONE) {
+            const Buffer& buffer = batch_results_[row_ref.result].value->buffers[0];
+            return {&buffer, buffer.offset + row_ref.row * bytes, nullptr};
         }
-        const Ref<Value>& own = entry(position).value;
-        const Value& value = own ? *own : *singly_.value(position);
+        const Ref<Value>& leaf = entry(position).value;
+        const Value& value = leaf ? *leaf : *interpreter_.value(position);
         const auto* strides = value.strides.empty() ? nullptr : &value.strides;
         return {&value.buffers[0], value.buffers[0].offset, strides};
     }
 
-    const LinearizedGraph& walked_;
-    SignaturePartition alike_;
-    OpInterpreter& singly_;
-    BatchCompiler* maker_; // null: nothing is put together
+    const LinearizedGraph& graph_;
+    SignaturePartition partition_;
+    OpInterpreter& interpreter_;
+    BatchCompiler* compiler_; // null: nothing is put together
     // Of each node. What is asked for together stands together: a large graph is in no cache.
-    std::vector<uint32_t> depth_, missing_, left_; // left: readers to come
-    std::vector<uint32_t> readers_at_;             // where its own begin in readers_
-    std::vector<uint32_t> results_;
-    std::vector<Place> places_;
+    std::vector<uint32_t> depth_, num_pending_inputs_,
+        num_pending_readers_;              // left: readers to come
+    std::vector<uint32_t> reader_offsets_; // where its own begin in readers_
+    std::vector<uint32_t> num_results_;
+    std::vector<RowRef> row_refs_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> active_;  // groups with ready members
-    std::vector<uint32_t> alone_;   // ready, and computed by themselves
-    std::vector<uint32_t> readers_; // of each node in a row
-    std::vector<Made> made_;
-    std::vector<uint32_t> held_; // whose nodes are given their rows at the end
-    std::size_t pending_ = 0;
+    std::vector<uint32_t> active_;        // groups with ready members
+    std::vector<uint32_t> ready_singles_; // ready, and computed by themselves
+    std::vector<uint32_t> readers_;       // of each node in a row
+    std::vector<BatchResult> batch_results_;
+    std::vector<uint32_t> live_out_rows_; // whose nodes are given their rows at the end
+    std::size_t num_pending_ = 0;
 };
 
 } // namespace
 
-bool compute_in_groups(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
-                       BatchCompiler* maker) {
-    return BatchAgenda(walked, device, singly, maker).run();
+bool run_in_batches(const LinearizedGraph& graph, uint8_t device, OpInterpreter& interpreter,
+                    BatchCompiler* compiler) {
+    return BatchAgenda(graph, device, interpreter, compiler).run();
 }
 
 } // namespace tenfold

@@ -8,39 +8,39 @@
 
 namespace tenfold {
 
-// Nodes of a walk that are alike.
+// Nodes of equal signature.
 struct Batch {
-    const LinearizedGraph& walked;
+    const LinearizedGraph& graph;
     std::span<const uint32_t> positions;
-    std::size_t group; // its number, in the order in which groups were found
-    bool rest;         // a limit has cut them off from those before
-    bool together;     // whether they are enough
-    std::size_t rows;  // of what is computed: members', and the last one's again and again
+    std::size_t group;    // its number, in the order in which groups were found
+    bool is_continuation; // a limit has cut them off from those before
+    bool worth_batching;  // whether they are enough
+    std::size_t num_rows; // of what is computed: members', and the last one's again and again
 
     std::size_t size() const { return positions.size(); }
-    const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
+    const Ref<Node>& node(std::size_t row) const { return graph.nodes[positions[row]].node; }
 };
 
-// What Python does for them.
+// Compiles and runs batches; Python implements it.
 class BatchCompiler {
   public:
     virtual ~BatchCompiler() = default;
     // How many rows are computed for so many members. Numbers that are ever new are more costly
     // than a few rows: each has a plan of its own.
-    virtual std::size_t rows(std::size_t members) const { return members; }
+    virtual std::size_t padded_size(std::size_t members) const { return members; }
     // Their results, side by side in row-major order; none where they are to be computed one by
     // one.
     virtual std::vector<Ref<Value>> compute(const Batch& members,
                                             std::span<const StackedOperand> inputs) = 0;
-    std::size_t limit = SIZE_MAX; // of members
-    int threads = 1;              // on which rows are put side by side, at most
-    bool tells = false;           // what would be computed, and nothing is
+    std::size_t max_members = SIZE_MAX; // of members
+    int threads = 1;                    // on which rows are put side by side, at most
+    bool dry_run = false;               // what would be computed, and nothing is
 };
 
 // Computes a linearized graph in batches or, without a maker, node by node. False where batching
 // does not pay (a narrow graph, or large arrays), or where a node fails: live-out nodes that were
 // computed by then have their values.
-bool compute_in_groups(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
-                       BatchCompiler* maker);
+bool run_in_batches(const LinearizedGraph& graph, uint8_t device, OpInterpreter& interpreter,
+                    BatchCompiler* compiler);
 
 } // namespace tenfold

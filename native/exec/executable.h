@@ -19,7 +19,7 @@ namespace tenfold {
 struct Executable {
     using Slot = uint32_t; // where a Value stands during a run
 
-    // The value that a walked node has; of several results the index-th.
+    // The value that a graph node has; of several results the index-th.
     struct Load {
         Slot slot;
         uint32_t position, index;
@@ -41,12 +41,12 @@ struct Executable {
         std::vector<int64_t> strides;
         int64_t offset; // bytes
     };
-    struct Place {
-        static constexpr Slot NOWHERE = ~Slot(0);
+    struct BufferRef {
+        static constexpr Slot ADDRESS = ~Slot(0);
         Slot slot;      // or NOWHERE: of no value, but a function of a library
         int64_t offset; // bytes; from NOWHERE its address
     };
-    // A kernel's scalar: of a walked node in some dtype, or `bits` as they are.
+    // A kernel's scalar: of a graph node in some dtype, or `bits` as they are.
     struct Number {
         static constexpr uint32_t CONSTANT = ~uint32_t(0);
         uint32_t position = CONSTANT;
@@ -64,29 +64,30 @@ struct Executable {
     };
     // What is counted as well for each of so many numbers, float64, that a launch leaves other
     // than 0 in a slot.
-    struct More {
+    struct WorkCounter {
         Slot slot = 0;
-        int64_t first = 0, apart = 0; // bytes
-        int64_t numbers = 0;
+        int64_t offset = 0, stride = 0; // bytes
+        int64_t count = 0;
         int64_t multiply_adds = 0; // of each
     };
     struct Run {
         Kernel kernel, finish; // finish: after all units, or null
-        int64_t finished;      // units of `finish`
-        std::vector<Place> buffers;
-        std::vector<std::size_t> tables; // bytes of memory for this run alone, behind the buffers
-        std::string sizes;               // 8 bytes each
+        int64_t finish_units;  // units of `finish`
+        std::vector<BufferRef> buffers;
+        std::vector<std::size_t>
+            scratch_tables; // bytes of memory for this run alone, behind the buffers
+        std::string sizes;  // 8 bytes each
         std::vector<Number> numbers;
         std::size_t scratch;
         int64_t units, grain;
         int threads;
-        bool whole; // see Work
+        bool uninterruptible; // see Work
         std::string label;
-        int64_t multiply_adds = -1; // of a product, which counts as a call
-        std::vector<Scale> scales;  // behind the numbers
-        std::vector<Library*> held; // while it runs, to so many threads at most
-        int held_to = 1;
-        More more;
+        int64_t multiply_adds = -1;               // of a product, which counts as a call
+        std::vector<Scale> scales;                // behind the numbers
+        std::vector<BlasLibrary*> blas_libraries; // while it runs, to so many threads at most
+        int blas_threads = 1;
+        WorkCounter extra_work;
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.
     struct Call {
@@ -98,7 +99,7 @@ struct Executable {
     struct Drop {
         std::vector<Slot> slots;
     };
-    // The results of a walked node; one slot, or one for each.
+    // The results of a graph node; one slot, or one for each.
     struct Publish {
         uint32_t position;
         std::vector<Slot> slots;
@@ -106,7 +107,7 @@ struct Executable {
     struct Raise {
         Counter counter;
     };
-    // A walked node has been read in part.
+    // A graph node has been read in part.
     struct Mark {
         uint32_t position;
     };
@@ -116,28 +117,28 @@ struct Executable {
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
-    std::vector<int64_t> moved; // of the walk it was made for, as the key has it
-    Owned owned;
+    std::vector<int64_t> base_offsets; // of the walk it was made for, as the key has it
+    KeyOwners key_owners;
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
-    std::vector<uint32_t> donated_inputs; // the walked nodes whose values are written over
+    std::vector<uint32_t> donated_inputs; // the graph nodes whose values are written over
     Slot slots = 0;
-    uint8_t exact = Key::by_form;  // if not: nothing here, the key that is exact in this leads on
-    std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
+    uint8_t exact = Key::by_form; // if not: nothing here, the key that is exact in this leads on
+    std::atomic<int64_t> remaining_runs{-1}; // how often it may run yet; negative: without end
 
-    explicit Executable(Owned owns) : owned(std::move(owns)) {}
+    explicit Executable(KeyOwners key_owners) : key_owners(std::move(key_owners)) {}
     Run& last_run() { return *std::get<Indirect<Run>>(instructions.back()); }
     static void destroy(Executable* plan);
 };
 
 // A launch or call of a run: when it began and ended, in nanoseconds of the steady clock.
-struct Ran {
+struct StepTiming {
     const std::string* label; // the plan's
     bool kernel;
     int64_t begin, end;
 };
 
-// What a run asks of its surroundings.
+// Launches, Python calls and publication, as the caller of a run provides them.
 class ExecutionContext {
   public:
     virtual ~ExecutionContext() = default;
@@ -153,11 +154,11 @@ class ExecutionContext {
 
 // Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
 // part of it failed: what is not published is to be computed anew.
-bool replay(const Executable& plan, const LinearizedGraph& walked, const Key& key,
-            ExecutionContext& surroundings, std::vector<Ran>* ran = nullptr);
+bool replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
+            ExecutionContext& context, std::vector<StepTiming>* timings = nullptr);
 
 // A scalar in a dtype, as NumPy casts it, of those that plans are given.
-uint64_t number_bits(const Scalar& scalar, const Executable::Number& number);
+uint64_t scalar_bits(const Scalar& scalar, const Executable::Number& number);
 
 uint32_t this_thread(); // a number of the calling thread, not 0
 
@@ -166,11 +167,11 @@ std::size_t hash_of(std::span<const uint64_t> key);
 // of the table.
 Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind);
 // What graphs of such a key are told apart by besides, as far as is known; no run is counted.
-uint8_t known_exact(std::span<const uint64_t> key);
+uint8_t exactness_of_key(std::span<const uint64_t> key);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
-void keep_plan(Ref<Executable> plan);
-void forget_plans();
-void forget_plans_of(const void* call); // Python's object of its op
-std::size_t kept_plans();
+void cache_plan(Ref<Executable> plan);
+void clear_plan_cache();
+void forget_plans_of_call(const void* call); // Python's object of its op
+std::size_t num_cached_plans();
 
 } // namespace tenfold

@@ -5,18 +5,18 @@
 namespace tenfold {
 
 // To nearest, subnormals kept, no trap.
-constexpr unsigned USUAL_MODES = 0x1F80;
+constexpr unsigned DEFAULT_MXCSR = 0x1F80;
 
-class UsualModes { // while it lives; a foreign library may have set others
+class DefaultFloatMode { // while it lives; a foreign library may have set others
   public:
-    UsualModes() {
-        constexpr unsigned RAISED = 0x3F; // the exception flags are not a mode
-        if ((before_ & ~RAISED) != USUAL_MODES) _mm_setcsr(USUAL_MODES);
+    DefaultFloatMode() {
+        constexpr unsigned EXCEPTION_FLAGS = 0x3F; // the exception flags are not a mode
+        if ((saved_ & ~EXCEPTION_FLAGS) != DEFAULT_MXCSR) _mm_setcsr(DEFAULT_MXCSR);
     }
-    ~UsualModes() { _mm_setcsr(before_); }
+    ~DefaultFloatMode() { _mm_setcsr(saved_); }
 
   private:
-    unsigned before_ = _mm_getcsr();
+    unsigned saved_ = _mm_getcsr();
 };
 
 } // namespace tenfold

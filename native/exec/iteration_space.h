@@ -9,15 +9,15 @@
 
 namespace tenfold {
 
-constexpr std::size_t MOST_AXES = 16;
+constexpr std::size_t MAX_AXES = 16;
 
 // How operands lie over the axes of a result that are longer than 1, as few as there can be. The
 // last operand is the result.
 struct IterationSpace {
     std::size_t operands = 0, axes = 0;
     // As far as there are axes and operands; strides in bytes.
-    std::array<int64_t, MOST_AXES> lengths;
-    std::array<std::array<int64_t, MOST_AXES>, Loops::OPERANDS + 1> strides;
+    std::array<int64_t, MAX_AXES> lengths;
+    std::array<std::array<int64_t, MAX_AXES>, Loops::OPERANDS + 1> strides;
 
     int64_t length(std::size_t from_last) const {
         return from_last < axes ? lengths[axes - 1 - from_last] : 1;
@@ -31,7 +31,7 @@ struct IterationSpace {
 class Strides {
   public:
     Strides(const Type& type, std::span<const int64_t> strides, std::size_t axes)
-        : type_(type), strides_(strides), missing_(axes - type.shape.size()) {
+        : type_(type), strides_(strides), num_missing_(axes - type.shape.size()) {
         int64_t stride = dtype_of(type.dtype).bytes;
         for (std::size_t i = type.shape.size(); strides.empty() && i-- > 0;) {
             in_c_order_[i] = stride;
@@ -39,27 +39,27 @@ class Strides {
         }
     }
 
-    int64_t along(std::size_t axis) const {
-        if (axis < missing_ || type_.shape[axis - missing_] == 1) return 0;
-        return strides_.empty() ? in_c_order_[axis - missing_] : strides_[axis - missing_];
+    int64_t stride(std::size_t axis) const {
+        if (axis < num_missing_ || type_.shape[axis - num_missing_] == 1) return 0;
+        return strides_.empty() ? in_c_order_[axis - num_missing_] : strides_[axis - num_missing_];
     }
 
   private:
     const Type& type_;
     std::span<const int64_t> strides_;
-    std::size_t missing_;
-    std::array<int64_t, MOST_AXES> in_c_order_{};
+    std::size_t num_missing_;
+    std::array<int64_t, MAX_AXES> in_c_order_{};
 };
 
 // The order of a result's axes in memory, innermost first: that in which all arrays of its shape
 // lie without gaps, if they agree, else C's.
 struct Order {
-    std::array<uint8_t, MOST_AXES> axes{};
+    std::array<uint8_t, MAX_AXES> axes{};
     bool is_c = true;
 };
 
 // As most do: all of one shape and in C's order. False where they lie otherwise.
-bool is_contiguous(const Type& result, std::span<const Value* const> arrays, IterationSpace& lying);
+bool is_contiguous(const Type& result, std::span<const Value* const> arrays, IterationSpace& space);
 
 // False where there are too many axes.
 bool axis_order(const Type& result, std::span<const Value* const> arrays, Order& order);
@@ -68,7 +68,7 @@ bool axis_order(const Type& result, std::span<const Value* const> arrays, Order&
 std::vector<int64_t> strides_in(const Order& order, const Type& type);
 
 // False where there are too many axes.
-bool lie(const Type& result, std::span<const Value* const> arrays, const Order& order,
-         std::span<const int64_t> strides_of_result, IterationSpace& lying);
+bool coalesce_axes(const Type& result, std::span<const Value* const> arrays, const Order& order,
+                   std::span<const int64_t> strides_of_result, IterationSpace& space);
 
 } // namespace tenfold

@@ -5,6 +5,7 @@
 
 #include "exec/iteration_space.h"
 #include "exec/part_copy.h"
+#include "exec/work_size.h"
 #include "ir/cse.h"
 #include "ir/slice_params.h"
 #include "memory/deferred_decref.h"
@@ -12,252 +13,265 @@
 namespace tenfold {
 namespace {
 
-// More are worth a plan at once, and of long graphs plans of pieces.
-constexpr int64_t MOST_ELEMENTS = 1 << 17, MOST_IN_LONG = 1 << 13;
-constexpr int64_t MOST_ASSIGNED = 1 << 21; // where parts are replaced, which have no templates
-constexpr int64_t MOST_LAUNCHES = 4096;    // of one node, whose outer axes they go through
-constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
-constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
-constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, of a range
+// Larger graphs get a plan at once; long graphs are planned in pieces.
+constexpr int64_t MAX_ELEMENTS = 1 << 17, MAX_ELEMENTS_LONG = 1 << 13;
+// Updates of a slice, which have no plan templates.
+constexpr int64_t MAX_ELEMENTS_UPDATE = 1 << 21;
+constexpr int64_t MAX_LAUNCHES = 4096; // of one node, over its outer axes
+constexpr int64_t LANES = 64;          // elements; a block is a multiple of it: whole SIMD vectors
 
 bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
-bool has_folds(const Node& node) { return node.op->folds != Op::nothing; }
+bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
 
 constexpr std::span<const int64_t> NO_STARTS{};
 
-const Params* pattern_of(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
+const Params* slice_pattern(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
 
 class ColdGraphRun : public OpInterpreter {
   public:
-    ColdGraphRun(const LinearizedGraph& walked, int threads, OpKernelCompiler& maker,
-                 ExecutionContext& surroundings, std::vector<Ran>* ran)
-        : walked_(walked), threads_(threads), maker_(maker), surroundings_(surroundings), ran_(ran),
-          values_(walked.nodes.size()), left_(walked.nodes.size()) {}
-    ~ColdGraphRun() { give_up_claims(); }
+    ColdGraphRun(const LinearizedGraph& graph, int threads, OpKernelCompiler& compiler,
+                 ExecutionContext& context, std::vector<StepTiming>* timings)
+        : graph_(graph), threads_(threads), compiler_(compiler), context_(context),
+          timings_(timings), values_(graph.nodes.size()), num_pending_readers_(graph.nodes.size()) {
+    }
+    ~ColdGraphRun() { release_claims(); }
 
     bool run() {
         begin();
         claim();
         if (!compute_all()) return false;
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
-            if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
-                publish(walked_.nodes[i].node.get(), values_[i]);
-        publish_common_subexpressions(walked_);
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i)
+            if (graph_.nodes[i].live_out && !graph_.nodes[i].value && values_[i])
+                publish(graph_.nodes[i].node.get(), values_[i]);
+        publish_common_subexpressions(graph_);
         return true;
     }
 
     // For leaves that are given; again and again.
-    Ref<Value> run(const GraphTemplate& pattern, std::span<const TemplateInput> leaves) {
+    Ref<Value> run(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs) {
         begin();
         scalars_.resize(values_.size());
-        for (std::size_t i = 0; i < leaves.size(); ++i) {
-            uint32_t place = pattern.leaves[i];
-            if (place == GraphTemplate::NOWHERE) continue;
-            scalars_[place] = leaves[i].scalar;
-            if (leaves[i].value) values_[place] = *leaves[i].value;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            uint32_t position = graph_template.leaves[i];
+            if (position == GraphTemplate::NONE) continue;
+            scalars_[position] = inputs[i].scalar;
+            if (inputs[i].value) values_[position] = *inputs[i].value;
         }
-        return compute_all() ? std::move(values_[pattern.output]) : Ref<Value>();
+        return compute_all() ? std::move(values_[graph_template.output]) : Ref<Value>();
     }
 
     void begin() {
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            left_[i] = walked_.nodes[i].uses;
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+            num_pending_readers_[i] = graph_.nodes[i].num_uses;
             values_[i] = nullptr;
         }
     }
 
-    bool compute_one(uint32_t position) override {
-        const Node& node = *walked_.nodes[position].node;
-        if (has_loops(node)) return compute(position);
-        if (has_folds(node)) return fold(position);
-        bool assigns = node.op->part == Op::replaced && !stale_.empty(); // not in groups
-        return assigns ? assign(position) : view(position) || compute_by_plan(position);
+    bool compute_node(uint32_t position) override {
+        const Node& node = *graph_.nodes[position].node;
+        if (has_loops(node)) return run_elementwise(position);
+        if (has_reduction(node)) return run_reduction_node(position);
+        bool is_in_place_update =
+            node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // not in groups
+        return is_in_place_update ? run_update(position)
+                                  : run_view(position) || compute_by_plan(position);
     }
 
     Ref<Value>& value(uint32_t position) override { return values_[position]; }
 
-    void is_done(uint32_t position) override {
-        for (uint32_t input : walked_.inputs(walked_.nodes[position]))
-            if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
+    void release_inputs(uint32_t position) override {
+        for (uint32_t input : graph_.inputs(graph_.nodes[position]))
+            if (--num_pending_readers_[input] == 0 && !graph_.nodes[input].live_out)
+                values_[input] = nullptr;
     }
 
   private:
-    // Of a leaf, what was there; of others, what has been computed.
-    const Ref<Value>& there(uint32_t position) const {
-        const Ref<Value>& made = values_[position];
-        return made ? made : walked_.nodes[position].value;
+    // The value of a leaf, or the computed value of a node.
+    const Ref<Value>& computed_value(uint32_t position) const {
+        const Ref<Value>& computed = values_[position];
+        return computed ? computed : graph_.nodes[position].value;
     }
 
     bool compute_all() {
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            if (there(i) || walked_.nodes[i].node->is_scalar() || walked_.is_merged(i)) continue;
-            if (!compute_one(i)) return false;
-            is_done(i);
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+            if (computed_value(i) || graph_.nodes[i].node->is_scalar() || graph_.is_merged(i))
+                continue;
+            if (!compute_node(i)) return false;
+            release_inputs(i);
         }
         return true;
     }
 
-    bool compute(uint32_t position) {
-        const LinearizedNode& entry = walked_.nodes[position];
+    bool run_elementwise(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
         const Node& node = *entry.node;
         const Type& type = *node.type;
         std::array<const Value*, Loops::OPERANDS> arrays{};
         std::size_t count = 0;
-        for (uint32_t input : walked_.inputs(entry)) {
-            if (walked_.nodes[input].node->is_scalar()) continue;
+        for (uint32_t input : graph_.inputs(entry)) {
+            if (graph_.nodes[input].node->is_scalar()) continue;
             if (count == arrays.size()) return false;
-            arrays[count++] = there(input).get();
+            arrays[count++] = computed_value(input).get();
         }
-        IterationSpace lying;
+        IterationSpace space;
         std::vector<int64_t> strides;
-        if (!is_contiguous(type, {arrays.data(), count}, lying)) {
+        if (!is_contiguous(type, {arrays.data(), count}, space)) {
             Order order;
             if (!axis_order(type, {arrays.data(), count}, order)) return false;
             strides = strides_in(order, type);
-            if (!lie(type, {arrays.data(), count}, order, strides, lying)) return false;
+            if (!coalesce_axes(type, {arrays.data(), count}, order, strides, space)) return false;
         }
-        const Loop* loop = loop_for(entry, {arrays.data(), count}, lying);
+        const Loop* loop = loop_for(entry, {arrays.data(), count}, space);
         if (!loop || !loop->kernel) return false;
         write_numbers(node, entry);
-        Ref<Value> made = memory_for(position, type, std::move(strides));
-        if (!made) return false;
-        if (!entry.held) surroundings_.count(Counter::temporaries);
-        surroundings_.count(Counter::kernels);
-        int64_t begun = ran_ ? now() : 0;
-        if (type.size() > 0 && !launched(*loop, lying, {arrays.data(), count}, *made)) return false;
-        if (ran_) ran_->push_back({&node.op->name, true, begun, now()});
-        values_[position] = std::move(made);
+        Ref<Value> result = memory_for(position, type, std::move(strides));
+        if (!result) return false;
+        if (!entry.live_out) context_.count(Counter::temporaries);
+        context_.count(Counter::kernels);
+        int64_t start = timings_ ? now() : 0;
+        if (type.size() > 0 && !launch_all(*loop, space, {arrays.data(), count}, *result))
+            return false;
+        if (timings_) timings_->push_back({&node.op->name, true, start, now()});
+        values_[position] = std::move(result);
         return true;
     }
 
     // False for a node that is not a view, or not one without a copy.
-    bool view(uint32_t position) {
-        const LinearizedNode& entry = walked_.nodes[position];
+    bool run_view(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
         const Node& node = *entry.node;
         if (!node.op->view) return false;
-        const Value& input = *there(walked_.inputs(entry)[0]);
-        const ViewMap* movement = movement_of(node, *input.type);
-        if (!movement) return false;
-        bool part = node.op->part == Op::taken;
-        auto starts = part ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
-        values_[position] = viewed(*movement, input, node.type, starts);
+        const Value& input = *computed_value(graph_.inputs(entry)[0]);
+        const ViewMap* view_map = view_map_of(node, *input.type);
+        if (!view_map) return false;
+        bool is_slice = node.op->part == Op::slice;
+        auto starts = is_slice ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
+        values_[position] = make_view(*view_map, input, node.type, starts);
         return bool(values_[position]);
     }
 
-    const ViewMap* movement_of(const Node& node, const Type& input) {
-        return there_or_made(node.inference->movement, [&] {
-            return node.op->part == Op::taken ? new ViewMap(taken_movement(*pattern_of(node)))
-                                              : maker_.movement(node, input);
+    const ViewMap* view_map_of(const Node& node, const Type& input) {
+        return get_or_create(node.inference->view_map, [&] {
+            return node.op->part == Op::slice ? new ViewMap(slice_view_map(*slice_pattern(node)))
+                                              : compiler_.view_map(node, input);
         });
     }
 
     // From now on other threads that reach a donated input wait until the result is published.
     void claim() {
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            const LinearizedNode& entry = walked_.nodes[i];
-            if (entry.value || !entry.node->op || entry.node->op->part != Op::replaced) continue;
-            if (walked_.nodes[walked_.inputs(entry)[0]].dying) claim(walked_.inputs(entry)[0]);
-            stale_.resize(walked_.nodes.size());
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+            const LinearizedNode& entry = graph_.nodes[i];
+            if (entry.value || !entry.node->op || entry.node->op->part != Op::slice_update)
+                continue;
+            if (graph_.nodes[graph_.inputs(entry)[0]].dead_after_read)
+                claim(graph_.inputs(entry)[0]);
+            num_stale_aliases_.resize(graph_.nodes.size());
         }
     }
     void claim(uint32_t position) {
-        claimed_.push_back(walked_.nodes[position].node.get());
-        claimed_.back()->claim.store(this_thread(), std::memory_order_release);
+        claimed_nodes_.push_back(graph_.nodes[position].node.get());
+        claimed_nodes_.back()->claimed_by.store(this_thread(), std::memory_order_release);
     }
-    // What has not been written over yet stays as it is.
-    void give_up_claims() {
-        for (Node* node : claimed_) node->claim.store(0, std::memory_order_release);
-        claimed_.clear();
+    // Inputs that were not overwritten keep their values.
+    void release_claims() {
+        for (Node* node : claimed_nodes_) node->claimed_by.store(0, std::memory_order_release);
+        claimed_nodes_.clear();
     }
     bool is_claimed(uint32_t position) const {
-        return std::ranges::find(claimed_, walked_.nodes[position].node.get()) != claimed_.end();
+        return std::ranges::find(claimed_nodes_, graph_.nodes[position].node.get()) !=
+               claimed_nodes_.end();
     }
 
     // In place if no other reference is left, else in a copy.
-    bool assign(uint32_t position) {
-        const LinearizedNode& entry = walked_.nodes[position];
-        uint32_t whole = walked_.inputs(entry)[0];
-        const Value& before = *there(whole);
-        bool over = may_write_over(whole);
-        Ref<Value> made =
-            over ? Value::in(before.buffers[0].allocation, entry.node->type, before.strides)
-                 : Value::of(entry.node->type);
-        if (!made) return false;
-        if (over) made->buffers[0].offset = before.buffers[0].offset;
-        int64_t begun = ran_ ? now() : 0;
-        if (!over) surroundings_.count(Counter::copies);
-        if (!over && !copy(*made, &before)) return false;
-        uint32_t given = walked_.inputs(entry)[1];
-        bool is_number = walked_.nodes[given].node->is_scalar();
+    bool run_update(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
+        uint32_t target = graph_.inputs(entry)[0];
+        const Value& old_value = *computed_value(target);
+        bool in_place = can_reuse_buffer(target);
+        Ref<Value> result = in_place ? Value::in_memory(old_value.buffers[0].allocation,
+                                                        entry.node->type, old_value.strides)
+                                     : Value::uninitialized(entry.node->type);
+        if (!result) return false;
+        if (in_place) result->buffers[0].offset = old_value.buffers[0].offset;
+        int64_t start = timings_ ? now() : 0;
+        if (!in_place) context_.count(Counter::copies);
+        if (!in_place && !copy(*result, &old_value)) return false;
+        uint32_t rhs = graph_.inputs(entry)[1];
+        bool is_number = graph_.nodes[rhs].node->is_scalar();
         numbers_.clear();
-        if (is_number) write_number(walked_.nodes[given].node->scalar, entry.node->type->dtype);
-        if (over) publish_readers(whole); // else they could be computed again of what is there then
-        if (!copy(*part_of(*entry.node, *made), is_number ? nullptr : there(given).get()))
+        if (is_number) write_number(graph_.nodes[rhs].node->scalar, entry.node->type->dtype);
+        if (in_place)
+            publish_readers(target); // else they could be computed again of what is there then
+        if (!copy(*updated_slice(*entry.node, *result),
+                  is_number ? nullptr : computed_value(rhs).get()))
             return false;
-        surroundings_.count(Counter::kernels);
-        if (ran_) ran_->push_back({&entry.node->op->name, true, begun, now()});
-        if (over) {
-            bool stays = walked_.nodes[whole].value || is_claimed(whole);
-            stale_[position] = stale_[whole] + stays;
+        context_.count(Counter::kernels);
+        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
+        if (in_place) {
+            bool has_alias = graph_.nodes[target].value || is_claimed(target);
+            num_stale_aliases_[position] = num_stale_aliases_[target] + has_alias;
             claim(position);
-            publish(entry.node.get(), made); // what it was made of is gone
+            publish(entry.node.get(), result); // what it was made of is gone
         }
-        values_[position] = std::move(made);
+        values_[position] = std::move(result);
         return true;
     }
 
     // What has been computed from a value that is to be written over, and others.
-    void publish_readers(uint32_t of) {
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
-            if (values_[i] && i != of) publish(walked_.nodes[i].node.get(), values_[i]);
-        publish_common_subexpressions(walked_);
+    void publish_readers(uint32_t position) {
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i)
+            if (values_[i] && i != position) publish(graph_.nodes[i].node.get(), values_[i]);
+        publish_common_subexpressions(graph_);
     }
 
     // No other reference to a value or its memory is left, and this is its last reader.
-    bool may_write_over(uint32_t position) const {
-        const LinearizedNode& entry = walked_.nodes[position];
+    bool can_reuse_buffer(uint32_t position) const {
+        const LinearizedNode& entry = graph_.nodes[position];
         bool is_published = is_claimed(position);
-        if (left_[position] != 1 || entry.held || (entry.value && !is_published)) return false;
-        const Value& value = *there(position);
+        if (num_pending_readers_[position] != 1 || entry.live_out || (entry.value && !is_published))
+            return false;
+        const Value& value = *computed_value(position);
         const Allocation& memory = *value.buffers[0].allocation;
         if (memory.owner || value.next) return false;
         for (std::size_t axis = 0; axis < value.strides.size(); ++axis)
             if (value.strides[axis] == 0 && value.type->shape[axis] > 1) return false;
         return value.references.load(std::memory_order_relaxed) == 1u + is_published &&
-               memory.references.load(std::memory_order_relaxed) == 1 + stale_[position];
+               memory.references.load(std::memory_order_relaxed) ==
+                   1 + num_stale_aliases_[position];
     }
 
     bool copy(const Value& to, const Value* from) {
-        Element element{};
+        ElementBytes element{};
         if (!from) std::ranges::copy(numbers_, element.begin());
-        bool packs = numbers_.size() == 2 && dtype_of(to.type->dtype).bytes == 8; // of two floats
-        if (!from && packs) element[0] |= element[1] << 32;
+        bool packs_complex64 =
+            numbers_.size() == 2 && dtype_of(to.type->dtype).bytes == 8; // of two floats
+        if (!from && packs_complex64) element[0] |= element[1] << 32;
         Assignment assignment(to, from, element, threads_);
         if (!assignment.fits()) return false;
         Work work = assignment.work();
         if (work.units == 0) return true;
-        surroundings_.count(Counter::launches);
-        return surroundings_.launch(work).outcome == Outcome::done;
+        context_.count(Counter::launches);
+        return context_.launch(work).outcome == Outcome::done;
     }
 
-    bool fold(uint32_t position) {
-        const LinearizedNode& entry = walked_.nodes[position];
-        const Value& input = *there(walked_.inputs(entry)[0]);
-        int64_t begun = ran_ ? now() : 0;
-        Folded made = folded(*entry.node, input, threads_, maker_, surroundings_);
-        if (!made.fits) return !alone() && compute_by_plan(position);
-        if (!made.value) return false;
-        if (!entry.held) surroundings_.count(Counter::temporaries);
-        if (ran_) ran_->push_back({&entry.node->op->name, true, begun, now()});
-        values_[position] = std::move(made.value);
+    bool run_reduction_node(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
+        const Value& input = *computed_value(graph_.inputs(entry)[0]);
+        int64_t start = timings_ ? now() : 0;
+        ReductionResult reduced = run_reduction(*entry.node, input, threads_, compiler_, context_);
+        if (!reduced.supported) return !is_only_pending() && compute_by_plan(position);
+        if (!reduced.value) return false;
+        if (!entry.live_out) context_.count(Counter::temporaries);
+        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
+        values_[position] = std::move(reduced.value);
         return true;
     }
 
     // Whether one node is all that is pending: its plan is that of the whole.
-    bool alone() const {
-        return std::count_if(walked_.nodes.begin(), walked_.nodes.end(), [](const auto& entry) {
+    bool is_only_pending() const {
+        return std::count_if(graph_.nodes.begin(), graph_.nodes.end(), [](const auto& entry) {
                    return !entry.value && !entry.node->is_scalar();
                }) == 1;
     }
@@ -265,122 +279,124 @@ class ColdGraphRun : public OpInterpreter {
     // Its inputs are given their values first, and keep them until their last reader has run.
     bool compute_by_plan(uint32_t position) {
         if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
-        const LinearizedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = graph_.nodes[position];
         // What was written may equal what is read.
-        std::vector<Ref<Node>> written = inputs_of(entry.node.get());
-        for (std::size_t k = 0; k < written.size(); ++k) {
-            uint32_t input = walked_.inputs(entry)[k];
-            if (!walked_.nodes[input].value && !written[k]->is_scalar())
-                publish(written[k].get(), values_[input]);
+        std::vector<Ref<Node>> original_inputs = inputs_of(entry.node.get());
+        for (std::size_t k = 0; k < original_inputs.size(); ++k) {
+            uint32_t input = graph_.inputs(entry)[k];
+            if (!graph_.nodes[input].value && !original_inputs[k]->is_scalar())
+                publish(original_inputs[k].get(), values_[input]);
         }
-        give_up_claims(); // this thread may come to them
-        if (!maker_.compute(*entry.node)) return false;
+        release_claims(); // this thread may come to them
+        if (!compiler_.compute_node(*entry.node)) return false;
         values_[position] = value_of(entry.node.get());
         return bool(values_[position]);
     }
 
     const Loop* loop_for(const LinearizedNode& entry, std::span<const Value* const> arrays,
-                         const IterationSpace& lying) {
+                         const IterationSpace& space) {
         std::string steps;
-        std::size_t form = 0;
+        std::size_t variant = 0;
         for (std::size_t k = 0; k < arrays.size(); ++k) {
-            int64_t stride = lying.stride(k, 0), item = dtype_of(arrays[k]->type->dtype).bytes;
-            bool whole = lying.axes == 0 || stride == item;
-            steps.push_back(whole ? '1' : stride == 0 ? '0' : 's');
-            form = form * 3 + (whole ? 1 : stride == 0 ? 0 : 2);
+            int64_t stride = space.stride(k, 0), itemsize = dtype_of(arrays[k]->type->dtype).bytes;
+            bool is_unit_stride = space.axes == 0 || stride == itemsize;
+            steps.push_back(is_unit_stride ? '1' : stride == 0 ? '0' : 's');
+            variant = variant * 3 + (is_unit_stride ? 1 : stride == 0 ? 0 : 2);
         }
-        return there_or_made(entry.node->inference->loops->loops[form], [&] {
+        return get_or_create(entry.node->inference->loops->loops[variant], [&] {
             std::vector<const Node*> inputs;
-            for (uint32_t input : walked_.inputs(entry))
-                inputs.push_back(walked_.nodes[input].node.get());
-            return maker_.make(*entry.node, inputs, steps);
+            for (uint32_t input : graph_.inputs(entry))
+                inputs.push_back(graph_.nodes[input].node.get());
+            return compiler_.compile_loop(*entry.node, inputs, steps);
         });
     }
 
     void write_numbers(const Node& node, const LinearizedNode& entry) {
         numbers_.clear();
-        auto inputs = walked_.inputs(entry);
+        auto inputs = graph_.inputs(entry);
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-            const Node& input = *walked_.nodes[inputs[i]].node;
+            const Node& input = *graph_.nodes[inputs[i]].node;
             if (!input.is_scalar()) continue;
-            const Scalar* given = scalars_.empty() ? nullptr : scalars_[inputs[i]];
-            write_number(given ? *given : input.scalar, node.inference->operands[i]);
+            const Scalar* bound_scalar = scalars_.empty() ? nullptr : scalars_[inputs[i]];
+            write_number(bound_scalar ? *bound_scalar : input.scalar, node.inference->operands[i]);
         }
     }
 
     void write_number(const Scalar& scalar, uint16_t dtype) {
-        Executable::Number as{.dtype = dtype};
-        numbers_.push_back(number_bits(scalar, as));
-        as.imaginary = true;
-        if (dtype_of(dtype).kind == 'c') numbers_.push_back(number_bits(scalar, as));
+        Executable::Number spec{.dtype = dtype};
+        numbers_.push_back(scalar_bits(scalar, spec));
+        spec.imaginary = true;
+        if (dtype_of(dtype).kind == 'c') numbers_.push_back(scalar_bits(scalar, spec));
     }
 
     // An operand that was made here, and is read for the last time, gives its own.
     Ref<Value> memory_for(uint32_t position, const Type& type, std::vector<int64_t> strides) {
-        const LinearizedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = graph_.nodes[position];
         Ref<Allocation> memory;
-        for (uint32_t input : walked_.inputs(entry)) {
-            const LinearizedNode& below = walked_.nodes[input];
-            if (left_[input] != 1 || below.held || below.value || !values_[input]) continue;
+        for (uint32_t input : graph_.inputs(entry)) {
+            const LinearizedNode& input_entry = graph_.nodes[input];
+            if (num_pending_readers_[input] != 1 || input_entry.live_out || input_entry.value ||
+                !values_[input])
+                continue;
             const Value& value = *values_[input];
-            const Ref<Allocation>& own = value.buffers[0].allocation;
-            bool alone = value.references.load(std::memory_order_relaxed) == 1 &&
-                         own->references.load(std::memory_order_relaxed) == 1;
-            if (alone && value.type.get() == &type && value.strides == strides &&
+            const Ref<Allocation>& candidate = value.buffers[0].allocation;
+            bool is_unaliased = value.references.load(std::memory_order_relaxed) == 1 &&
+                                candidate->references.load(std::memory_order_relaxed) == 1;
+            if (is_unaliased && value.type.get() == &type && value.strides == strides &&
                 value.buffers[0].offset == 0)
-                memory = own;
+                memory = candidate;
         }
         if (!memory) memory = Allocation::from_pool(type.bytes());
-        return Value::in(std::move(memory), entry.node->type, std::move(strides));
+        return Value::in_memory(std::move(memory), entry.node->type, std::move(strides));
     }
 
-    bool launched(const Loop& loop, const IterationSpace& lying,
-                  std::span<const Value* const> arrays, const Value& made) {
-        int64_t inner = lying.length(0), outer = lying.length(1), launches = 1;
-        for (std::size_t axis = 0; axis + 2 < lying.axes; ++axis) launches *= lying.lengths[axis];
-        if (launches > MOST_LAUNCHES) return false;
-        int64_t part = std::min((inner + LANES - 1) / LANES * LANES, PART);
+    bool launch_all(const Loop& loop, const IterationSpace& space,
+                    std::span<const Value* const> arrays, const Value& result) {
+        int64_t inner = space.length(0), outer = space.length(1), launches = 1;
+        for (std::size_t axis = 0; axis + 2 < space.axes; ++axis) launches *= space.lengths[axis];
+        if (launches > MAX_LAUNCHES) return false;
+        int64_t block = std::min((inner + LANES - 1) / LANES * LANES, BLOCK_ELEMENTS);
         sizes_.clear();
         for (const Loop::Size& size : loop.sizes) {
-            switch (size.what) {
-            case Loop::length: sizes_.push_back(size.first == 1 ? inner : outer); break;
-            case Loop::stride: sizes_.push_back(lying.stride(size.first, 1u - size.axis)); break;
-            case Loop::part: sizes_.push_back(part); break;
-            case Loop::nothing: sizes_.push_back(0); break;
+            switch (size.kind) {
+            case Loop::length: sizes_.push_back(size.operand == 1 ? inner : outer); break;
+            case Loop::stride: sizes_.push_back(space.stride(size.operand, 1u - size.axis)); break;
+            case Loop::block: sizes_.push_back(block); break;
+            case Loop::unused: sizes_.push_back(0); break;
             }
         }
         Work work;
         work.kernel = loop.kernel;
         work.sizes = sizes_.data();
         work.scalars = reinterpret_cast<const double*>(numbers_.data());
-        work.units = outer * ((inner + part - 1) / part);
-        work.grain = std::max<int64_t>(1, GRAIN / std::min(part, inner));
+        work.units = outer * ((inner + block - 1) / block);
+        work.grain = std::max<int64_t>(1, GRAIN_ELEMENTS / std::min(block, inner));
         int64_t elements = inner * outer;
-        work.threads = elements <= QUICK ? 0 : elements <= ALONE ? 1 : threads_;
-        std::array<char*, Loops::OPERANDS + 1> begin{};
+        work.threads = threads_for(elements, threads_);
+        std::array<char*, Loops::OPERANDS + 1> addresses{};
         for (std::size_t k = 0; k < arrays.size(); ++k)
-            begin[k] = static_cast<char*>(arrays[k]->buffers[0].address());
-        begin[arrays.size()] = static_cast<char*>(made.buffers[0].address());
-        for (int64_t number = 0; number < launches; ++number)
-            if (!launched_at(work, lying, begin, number)) return false;
+            addresses[k] = static_cast<char*>(arrays[k]->buffers[0].address());
+        addresses[arrays.size()] = static_cast<char*>(result.buffers[0].address());
+        for (int64_t launch = 0; launch < launches; ++launch)
+            if (!launch_one(work, space, addresses, launch)) return false;
         return true;
     }
 
     // One of the launches over the outer axes, of which the last is gone through first.
-    bool launched_at(Work& work, const IterationSpace& lying,
-                     const std::array<char*, Loops::OPERANDS + 1>& begin, int64_t number) {
+    bool launch_one(Work& work, const IterationSpace& space,
+                    const std::array<char*, Loops::OPERANDS + 1>& addresses, int64_t launch) {
         std::array<void*, Loops::OPERANDS + 1> buffers{};
         std::array<int64_t, Loops::OPERANDS + 1> offsets{};
-        for (std::size_t axis = lying.axes > 2 ? lying.axes - 2 : 0; axis-- > 0;) {
-            int64_t index = number % lying.lengths[axis];
-            number /= lying.lengths[axis];
-            for (std::size_t k = 0; k < lying.operands; ++k)
-                offsets[k] += index * lying.strides[k][axis];
+        for (std::size_t axis = space.axes > 2 ? space.axes - 2 : 0; axis-- > 0;) {
+            int64_t index = launch % space.lengths[axis];
+            launch /= space.lengths[axis];
+            for (std::size_t k = 0; k < space.operands; ++k)
+                offsets[k] += index * space.strides[k][axis];
         }
-        for (std::size_t k = 0; k < lying.operands; ++k) buffers[k] = begin[k] + offsets[k];
+        for (std::size_t k = 0; k < space.operands; ++k) buffers[k] = addresses[k] + offsets[k];
         work.buffers = buffers.data();
-        surroundings_.count(Counter::launches);
-        Result result = surroundings_.launch(work);
+        context_.count(Counter::launches);
+        Result result = context_.launch(work);
         return result.outcome == Outcome::done && result.status == 0;
     }
 
@@ -389,104 +405,111 @@ class ColdGraphRun : public OpInterpreter {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     }
 
-    const LinearizedGraph& walked_;
+    const LinearizedGraph& graph_;
     const int threads_;
-    OpKernelCompiler& maker_;
-    ExecutionContext& surroundings_;
-    std::vector<Ran>* ran_;
+    OpKernelCompiler& compiler_;
+    ExecutionContext& context_;
+    std::vector<StepTiming>* timings_;
     std::vector<Ref<Value>> values_;
-    std::vector<uint32_t> left_;         // readers to come
-    std::vector<const Scalar*> scalars_; // of a pattern: those that are given
+    std::vector<uint32_t> num_pending_readers_; // readers to come
+    std::vector<const Scalar*> scalars_;        // of a pattern: those that are given
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
-    std::vector<Node*> claimed_;
-    std::vector<uint32_t> stale_; // Values before one that have its memory, too; of a run
+    std::vector<Node*> claimed_nodes_;
+    std::vector<uint32_t>
+        num_stale_aliases_; // Values before one that have its memory, too; of a run
 };
 
 // Of what is to be computed: then only that part may be.
-bool is_small_part(const LinearizedGraph& walked, const LinearizedNode& entry) {
-    constexpr int64_t SMALL_SHARE = 4;
-    const LinearizedNode& whole = walked.nodes[walked.inputs(entry)[0]];
-    return !whole.value && entry.node->type->size() * SMALL_SHARE < whole.node->type->size();
+bool is_small_part(const LinearizedGraph& graph, const LinearizedNode& entry) {
+    constexpr int64_t SMALL_SLICE_RATIO = 4;
+    const LinearizedNode& source = graph.nodes[graph.inputs(entry)[0]];
+    return !source.value &&
+           entry.node->type->size() * SMALL_SLICE_RATIO < source.node->type->size();
 }
 
-bool is_small(const Type& type, uint8_t device, int64_t most) {
-    return type.device == device && type.storage == 0 && type.size() <= most;
+bool is_small(const Type& type, uint8_t device, int64_t max_elements) {
+    return type.device == device && type.storage == 0 && type.size() <= max_elements;
 }
 
-bool may_be_computed(const LinearizedGraph& walked, const LinearizedNode& entry) {
+bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
     const Node& node = *entry.node;
-    if (node.op && node.op->part == Op::replaced) return can_assign(walked, entry);
+    if (node.op && node.op->part == Op::slice_update) return can_assign(graph, entry);
     return node.op && node.op->rule_free && node.inference->results.size() == 1 &&
-           (node.op->part == Op::none || !is_small_part(walked, entry));
+           (node.op->part == Op::none || !is_small_part(graph, entry));
 }
 
 } // namespace
 
-bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
+bool has_native_kernel(const Node& node) {
+    return has_loops(node) || has_reduction(node) || node.op->view;
+}
 
-bool is_large(const LinearizedGraph& walked) {
-    return std::ranges::any_of(walked.nodes, [](const LinearizedNode& entry) {
-        return !entry.node->is_scalar() && entry.node->type->size() > MOST_ELEMENTS;
+bool is_large(const LinearizedGraph& graph) {
+    return std::ranges::any_of(graph.nodes, [](const LinearizedNode& entry) {
+        return !entry.node->is_scalar() && entry.node->type->size() > MAX_ELEMENTS;
     });
 }
 
-bool has_assignments(const LinearizedGraph& walked) {
-    return std::ranges::any_of(walked.nodes, [](const LinearizedNode& entry) {
-        return !entry.value && entry.node->op && entry.node->op->part == Op::replaced;
+bool has_assignments(const LinearizedGraph& graph) {
+    return std::ranges::any_of(graph.nodes, [](const LinearizedNode& entry) {
+        return !entry.value && entry.node->op && entry.node->op->part == Op::slice_update;
     });
 }
 
-bool fits_singly(const LinearizedGraph& walked, uint8_t device) {
-    bool assigns = has_assignments(walked), loops = assigns;
-    if (assigns && is_long(walked)) return false;
-    int64_t most = assigns ? MOST_ASSIGNED : is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
-    for (const LinearizedNode& entry : walked.nodes) {
+bool can_interpret(const LinearizedGraph& graph, uint8_t device) {
+    bool has_updates = has_assignments(graph), loops = has_updates;
+    if (has_updates && is_long(graph)) return false;
+    int64_t max_elements = has_updates      ? MAX_ELEMENTS_UPDATE
+                           : is_long(graph) ? MAX_ELEMENTS_LONG
+                                            : MAX_ELEMENTS;
+    for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
-        if (!is_small(*node.type, device, most)) return false;
+        if (!is_small(*node.type, device, max_elements)) return false;
         if (entry.value) continue;
-        if (!may_be_computed(walked, entry)) return false;
-        loops |= is_looped(node);
+        if (!is_supported(graph, entry)) return false;
+        loops |= has_native_kernel(node);
     }
     return loops;
 }
 
-std::unique_ptr<OpInterpreter> one_by_one(const LinearizedGraph& walked, int threads,
-                                          OpKernelCompiler& maker, ExecutionContext& surroundings,
-                                          std::vector<Ran>* ran) {
-    auto made = std::make_unique<ColdGraphRun>(walked, threads, maker, surroundings, ran);
-    made->begin();
-    return made;
+std::unique_ptr<OpInterpreter> make_op_interpreter(const LinearizedGraph& graph, int threads,
+                                                   OpKernelCompiler& compiler,
+                                                   ExecutionContext& context,
+                                                   std::vector<StepTiming>* timings) {
+    auto interpreter = std::make_unique<ColdGraphRun>(graph, threads, compiler, context, timings);
+    interpreter->begin();
+    return interpreter;
 }
 
-bool interpret(const LinearizedGraph& walked, int threads, OpKernelCompiler& maker,
-               ExecutionContext& surroundings, std::vector<Ran>* ran) {
-    return ColdGraphRun(walked, threads, maker, surroundings, ran).run();
+bool interpret(const LinearizedGraph& graph, int threads, OpKernelCompiler& compiler,
+               ExecutionContext& context, std::vector<StepTiming>* timings) {
+    return ColdGraphRun(graph, threads, compiler, context, timings).run();
 }
 
 GraphTemplate::~GraphTemplate() {
-    walked.nodes.clear(); // first: the last count of a node must be what is kept
-    release_later(kept);
+    graph.nodes.clear(); // first: the last count of a node must be what is kept
+    defer_decref(owner);
 }
 
 bool GraphTemplate::fits(uint8_t device) const {
-    auto fit = [&](const LinearizedNode& entry) {
+    auto is_supported_node = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
-        if (node.is_scalar() || !is_small(*node.type, device, MOST_ELEMENTS))
+        if (node.is_scalar() || !is_small(*node.type, device, MAX_ELEMENTS))
             return node.is_scalar();
-        return entry.value || !node.op || (may_be_computed(walked, entry) && is_looped(node));
+        return entry.value || !node.op || (is_supported(graph, entry) && has_native_kernel(node));
     };
-    return walked.nodes[output].node->op && std::ranges::all_of(walked.nodes, fit);
+    return graph.nodes[output].node->op && std::ranges::all_of(graph.nodes, is_supported_node);
 }
 
-void compute_pattern(const GraphTemplate& pattern, std::span<const TemplateInput> leaves,
-                     std::span<Ref<Value>> made, OpKernelCompiler& maker,
-                     ExecutionContext& surroundings) {
-    ColdGraphRun singly(pattern.walked, 1, maker, surroundings, nullptr);
-    for (Ref<Value>& value : made) {
-        value = singly.run(pattern, leaves.first(pattern.leaves.size()));
-        leaves = leaves.subspan(pattern.leaves.size());
+void run_template(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs,
+                  std::span<Ref<Value>> results, OpKernelCompiler& compiler,
+                  ExecutionContext& context) {
+    ColdGraphRun interpreter(graph_template.graph, 1, compiler, context, nullptr);
+    for (Ref<Value>& value : results) {
+        value = interpreter.run(graph_template, inputs.first(graph_template.leaves.size()));
+        inputs = inputs.subspan(graph_template.leaves.size());
     }
 }
 

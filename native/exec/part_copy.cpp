@@ -4,15 +4,12 @@
 #include <cstring>
 
 #include "exec/iteration_space.h"
+#include "exec/work_size.h"
 #include "ir/intern.h"
 #include "ir/slice_params.h"
 
 namespace tenfold {
 namespace {
-
-constexpr int64_t SPAN = 4096;                      // elements of a unit, the most
-constexpr int64_t GRAIN = 1 << 14;                  // of a range
-constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // that keep the GIL, and one thread
 
 template <std::size_t BYTES>
 void copy_line(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t count) {
@@ -23,56 +20,58 @@ void copy_line(char* to, int64_t to_step, const char* from, int64_t from_step, i
     for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, BYTES);
 }
 
-bool is_known(const Scalar& scalar, const DType& dtype) {
+bool is_exact_scalar(const Scalar& scalar, const DType& dtype) {
     bool is_short_float = dtype.kind == 'f' && dtype.bytes < 4;
-    return scalar.form != Scalar::huge && scalar.form != Scalar::large && !is_short_float;
+    return scalar.form != Scalar::big_integer && scalar.form != Scalar::uint64_integer &&
+           !is_short_float;
 }
 
 } // namespace
 
-bool can_assign(const LinearizedGraph& walked, const LinearizedNode& entry) {
+bool can_assign(const LinearizedGraph& graph, const LinearizedNode& entry) {
     const Node& node = *entry.node;
-    if (node.op->part != Op::replaced || entry.width != 2) return false;
-    const Node& whole = *walked.nodes[walked.inputs(entry)[0]].node;
-    const Node& given = *walked.nodes[walked.inputs(entry)[1]].node;
-    if (whole.is_scalar() || whole.type->dtype != node.type->dtype) return false;
-    if (given.is_scalar()) return is_known(given.scalar, dtype_of(node.type->dtype));
-    return given.type->dtype == node.type->dtype;
+    if (node.op->part != Op::slice_update || entry.num_inputs != 2) return false;
+    const Node& target = *graph.nodes[graph.inputs(entry)[0]].node;
+    const Node& rhs = *graph.nodes[graph.inputs(entry)[1]].node;
+    if (target.is_scalar() || target.type->dtype != node.type->dtype) return false;
+    if (rhs.is_scalar()) return is_exact_scalar(rhs.scalar, dtype_of(node.type->dtype));
+    return rhs.type->dtype == node.type->dtype;
 }
 
-Ref<Value> part_of(const Node& update, const Value& whole) {
-    const Starts& known = starts_of(*update.op, *update.params);
-    Replaced part = replaced_by(*known.pattern);
+Ref<Value> updated_slice(const Node& update, const Value& whole) {
+    const Starts& starts = starts_of(*update.op, *update.params);
+    SliceUpdate slice = parse_slice_update(*starts.pattern);
     const Type& type = *whole.type;
-    Ref<Type> of = intern_type({part.shape, type.dtype, type.device, type.storage, false});
-    return viewed(part.movement, whole, std::move(of), known.starts.span());
+    Ref<Type> slice_type = intern_type({slice.shape, type.dtype, type.device, type.storage, false});
+    return make_view(slice.view_map, whole, std::move(slice_type), starts.starts.span());
 }
 
-Assignment::Assignment(const Value& part, const Value* given, const Element& element, int threads)
-    : item_(dtype_of(part.type->dtype).bytes), to_(static_cast<char*>(part.buffers[0].address())),
-      element_(element) {
-    from_ = given ? static_cast<const char*>(given->buffers[0].address())
-                  : reinterpret_cast<const char*>(element_.data());
+Assignment::Assignment(const Value& part, const Value* rhs, const ElementBytes& element,
+                       int threads)
+    : itemsize_(dtype_of(part.type->dtype).bytes),
+      to_(static_cast<char*>(part.buffers[0].address())), element_(element) {
+    from_ = rhs ? static_cast<const char*>(rhs->buffers[0].address())
+                : reinterpret_cast<const char*>(element_.data());
     const Type& type = *part.type;
     int64_t elements = type.size();
-    threads_ = elements <= QUICK ? 0 : elements <= ALONE ? 1 : threads;
-    IterationSpace lying;
+    threads_ = threads_for(elements, threads);
+    IterationSpace space;
     Order order;
-    std::span<const Value* const> read{&given, given ? 1u : 0u};
-    fits_ = type.shape.size() <= MOST_AXES;
+    std::span<const Value* const> operands{&rhs, rhs ? 1u : 0u};
+    fits_ = type.shape.size() <= MAX_AXES;
     if (!fits_ || elements == 0) return;
     for (std::size_t i = 0; i < type.shape.size(); ++i)
         order.axes[i] = uint8_t(type.shape.size() - 1 - i);
-    fits_ = lie(type, read, order, part.strides, lying);
-    count_ = lying.axes;
+    fits_ = coalesce_axes(type, operands, order, part.strides, space);
+    num_axes_ = space.axes;
     units_ = 1;
-    for (std::size_t i = 0; i < count_; ++i) {
-        axes_[i] = {lying.length(i), lying.stride(lying.operands - 1, i),
-                    given ? lying.stride(0, i) : 0};
+    for (std::size_t i = 0; i < num_axes_; ++i) {
+        axes_[i] = {space.length(i), space.stride(space.operands - 1, i),
+                    rhs ? space.stride(0, i) : 0};
         if (i > 0) units_ *= axes_[i].length;
     }
-    if (count_ == 0) axes_[count_++] = {1, item_, item_};
-    span_ = std::min(axes_[0].length, SPAN);
+    if (num_axes_ == 0) axes_[num_axes_++] = {1, itemsize_, itemsize_};
+    span_ = std::min(axes_[0].length, BLOCK_ELEMENTS);
     units_ *= (axes_[0].length + span_ - 1) / span_;
 }
 
@@ -82,9 +81,9 @@ Work Assignment::work() {
     work.kernel = copy;
     work.buffers = &buffer_;
     work.units = units_;
-    work.grain = std::max<int64_t>(1, GRAIN / span_);
+    work.grain = std::max<int64_t>(1, GRAIN_ELEMENTS / span_);
     work.threads = threads_;
-    work.whole = true;
+    work.uninterruptible = true;
     return work;
 }
 
@@ -101,17 +100,17 @@ void Assignment::copy_unit(int64_t unit) const {
     char* to = to_ + first * axes_[0].to;
     const char* from = from_ + first * axes_[0].from;
     unit /= spans;
-    for (std::size_t i = 1; i < count_; ++i) {
+    for (std::size_t i = 1; i < num_axes_; ++i) {
         int64_t index = unit % axes_[i].length;
         unit /= axes_[i].length;
         to += index * axes_[i].to;
         from += index * axes_[i].from;
     }
-    auto line = item_ == 1   ? copy_line<1>
-                : item_ == 2 ? copy_line<2>
-                : item_ == 4 ? copy_line<4>
-                : item_ == 8 ? copy_line<8>
-                             : copy_line<16>;
+    auto line = itemsize_ == 1   ? copy_line<1>
+                : itemsize_ == 2 ? copy_line<2>
+                : itemsize_ == 4 ? copy_line<4>
+                : itemsize_ == 8 ? copy_line<8>
+                                 : copy_line<16>;
     line(to, axes_[0].to, from, axes_[0].from, count);
 }
 

@@ -9,19 +9,19 @@
 namespace tenfold {
 
 // What is copied to each element of a part.
-using Element = std::array<uint64_t, 2>;
+using ElementBytes = std::array<uint64_t, 2>;
 
 // Whether a node replaces a part by what has its dtype already, or is a number that is known here.
-bool can_assign(const LinearizedGraph& walked, const LinearizedNode& entry);
+bool can_assign(const LinearizedGraph& graph, const LinearizedNode& entry);
 
 // A part of a value in the memory of that, as `update` says it with these Params.
-Ref<Value> part_of(const Node& update, const Value& whole);
+Ref<Value> updated_slice(const Node& update, const Value& whole);
 
 // A Launch that copies to a part. It must outlive the Work.
 class Assignment {
   public:
     // `given` broadcasts to the part and shares no memory with it; null: the element.
-    Assignment(const Value& part, const Value* given, const Element& element, int threads);
+    Assignment(const Value& part, const Value* rhs, const ElementBytes& element, int threads);
     Assignment(const Assignment&) = delete;
     Assignment& operator=(const Assignment&) = delete;
     // Of no units where there is nothing to be done; false: there are too many axes.
@@ -37,12 +37,12 @@ class Assignment {
         int64_t length, to, from; // bytes
     };
     std::array<Axis, 16> axes_; // the innermost first
-    std::size_t count_ = 0;
-    int64_t item_, span_ = 1; // elements of the innermost axis that a unit takes
+    std::size_t num_axes_ = 0;
+    int64_t itemsize_, span_ = 1; // elements of the innermost axis that a unit takes
     int64_t units_ = 0;
     char* to_;
     const char* from_;
-    Element element_;
+    ElementBytes element_;
     void* buffer_ = nullptr;
     int threads_;
     bool fits_ = true;

@@ -28,11 +28,11 @@ void copy_elements(char* to, const Value& from);
 // Stacks the arrays of members, all of one Type, and repeats the last one up to so many rows. It
 // copies nothing where they are equally spaced in one allocation, and the padding is readable. It
 // uses so many threads at most. False where memory runs out.
-bool stack_operands(StackedOperand& column, std::span<const StridedRef> members, const Type& type,
+bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads);
 // Python's scalars, where they differ in the dtype in which they enter; false where native code
 // does not know their bits.
-bool write_scalars(StackedOperand& column, std::span<const Scalar* const> scalars, uint16_t dtype,
+bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows);
 
 } // namespace tenfold

@@ -10,24 +10,24 @@
 
 namespace tenfold {
 
-// What is there, or what is made now and stays, unless another thread was first; null where nothing
-// was made.
-template <class T, class Make> const T* there_or_made(std::atomic<const T*>& place, Make&& make) {
-    if (const T* there = place.load(std::memory_order_acquire)) return there;
-    const T* made = make();
-    const T* first = nullptr;
-    if (!made || place.compare_exchange_strong(first, made)) return made;
-    delete made;
-    return first;
+// The cached object, or a new one. If another thread was first, its object wins; null where
+// `create` fails.
+template <class T, class Make> const T* get_or_create(std::atomic<const T*>& slot, Make&& create) {
+    if (const T* existing = slot.load(std::memory_order_acquire)) return existing;
+    const T* created = create();
+    const T* expected = nullptr;
+    if (!created || slot.compare_exchange_strong(expected, created)) return created;
+    delete created;
+    return expected;
 }
 
 // A kernel with an outer and an inner axis. Results and what is read element by element are
 // contiguous along the inner one, where others are stepped through by a stride, or not at all.
 struct Loop {
-    enum What : uint8_t { length, stride, part, nothing };
+    enum SizeKind : uint8_t { length, stride, block, unused };
     struct Size { // of a length `first` is the axis; 1 is the inner one
-        What what;
-        uint8_t first, axis;
+        SizeKind kind;
+        uint8_t operand, axis;
     };
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
     Ref<Code> code;

@@ -15,99 +15,101 @@ namespace {
 // Of the words of a form; as the tags of a key.
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
-constexpr std::size_t MOST_LENGTHS = 16;
-constexpr std::size_t MOST_NODES = 512; // of a walk: to plan a long one with formulas takes long
+constexpr std::size_t MAX_LENGTHS = 16;
+constexpr std::size_t MAX_NODES = 512; // of a walk: to plan a long one with formulas takes long
 
-uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
+uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.size()) << 40; }
 
-class Writing {
+class FormWriter {
   public:
-    Writing(const LinearizedGraph& walked, Form& form, bool rules)
-        : walked_(walked), form_(form), rules_(rules), by_axis_(is_elementwise()) {}
+    FormWriter(const LinearizedGraph& graph, Form& form, bool rules)
+        : graph_(graph), form_(form), rules_(rules), per_axis_(is_elementwise()) {}
 
     bool write() {
-        for (const LinearizedNode& entry : walked_.nodes) {
+        for (const LinearizedNode& entry : graph_.nodes) {
             if (entry.node->is_scalar())
                 write_scalar(*entry.node, false, form_.words);
-            else if (!(entry.value ? value(entry) : entry.node->op && pending(entry)))
+            else if (!(entry.value ? write_value(entry) : entry.node->op && write_pending(entry)))
                 return false;
         }
-        for (uint32_t output : walked_.outputs) put(output);
+        for (uint32_t output : graph_.outputs) append(output);
         return true;
     }
 
   private:
-    void put(uint64_t one) { form_.words.push_back(one); }
+    void append(uint64_t word) { form_.words.push_back(word); }
 
     bool is_elementwise() const {
-        return std::ranges::all_of(walked_.nodes, [](const LinearizedNode& entry) {
+        return std::ranges::all_of(graph_.nodes, [](const LinearizedNode& entry) {
             const Op* op = entry.value ? nullptr : entry.node->op;
             return !op || op->shapes == Op::broadcast;
         });
     }
 
     // Which of the lengths it is.
-    std::size_t number_of(int64_t length, std::size_t axis) {
-        std::size_t at = 0;
-        while (at < form_.lengths.size() && (form_.lengths[at] != length || form_.axes[at] != axis))
-            ++at;
-        if (at == form_.lengths.size()) {
+    std::size_t length_index(int64_t length, std::size_t axis) {
+        std::size_t index = 0;
+        while (index < form_.lengths.size() &&
+               (form_.lengths[index] != length || form_.axes[index] != axis))
+            ++index;
+        if (index == form_.lengths.size()) {
             form_.lengths.push_back(length);
             form_.axes.push_back(uint32_t(axis));
         }
-        return at;
+        return index;
     }
 
     // A value in C order, and the only one of its operation.
-    bool value(const LinearizedNode& entry) {
+    bool write_value(const LinearizedNode& entry) {
         const Value& value = *entry.value;
         if (!value.strides.empty() || value.next) return false;
-        put(value_tag | uint64_t(entry.dying) << 17);
-        put(kind_of(*value.type));
+        append(value_tag | uint64_t(entry.dead_after_read) << 17);
+        append(kind_of(*value.type));
         std::size_t axis = value.type->shape.size();
         for (int64_t length : value.type->shape) {
-            put(length <= 1 ? uint64_t(length) : 2 + number_of(length, by_axis_ ? axis : 0));
+            append(length <= 1 ? uint64_t(length) : 2 + length_index(length, per_axis_ ? axis : 0));
             --axis;
         }
-        return form_.lengths.size() <= MOST_LENGTHS;
+        return form_.lengths.size() <= MAX_LENGTHS;
     }
 
     // Of one result, and no replaced part.
-    bool pending(const LinearizedNode& entry) {
+    bool write_pending(const LinearizedNode& entry) {
         const Node& node = *entry.node;
         const Inference& inference = *node.inference;
         if (!node.op->python || inference.results.size() != 1) return false;
-        put(pending_tag | uint64_t(entry.held) << 8 |
-            uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
-            uint64_t(entry.width) << 32);
-        put(node.op->id); // of one that is freed the address may be taken again
-        put(kind_of(*node.type));
+        append(pending_tag | uint64_t(entry.live_out) << 8 |
+               uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
+               uint64_t(entry.num_inputs) << 32);
+        append(node.op->id); // of one that is freed the address may be taken again
+        append(kind_of(*node.type));
         if (node.op->part == Op::none) {
-            put(word(node.params.get()));
+            append(address_word(node.params.get()));
         } else {
-            const LinearizedNode& array = walked_.nodes[walked_.inputs(entry)[0]];
-            put(array.node->type->shape.size());
-            if (node.op->part == Op::replaced) return false;
+            const LinearizedNode& array = graph_.nodes[graph_.inputs(entry)[0]];
+            append(array.node->type->shape.size());
+            if (node.op->part == Op::slice_update) return false;
             // What is taken of something computed is a matter for rules, which look at lengths.
-            if (!write_picks(*node.op, *node.params, *array.node->type, form_.words) &&
+            if (!append_slice_key(*node.op, *node.params, *array.node->type, form_.words) &&
                 !array.value && rules_)
                 return false;
         }
-        for (uint16_t dtype : inference.operands) put(dtype);
-        for (uint32_t input : walked_.inputs(entry)) put(input);
+        for (uint16_t dtype : inference.operands) append(dtype);
+        for (uint32_t input : graph_.inputs(entry)) append(input);
         return true;
     }
 
-    const LinearizedGraph& walked_;
+    const LinearizedGraph& graph_;
     Form& form_;
     const bool rules_;
-    const bool by_axis_;
+    const bool per_axis_;
 };
 
 // False on int64 overflow, and for operands outside the domain.
-bool computed(const SymbolicExecutable::Row& row, int64_t left, int64_t right, int64_t& result) {
+bool evaluate_row(const SymbolicExecutable::Row& row, int64_t left, int64_t right,
+                  int64_t& result) {
     using Row = SymbolicExecutable::Row;
     bool divides = row.operation == Row::floor || row.operation == Row::ceil;
     if ((divides || row.operation == Row::mod) && right <= 0) return false;
@@ -124,7 +126,7 @@ bool computed(const SymbolicExecutable::Row& row, int64_t left, int64_t right, i
     return !(divides || row.operation == Row::mod || row.operation == Row::bits) || left >= 0;
 }
 
-bool holds(const SymbolicExecutable::Guard& guard, int64_t number) {
+bool is_satisfied(const SymbolicExecutable::Guard& guard, int64_t number) {
     if (guard.kind == SymbolicExecutable::Guard::positive) return number > 0;
     return (number == 0) == (guard.kind == SymbolicExecutable::Guard::zero);
 }
@@ -132,65 +134,72 @@ bool holds(const SymbolicExecutable::Guard& guard, int64_t number) {
 using Registers = std::vector<int64_t>;
 
 // Computes all formulas; false where the plan is not right for these lengths.
-bool compute(const SymbolicExecutable& made, std::span<const int64_t> lengths,
-             Registers& registers) {
-    if (lengths.size() != made.lengths) return false;
+bool evaluate(const SymbolicExecutable& symbolic, std::span<const int64_t> lengths,
+              Registers& registers) {
+    if (lengths.size() != symbolic.num_lengths) return false;
     registers.assign(lengths.begin(), lengths.end());
-    registers.insert(registers.end(), made.constants.begin(), made.constants.end());
-    for (const SymbolicExecutable::Row& row : made.rows) {
+    registers.insert(registers.end(), symbolic.constants.begin(), symbolic.constants.end());
+    for (const SymbolicExecutable::Row& row : symbolic.rows) {
         int64_t result = 0;
-        if (!computed(row, registers[row.left], registers[row.right], result)) return false;
+        if (!evaluate_row(row, registers[row.left], registers[row.right], result)) return false;
         registers.push_back(result);
     }
-    return std::all_of(
-        made.guards.begin(), made.guards.end(),
-        [&](const SymbolicExecutable::Guard& guard) { return holds(guard, registers[guard.of]); });
+    return std::all_of(symbolic.guards.begin(), symbolic.guards.end(),
+                       [&](const SymbolicExecutable::Guard& guard) {
+                           return is_satisfied(guard, registers[guard.value]);
+                       });
 }
 
 // Whether the nodes of a walk have the lengths that were inferred with formulas.
-bool as_inferred(const SymbolicExecutable& made, const LinearizedGraph& walked,
-                 const Registers& registers) {
-    std::size_t at = 0;
-    for (const LinearizedNode& entry : walked.nodes) {
+bool matches_inferred_shapes(const SymbolicExecutable& symbolic, const LinearizedGraph& graph,
+                             const Registers& registers) {
+    std::size_t next = 0;
+    for (const LinearizedNode& entry : graph.nodes) {
         if (entry.value || !entry.node->op) continue;
         for (int64_t length : entry.node->type->shape) {
-            if (at == made.inferred.size() || registers[made.inferred[at]] != length) return false;
-            ++at;
+            if (next == symbolic.inferred_lengths.size() ||
+                registers[symbolic.inferred_lengths[next]] != length)
+                return false;
+            ++next;
         }
     }
-    return at == made.inferred.size();
+    return next == symbolic.inferred_lengths.size();
 }
 
 // Where a number of an instruction stands; null when it has none such.
-class Field {
+class FieldPatcher {
   public:
-    explicit Field(const SymbolicExecutable::Number& number) : number_(number) {}
+    explicit FieldPatcher(const SymbolicExecutable::PatchedField& number) : number_(number) {}
 
     template <class T> bool operator()(T&) const { return false; }
 
-    bool operator()(Executable::Allocate& made) const {
-        if (number_.field == SymbolicExecutable::Number::bytes) return put(made.bytes);
-        return number_.field == SymbolicExecutable::Number::stride && put_at(made.strides);
+    bool operator()(Executable::Allocate& instruction) const {
+        if (number_.field == SymbolicExecutable::PatchedField::bytes)
+            return assign(instruction.bytes);
+        return number_.field == SymbolicExecutable::PatchedField::stride &&
+               assign_at(instruction.strides);
     }
 
-    bool operator()(Executable::View& made) const {
-        if (number_.field == SymbolicExecutable::Number::offset) return put(made.offset);
-        return number_.field == SymbolicExecutable::Number::stride && put_at(made.strides);
+    bool operator()(Executable::View& instruction) const {
+        if (number_.field == SymbolicExecutable::PatchedField::offset)
+            return assign(instruction.offset);
+        return number_.field == SymbolicExecutable::PatchedField::stride &&
+               assign_at(instruction.strides);
     }
 
-    bool operator()(Indirect<Executable::Run>& boxed) const {
-        Executable::Run& run = *boxed;
+    bool operator()(Indirect<Executable::Run>& indirect) const {
+        Executable::Run& run = *indirect;
         switch (number_.field) {
-        case SymbolicExecutable::Number::place:
-            return number_.index < run.buffers.size() && put(run.buffers[number_.index].offset);
-        case SymbolicExecutable::Number::table: return put_at(run.tables);
-        case SymbolicExecutable::Number::size: return put_size(run.sizes);
-        case SymbolicExecutable::Number::bits:
-            return number_.index < run.numbers.size() && put(run.numbers[number_.index].bits);
-        case SymbolicExecutable::Number::scratch: return put(run.scratch);
-        case SymbolicExecutable::Number::units: return put(run.units);
-        case SymbolicExecutable::Number::grain: return put(run.grain);
-        case SymbolicExecutable::Number::finished: return put(run.finished);
+        case SymbolicExecutable::PatchedField::place:
+            return number_.index < run.buffers.size() && assign(run.buffers[number_.index].offset);
+        case SymbolicExecutable::PatchedField::table: return assign_at(run.scratch_tables);
+        case SymbolicExecutable::PatchedField::size: return assign_size(run.sizes);
+        case SymbolicExecutable::PatchedField::bits:
+            return number_.index < run.numbers.size() && assign(run.numbers[number_.index].bits);
+        case SymbolicExecutable::PatchedField::scratch: return assign(run.scratch);
+        case SymbolicExecutable::PatchedField::units: return assign(run.units);
+        case SymbolicExecutable::PatchedField::grain: return assign(run.grain);
+        case SymbolicExecutable::PatchedField::finished: return assign(run.finish_units);
         default: return false;
         }
     }
@@ -198,30 +207,30 @@ class Field {
     int64_t value = 0;
 
   private:
-    template <class T> bool put(T& number) const {
+    template <class T> bool assign(T& number) const {
         number = T(value);
         return true;
     }
-    template <class T> bool put_at(std::vector<T>& numbers) const {
-        return number_.index < numbers.size() && put(numbers[number_.index]);
+    template <class T> bool assign_at(std::vector<T>& numbers) const {
+        return number_.index < numbers.size() && assign(numbers[number_.index]);
     }
-    bool put_size(std::string& sizes) const {
+    bool assign_size(std::string& sizes) const {
         if (8 * std::size_t(number_.index) + 8 > sizes.size()) return false;
         std::memcpy(sizes.data() + 8 * std::size_t(number_.index), &value, sizeof value);
         return true;
     }
 
-    const SymbolicExecutable::Number& number_;
+    const SymbolicExecutable::PatchedField& number_;
 };
 
 Ref<Type>* type_of(Executable::Instruction& instruction) {
-    if (auto* made = std::get_if<Executable::Allocate>(&instruction)) return &made->type;
-    if (auto* made = std::get_if<Executable::View>(&instruction)) return &made->type;
+    if (auto* allocate = std::get_if<Executable::Allocate>(&instruction)) return &allocate->type;
+    if (auto* view = std::get_if<Executable::View>(&instruction)) return &view->type;
     return nullptr;
 }
 
-Ref<Type> with_lengths(const Type& type, const SymbolicExecutable::Shape& shape,
-                       const Registers& registers) {
+Ref<Type> substitute_lengths(const Type& type, const SymbolicExecutable::Shape& shape,
+                             const Registers& registers) {
     std::array<int64_t, 8> few;
     std::vector<int64_t> many;
     if (shape.lengths.size() > few.size()) many.resize(shape.lengths.size());
@@ -231,24 +240,24 @@ Ref<Type> with_lengths(const Type& type, const SymbolicExecutable::Shape& shape,
 }
 
 // A plan with the instructions of a template's, to be filled in.
-Ref<Executable> blank(const Executable& pattern) {
-    auto plan = Ref<Executable>::adopt(new Executable(Owned()));
-    plan->code = pattern.code;
-    plan->instructions = pattern.instructions;
-    plan->donated_inputs = pattern.donated_inputs;
-    plan->slots = pattern.slots;
+Ref<Executable> instantiate(const Executable& template_plan) {
+    auto plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
+    plan->code = template_plan.code;
+    plan->instructions = template_plan.instructions;
+    plan->donated_inputs = template_plan.donated_inputs;
+    plan->slots = template_plan.slots;
     return plan;
 }
 
-void fill_in(Executable& plan, const SymbolicExecutable& made, const Registers& registers) {
-    for (const SymbolicExecutable::Number& number : made.numbers) {
-        Field field(number);
-        field.value = registers[number.from];
+void patch(Executable& plan, const SymbolicExecutable& symbolic, const Registers& registers) {
+    for (const SymbolicExecutable::PatchedField& number : symbolic.patches) {
+        FieldPatcher field(number);
+        field.value = registers[number.source];
         std::visit(field, plan.instructions[number.instruction]);
     }
-    for (const SymbolicExecutable::Shape& shape : made.shapes) {
+    for (const SymbolicExecutable::Shape& shape : symbolic.shapes) {
         Ref<Type>& type = *type_of(plan.instructions[shape.instruction]);
-        type = with_lengths(*type, shape, registers);
+        type = substitute_lengths(*type, shape, registers);
     }
 }
 
@@ -266,57 +275,58 @@ struct SymbolicHash {
 using Table = std::unordered_map<std::vector<uint64_t>, SymbolicEntry, SymbolicHash>;
 
 constexpr std::size_t CAPACITY = 4096;
-constexpr std::size_t MOST_WORDS =
+constexpr std::size_t MAX_WORDS =
     1 << 22; // of all together, about: templates of long forms are large
-constexpr std::size_t MOST_TEMPLATES = 12; // of a form
-constexpr int MOST_TRIES = 16;
+constexpr std::size_t MAX_TEMPLATES = 12; // of a form
+constexpr int MAX_TRIES = 16;
 
 // The words of memory that a template takes, about.
-std::size_t weight(const SymbolicExecutable& made) {
+std::size_t footprint_words(const SymbolicExecutable& symbolic) {
     constexpr std::size_t INSTRUCTION = sizeof(Executable::Instruction) / sizeof(uint64_t) + 20;
-    return made.pattern->instructions.size() * INSTRUCTION + 2 * made.rows.size() +
-           2 * made.numbers.size() + 50;
+    return symbolic.template_plan->instructions.size() * INSTRUCTION + 2 * symbolic.rows.size() +
+           2 * symbolic.patches.size() + 50;
 }
 
 // Two generations stand for "least recently used", as in the memo.
-struct KnownSymbolics {
+struct SymbolicCache {
     Lock lock; // protects everything here
     Table young, old;
-    std::size_t weighs = 0; // words of the young ones, about
+    std::size_t young_words = 0; // words of the young ones, about
 
-    SymbolicEntry* find(const std::vector<uint64_t>& words, Table& fallen) {
+    SymbolicEntry* find(const std::vector<uint64_t>& words, Table& evicted) {
         if (auto found = young.find(words); found != young.end()) return &found->second;
         auto found = old.find(words);
         if (found == old.end()) return nullptr;
         auto entry = old.extract(found);
-        return insert(std::move(entry.key()), std::move(entry.mapped()), fallen);
+        return insert(std::move(entry.key()), std::move(entry.mapped()), evicted);
     }
 
-    SymbolicEntry* insert(std::vector<uint64_t> words, SymbolicEntry entry, Table& fallen) {
-        if (young.size() >= CAPACITY / 2 || weighs >= MOST_WORDS / 2) {
-            fallen = std::exchange(old, std::exchange(young, {}));
-            weighs = 0;
+    SymbolicEntry* insert(std::vector<uint64_t> words, SymbolicEntry entry, Table& evicted) {
+        if (young.size() >= CAPACITY / 2 || young_words >= MAX_WORDS / 2) {
+            evicted = std::exchange(old, std::exchange(young, {}));
+            young_words = 0;
         }
-        weighs += words.size();
-        for (const Ref<SymbolicExecutable>& made : entry.templates) weighs += weight(*made);
+        young_words += words.size();
+        for (const Ref<SymbolicExecutable>& symbolic : entry.templates)
+            young_words += footprint_words(*symbolic);
         return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
     }
 };
 
-KnownSymbolics* const the_known =
-    new KnownSymbolics; // made when the library is loaded; outlives every static object
-std::atomic<bool> in_use{true};
+SymbolicCache* const symbolic_cache_instance =
+    new SymbolicCache; // made when the library is loaded; outlives every static object
+std::atomic<bool> enabled{true};
 
-KnownSymbolics& known() { return *the_known; }
+SymbolicCache& known() { return *symbolic_cache_instance; }
 
-[[maybe_unused]] Cache& joined =
-    join({"templates of plans, by form", CAPACITY, known_forms, forget_templates});
+[[maybe_unused]] Cache& registered = register_cache(
+    {"templates of plans, by form", CAPACITY, num_cached_forms, clear_template_cache});
 
 // Those of a form; what is tried is held, so that it can be done outside the lock.
 std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
-    Table fallen;
+    Table evicted;
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, fallen);
+    SymbolicEntry* entry = known().find(form.words, evicted);
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
@@ -326,138 +336,146 @@ class NearbySymbolics {
   public:
     static constexpr bool INHERITED = true;
 
-    Ref<Executable> plan(const Form& form, const LinearizedGraph& walked, const Key& key) {
-        forget_if_told();
-        Used& used = used_[hash_of(form.words) % PLACES];
-        bool known = used.made && used.words == form.words && ++used.uses % AGEING != 0;
-        if (!known || !is_right(*used.made, form, walked)) { // the table is asked: there forms age
-            auto made = templates_of(form);
-            auto right =
-                std::find_if(made.begin(), made.end(), [&](const Ref<SymbolicExecutable>& each) {
-                    return is_right(*each, form, walked);
-                });
-            if (right == made.end()) return {};
-            used = {form.words, *right, {}, 0};
+    Ref<Executable> plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
+        clear_if_stale();
+        Entry& entry = entries_[hash_of(form.words) % NUM_SLOTS];
+        bool is_valid =
+            entry.symbolic && entry.words == form.words && ++entry.uses % REVALIDATE_INTERVAL != 0;
+        if (!is_valid ||
+            !matches(*entry.symbolic, form, graph)) { // the table is asked: there forms age
+            auto symbolic = templates_of(form);
+            auto match = std::find_if(
+                symbolic.begin(), symbolic.end(),
+                [&](const Ref<SymbolicExecutable>& each) { return matches(*each, form, graph); });
+            if (match == symbolic.end()) return {};
+            entry = {form.words, *match, {}, 0};
         }
-        bool free = used.plan && used.plan->references.load(std::memory_order_acquire) == 1;
-        if (!free) used.plan = blank(*used.made->pattern);
-        fill_in(*used.plan, *used.made, registers_);
-        used.plan->moved = key.moved;
-        if (!is_again(key)) return used.plan;
-        Ref<Executable> kept = std::move(used.plan);
-        kept->owned = Owned(walked);
-        kept->key = key.words;
-        keep_plan(kept);
-        return kept;
+        bool is_unshared =
+            entry.plan && entry.plan->references.load(std::memory_order_acquire) == 1;
+        if (!is_unshared) entry.plan = instantiate(*entry.symbolic->template_plan);
+        patch(*entry.plan, *entry.symbolic, registers_);
+        entry.plan->base_offsets = key.base_offsets;
+        if (!seen_before(key)) return entry.plan;
+        Ref<Executable> cached = std::move(entry.plan);
+        cached->key_owners = KeyOwners(graph);
+        cached->key = key.words;
+        cache_plan(cached);
+        return cached;
     }
 
-    void forget_if_told() {
+    void clear_if_stale() {
         // Relaxed: a template that is found before the new epoch is seen is still right.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (std::exchange(epoch_, now) != now) used_ = {}, seen_ = {};
+        if (std::exchange(epoch_, now) != now) entries_ = {}, seen_hashes_ = {};
     }
 
-    static void tell_to_forget() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
+    static void invalidate_all() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
 
   private:
-    static constexpr std::size_t PLACES = 16, SEEN = 1024, AGEING = 64;
-    struct Used {
+    static constexpr std::size_t NUM_SLOTS = 16, NUM_SEEN = 1024, REVALIDATE_INTERVAL = 64;
+    struct Entry {
         std::vector<uint64_t> words; // of the form
-        Ref<SymbolicExecutable> made;
+        Ref<SymbolicExecutable> symbolic;
         Ref<Executable> plan;
         std::size_t uses = 0;
     };
 
-    bool is_right(const SymbolicExecutable& made, const Form& form, const LinearizedGraph& walked) {
-        return compute(made, form.lengths, registers_) && as_inferred(made, walked, registers_);
+    bool matches(const SymbolicExecutable& symbolic, const Form& form,
+                 const LinearizedGraph& graph) {
+        return evaluate(symbolic, form.lengths, registers_) &&
+               matches_inferred_shapes(symbolic, graph, registers_);
     }
 
     // Two keys of one hash only have a plan kept a little sooner.
-    bool is_again(const Key& key) {
+    bool seen_before(const Key& key) {
         std::size_t hash = hash_of(key.words);
-        return std::exchange(seen_[hash % SEEN], hash) == hash;
+        return std::exchange(seen_hashes_[hash % NUM_SEEN], hash) == hash;
     }
 
     static inline std::atomic<uint64_t> current_epoch{0};
-    std::array<Used, PLACES> used_;
-    std::array<std::size_t, SEEN> seen_{};
+    std::array<Entry, NUM_SLOTS> entries_;
+    std::array<std::size_t, NUM_SEEN> seen_hashes_{};
     Registers registers_;
     uint64_t epoch_ = 0;
 };
 
 } // namespace
 
-bool Form::write(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules) {
+bool Form::write(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules) {
     words.assign(options.begin(), options.end());
     lengths.clear();
     axes.clear();
-    return walked.nodes.size() <= MOST_NODES && Writing(walked, *this, rules).write();
+    return graph.nodes.size() <= MAX_NODES && FormWriter(graph, *this, rules).write();
 }
 
-bool SymbolicExecutable::is_sound() const {
-    std::size_t registers = lengths + constants.size();
+bool SymbolicExecutable::is_valid() const {
+    std::size_t registers = num_lengths + constants.size();
     for (const Row& row : rows)
         if (row.left >= registers || row.right >= registers++) return false;
-    auto there = [&](Register of) { return of < registers; };
-    std::vector<Executable::Instruction> instructions = pattern->instructions; // tried on these
-    for (const Number& number : numbers)
-        if (!there(number.from) || number.instruction >= instructions.size() ||
-            !std::visit(Field(number), instructions[number.instruction]))
+    auto is_defined = [&](Register of) { return of < registers; };
+    std::vector<Executable::Instruction> instructions =
+        template_plan->instructions; // tried on these
+    for (const PatchedField& number : patches)
+        if (!is_defined(number.source) || number.instruction >= instructions.size() ||
+            !std::visit(FieldPatcher(number), instructions[number.instruction]))
             return false;
     for (const Shape& shape : shapes)
         if (shape.instruction >= instructions.size() || !type_of(instructions[shape.instruction]) ||
-            !std::all_of(shape.lengths.begin(), shape.lengths.end(), there))
+            !std::all_of(shape.lengths.begin(), shape.lengths.end(), is_defined))
             return false;
-    return std::all_of(inferred.begin(), inferred.end(), there) &&
-           std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return there(g.of); }) &&
+    return std::all_of(inferred_lengths.begin(), inferred_lengths.end(), is_defined) &&
+           std::all_of(guards.begin(), guards.end(),
+                       [&](const Guard& g) { return is_defined(g.value); }) &&
            std::none_of(instructions.begin(), instructions.end(), [](const auto& each) {
                return std::holds_alternative<Indirect<Executable::Call>>(each);
            });
 }
 
-Ref<Executable> plan_from_template(const Form& form, const LinearizedGraph& walked,
-                                   const Key& key) {
-    if (!in_use.load(std::memory_order_relaxed)) return {};
-    return ThreadLocal<NearbySymbolics>::get().plan(form, walked, key);
+Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
+    if (!enabled.load(std::memory_order_relaxed)) return {};
+    return ThreadLocal<NearbySymbolics>::get().plan(form, graph, key);
 }
 
-bool wants_template(const Form& form, bool able) {
-    if (!in_use.load(std::memory_order_relaxed)) return false;
-    Table fallen;
+bool should_compile_template(const Form& form, bool can_compile) {
+    if (!enabled.load(std::memory_order_relaxed)) return false;
+    Table evicted;
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, fallen);
+    SymbolicEntry* entry = known().find(form.words, evicted);
     if (!entry) {
-        known().insert(form.words, {form.lengths, {}, 0}, fallen);
+        known().insert(form.words, {form.lengths, {}, 0}, evicted);
         return false;
     }
-    bool other = entry->lengths != form.lengths || !entry->templates.empty();
-    return able && other && entry->templates.size() < MOST_TEMPLATES && entry->tries++ < MOST_TRIES;
+    bool has_other_lengths = entry->lengths != form.lengths || !entry->templates.empty();
+    return can_compile && has_other_lengths && entry->templates.size() < MAX_TEMPLATES &&
+           entry->tries++ < MAX_TRIES;
 }
 
-std::size_t keep_template(const Form& form, Ref<SymbolicExecutable> made) {
-    Ref<Executable> pattern = blank(*made->pattern);     // without what finds a plan
-    pattern->owned.params = made->pattern->owned.params; // the form has their addresses
-    made->pattern = std::move(pattern);
-    Table fallen;
+std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
+    Ref<Executable> template_plan =
+        instantiate(*symbolic->template_plan); // without what finds a plan
+    template_plan->key_owners.params =
+        symbolic->template_plan->key_owners.params; // the form has their addresses
+    symbolic->template_plan = std::move(template_plan);
+    Table evicted;
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, fallen);
-    if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, fallen);
-    known().weighs += weight(*made);
-    entry->templates.insert(entry->templates.begin(), std::move(made));
+    SymbolicEntry* entry = known().find(form.words, evicted);
+    if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, evicted);
+    known().young_words += footprint_words(*symbolic);
+    entry->templates.insert(entry->templates.begin(), std::move(symbolic));
     return entry->templates.size();
 }
 
-void forget_templates() {
+void clear_template_cache() {
     Table young, old;
-    NearbySymbolics::tell_to_forget();
-    ThreadLocal<NearbySymbolics>::get().forget_if_told(); // this thread's at once
+    NearbySymbolics::invalidate_all();
+    ThreadLocal<NearbySymbolics>::get().clear_if_stale(); // this thread's at once
     Guard guard(known().lock);
     young.swap(known().young);
     old.swap(known().old);
-    known().weighs = 0;
+    known().young_words = 0;
 }
 
-std::size_t kept_templates() {
+std::size_t num_cached_templates() {
     Guard guard(known().lock);
     std::size_t count = 0;
     for (const Table* table : {&known().young, &known().old})
@@ -465,11 +483,13 @@ std::size_t kept_templates() {
     return count;
 }
 
-std::size_t known_forms() {
+std::size_t num_cached_forms() {
     Guard guard(known().lock);
     return known().young.size() + known().old.size();
 }
 
-void use_templates(bool now) { in_use.store(now, std::memory_order_relaxed); }
+void set_templates_enabled(bool enabled_now) {
+    enabled.store(enabled_now, std::memory_order_relaxed);
+}
 
 } // namespace tenfold

@@ -18,7 +18,7 @@ struct Form {
 
     // Overwrites itself; false for a graph that templates do not support. `rules` are in force:
     // they may depend on lengths.
-    bool write(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules = true);
+    bool write(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules = true);
 };
 
 struct SymbolicExecutable {
@@ -31,10 +31,10 @@ struct SymbolicExecutable {
     };
     struct Guard {
         enum Kind : uint8_t { positive, zero, other } kind;
-        Register of;
+        Register value;
     };
     // A number of an instruction; the index is that among several.
-    struct Number {
+    struct PatchedField {
         enum Field : uint8_t {
             bytes,
             stride,
@@ -49,7 +49,7 @@ struct SymbolicExecutable {
             finished
         } field;
         uint32_t instruction, index;
-        Register from;
+        Register source;
     };
     struct Shape {
         uint32_t instruction;
@@ -57,33 +57,34 @@ struct SymbolicExecutable {
     };
 
     std::atomic<uint32_t> references{1};
-    Ref<Executable> pattern; // for the lengths of an example
-    std::size_t lengths = 0;
+    Ref<Executable> template_plan; // for the lengths of an example
+    std::size_t num_lengths = 0;
     std::vector<int64_t> constants;
     std::vector<Row> rows;
     std::vector<Guard> guards;
-    std::vector<Register> inferred; // the lengths of all pending nodes of the walk, in their order
-    std::vector<Number> numbers;
+    std::vector<Register>
+        inferred_lengths; // the lengths of all pending nodes of the walk, in their order
+    std::vector<PatchedField> patches;
     std::vector<Shape> shapes; // of the Types of instructions
 
-    static void destroy(SymbolicExecutable* made) { delete made; }
+    static void destroy(SymbolicExecutable* result) { delete result; }
     // Whether all rows name registers before them, and all numbers are there.
-    bool is_sound() const;
+    bool is_valid() const;
 };
 
 // The plan for a graph of this form; empty when no template fits. On the thread's second request it
 // is cached under `key`. Before that the next plan overwrites it, once it has no references: most
 // shapes come only once.
-Ref<Executable> plan_from_template(const Form& form, const LinearizedGraph& walked, const Key& key);
+Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key);
 // Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
 // were made for other lengths, by which there is none for these, and there are not too many yet.
 // Notes the lengths.
-bool wants_template(const Form& form, bool able = true);
+bool should_compile_template(const Form& form, bool can_compile = true);
 // Returns how many there are of the form.
-std::size_t keep_template(const Form& form, Ref<SymbolicExecutable> made);
-void forget_templates();
-std::size_t kept_templates();
-std::size_t known_forms();
-void use_templates(bool now); // whether plans are made of them; they are at first
+std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> result);
+void clear_template_cache();
+std::size_t num_cached_templates();
+std::size_t num_cached_forms();
+void set_templates_enabled(bool enabled_now); // whether plans are made of them; they are at first
 
 } // namespace tenfold

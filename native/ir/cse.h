@@ -5,8 +5,8 @@
 namespace tenfold {
 
 // Redirects the readers of a node to the earlier node that it equals, and notes that one in `same`.
-void merge_common_subexpressions(LinearizedGraph& walked);
+void merge_common_subexpressions(LinearizedGraph& graph);
 // Gives live-out nodes that equal others the values of those.
-void publish_common_subexpressions(const LinearizedGraph& walked);
+void publish_common_subexpressions(const LinearizedGraph& graph);
 
 } // namespace tenfold

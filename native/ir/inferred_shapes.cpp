@@ -13,8 +13,8 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t CAPACITY = 8192, MOST_AXES = 64, WIDEST = 16;
-constexpr int64_t MOST_BYTES = int64_t(1) << 62;
+constexpr std::size_t CAPACITY = 8192, MAX_AXES = 64, MAX_INPUTS = 16;
+constexpr int64_t MAX_BYTES = int64_t(1) << 62;
 
 using Shape = std::vector<int64_t>;
 
@@ -24,21 +24,21 @@ struct Example {
 };
 struct ShapeHash {
     std::size_t operator()(const std::string& key) const {
-        return cut(std::hash<std::string>{}(key));
+        return truncate_hash(std::hash<std::string>{}(key));
     }
 };
 using Examples = LruCache<std::string, Example, ShapeHash, std::equal_to<std::string>>;
 
-struct KnownShapes {
+struct ExampleCache {
     Lock lock; // protects the examples
     Examples examples;
 };
 
-KnownShapes* const the_known =
-    new KnownShapes; // made when the library is loaded; outlives every Node
+ExampleCache* const example_cache =
+    new ExampleCache; // made when the library is loaded; outlives every Node
 
-[[maybe_unused]] Cache& joined =
-    join({"dtypes of results, and loops", CAPACITY, remembered_dtypes, forget_dtypes});
+[[maybe_unused]] Cache& registered = register_cache(
+    {"dtypes of results, and loops", CAPACITY, num_cached_dtypes, clear_dtype_cache});
 
 template <class T> void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -51,7 +51,7 @@ uint64_t kind_of(const Type& type, const Op& op) {
 }
 
 // Of what is taken the Params say no more than the shape.
-const Params* known_by(const InferenceQuery& query) {
+const Params* cache_params(const InferenceQuery& query) {
     return query.op->part == Op::none ? query.params : nullptr;
 }
 
@@ -61,13 +61,13 @@ std::string key_of(const InferenceQuery& query) {
     append(bytes, query.op->id);
     append(bytes, query.strict);
     for (const Type* type : query.types) append(bytes, kind_of(*type, *query.op));
-    if (const Params* params = known_by(query)) bytes += params->bytes;
+    if (const Params* params = cache_params(query)) bytes += params->bytes;
     return bytes;
 }
 
-bool covers(const InferenceQuery& query) {
-    bool stated = query.op->shapes == Op::stated && query.op->part != Op::taken;
-    if (stated || query.types.empty() || query.types.size() > WIDEST) return false;
+bool has_native_rule(const InferenceQuery& query) {
+    bool needs_python_rule = query.op->shapes == Op::stated && query.op->part != Op::slice;
+    if (needs_python_rule || query.types.empty() || query.types.size() > MAX_INPUTS) return false;
     const Type* first = nullptr; // operands of two devices are an error
     for (const Type* type : query.types) {
         if (type->weak) continue;
@@ -75,7 +75,7 @@ bool covers(const InferenceQuery& query) {
             return false;
         first = type;
     }
-    return first && !(query.params && query.params->moved);
+    return first && !(query.params && query.params->has_starts);
 }
 
 // The shape that all have but scalars; null where they differ.
@@ -92,13 +92,14 @@ const Shape* common_shape(std::span<Type* const> types) {
 // False where they do not broadcast.
 bool broadcast(std::span<Type* const> types, Shape& shape) {
     for (const Type* type : types) {
-        const Shape& own = type->shape;
-        if (own.size() > shape.size()) shape.insert(shape.begin(), own.size() - shape.size(), 1);
-        auto place = shape.end() - std::ptrdiff_t(own.size());
-        for (int64_t length : own) {
-            if (length != 1 && *place != 1 && length != *place) return false;
-            if (length != 1) *place = length;
-            ++place;
+        const Shape& operand_shape = type->shape;
+        if (operand_shape.size() > shape.size())
+            shape.insert(shape.begin(), operand_shape.size() - shape.size(), 1);
+        auto dim = shape.end() - std::ptrdiff_t(operand_shape.size());
+        for (int64_t length : operand_shape) {
+            if (length != 1 && *dim != 1 && length != *dim) return false;
+            if (length != 1) *dim = length;
+            ++dim;
         }
     }
     return true;
@@ -106,42 +107,42 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
 
 // Params of reductions and permutations begin with axes: (( axes ) ...), see
 // native/python/type_tables.cpp. Takes them off the bytes; false where one is not below the rank.
-bool take_axes(std::string_view& bytes, std::size_t rank, std::vector<std::size_t>& axes) {
+bool parse_axes(std::string_view& bytes, std::size_t rank, std::vector<std::size_t>& axes) {
     auto integer = [&](std::size_t at) {
         int64_t value = 0;
         std::memcpy(&value, bytes.data() + at, sizeof value);
         return value;
     };
-    constexpr std::size_t EACH = 9; // a tag and eight bytes
-    if (bytes.size() < 2 * EACH || bytes[0] != '(' || bytes[EACH] != '(') return false;
-    int64_t count = integer(EACH + 1);
-    if (count < 0 || std::size_t(count) > MOST_AXES || rank > MOST_AXES) return false;
-    std::size_t end = EACH * std::size_t(count + 2);
+    constexpr std::size_t ITEM_BYTES = 9; // a tag and eight bytes
+    if (bytes.size() < 2 * ITEM_BYTES || bytes[0] != '(' || bytes[ITEM_BYTES] != '(') return false;
+    int64_t count = integer(ITEM_BYTES + 1);
+    if (count < 0 || std::size_t(count) > MAX_AXES || rank > MAX_AXES) return false;
+    std::size_t end = ITEM_BYTES * std::size_t(count + 2);
     if (bytes.size() < end) return false;
-    for (std::size_t at = 2 * EACH; at < end; at += EACH) {
-        int64_t axis = integer(at + 1);
-        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
+    for (std::size_t offset = 2 * ITEM_BYTES; offset < end; offset += ITEM_BYTES) {
+        int64_t axis = integer(offset + 1);
+        if (bytes[offset] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
         axes.push_back(std::size_t(axis));
     }
     bytes.remove_prefix(end);
     return true;
 }
 
-bool permuted(const Type& type, std::string_view bytes, Shape& shape) {
+bool permuted_shape(const Type& type, std::string_view bytes, Shape& shape) {
     std::vector<std::size_t> axes;
-    if (!take_axes(bytes, type.shape.size(), axes) || axes.size() != type.shape.size())
+    if (!parse_axes(bytes, type.shape.size(), axes) || axes.size() != type.shape.size())
         return false;
     for (std::size_t axis : axes) shape.push_back(type.shape[axis]);
     return true;
 }
 
-bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
+bool reduced_shape(const Type& type, std::string_view bytes, Shape& shape) {
     ReducedAxes axes;
     if (!read_axes(bytes, type.shape.size(), axes)) return false;
     for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
-        bool folded = axes.folds(axis);
-        if (folded && type.shape[axis] == 0) return false; // there may be no identity
-        if (!folded || axes.keeps) shape.push_back(folded ? 1 : type.shape[axis]);
+        bool is_reduced = axes.is_reduced(axis);
+        if (is_reduced && type.shape[axis] == 0) return false; // there may be no identity
+        if (!is_reduced || axes.keepdims) shape.push_back(is_reduced ? 1 : type.shape[axis]);
     }
     return true;
 }
@@ -152,16 +153,16 @@ bool shape_of(const InferenceQuery& query, Shape& shape) {
     if (!query.params) return false;
     const Type& type = *query.types[0];
     switch (query.op->shapes) {
-    case Op::reduced: return reduced(type, query.params->bytes, shape);
-    case Op::permuted: return permuted(type, query.params->bytes, shape);
-    default: return taken_shape(*query.params, type, shape);
+    case Op::reduced: return reduced_shape(type, query.params->bytes, shape);
+    case Op::permuted: return permuted_shape(type, query.params->bytes, shape);
+    default: return slice_shape(*query.params, type, shape);
     }
 }
 
 bool fits(const Shape& shape, uint16_t dtype) {
-    int64_t left = MOST_BYTES / std::max<int64_t>(dtype_of(dtype).bytes, 1);
-    for (int64_t length : shape) left /= std::max<int64_t>(length, 1);
-    return left > 0 && shape.size() <= MOST_AXES;
+    int64_t max_elements = MAX_BYTES / std::max<int64_t>(dtype_of(dtype).bytes, 1);
+    for (int64_t length : shape) max_elements /= std::max<int64_t>(length, 1);
+    return max_elements > 0 && shape.size() <= MAX_AXES;
 }
 
 // In front of the table each thread has what it asked for last, for few operands.
@@ -171,36 +172,38 @@ class NearbyShapes {
 
     // Null where it is not there, and when it is time to ask the table, where examples age.
     const Ref<Inference>* find(const InferenceQuery& query) {
-        forget_if_told();
-        Entry& entry = at(query);
-        bool found = asked_ && entry.kinds == kinds_ && entry.op == query.op &&
-                     entry.params.get() == known_by(query) && entry.strict == query.strict &&
-                     entry.width == query.types.size() && ++entry.uses % AGEING != 0;
-        return found ? &entry.like : nullptr;
+        clear_if_stale();
+        Entry& entry = slot(query);
+        bool is_match = cacheable_ && entry.kinds == query_kinds_ && entry.op == query.op &&
+                        entry.params.get() == cache_params(query) && entry.strict == query.strict &&
+                        entry.num_inputs == query.types.size() &&
+                        ++entry.uses % REVALIDATE_INTERVAL != 0;
+        return is_match ? &entry.example : nullptr;
     }
 
-    void put(const InferenceQuery& query, const Ref<Inference>& like) {
-        Entry& entry = at(query);
-        Ref<Params> params(const_cast<Params*>(known_by(query)));
-        if (asked_)
-            entry = {query.op, std::move(params), query.strict, query.types.size(), kinds_, like};
+    void put(const InferenceQuery& query, const Ref<Inference>& example) {
+        Entry& entry = slot(query);
+        Ref<Params> params(const_cast<Params*>(cache_params(query)));
+        if (cacheable_)
+            entry = {query.op,           std::move(params), query.strict,
+                     query.types.size(), query_kinds_,      example};
     }
 
-    void forget_if_told() {
+    void clear_if_stale() {
         // Relaxed: what is found before the new epoch is seen is still right.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (std::exchange(epoch_, now) != now) entries_ = {};
     }
 
-    static void tell_to_forget() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
+    static void invalidate_all() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
 
   private:
-    static constexpr std::size_t PLACES_LOG = 7, WIDTH = 3, AGEING = 64;
+    static constexpr std::size_t LOG2_SLOTS = 7, MAX_INPUTS = 3, REVALIDATE_INTERVAL = 64;
     struct Kinds {
-        std::array<uint64_t, WIDTH> of{};
+        std::array<uint64_t, MAX_INPUTS> words{};
         bool operator==(const Kinds& other) const { // a few words: no call of memcmp
             uint64_t apart = 0;
-            for (std::size_t i = 0; i < WIDTH; ++i) apart |= of[i] ^ other.of[i];
+            for (std::size_t i = 0; i < MAX_INPUTS; ++i) apart |= words[i] ^ other.words[i];
             return apart == 0;
         }
     };
@@ -208,127 +211,128 @@ class NearbyShapes {
         const Op* op = nullptr;
         Ref<Params> params;
         bool strict = false;
-        std::size_t width = 0;
+        std::size_t num_inputs = 0;
         Kinds kinds;
-        Ref<Inference> like;
+        Ref<Inference> example;
         std::size_t uses = 0;
     };
 
-    Entry& at(const InferenceQuery& query) {
+    Entry& slot(const InferenceQuery& query) {
         constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
         std::size_t width = query.types.size();
-        asked_ = width <= WIDTH;
-        std::size_t word = query.op->id * 2 + query.strict + std::size_t(known_by(query));
-        for (std::size_t i = 0; i < WIDTH; ++i) {
-            kinds_.of[i] = asked_ && i < width ? kind_of(*query.types[i], *query.op) : 0;
-            word += kinds_.of[i] << 5 * i;
+        cacheable_ = width <= MAX_INPUTS;
+        std::size_t word = query.op->id * 2 + query.strict + std::size_t(cache_params(query));
+        for (std::size_t i = 0; i < MAX_INPUTS; ++i) {
+            query_kinds_.words[i] =
+                cacheable_ && i < width ? kind_of(*query.types[i], *query.op) : 0;
+            word += query_kinds_.words[i] << 5 * i;
         }
-        return entries_[cut(word * FACTOR) >> (64 - PLACES_LOG)];
+        return entries_[truncate_hash(word * FACTOR) >> (64 - LOG2_SLOTS)];
     }
 
     static inline std::atomic<uint64_t> current_epoch{0};
-    std::array<Entry, std::size_t(1) << PLACES_LOG> entries_;
-    Kinds kinds_;        // of the query at hand,
-    bool asked_ = false; // if it is one of few operands
+    std::array<Entry, std::size_t(1) << LOG2_SLOTS> entries_;
+    Kinds query_kinds_;      // of the query at hand,
+    bool cacheable_ = false; // if it is one of few operands
     uint64_t epoch_ = 0;
 };
 
 Ref<Inference> example_of(const InferenceQuery& query) {
-    NearbyShapes& near = ThreadLocal<NearbyShapes>::get();
-    if (const Ref<Inference>* like = near.find(query)) return *like;
+    NearbyShapes& thread_cache = ThreadLocal<NearbyShapes>::get();
+    if (const Ref<Inference>* example = thread_cache.find(query)) return *example;
     std::string key = key_of(query);
-    Ref<Inference> like;
+    Ref<Inference> example;
     {
-        Guard guard(the_known->lock);
-        if (const Example* known = the_known->examples.find(key)) like = known->inference;
+        Guard guard(example_cache->lock);
+        if (const Example* cached = example_cache->examples.find(key)) example = cached->inference;
     }
-    if (like) near.put(query, like);
-    return like;
+    if (example) thread_cache.put(query, example);
+    return example;
 }
 
 // One of its own, as what is taken is told apart by its inference.
-Inferred own(const Inference& like, Ref<Type> type) {
-    auto made = Ref<Inference>::adopt(new Inference);
-    made->kind = like.kind;
-    made->operands = like.operands;
-    made->results.push_back(type);
-    return {std::move(made), std::move(type)};
+Inferred copy_for_type(const Inference& example, Ref<Type> type) {
+    auto inference = Ref<Inference>::adopt(new Inference);
+    inference->kind = example.kind;
+    inference->operands = example.operands;
+    inference->results.push_back(type);
+    return {std::move(inference), std::move(type)};
 }
 
 } // namespace
 
-bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
+bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& reduced) {
     std::vector<std::size_t> axes;
-    if (!take_axes(bytes, rank, axes) || bytes.empty()) return false;
-    for (std::size_t axis : axes) found.folded |= uint64_t(1) << axis;
-    found.keeps = bytes[0] == 'T';
-    return found.keeps || bytes[0] == 'F';
+    if (!parse_axes(bytes, rank, axes) || bytes.empty()) return false;
+    for (std::size_t axis : axes) reduced.mask |= uint64_t(1) << axis;
+    reduced.keepdims = bytes[0] == 'T';
+    return reduced.keepdims || bytes[0] == 'F';
 }
 
 Inferred infer_shape(const InferenceQuery& query) {
-    if (!covers(query)) return {};
-    Shape made;
+    if (!has_native_rule(query)) return {};
+    Shape computed_shape;
     const Shape* shape = query.op->shapes == Op::broadcast ? common_shape(query.types) : nullptr;
-    if (!shape && !shape_of(query, made)) return {};
-    if (!shape) shape = &made;
-    Ref<Inference> like = example_of(query);
-    if (!like || !fits(*shape, like->results[0]->dtype)) return {};
-    const Type& type = *like->results[0];
+    if (!shape && !shape_of(query, computed_shape)) return {};
+    if (!shape) shape = &computed_shape;
+    Ref<Inference> example = example_of(query);
+    if (!example || !fits(*shape, example->results[0]->dtype)) return {};
+    const Type& type = *example->results[0];
     Ref<Type> result = intern_type({*shape, type.dtype, type.device, type.storage, false});
-    if (query.op->part == Op::taken) return own(*like, std::move(result));
-    return {std::move(like), std::move(result)};
+    if (query.op->part == Op::slice) return copy_for_type(*example, std::move(result));
+    return {std::move(example), std::move(result)};
 }
 
-Inferred infer_alike(const InferenceQuery& query) {
+Inferred infer_same_type(const InferenceQuery& query) {
     if (query.op->shapes != Op::broadcast) return {};
-    Type* only = nullptr;
+    Type* common = nullptr;
     for (Type* type : query.types) {
         if (type->weak) continue;
-        if (only && only != type) return {};
-        only = type;
+        if (common && common != type) return {};
+        common = type;
     }
-    const Ref<Inference>* like = only ? ThreadLocal<NearbyShapes>::get().find(query) : nullptr;
-    if (!like || (*like)->results[0]->kind() != only->kind()) return {};
-    return {*like, Ref<Type>(only)};
+    const Ref<Inference>* example = common ? ThreadLocal<NearbyShapes>::get().find(query) : nullptr;
+    if (!example || (*example)->results[0]->kind() != common->kind()) return {};
+    return {*example, Ref<Type>(common)};
 }
 
-void remember_dtypes(const InferenceQuery& query, const Ref<Inference>& inference) {
-    if (!covers(query) || inference->results.size() != 1) return;
-    Examples::Entries fallen; // freed outside the lock
+void cache_dtypes(const InferenceQuery& query, const Ref<Inference>& inference) {
+    if (!has_native_rule(query) || inference->results.size() != 1) return;
+    Examples::Entries evicted; // freed outside the lock
     Ref<Params> params(const_cast<Params*>(query.params));
-    Examples& examples = the_known->examples;
-    Guard guard(the_known->lock);
+    Examples& examples = example_cache->examples;
+    Guard guard(example_cache->lock);
     std::string key = key_of(query);
-    const Example* first = examples.find(key); // another thread's, or of other shapes
-    if (!first) first = &examples.keep(std::move(key), {inference, std::move(params)});
-    if (examples.size() > CAPACITY) examples.drop_last(fallen);
-    const Ref<Loops>& loops = first->inference->loops;
+    const Example* cached = examples.find(key); // another thread's, or of other shapes
+    if (!cached) cached = &examples.insert(std::move(key), {inference, std::move(params)});
+    if (examples.size() > CAPACITY) examples.evict_oldest(evicted);
+    const Ref<Loops>& loops = cached->inference->loops;
     if (query.op->shapes == Op::broadcast && !inference->loops) // else others may have it already
         inference->loops = loops ? loops : Ref<Loops>::adopt(new Loops);
 }
 
-void forget_dtypes_of(const Op* op) {
-    std::string begin;
-    append(begin, op->id);    // as in key_of
-    Examples::Entries fallen; // freed outside the lock
-    NearbyShapes::tell_to_forget();
-    ThreadLocal<NearbyShapes>::get().forget_if_told(); // this thread's at once
-    Guard guard(the_known->lock);
-    the_known->examples.drop_all([&](const auto& entry) { return entry.key.starts_with(begin); },
-                                 fallen);
+void drop_dtypes_of(const Op* op) {
+    std::string prefix;
+    append(prefix, op->id);    // as in key_of
+    Examples::Entries evicted; // freed outside the lock
+    NearbyShapes::invalidate_all();
+    ThreadLocal<NearbyShapes>::get().clear_if_stale(); // this thread's at once
+    Guard guard(example_cache->lock);
+    example_cache->examples.evict_if(
+        [&](const auto& entry) { return entry.key.starts_with(prefix); }, evicted);
 }
 
-std::size_t remembered_dtypes() {
-    Guard guard(the_known->lock);
-    return the_known->examples.size();
+std::size_t num_cached_dtypes() {
+    Guard guard(example_cache->lock);
+    return example_cache->examples.size();
 }
 
-void forget_dtypes() {
-    Examples fallen;
-    NearbyShapes::tell_to_forget();
-    ThreadLocal<NearbyShapes>::get().forget_if_told(); // this thread's at once
-    Guard guard(the_known->lock);
-    fallen.swap(the_known->examples);
+void clear_dtype_cache() {
+    Examples evicted;
+    NearbyShapes::invalidate_all();
+    ThreadLocal<NearbyShapes>::get().clear_if_stale(); // this thread's at once
+    Guard guard(example_cache->lock);
+    evicted.swap(example_cache->examples);
 }
 
 } // namespace tenfold

@@ -10,10 +10,10 @@ namespace tenfold {
 
 // Which axes a reduction folds, a bit for each, and whether it keeps them.
 struct ReducedAxes {
-    uint64_t folded = 0;
-    bool keeps = false;
+    uint64_t mask = 0;
+    bool keepdims = false;
 
-    bool folds(std::size_t axis) const { return folded >> axis & 1; }
+    bool is_reduced(std::size_t axis) const { return mask >> axis & 1; }
 };
 
 // From the bytes of its Params; false where they say nothing of the kind.
@@ -24,12 +24,12 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
 Inferred infer_shape(const InferenceQuery& query);
 // The same where that is quickest, else empty: of few operands, all of one Type, which the result
 // has as well.
-Inferred infer_alike(const InferenceQuery& query);
+Inferred infer_same_type(const InferenceQuery& query);
 // Of what Python's rules have said.
-void remember_dtypes(const InferenceQuery& query, const Ref<Inference>& inference);
+void cache_dtypes(const InferenceQuery& query, const Ref<Inference>& inference);
 // Of an op that is not called any more.
-void forget_dtypes_of(const Op* op);
-std::size_t remembered_dtypes();
-void forget_dtypes();
+void drop_dtypes_of(const Op* op);
+std::size_t num_cached_dtypes();
+void clear_dtype_cache();
 
 } // namespace tenfold

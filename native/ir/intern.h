@@ -20,22 +20,23 @@ template <class T, class Key> class Interner {
     Ref<T> intern(const Key& key, std::size_t hash) {
         Guard guard(lock_);
         // One whose last owner is on the way to remove() stays behind the one that takes its place.
-        for (T* found = place_of(hash); found; found = found->next)
-            if (cut(found->hash) == cut(hash) && found->same(key) && revive(found))
-                return Ref<T>::adopt(found);
-        T* made = T::create(key, hash);
-        if (++count_ > table_.size()) put_in(std::vector<T*>(2 * table_.size()));
-        made->next = std::exchange(place_of(hash), made);
-        return Ref<T>::adopt(made);
+        for (T* candidate = bucket(hash); candidate; candidate = candidate->next)
+            if (truncate_hash(candidate->hash) == truncate_hash(hash) && candidate->equals(key) &&
+                revive(candidate))
+                return Ref<T>::adopt(candidate);
+        T* created = T::create(key, hash);
+        if (++count_ > table_.size()) rehash_into(std::vector<T*>(2 * table_.size()));
+        created->next = std::exchange(bucket(hash), created);
+        return Ref<T>::adopt(created);
     }
 
     // Called by T::destroy, when no owner is left.
     void remove(T* object) {
         Guard guard(lock_);
-        T** place = &place_of(object->hash);
-        while (*place && *place != object) place = &(*place)->next;
-        if (!*place) return;
-        *place = object->next;
+        T** link = &bucket(object->hash);
+        while (*link && *link != object) link = &(*link)->next;
+        if (!*link) return;
+        *link = object->next;
         --count_;
     }
 
@@ -47,7 +48,7 @@ template <class T, class Key> class Interner {
     // For when hashes are cut in another way, or most objects have gone.
     void rehash() {
         Guard guard(lock_);
-        put_in(std::vector<T*>(std::max(FEWEST, std::bit_ceil(count_))));
+        rehash_into(std::vector<T*>(std::max(MIN_BUCKETS, std::bit_ceil(count_))));
     }
 
   private:
@@ -62,22 +63,22 @@ template <class T, class Key> class Interner {
         return false;
     }
 
-    T*& place_of(std::size_t hash) { return table_[cut(hash) & (table_.size() - 1)]; }
+    T*& bucket(std::size_t hash) { return table_[truncate_hash(hash) & (table_.size() - 1)]; }
 
     // Of a table of other places.
-    void put_in(std::vector<T*> places) {
-        places.swap(table_);
-        for (T* each : places)
-            while (each) {
-                T* next = each->next;
-                each->next = std::exchange(place_of(each->hash), each);
-                each = next;
+    void rehash_into(std::vector<T*> buckets) {
+        buckets.swap(table_);
+        for (T* entry : buckets)
+            while (entry) {
+                T* next = entry->next;
+                entry->next = std::exchange(bucket(entry->hash), entry);
+                entry = next;
             }
     }
 
-    static constexpr std::size_t FEWEST = 1024; // places
-    Lock lock_;                                 // protects all below
-    std::vector<T*> table_ = std::vector<T*>(FEWEST);
+    static constexpr std::size_t MIN_BUCKETS = 1024; // places
+    Lock lock_;                                      // protects all below
+    std::vector<T*> table_ = std::vector<T*>(MIN_BUCKETS);
     std::size_t count_ = 0;
 };
 

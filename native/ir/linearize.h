@@ -13,12 +13,12 @@ namespace tenfold {
 struct LinearizedNode {
     Ref<Node> node;
     Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
-    uint32_t first = 0, width = 0; // its inputs: a range of LinearizedGraph::edges
-    uint32_t uses = 0;             // how often nodes of the walk read it
-    bool held = false;             // live-out: it has references outside of the walk
+    uint32_t first_edge = 0, num_inputs = 0; // its inputs: a range of LinearizedGraph::edges
+    uint32_t num_uses = 0;                   // how often nodes of the walk read it
+    bool live_out = false;                   // live-out: it has references outside of the walk
     // Of a value: dead after its last read. Neither it nor its memory, which is the pool's, has
     // outside references, so an op may then reuse the memory in place.
-    bool dying = false;
+    bool dead_after_read = false;
 };
 
 struct LinearizedGraph {
@@ -27,11 +27,12 @@ struct LinearizedGraph {
     std::vector<uint32_t> outputs;
     // For each node the earlier one that it equals, if any (ir/cse.h). Such a node is not computed,
     // and has no readers. Empty where CSE has not run.
-    std::vector<uint32_t> same;
-    uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
-    std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending
-    std::size_t deepest = 1;           // pending operations on the longest way down
-    bool submitted = false;            // something in it is to be computed by a submission; so then
+    std::vector<uint32_t> merged_into;
+    uint32_t claimed_by = 0; // the thread that is writing over a value in it; then walk again
+    std::size_t num_ops = 0,
+                num_calls = 0;  // operations, with those of calls; calls, which are pending
+    std::size_t depth = 1;      // pending operations on the longest way down
+    bool has_submitted = false; // something in it is to be computed by a submission; so then
 
     static constexpr uint32_t NONE = ~uint32_t(0);
     LinearizedGraph() = default;
@@ -40,21 +41,23 @@ struct LinearizedGraph {
     ~LinearizedGraph(); // the next walk of the thread has the memory again
 
     // Who goes through all nodes is at this one.
-    void fetch_ahead(std::size_t position) const {
-        constexpr std::size_t SOON = 12;
-        if (position + SOON >= nodes.size()) return;
-        const LinearizedNode& soon = nodes[position + SOON];
-        fetch(soon.node.get());
-        if (soon.value) fetch_to_write(soon.value.get());
+    void prefetch(std::size_t position) const {
+        constexpr std::size_t PREFETCH_DISTANCE = 12;
+        if (position + PREFETCH_DISTANCE >= nodes.size()) return;
+        const LinearizedNode& upcoming = nodes[position + PREFETCH_DISTANCE];
+        prefetch_node(upcoming.node.get());
+        if (upcoming.value) prefetch_for_write(upcoming.value.get());
     }
 
-    bool is_merged(std::size_t position) const { return !same.empty() && same[position] != NONE; }
-    std::span<const uint32_t> inputs(const LinearizedNode& of) const {
-        return {edges.data() + of.first, of.width};
+    bool is_merged(std::size_t position) const {
+        return !merged_into.empty() && merged_into[position] != NONE;
+    }
+    std::span<const uint32_t> inputs(const LinearizedNode& entry) const {
+        return {edges.data() + entry.first_edge, entry.num_inputs};
     }
 };
 
-LinearizedGraph walk(std::span<Node* const> outputs);
+LinearizedGraph linearize(std::span<Node* const> outputs);
 
 // What was inferred stands for the parameters, but of parts of an array, and of calls, which have
 // none: one of many inputs is inferred anew each time.

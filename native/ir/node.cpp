@@ -13,7 +13,7 @@ static_assert(offsetof(Slab<Node>::Free, references) == offsetof(Node, reference
 // each holder sees the writes of the one before it. A thread that is alone needs no lock.
 class NodeSpinLock {
   public:
-    explicit NodeSpinLock(Node* node) : node_(alone() ? nullptr : node) {
+    explicit NodeSpinLock(Node* node) : node_(no_gil_free_threads() ? nullptr : node) {
         while (node_ && node_->locked.exchange(true, std::memory_order_acquire)) {}
     }
     ~NodeSpinLock() {
@@ -24,22 +24,22 @@ class NodeSpinLock {
     Node* node_;
 };
 
-// What it has it keeps. Acquire: with the value, which was there first.
-bool is_settled(const Node* node) { return !node->pending.load(std::memory_order_acquire); }
+// A computed node stays so. Acquire: the value was written before.
+bool is_computed(const Node* node) { return !node->pending.load(std::memory_order_acquire); }
 
 void set_inputs(Node* node, std::span<Node* const> inputs) {
-    Node** places = node->few.data();
-    if (inputs.size() > node->few.size()) {
-        places = new Node*[inputs.size()];
-        node->few[0] = reinterpret_cast<Node*>(places);
+    Node** slots = node->inline_inputs.data();
+    if (inputs.size() > node->inline_inputs.size()) {
+        slots = new Node*[inputs.size()];
+        node->inline_inputs[0] = reinterpret_cast<Node*>(slots);
     }
     node->input_count = uint32_t(inputs.size());
     uint8_t kind = node->kind.load(std::memory_order_relaxed);
     uint32_t depth = 0, assignments = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
-        places[i] = inputs[i];
-        if (is_settled(inputs[i])) continue; // the second line of its memory stays where it is
+        slots[i] = inputs[i];
+        if (is_computed(inputs[i])) continue; // the second line of its memory stays where it is
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
         assignments = std::max(assignments, inputs[i]->assignments.load(std::memory_order_relaxed));
@@ -51,75 +51,76 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->pending.store(true, std::memory_order_relaxed);
 }
 
-// Of a node that has them no more.
-void free_places(const Node* few, std::size_t count) {
-    if (count > std::tuple_size_v<decltype(Node::few)>)
-        delete[] reinterpret_cast<Node* const*>(few);
+// Of a computed node.
+void free_input_slots(const Node* first_slot, std::size_t count) {
+    if (count > std::tuple_size_v<decltype(Node::inline_inputs)>)
+        delete[] reinterpret_cast<Node* const*>(first_slot);
 }
 
 // A stack of nodes that allocates only where it is high.
-class Nodes {
+class NodeStack {
   public:
     void push(Node* node) {
-        if (count_ < few_.size())
-            few_[count_++] = node;
+        if (count_ < inline_.size())
+            inline_[count_++] = node;
         else
-            more_.push_back(node);
+            overflow_.push_back(node);
     }
     Node* pop() {
-        if (!more_.empty()) {
-            Node* node = more_.back();
-            more_.pop_back();
+        if (!overflow_.empty()) {
+            Node* node = overflow_.back();
+            overflow_.pop_back();
             return node;
         }
-        return count_ ? few_[--count_] : nullptr;
+        return count_ ? inline_[--count_] : nullptr;
     }
 
   private:
-    std::array<Node*, 8> few_;
+    std::array<Node*, 8> inline_;
     std::size_t count_ = 0;
-    std::vector<Node*> more_;
+    std::vector<Node*> overflow_;
 };
 
 // Frees a tree of nodes without recursion: a chain of a million must not overflow the stack.
 void free_nodes(Node* node) {
-    for (Nodes dead; node; node = dead.pop()) {
+    for (NodeStack pending; node; node = pending.pop()) {
         for (Node* input : node->inputs()) {
             if (!drop(input)) continue;
             if (input->input_count == 0)
                 delete input;
             else
-                dead.push(input);
+                pending.push(input);
         }
-        free_places(node->few[0], node->input_count);
+        free_input_slots(node->inline_inputs[0], node->input_count);
         delete node;
     }
 }
 
 bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
-    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::large ||
-                      scalar.form == Scalar::huge;
+    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::uint64_integer ||
+                      scalar.form == Scalar::big_integer;
     if (!is_integer || (dtype.kind != 'i' && dtype.kind != 'u')) return true;
-    if (scalar.form == Scalar::huge) return false;
-    uint32_t bits = 8 * dtype.bytes;
-    if (scalar.form == Scalar::large) return dtype.kind == 'u' && bits == 64;
-    if (whole_exponent && scalar.whole < 0) return false;
-    if (dtype.kind == 'u') return scalar.whole >= 0 && (bits == 64 || scalar.whole >> bits == 0);
-    return bits == 64 || (scalar.whole >= -(int64_t(1) << (bits - 1)) &&
-                          scalar.whole < (int64_t(1) << (bits - 1)));
+    if (scalar.form == Scalar::big_integer) return false;
+    uint32_t num_bits = 8 * dtype.bytes;
+    if (scalar.form == Scalar::uint64_integer) return dtype.kind == 'u' && num_bits == 64;
+    if (whole_exponent && scalar.integer_bits < 0) return false;
+    if (dtype.kind == 'u')
+        return scalar.integer_bits >= 0 && (num_bits == 64 || scalar.integer_bits >> num_bits == 0);
+    return num_bits == 64 || (scalar.integer_bits >= -(int64_t(1) << (num_bits - 1)) &&
+                              scalar.integer_bits < (int64_t(1) << (num_bits - 1)));
 }
 
 // Stores the counts it finds; `budget`: how many nodes it may visit. It holds the locks of all
 // nodes above the present one, so that they keep their inputs. All threads lock downwards, so they
 // cannot deadlock.
-void recount(Node* node, int& budget) {
+void recompute_depth(Node* node, int& budget) {
     // One without assignments below was counted right: none below has been computed since.
     if (node->assignments.load(std::memory_order_relaxed) == 0 || --budget < 0) return;
-    NodeSpinLock hold(node);
+    NodeSpinLock lock(node);
     if (node->value) return; // meanwhile
     uint32_t depth = 0, assignments = 0;
     for (Node* input : node->inputs()) {
-        recount(input, budget);
+        recompute_depth(input, budget);
         depth = std::max(depth, input->depth.load(std::memory_order_relaxed));
         assignments = std::max(assignments, input->assignments.load(std::memory_order_relaxed));
     }
@@ -129,9 +130,9 @@ void recount(Node* node, int& budget) {
 
 } // namespace
 
-void recount(Node* node) {
+void recompute_depth(Node* node) {
     int budget = 256;
-    recount(node, budget);
+    recompute_depth(node, budget);
 }
 
 // Not inlined, so that a count that is not the last is taken off without a frame on the stack.
@@ -176,54 +177,56 @@ Ref<Node> placeholder_node(Ref<Type> type) {
     return Ref<Node>::adopt(node);
 }
 
-Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index) {
+Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, std::size_t index) {
     auto* node = new Node;
-    node->op = part;
-    node->type = whole->inference->results[index];
+    node->op = selector;
+    node->type = tuple->inference->results[index];
     node->params = std::move(params);
-    node->inference = whole->inference;
-    Node* input = whole.get();
+    node->inference = tuple->inference;
+    Node* input = tuple.get();
     set_inputs(node, {&input, 1});
     return Ref<Node>::adopt(node);
 }
 
 void publish(Node* node, Ref<Value> value) {
-    std::array<Node*, 2> few;
+    std::array<Node*, 2> inline_inputs;
     std::size_t count = 0;
     {
-        NodeSpinLock hold(node);
+        NodeSpinLock lock(node);
         if (node->value) return;
         node->value = std::move(value);
-        few = node->few;
+        inline_inputs = node->inline_inputs;
         count = std::exchange(node->input_count, 0);
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);
         node->pending.store(false, std::memory_order_release); // is_settled
     }
-    Node* const* places = count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
-    for (std::size_t i = 0; i < count; ++i) release(places[i]);
-    free_places(few[0], count);
+    Node* const* slots = count > inline_inputs.size()
+                             ? reinterpret_cast<Node* const*>(inline_inputs[0])
+                             : inline_inputs.data();
+    for (std::size_t i = 0; i < count; ++i) release(slots[i]);
+    free_input_slots(inline_inputs[0], count);
 }
 
 std::vector<Ref<Node>> inputs_of(Node* node) {
-    NodeSpinLock hold(node);
+    NodeSpinLock lock(node);
     std::vector<Ref<Node>> inputs;
     inputs.reserve(node->input_count);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
     return inputs;
 }
 
-Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs) {
-    if (is_settled(node)) return node->value;
-    NodeSpinLock hold(node);
+Ref<Value> load_value_or_inputs(Node* node, std::vector<Ref<Node>>& inputs) {
+    if (is_computed(node)) return node->value;
+    NodeSpinLock lock(node);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
     return node->value;
 }
 
 Ref<Value> value_of(Node* node) {
-    if (is_settled(node)) return node->value;
-    NodeSpinLock hold(node);
+    if (is_computed(node)) return node->value;
+    NodeSpinLock lock(node);
     return node->value;
 }
 
@@ -232,7 +235,7 @@ std::vector<Ref<Node>> readers_of(const Node* node) {
     Slab<Node>::for_each([&](Slab<Node>::Slot* slot) {
         if (slot->free.references == 0) return;
         auto* reader = reinterpret_cast<Node*>(slot);
-        NodeSpinLock hold(reader);
+        NodeSpinLock lock(reader);
         std::span<Node* const> inputs = reader->inputs();
         if (std::find(inputs.begin(), inputs.end(), node) != inputs.end())
             readers.emplace_back(reader);
@@ -242,11 +245,11 @@ std::vector<Ref<Node>> readers_of(const Node* node) {
 
 std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
                                       std::span<Node* const> inputs) {
-    std::size_t known = std::min(inputs.size(), inference.operands.size());
-    for (std::size_t i = 0; i < known; ++i) {
+    std::size_t num_typed = std::min(inputs.size(), inference.operands.size());
+    for (std::size_t i = 0; i < num_typed; ++i) {
         if (!inputs[i]->is_scalar()) continue;
-        bool exponent = op.whole_exponent && i == 1;
-        if (!fits(inputs[i]->scalar, dtype_of(inference.operands[i]), exponent)) return i + 1;
+        bool is_exponent = op.whole_exponent && i == 1;
+        if (!fits(inputs[i]->scalar, dtype_of(inference.operands[i]), is_exponent)) return i + 1;
     }
     return 0;
 }

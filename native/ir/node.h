@@ -18,9 +18,17 @@ namespace tenfold {
 // A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and
 // `imaginary` the floating values; `real` of a `huge` int is its nearest double.
 struct Scalar {
-    enum Form : uint8_t { none, boolean, integer, large, huge, real_number, complex_number };
+    enum Form : uint8_t {
+        none,
+        boolean,
+        integer,
+        uint64_integer,
+        big_integer,
+        real_number,
+        complex_number
+    };
     Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
-    int64_t whole = 0;
+    int64_t integer_bits = 0;
     double real = 0, imaginary = 0;
 };
 
@@ -32,7 +40,7 @@ struct Origin {
     static void destroy(Origin* origin) { delete origin; }
 };
 
-// Two lines of memory, of which most who come by need the first alone.
+// Two cache lines; most accesses need only the first.
 struct alignas(64) Node {
     std::atomic<uint32_t> references{1};
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
@@ -42,42 +50,43 @@ struct alignas(64) Node {
     std::atomic<bool> pending{false};      // until it has been computed
     // The number of the thread that is writing over the value of this node in place, which no Array
     // names; a thread that reaches it by another way waits. 0: none.
-    std::atomic<uint32_t> claim{0};
+    std::atomic<uint32_t> claimed_by{0};
     uint32_t input_count = 0;
     const Op* op = nullptr;   // null for a leaf
     Ref<Type> type;           // of the only, or first, result
     Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
-    std::array<Node*, 2> few{}; // up to two inputs; of more the first is where they stand
+    std::array<Node*, 2> inline_inputs{}; // up to two inputs; of more the first is where they stand
 
     Ref<Params> params;
     Ref<Origin> origin;
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
-    std::atomic<uint32_t> submitted{0};   // the number of its submission; 0: none
+    std::atomic<uint32_t> submission{0};  // the number of its submission; 0: none
     // Of an assignment: a number for how far it went from the one before; how many in a row, up to
-    // this, wrote to alike parts of one Array before anybody looked; and how many of them wait to
-    // be computed together. Written before it is seen.
-    uint16_t march = 0;
-    uint8_t alike = 0, waiting = 0;
+    // this, wrote to alike parts of one Array before any value was read; and how many of them wait
+    // to be computed together. Written before it is seen.
+    uint16_t stride_hash = 0;
+    uint8_t num_similar = 0, num_deferred = 0;
     Scalar scalar; // of a leaf that is a Python scalar
 
-    Node* const* places() const {
-        return input_count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
+    Node* const* input_slots() const {
+        return input_count > inline_inputs.size() ? reinterpret_cast<Node* const*>(inline_inputs[0])
+                                                  : inline_inputs.data();
     }
-    std::span<Node* const> inputs() const { return {places(), input_count}; }
+    std::span<Node* const> inputs() const { return {input_slots(), input_count}; }
     bool is_scalar() const { return !op && !value && scalar.form != Scalar::none; }
     static void destroy(Node* node);
-    static void* operator new(std::size_t) { return Slab<Node>::take(); }
-    static void operator delete(void* memory) { Slab<Node>::give(memory); }
+    static void* operator new(std::size_t) { return Slab<Node>::allocate(); }
+    static void operator delete(void* memory) { Slab<Node>::deallocate(memory); }
 };
 static_assert(sizeof(Node) == 128);
 
 // Prefetches a node that is soon counted or written: a large graph is only in the cache of the core
 // that wrote it. Nothing is read, so the node may already be freed.
-inline void fetch(const Node* node) {
-    fetch_to_write(node);
-    fetch_to_write(reinterpret_cast<const char*>(node) + sizeof(Node) / 2);
+inline void prefetch_node(const Node* node) {
+    prefetch_for_write(node);
+    prefetch_for_write(reinterpret_cast<const char*>(node) + sizeof(Node) / 2);
 }
 
 Ref<Node> value_node(Ref<Value> value);
@@ -88,9 +97,9 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
 Ref<Node> placeholder_node(Ref<Type> type);
 // Counts anew what is pending below a node, which was counted when it was made, as far as that is
 // near.
-void recount(Node* node);
+void recompute_depth(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.
-Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index);
+Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, std::size_t index);
 
 // Gives a pending node its value; its inputs are dropped. A node that has one keeps it.
 void publish(Node* node, Ref<Value> value);
@@ -98,7 +107,7 @@ void publish(Node* node, Ref<Value> value);
 // The inputs as counted references, safe against a publish by another thread.
 std::vector<Ref<Node>> inputs_of(Node* node);
 // The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
-Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs);
+Ref<Value> load_value_or_inputs(Node* node, std::vector<Ref<Node>>& inputs);
 Ref<Value> value_of(Node* node);
 // The pending nodes that read a node, found among all there are. No node may be made or freed
 // meanwhile: the caller holds the GIL, as does each thread that makes and frees nodes.

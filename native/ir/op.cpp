@@ -14,34 +14,34 @@ struct Table {
     uint32_t next = 0; // no number comes twice: forms of plans have them
 };
 
-Table* const the_table = new Table; // made when the library is loaded; outlives every Node
+Table* const op_table_instance = new Table; // made when the library is loaded; outlives every Node
 
-Table& table() { return *the_table; }
+Table& op_table() { return *op_table_instance; }
 
 } // namespace
 
 Op& declare_op(std::string name) {
-    auto made = std::make_unique<Op>();
-    made->name = std::move(name);
-    Guard guard(table().lock);
-    made->id = table().next++;
-    return *(table().ops[made->id] = std::move(made));
+    auto op = std::make_unique<Op>();
+    op->name = std::move(name);
+    Guard guard(op_table().lock);
+    op->id = op_table().next++;
+    return *(op_table().ops[op->id] = std::move(op));
 }
 
 Op* find_op(uint32_t id) {
-    Guard guard(table().lock);
-    auto found = table().ops.find(id);
-    return found == table().ops.end() ? nullptr : found->second.get();
+    Guard guard(op_table().lock);
+    auto it = op_table().ops.find(id);
+    return it == op_table().ops.end() ? nullptr : it->second.get();
 }
 
 void free_op(uint32_t id) {
-    Guard guard(table().lock);
-    table().ops.erase(id);
+    Guard guard(op_table().lock);
+    op_table().ops.erase(id);
 }
 
 std::size_t declared_ops() {
-    Guard guard(table().lock);
-    return table().ops.size();
+    Guard guard(op_table().lock);
+    return op_table().ops.size();
 }
 
 } // namespace tenfold

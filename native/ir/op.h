@@ -27,7 +27,7 @@ struct Op {
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // What its Params say of its first input: a part that it takes, or replaces; see
     // ir/slice_params.h.
-    enum Part : uint8_t { none, taken, replaced } part = none;
+    enum Part : uint8_t { none, slice, slice_update } part = none;
     // What the shape of its result is: stated by Python's rule, or what those of its operands
     // broadcast to, or that of its operand without axes that its Params name, or with its axes in
     // their order; see ir/inferred_shapes.h.

@@ -9,12 +9,13 @@ namespace tenfold {
 namespace {
 
 // Made when the library is loaded; outlives every Params.
-Interner<Params, std::string_view>* const the_interner = new Interner<Params, std::string_view>;
+Interner<Params, std::string_view>* const interner_instance =
+    new Interner<Params, std::string_view>;
 
-Interner<Params, std::string_view>& interner() { return *the_interner; }
+Interner<Params, std::string_view>& interner() { return *interner_instance; }
 
-[[maybe_unused]] Cache& joined =
-    join({"parameters", 0, [] { return interner().size(); }, [] { interner().rehash(); }});
+[[maybe_unused]] Cache& registered = register_cache(
+    {"parameters", 0, [] { return interner().size(); }, [] { interner().rehash(); }});
 
 } // namespace
 
@@ -26,8 +27,8 @@ Params* Params::create(std::string_view key, std::size_t hash) {
 }
 
 void Params::destroy(Params* params) {
-    release_later(params->python);
-    if (params->moved) return destroy_moved(params);
+    defer_decref(params->python);
+    if (params->has_starts) return destroy_offset_params(params);
     interner().remove(params);
     destroy_starts(params->starts.load(std::memory_order_acquire), *params);
     delete params;

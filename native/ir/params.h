@@ -20,19 +20,19 @@ struct Params {
     std::size_t hash = 0;
     Params* next = nullptr; // the Interner's
     std::string bytes;
-    bool moved = false; // a part that is told by its starts, and not interned
+    bool has_starts = false; // a part that is told by its starts, and not interned
     // Owned: one Python reference, given back through the release list. Null where no Python has
     // asked yet for what native code has made; written under the GIL.
     mutable void* python = nullptr;
     mutable std::atomic<const Starts*> starts{nullptr}; // owned
 
-    bool same(std::string_view key) const { return bytes == key; }
+    bool equals(std::string_view key) const { return bytes == key; }
     static Params* create(std::string_view key, std::size_t hash);
     static void destroy(Params* params);
 };
 
 Ref<Params> intern_params(std::string_view bytes);
-void destroy_starts(const Starts* starts, const Params& of);
-void destroy_moved(Params* params);
+void destroy_starts(const Starts* starts, const Params& owner);
+void destroy_offset_params(Params* params);
 
 } // namespace tenfold

@@ -15,63 +15,64 @@ void append(std::string& bytes, char tag, int64_t number) {
 }
 
 // Goes through canonical bytes, and knows where the number it has read last stands.
-class Reader {
+class ParamsReader {
   public:
-    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+    explicit ParamsReader(std::string_view bytes) : bytes_(bytes) {}
 
-    int64_t number(char tag) {
-        if (!is(tag) || bytes_.size() - at_ < 1 + sizeof(int64_t))
+    int64_t read(char tag) {
+        if (!is(tag) || bytes_.size() - position_ < 1 + sizeof(int64_t))
             throw std::logic_error("these parameters say no part of an array");
-        std::memcpy(&last_, bytes_.data() + at_ + 1, sizeof last_);
-        at_ += 1 + sizeof last_;
-        return last_;
+        std::memcpy(&last_integer_, bytes_.data() + position_ + 1, sizeof last_integer_);
+        position_ += 1 + sizeof last_integer_;
+        return last_integer_;
     }
-    int64_t tuple() { return number(TUPLE); }
-    int64_t integer() { return number(INTEGER); }
-    bool is(char tag) const { return at_ < bytes_.size() && bytes_[at_] == tag; }
-    void skip() { ++at_; }
-    std::size_t place() const { return at_ - sizeof(int64_t); }
+    int64_t tuple() { return read(TUPLE); }
+    int64_t integer() { return read(INTEGER); }
+    bool is(char tag) const { return position_ < bytes_.size() && bytes_[position_] == tag; }
+    void skip() { ++position_; }
+    std::size_t integer_offset() const { return position_ - sizeof(int64_t); }
 
   private:
     std::string_view bytes_;
-    std::size_t at_ = 0;
-    int64_t last_ = 0;
+    std::size_t position_ = 0;
+    int64_t last_integer_ = 0;
 };
 
-struct Pick {
+struct SliceDim {
     int64_t start = 0, count = 1, step = 1;
-    bool axis = false; // whether it leaves an axis
+    bool keeps_axis = false; // whether it leaves an axis
 };
 
-struct Picks {
-    std::vector<Pick> picks;
-    std::vector<int64_t> added; // the positions of new axes
-    std::vector<std::size_t> places;
+struct SliceSpec {
+    std::vector<SliceDim> dims;
+    std::vector<int64_t> new_axes; // the positions of new axes
+    std::vector<std::size_t> start_offsets;
 };
 
-Picks read_picks(std::string_view bytes) {
-    Reader reader(bytes);
-    Picks found;
+SliceSpec parse_slice(std::string_view bytes) {
+    ParamsReader reader(bytes);
+    SliceSpec spec;
     reader.tuple();
-    for (int64_t left = reader.tuple(); left > 0; --left) {
-        Pick pick;
-        pick.axis = reader.is(TUPLE);
-        if (pick.axis) reader.tuple();
-        pick.start = reader.integer();
-        found.places.push_back(reader.place());
-        if (pick.axis) pick.count = reader.integer(), pick.step = reader.integer();
-        found.picks.push_back(pick);
+    for (int64_t remaining = reader.tuple(); remaining > 0; --remaining) {
+        SliceDim dim;
+        dim.keeps_axis = reader.is(TUPLE);
+        if (dim.keeps_axis) reader.tuple();
+        dim.start = reader.integer();
+        spec.start_offsets.push_back(reader.integer_offset());
+        if (dim.keeps_axis) dim.count = reader.integer(), dim.step = reader.integer();
+        spec.dims.push_back(dim);
     }
-    for (int64_t left = reader.tuple(); left > 0; --left) found.added.push_back(reader.integer());
-    return found;
+    for (int64_t remaining = reader.tuple(); remaining > 0; --remaining)
+        spec.new_axes.push_back(reader.integer());
+    return spec;
 }
 
 // Where the starts of an access stand.
-std::vector<std::size_t> places_in_access(std::string_view bytes) {
-    Reader reader(bytes);
-    std::vector<std::size_t> places;
+std::vector<std::size_t> start_offsets_in_access(std::string_view bytes) {
+    ParamsReader reader(bytes);
+    std::vector<std::size_t> offsets;
     reader.tuple();
-    for (int64_t left = reader.tuple(); left > 0; --left) {
+    for (int64_t remaining = reader.tuple(); remaining > 0; --remaining) {
         reader.tuple();
         if (reader.is(NONE))
             reader.skip();
@@ -79,44 +80,44 @@ std::vector<std::size_t> places_in_access(std::string_view bytes) {
             reader.integer();
         reader.integer();
         reader.integer();
-        places.push_back(reader.place());
+        offsets.push_back(reader.integer_offset());
     }
-    return places;
+    return offsets;
 }
 
-std::vector<std::size_t> places_of(Op::Part part, std::string_view bytes) {
-    return part == Op::taken ? read_picks(bytes).places : places_in_access(bytes);
+std::vector<std::size_t> start_offsets(Op::Part part, std::string_view bytes) {
+    return part == Op::slice ? parse_slice(bytes).start_offsets : start_offsets_in_access(bytes);
 }
 
 Starts* read_starts(const Op& op, const Params& params) {
-    auto found = std::make_unique<Starts>();
+    auto starts_data = std::make_unique<Starts>();
     std::string pattern = params.bytes;
     std::vector<int64_t> starts;
-    bool moved = false;
-    for (std::size_t place : places_of(op.part, pattern)) {
+    bool has_offset = false;
+    for (std::size_t offset : start_offsets(op.part, pattern)) {
         int64_t start;
-        std::memcpy(&start, pattern.data() + place, sizeof start);
-        std::memset(pattern.data() + place, 0, sizeof start);
+        std::memcpy(&start, pattern.data() + offset, sizeof start);
+        std::memset(pattern.data() + offset, 0, sizeof start);
         starts.push_back(start);
-        moved |= start != 0;
+        has_offset |= start != 0;
     }
-    found->starts = PerAxis(starts);
-    found->part = op.part;
-    found->pattern = moved ? intern_params(pattern).detach() : &params;
-    return found.release();
+    starts_data->starts = AxisVector(starts);
+    starts_data->part = op.part;
+    starts_data->pattern = has_offset ? intern_params(pattern).detach() : &params;
+    return starts_data.release();
 }
 
 // Params that are told by their starts.
-struct Moved : Params {
-    Starts own;
+struct OffsetParams : Params {
+    Starts starts_data;
 };
 
 // The shape of what is taken.
-std::vector<int64_t> shape_of(const Picks& picks) {
+std::vector<int64_t> shape_of(const SliceSpec& picks) {
     std::vector<int64_t> shape;
-    for (const Pick& pick : picks.picks)
-        if (pick.axis) shape.push_back(pick.count);
-    for (int64_t position : picks.added) shape.insert(shape.begin() + position, 1);
+    for (const SliceDim& pick : picks.dims)
+        if (pick.keeps_axis) shape.push_back(pick.count);
+    for (int64_t position : picks.new_axes) shape.insert(shape.begin() + position, 1);
     return shape;
 }
 
@@ -124,49 +125,49 @@ std::vector<int64_t> shape_of(const Picks& picks) {
 
 const Starts& starts_of(const Op& op, const Params& params) {
     // Acquire and release: a thread that finds them sees their contents.
-    if (const Starts* known = params.starts.load(std::memory_order_acquire)) return *known;
-    const Starts* made = read_starts(op, params);
-    const Starts* before = nullptr;
-    if (params.starts.compare_exchange_strong(before, made, std::memory_order_acq_rel))
-        return *made;
-    destroy_starts(made, params);
-    return *before;
+    if (const Starts* existing = params.starts.load(std::memory_order_acquire)) return *existing;
+    const Starts* created = read_starts(op, params);
+    const Starts* expected = nullptr;
+    if (params.starts.compare_exchange_strong(expected, created, std::memory_order_acq_rel))
+        return *created;
+    destroy_starts(created, params);
+    return *expected;
 }
 
-void destroy_starts(const Starts* starts, const Params& of) {
-    if (starts && starts->pattern != &of) release(const_cast<Params*>(starts->pattern));
+void destroy_starts(const Starts* starts, const Params& owner) {
+    if (starts && starts->pattern != &owner) release(const_cast<Params*>(starts->pattern));
     delete starts;
 }
 
-void destroy_moved(Params* params) {
-    auto* part = static_cast<Moved*>(params);
-    release(const_cast<Params*>(part->own.pattern));
+void destroy_offset_params(Params* params) {
+    auto* part = static_cast<OffsetParams*>(params);
+    release(const_cast<Params*>(part->starts_data.pattern));
     delete part;
 }
 
-Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts) {
-    auto numbers = starts.span();
-    auto& given = const_cast<Params&>(pattern);
-    if (std::ranges::all_of(numbers, [](int64_t start) { return start == 0; }))
-        return Ref<Params>(&given);
-    auto* made = new Moved;
-    static_cast<Params*>(made)->moved = true;
-    retain(&given);
-    made->own.starts = starts;
-    made->own.pattern = &pattern;
-    made->own.part = op.part;
-    made->starts.store(&made->own, std::memory_order_release);
-    return Ref<Params>::adopt(made);
+Ref<Params> params_with_starts(const Op& op, const Params& pattern, const AxisVector& starts) {
+    auto start_values = starts.span();
+    auto& pattern_params = const_cast<Params&>(pattern);
+    if (std::ranges::all_of(start_values, [](int64_t start) { return start == 0; }))
+        return Ref<Params>(&pattern_params);
+    auto* result = new OffsetParams;
+    static_cast<Params*>(result)->has_starts = true;
+    retain(&pattern_params);
+    result->starts_data.starts = starts;
+    result->starts_data.pattern = &pattern;
+    result->starts_data.part = op.part;
+    result->starts.store(&result->starts_data, std::memory_order_release);
+    return Ref<Params>::adopt(result);
 }
 
 std::string bytes_of(const Params& params) {
-    if (!params.moved) return params.bytes;
-    const Starts& known = *params.starts.load(std::memory_order_acquire);
-    std::string bytes = known.pattern->bytes;
-    auto places = places_of(known.part, bytes);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        int64_t start = known.starts[i];
-        std::memcpy(bytes.data() + places[i], &start, sizeof start);
+    if (!params.has_starts) return params.bytes;
+    const Starts& starts = *params.starts.load(std::memory_order_acquire);
+    std::string bytes = starts.pattern->bytes;
+    auto offsets = start_offsets(starts.part, bytes);
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        int64_t start = starts.starts[i];
+        std::memcpy(bytes.data() + offsets[i], &start, sizeof start);
     }
     return bytes;
 }
@@ -174,43 +175,43 @@ std::string bytes_of(const Params& params) {
 namespace {
 
 // Axes may be added.
-bool is_whole(const Picks& found, const Type& array) {
-    bool all = true;
-    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
-        const Pick& pick = found.picks[axis];
-        all &= pick.axis && pick.count == array.shape[axis] && pick.step == 1;
+bool is_whole(const SliceSpec& spec, const Type& array) {
+    bool covers = true;
+    for (std::size_t axis = 0; axis < spec.dims.size(); ++axis) {
+        const SliceDim& pick = spec.dims[axis];
+        covers &= pick.keeps_axis && pick.count == array.shape[axis] && pick.step == 1;
     }
-    return all;
+    return covers;
 }
 
-bool is_all(const Picks& found, const Type& array) {
-    return found.added.empty() && is_whole(found, array);
+bool is_full_slice(const SliceSpec& spec, const Type& array) {
+    return spec.new_axes.empty() && is_whole(spec, array);
 }
 
-Ref<Params> written_part(const Params& params, const Type& array) {
-    Picks found = read_picks(params.bytes);
-    std::vector<int64_t> shape = shape_of(found);
+Ref<Params> make_update_params(const Params& params, const Type& array) {
+    SliceSpec spec = parse_slice(params.bytes);
+    std::vector<int64_t> shape = shape_of(spec);
     std::string bytes;
     write_tuple(bytes, 2);
-    write_tuple(bytes, int64_t(found.picks.size()));
+    write_tuple(bytes, int64_t(spec.dims.size()));
     int64_t place = 0;
     std::size_t next = 0; // new axis
-    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
-        const Pick& pick = found.picks[axis];
+    for (std::size_t axis = 0; axis < spec.dims.size(); ++axis) {
+        const SliceDim& pick = spec.dims[axis];
         if (pick.count == 0) return {};
-        while (pick.axis && next < found.added.size() && found.added[next] == place)
+        while (pick.keeps_axis && next < spec.new_axes.size() && spec.new_axes[next] == place)
             ++next, ++place;
         write_tuple(bytes, 3);
-        bool several = pick.axis && pick.count > 1;
+        bool several = pick.keeps_axis && pick.count > 1;
         if (several)
             write_integer(bytes, place);
         else
             write_none(bytes);
         write_integer(bytes, several ? pick.step : 0);
         write_integer(bytes, pick.start);
-        place += pick.axis;
+        place += pick.keeps_axis;
     }
-    if (is_all(found, array)) return {};
+    if (is_full_slice(spec, array)) return {};
     write_tuple(bytes, int64_t(shape.size()));
     for (int64_t length : shape) write_integer(bytes, length);
     return intern_params(bytes);
@@ -218,29 +219,30 @@ Ref<Params> written_part(const Params& params, const Type& array) {
 
 } // namespace
 
-bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape) {
-    Picks found = read_picks(picks.bytes);
-    for (int64_t length : shape_of(found)) shape.push_back(length);
-    return found.picks.size() == array.shape.size();
+bool slice_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape) {
+    SliceSpec spec = parse_slice(picks.bytes);
+    for (int64_t length : shape_of(spec)) shape.push_back(length);
+    return spec.dims.size() == array.shape.size();
 }
 
-ViewMap taken_movement(const Params& picks) {
-    Picks found = read_picks(picks.bytes);
-    ViewMap made{ViewMap::affine, {}};
+ViewMap slice_view_map(const Params& picks) {
+    SliceSpec spec = parse_slice(picks.bytes);
+    ViewMap map{ViewMap::affine, {}};
     int64_t axis = 0;
     std::size_t next = 0; // new axis
-    for (const Pick& pick : found.picks) {
-        while (pick.axis && next < found.added.size() && found.added[next] == axis) ++next, ++axis;
-        made.steps.push_back({pick.axis ? axis++ : ViewMap::NO_AXIS, pick.step, pick.start});
+    for (const SliceDim& pick : spec.dims) {
+        while (pick.keeps_axis && next < spec.new_axes.size() && spec.new_axes[next] == axis)
+            ++next, ++axis;
+        map.steps.push_back({pick.keeps_axis ? axis++ : ViewMap::NO_AXIS, pick.step, pick.start});
     }
-    return made;
+    return map;
 }
 
-Replaced replaced_by(const Params& pattern) {
-    Reader reader(pattern.bytes);
-    Replaced found{{ViewMap::affine, {}}, {}};
+SliceUpdate parse_slice_update(const Params& pattern) {
+    ParamsReader reader(pattern.bytes);
+    SliceUpdate update{{ViewMap::affine, {}}, {}};
     reader.tuple();
-    for (int64_t left = reader.tuple(); left > 0; --left) {
+    for (int64_t remaining = reader.tuple(); remaining > 0; --remaining) {
         reader.tuple();
         int64_t axis = ViewMap::NO_AXIS;
         if (reader.is(NONE))
@@ -248,60 +250,63 @@ Replaced replaced_by(const Params& pattern) {
         else
             axis = reader.integer();
         int64_t coefficient = reader.integer(), start = reader.integer();
-        found.movement.steps.push_back({axis, coefficient, start});
+        update.view_map.steps.push_back({axis, coefficient, start});
     }
-    for (int64_t left = reader.tuple(); left > 0; --left) found.shape.push_back(reader.integer());
-    return found;
+    for (int64_t remaining = reader.tuple(); remaining > 0; --remaining)
+        update.shape.push_back(reader.integer());
+    return update;
 }
 
-bool is_all(const Params& picks, const Type& array) {
-    return is_all(read_picks(bytes_of(picks)), array);
+bool is_full_slice(const Params& picks, const Type& array) {
+    return is_full_slice(parse_slice(bytes_of(picks)), array);
 }
 
 namespace {
 
 // How many are taken from a start on, as a kind of number and the number.
-enum Stretch : uint64_t { all_left, all_but, so_many };
+enum ExtentKind : uint64_t { to_end, all_but_last, exact_count };
 
-std::pair<Stretch, int64_t> stretch_of(const Pick& pick, int64_t start, int64_t length) {
-    int64_t step = std::abs(pick.step), room = pick.step > 0 ? length - start : start + 1;
-    int64_t left = room - 1 - (pick.count - 1) * step;
-    if (pick.count > 0 && left < step) return {all_left, 0};
-    if (pick.count > 0 && step == 1 && left < pick.count) return {all_but, left};
-    return {so_many, pick.count};
+std::pair<ExtentKind, int64_t> extent_of(const SliceDim& pick, int64_t start, int64_t length) {
+    int64_t step = std::abs(pick.step), available = pick.step > 0 ? length - start : start + 1;
+    int64_t remaining = available - 1 - (pick.count - 1) * step;
+    if (pick.count > 0 && remaining < step) return {to_end, 0};
+    if (pick.count > 0 && step == 1 && remaining < pick.count) return {all_but_last, remaining};
+    return {exact_count, pick.count};
 }
 
 } // namespace
 
 // Of each axis whether it begins nearer to the end, and how far from there; and its stretch.
-bool write_picks(const Op& index, const Params& picks, const Type& array,
-                 std::vector<uint64_t>& words) {
-    const Starts& known = starts_of(index, picks);
-    Picks found = read_picks(known.pattern->bytes);
-    bool begins = true;
-    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
-        const Pick& pick = found.picks[axis];
-        int64_t start = known.starts[axis], length = array.shape[axis];
+bool append_slice_key(const Op& index, const Params& picks, const Type& array,
+                      std::vector<uint64_t>& words) {
+    const Starts& starts_data = starts_of(index, picks);
+    SliceSpec spec = parse_slice(starts_data.pattern->bytes);
+    bool starts_at_zero = true;
+    for (std::size_t axis = 0; axis < spec.dims.size(); ++axis) {
+        const SliceDim& pick = spec.dims[axis];
+        int64_t start = starts_data.starts[axis], length = array.shape[axis];
         bool backwards = start > length - 1 - start;
-        auto [stretch, number] = stretch_of(pick, start, length);
-        words.push_back(uint64_t(pick.axis) | uint64_t(backwards) << 1 | stretch << 2);
+        auto [stretch, number] = extent_of(pick, start, length);
+        words.push_back(uint64_t(pick.keeps_axis) | uint64_t(backwards) << 1 | stretch << 2);
         words.push_back(uint64_t(backwards ? length - start : start));
         words.push_back(uint64_t(pick.step));
         words.push_back(uint64_t(number));
-        begins &= start == 0;
+        starts_at_zero &= start == 0;
     }
-    words.insert(words.end(), found.added.begin(), found.added.end());
-    return begins && is_whole(found, array);
+    words.insert(words.end(), spec.new_axes.begin(), spec.new_axes.end());
+    return starts_at_zero && is_whole(spec, array);
 }
 
-Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array) {
+Ref<Params> update_params_for(const Op& index, const Op& update, const Params& picks, Type& array) {
     const Starts& part = starts_of(index, picks);
-    const Starts& known = starts_of(index, *part.pattern);
-    if (known.array.get() != &array) {
-        known.replaced = written_part(*part.pattern, array);
-        known.array = Ref<Type>(&array);
+    const Starts& starts_data = starts_of(index, *part.pattern);
+    if (starts_data.array.get() != &array) {
+        starts_data.update_params = make_update_params(*part.pattern, array);
+        starts_data.array = Ref<Type>(&array);
     }
-    return known.replaced ? moved(update, *known.replaced, part.starts) : known.replaced;
+    return starts_data.update_params
+               ? params_with_starts(update, *starts_data.update_params, part.starts)
+               : starts_data.update_params;
 }
 
 void write_tuple(std::string& bytes, int64_t length) { append(bytes, TUPLE, length); }

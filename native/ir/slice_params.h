@@ -17,74 +17,76 @@
 namespace tenfold {
 
 // Numbers, one for each axis of an array.
-class PerAxis {
+class AxisVector {
   public:
-    PerAxis() = default;
-    explicit PerAxis(std::span<const int64_t> numbers) : count_(numbers.size()) {
-        if (count_ > few_.size()) more_.resize(count_);
+    AxisVector() = default;
+    explicit AxisVector(std::span<const int64_t> numbers) : count_(numbers.size()) {
+        if (count_ > inline_.size()) heap_.resize(count_);
         std::copy(numbers.begin(), numbers.end(), data());
     }
     std::size_t size() const { return count_; }
     int64_t operator[](std::size_t axis) const { return span()[axis]; }
     std::span<const int64_t> span() const {
-        return {count_ > few_.size() ? more_.data() : few_.data(), count_};
+        return {count_ > inline_.size() ? heap_.data() : inline_.data(), count_};
     }
-    bool operator==(const PerAxis& other) const { return std::ranges::equal(span(), other.span()); }
+    bool operator==(const AxisVector& other) const {
+        return std::ranges::equal(span(), other.span());
+    }
 
   private:
-    int64_t* data() { return count_ > few_.size() ? more_.data() : few_.data(); }
+    int64_t* data() { return count_ > inline_.size() ? heap_.data() : inline_.data(); }
 
     std::size_t count_ = 0;
-    std::array<int64_t, 4> few_;
-    std::vector<int64_t> more_;
+    std::array<int64_t, 4> inline_;
+    std::vector<int64_t> heap_;
 };
 
 // Where a part begins on each axis of the array. Parts that differ in nothing else have one
 // pattern: the Params of the part that begins at 0.
 struct Starts {
-    PerAxis starts;
+    AxisVector starts;
     const Params* pattern = nullptr; // the Params themselves, or what they own
     Op::Part part = Op::none;
     // Of a pattern: what `update` has for the part that `index` takes of an array of this Type, or
     // nothing; under the GIL.
     mutable Ref<Type> array;
-    mutable Ref<Params> replaced;
+    mutable Ref<Params> update_params;
     // Of a pattern: assignments to such parts were not computed together in one go.
-    mutable std::atomic<bool> apart{false};
+    mutable std::atomic<bool> not_deferred{false};
 };
 
 // Of the Params of an op that takes or replaces a part (Op::part); kept with them.
 const Starts& starts_of(const Op& op, const Params& params);
 // The Params of the part that begins there.
-Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts);
+Ref<Params> params_with_starts(const Op& op, const Params& pattern, const AxisVector& starts);
 // The canonical bytes of any Params.
 std::string bytes_of(const Params& params);
 
 // The Params with which `update` replaces what `index` takes of an array, in the one form that
 // equal parts have; empty where that is nothing, or all. Under the GIL.
-Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array);
+Ref<Params> update_params_for(const Op& index, const Op& update, const Params& picks, Type& array);
 
 // The shape of what `index` takes, put behind what `shape` has; false where its array has another
 // number of axes.
-bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape);
+bool slice_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape);
 // How `index` reads its array; starts may stand for those of `picks`.
-ViewMap taken_movement(const Params& picks);
+ViewMap slice_view_map(const Params& picks);
 
 // What `update` replaces, from its pattern: how its part is a view of the array, and the shape.
-struct Replaced {
-    ViewMap movement;
+struct SliceUpdate {
+    ViewMap view_map;
     std::vector<int64_t> shape;
 };
-Replaced replaced_by(const Params& pattern);
+SliceUpdate parse_slice_update(const Params& pattern);
 
 // Whether `index` takes all of an array, as it is.
-bool is_all(const Params& picks, const Type& array);
+bool is_full_slice(const Params& picks, const Type& array);
 
 // Writes what `index` takes of an array behind what `words` has, as it may be said of arrays of
 // other lengths: the words and the lengths tell the picks. False where it does not take all, which
 // axes of length 1 may be put into.
-bool write_picks(const Op& index, const Params& picks, const Type& array,
-                 std::vector<uint64_t>& words);
+bool append_slice_key(const Op& index, const Params& picks, const Type& array,
+                      std::vector<uint64_t>& words);
 
 // Writes the canonical bytes of Params.
 void write_tuple(std::string& bytes, int64_t length);

@@ -9,11 +9,12 @@ namespace tenfold {
 namespace {
 
 // Made when the library is loaded; outlives every Type.
-Interner<Type, TypeKey>* const the_types = new Interner<Type, TypeKey>;
+Interner<Type, TypeKey>* const type_interner_instance = new Interner<Type, TypeKey>;
 
-Interner<Type, TypeKey>& types() { return *the_types; }
+Interner<Type, TypeKey>& type_interner() { return *type_interner_instance; }
 
-[[maybe_unused]] Cache& joined = join({"types", 0, live_types, [] { types().rehash(); }});
+[[maybe_unused]] Cache& registered =
+    register_cache({"types", 0, live_types, [] { type_interner().rehash(); }});
 
 std::array<DType, MAX_DTYPES>& dtypes() {
     static std::array<DType, MAX_DTYPES> table{};
@@ -30,7 +31,7 @@ int64_t Type::size() const {
 
 std::size_t Type::bytes() const { return std::size_t(size()) * dtype_of(dtype).bytes; }
 
-bool Type::same(const TypeKey& key) const {
+bool Type::equals(const TypeKey& key) const {
     return dtype == key.dtype && device == key.device && storage == key.storage &&
            weak == key.weak &&
            std::equal(shape.begin(), shape.end(), key.shape.begin(), key.shape.end());
@@ -48,7 +49,7 @@ Type* Type::create(const TypeKey& key, std::size_t hash) {
 }
 
 void Type::destroy(Type* type) {
-    types().remove(type);
+    type_interner().remove(type);
     delete type;
 }
 
@@ -56,10 +57,10 @@ Ref<Type> intern_type(const TypeKey& key) {
     std::size_t hash = mix(key.dtype, (std::size_t(key.device) << 16) |
                                           (std::size_t(key.storage) << 8) | key.weak);
     for (int64_t length : key.shape) hash = mix(hash, std::size_t(length));
-    return types().intern(key, hash);
+    return type_interner().intern(key, hash);
 }
 
-std::size_t live_types() { return types().size(); }
+std::size_t live_types() { return type_interner().size(); }
 
 void declare_dtype(uint16_t id, DType dtype) { dtypes().at(id) = dtype; }
 

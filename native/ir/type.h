@@ -41,7 +41,7 @@ struct Type {
         return uint64_t(dtype) | uint64_t(device) << 16 | uint64_t(storage) << 24 |
                uint64_t(weak) << 32;
     }
-    bool same(const TypeKey& key) const;
+    bool equals(const TypeKey& key) const;
     static Type* create(const TypeKey& key, std::size_t hash);
     static void destroy(Type* type);
 };

@@ -7,10 +7,10 @@ namespace tenfold {
 
 Ref<Allocation> Allocation::from_pool(std::size_t bytes) {
     void* memory = pool_allocate(bytes);
-    return memory ? of_pool(memory, bytes) : Ref<Allocation>();
+    return memory ? adopt_pool_block(memory, bytes) : Ref<Allocation>();
 }
 
-Ref<Allocation> Allocation::of_pool(void* memory, std::size_t bytes) {
+Ref<Allocation> Allocation::adopt_pool_block(void* memory, std::size_t bytes) {
     auto* allocation = new Allocation;
     allocation->data = memory;
     allocation->bytes = bytes;
@@ -27,7 +27,7 @@ Ref<Allocation> Allocation::foreign(void* data, std::size_t bytes, void* owner) 
 
 void Allocation::destroy(Allocation* allocation) {
     if (allocation->owner)
-        release_later(allocation->owner);
+        defer_decref(allocation->owner);
     else
         pool_free(allocation->data, allocation->bytes);
     delete allocation;

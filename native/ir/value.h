@@ -20,12 +20,12 @@ struct Allocation {
     void* owner =
         nullptr; // foreign memory: one Python reference, given back through the release list
 
-    static Ref<Allocation> from_pool(std::size_t bytes);             // empty when memory is short
-    static Ref<Allocation> of_pool(void* memory, std::size_t bytes); // takes it over
+    static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
+    static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes); // takes it over
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
     static void destroy(Allocation* allocation);
-    static void* operator new(std::size_t) { return Slab<Allocation>::take(); }
-    static void operator delete(void* memory) { Slab<Allocation>::give(memory); }
+    static void* operator new(std::size_t) { return Slab<Allocation>::allocate(); }
+    static void operator delete(void* memory) { Slab<Allocation>::deallocate(memory); }
 };
 
 struct Buffer {
@@ -37,39 +37,39 @@ struct Buffer {
 
 struct Value {
     std::atomic<uint32_t> references{1};
-    bool part = false; // of another Value's memory
+    bool is_view = false; // of another Value's memory
     Ref<Type> type;
     std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
     std::array<Buffer, 1> buffers;
     Ref<Value> next; // the following result of an operation with several results
 
     // Empty without memory.
-    static Ref<Value> in(Ref<Allocation> memory, Ref<Type> type,
-                         std::vector<int64_t> strides = {}) {
+    static Ref<Value> in_memory(Ref<Allocation> memory, Ref<Type> type,
+                                std::vector<int64_t> strides = {}) {
         if (!memory) return {};
         auto value = Ref<Value>::adopt(new Value);
         value->type = std::move(type);
-        value->part = !strides.empty();
+        value->is_view = !strides.empty();
         value->strides = std::move(strides);
         value->buffers[0].allocation = std::move(memory);
         return value;
     }
     // The same elements, of another chain.
-    static Ref<Value> like(const Value& other, Ref<Value> next = {}) {
+    static Ref<Value> alias_of(const Value& other, Ref<Value> next = {}) {
         auto value = Ref<Value>::adopt(new Value);
-        value->part = true;
+        value->is_view = true;
         value->type = other.type;
         value->strides = other.strides;
         value->buffers = other.buffers;
         value->next = std::move(next);
         return value;
     }
-    static Ref<Value> of(const Ref<Type>& type) {
-        return in(Allocation::from_pool(type->bytes()), type);
+    static Ref<Value> uninitialized(const Ref<Type>& type) {
+        return in_memory(Allocation::from_pool(type->bytes()), type);
     }
     [[gnu::noinline]] static void destroy(Value* value) { delete value; }
-    static void* operator new(std::size_t) { return Slab<Value>::take(); }
-    static void operator delete(void* memory) { Slab<Value>::give(memory); }
+    static void* operator new(std::size_t) { return Slab<Value>::allocate(); }
+    static void operator delete(void* memory) { Slab<Value>::deallocate(memory); }
 };
 
 } // namespace tenfold

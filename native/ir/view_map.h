@@ -23,7 +23,7 @@ struct ViewMap {
 
 // The view of a Value; empty where there is none without copying elements. `starts`, where there
 // are any, stand for those of the steps: views that differ in nothing else have one Movement.
-Ref<Value> viewed(const ViewMap& movement, const Value& input, Ref<Type> type,
-                  std::span<const int64_t> starts);
+Ref<Value> make_view(const ViewMap& map, const Value& input, Ref<Type> type,
+                     std::span<const int64_t> starts);
 
 } // namespace tenfold

@@ -14,7 +14,7 @@
 namespace tenfold {
 
 // Something on disk is not as we would have left it; the text says what.
-struct Doubt : std::runtime_error {
+struct InvalidEntry : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -24,8 +24,8 @@ using Part = std::span<const uint8_t>;
 // Where what stands in the bytes of a file begins; they are kept with it.
 class CacheEntry {
   public:
-    static constexpr std::size_t LARGEST = std::size_t(1) << 24; // bytes; kernels have thousands
-    static constexpr std::size_t LONGEST_NOTE = 200, MOST_FUNCTIONS = 16;
+    static constexpr std::size_t MAX_BYTES = std::size_t(1) << 24; // bytes; kernels have thousands
+    static constexpr std::size_t MAX_NOTE_BYTES = 200, MAX_FUNCTIONS = 16;
 
     // Throws Doubt.
     explicit CacheEntry(Bytes bytes);
@@ -36,36 +36,36 @@ class CacheEntry {
     uint32_t level;
     uint64_t microseconds; // that compiling took
     Part environment, key, note, code;
-    std::vector<uint64_t> places; // where its functions begin in the code
+    std::vector<uint64_t> function_offsets; // where its functions begin in the code
 
   private:
     Bytes bytes_;
 };
 
 // A file that is open, until this ends.
-class File {
+class FileDescriptor {
   public:
-    explicit File(int number) : number_(number) {}
-    File(File&& other) noexcept : number_(other.release()) {}
-    ~File();
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int number() const { return number_; }
+    explicit FileDescriptor(int descriptor) : fd_(descriptor) {}
+    FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+    ~FileDescriptor();
+    FileDescriptor(const FileDescriptor&) = delete;
+    FileDescriptor& operator=(const FileDescriptor&) = delete;
+    int descriptor() const { return fd_; }
     int release(); // the caller closes it
 
   private:
-    int number_;
+    int fd_;
 };
 
 // A directory, not what a link leads to, that belongs to a user and is closed to others. Throws
 // Doubt, std::system_error.
-File open_directory(const char* place, uid_t user);
+FileDescriptor open_directory(const char* path, uid_t user);
 
 // The entry in a file of a directory, which is named by its key. It is for use where it must be of
 // an environment, which the time of the file then says. Throws Doubt, std::system_error.
 CacheEntry read_entry(int directory, const std::string& name, uid_t user, Part environment = {});
 
 // 0123456789abcdef, two for each byte.
-std::string in_hexadecimal(Part bytes);
+std::string to_hex(Part bytes);
 
 } // namespace tenfold

@@ -10,29 +10,29 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t ARENA = std::size_t(1) << 20;
-constexpr std::size_t MOST = std::size_t(1) << 30; // bytes of one piece of code
+constexpr std::size_t ARENA_BYTES = std::size_t(1) << 20;
+constexpr std::size_t MAX_CODE_BYTES = std::size_t(1) << 30; // bytes of one piece of code
 
 struct Arena {
     Lock lock; // protects what follows; a fork finds no page written in part
     std::uint8_t* next = nullptr;
-    std::size_t left = 0;
-    std::size_t loaded = 0;
-    bool ends = false; // whether code stays from now on
+    std::size_t bytes_left = 0;
+    std::size_t bytes_loaded = 0;
+    bool never_unload = false; // whether code stays from now on
 };
 
 Arena* const arena = new Arena; // made at load, and never destroyed: kernels run until the end
 
 // Writeable pages of the arena that hold no code yet; the latest ones may be given back.
-std::uint8_t* pages(std::size_t bytes) {
-    if (bytes > arena->left) {
-        std::size_t taken = bytes > ARENA ? bytes : ARENA;
+std::uint8_t* reserve_pages(std::size_t bytes) {
+    if (bytes > arena->bytes_left) {
+        std::size_t arena_bytes = bytes > ARENA_BYTES ? bytes : ARENA_BYTES;
         void* memory =
-            mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mmap(nullptr, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return nullptr;
         // The rest of the previous arena stays untouched, so it takes no physical memory.
         arena->next = static_cast<std::uint8_t*>(memory);
-        arena->left = taken;
+        arena->bytes_left = arena_bytes;
     }
     return arena->next;
 }
@@ -40,40 +40,40 @@ std::uint8_t* pages(std::size_t bytes) {
 } // namespace
 
 Ref<Code> load_code(const void* code, std::size_t bytes) {
-    if (bytes == 0 || bytes > MOST) return {};
+    if (bytes == 0 || bytes > MAX_CODE_BYTES) return {};
     const auto page = std::size_t(sysconf(_SC_PAGESIZE));
-    const std::size_t whole = (bytes + page - 1) / page * page;
+    const std::size_t rounded_bytes = (bytes + page - 1) / page * page;
     Guard guard(arena->lock);
-    std::uint8_t* place = pages(whole);
-    if (!place) return {};
-    std::memcpy(place, code, bytes);
-    std::memset(place + bytes, 0xcc, whole - bytes); // int3: execution past the end traps
-    if (mprotect(place, whole, PROT_READ | PROT_EXEC) != 0) return {};
-    arena->next += whole;
-    arena->left -= whole;
-    arena->loaded += whole;
-    return Ref<Code>::adopt(new Code(place, whole));
+    std::uint8_t* address = reserve_pages(rounded_bytes);
+    if (!address) return {};
+    std::memcpy(address, code, bytes);
+    std::memset(address + bytes, 0xcc, rounded_bytes - bytes); // int3: execution past the end traps
+    if (mprotect(address, rounded_bytes, PROT_READ | PROT_EXEC) != 0) return {};
+    arena->next += rounded_bytes;
+    arena->bytes_left -= rounded_bytes;
+    arena->bytes_loaded += rounded_bytes;
+    return Ref<Code>::adopt(new Code(address, rounded_bytes));
 }
 
 void Code::destroy(Code* code) {
-    bool stays;
+    bool keep_loaded;
     {
         Guard guard(arena->lock);
-        stays = arena->ends;
-        if (!stays) arena->loaded -= code->bytes;
+        keep_loaded = arena->never_unload;
+        if (!keep_loaded) arena->bytes_loaded -= code->bytes;
     }
-    if (!stays) munmap(code->begin, code->bytes);
+    if (!keep_loaded) munmap(code->begin, code->bytes);
     delete code;
 }
 
-void keep_all_code() {
+void disable_unloading() {
     Guard guard(arena->lock);
-    arena->ends = true;
+    arena->never_unload = true;
 }
 
 std::size_t loaded_code_bytes() {
     Guard guard(arena->lock);
-    return arena->loaded;
+    return arena->bytes_loaded;
 }
 
 } // namespace tenfold

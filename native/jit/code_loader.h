@@ -29,6 +29,6 @@ Ref<Code> load_code(const void* code, std::size_t bytes);
 std::size_t loaded_code_bytes();
 
 // From now on no code goes away: daemon threads may be running it when the interpreter has ended.
-void keep_all_code();
+void disable_unloading();
 
 } // namespace tenfold

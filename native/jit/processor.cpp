@@ -11,22 +11,22 @@ struct Registers {
 };
 
 // At load: on a virtual machine each question to the processor costs microseconds.
-const uint32_t last = __get_cpuid_max(0, nullptr);
-const uint32_t last_extended = __get_cpuid_max(0x80000000, nullptr);
+const uint32_t max_leaf = __get_cpuid_max(0, nullptr);
+const uint32_t max_extended_leaf = __get_cpuid_max(0x80000000, nullptr);
 
 // Zeros where the processor has no such leaf.
-Registers asked(uint32_t leaf, uint32_t part = 0) {
+Registers cpuid(uint32_t leaf, uint32_t part = 0) {
     Registers r;
-    if (leaf <= (leaf & 0x80000000 ? last_extended : last))
+    if (leaf <= (leaf & 0x80000000 ? max_extended_leaf : max_leaf))
         __cpuid_count(leaf, part, r.eax, r.ebx, r.ecx, r.edx);
     return r;
 }
 
 // Of the registers that the system keeps for a thread, which it does keep: without it AVX cannot
 // be used however able the processor is.
-uint64_t kept_registers() {
+uint64_t enabled_xsave_features() {
     constexpr uint32_t OSXSAVE = 1u << 27;
-    if (!(asked(1).ecx & OSXSAVE)) return 0;
+    if (!(cpuid(1).ecx & OSXSAVE)) return 0;
     uint32_t low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return uint64_t(high) << 32 | low;
@@ -40,18 +40,18 @@ int processor_level() {
     return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
 }
 
-bool processor_hashes() {
+bool has_sha_extensions() {
     constexpr uint32_t SHA = 1u << 29; // leaf 7, ebx
-    return __builtin_cpu_supports("sse4.1") && (asked(7).ebx & SHA);
+    return __builtin_cpu_supports("sse4.1") && (cpuid(7).ebx & SHA);
 }
 
 std::vector<uint32_t> processor_identity() {
     // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. Left out
     // is what is another on each core (leaf 1's ebx), at each time (leaf 0xd's), or on a machine of
     // another size that is the same otherwise (leaf 0x80000008's ecx).
-    Registers vendor = asked(0), model = asked(1);
-    std::vector<uint32_t> found{vendor.ebx, vendor.ecx, vendor.edx,
-                                model.eax,  model.ecx,  model.edx};
+    Registers vendor = cpuid(0), model = cpuid(1);
+    std::vector<uint32_t> identity{vendor.ebx, vendor.ecx, vendor.edx,
+                                   model.eax,  model.ecx,  model.edx};
     for (auto [leaf, part] : {std::pair{7u, 0u},
                               {7u, 1u},
                               {7u, 2u},
@@ -59,13 +59,13 @@ std::vector<uint32_t> processor_identity() {
                               {0x19u, 0u},
                               {0x24u, 0u},
                               {0x80000001u, 0u}}) {
-        Registers r = asked(leaf, part);
-        found.insert(found.end(), {r.eax, r.ebx, r.ecx, r.edx});
+        Registers r = cpuid(leaf, part);
+        identity.insert(identity.end(), {r.eax, r.ebx, r.ecx, r.edx});
     }
-    found.insert(found.end(), {asked(0xd, 1).eax, asked(0x80000008).ebx});
-    uint64_t kept = kept_registers();
-    found.insert(found.end(), {uint32_t(kept), uint32_t(kept >> 32)});
-    return found;
+    identity.insert(identity.end(), {cpuid(0xd, 1).eax, cpuid(0x80000008).ebx});
+    uint64_t xsave_features = enabled_xsave_features();
+    identity.insert(identity.end(), {uint32_t(xsave_features), uint32_t(xsave_features >> 32)});
+    return identity;
 }
 
 } // namespace tenfold

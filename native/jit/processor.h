@@ -9,7 +9,7 @@ namespace tenfold {
 int processor_level();
 
 // Whether it has instructions for SHA-256, and those that go with them.
-bool processor_hashes();
+bool has_sha_extensions();
 
 // What the processor and the system say of vendor, model and features: equal on processors that run
 // each other's code, whatever thread asks. A compiler that goes by the processor goes by this.

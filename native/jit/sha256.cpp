@@ -32,13 +32,13 @@ constexpr bool is_prime(uint32_t number) {
 
 // FIPS 180-4, 4.2.2 and 5.3.3: of the roots of the first primes.
 template <std::size_t count> constexpr std::array<uint32_t, count> fractions(int power) {
-    std::array<uint32_t, count> found{};
+    std::array<uint32_t, count> fractions_found{};
     uint32_t prime = 2;
-    for (uint32_t& fraction : found) {
+    for (uint32_t& fraction : fractions_found) {
         while (!is_prime(prime)) ++prime;
         fraction = fraction_of_root(prime++, power);
     }
-    return found;
+    return fractions_found;
 }
 
 constexpr auto CONSTANTS = fractions<ROUNDS>(3);
@@ -52,7 +52,7 @@ uint32_t big_endian(const uint8_t* bytes) {
     return __builtin_bswap32(word);
 }
 
-void mix(State& state, const uint8_t* block) {
+void compress_block(State& state, const uint8_t* block) {
     std::array<uint32_t, ROUNDS> words;
     for (std::size_t i = 0; i < 16; ++i) words[i] = big_endian(block + 4 * i);
     for (std::size_t i = 16; i < ROUNDS; ++i) {
@@ -73,15 +73,15 @@ void mix(State& state, const uint8_t* block) {
     for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
-void mix_all(State& state, const uint8_t* next, std::size_t blocks) {
-    for (; blocks; --blocks, next += BLOCK) mix(state, next);
+void compress_blocks(State& state, const uint8_t* next, std::size_t blocks) {
+    for (; blocks; --blocks, next += BLOCK) compress_block(state, next);
 }
 
 // The same by the processor's instructions for it, which have the state as a, b, e, f and c, d, g,
 // h, and take two rounds each (Intel, Software Developer's Manual, vol. 2B, SHA256RNDS2,
 // SHA256MSG1, SHA256MSG2).
-__attribute__((target("sha,sse4.1"))) void mix_quickly(State& state, const uint8_t* next,
-                                                       std::size_t blocks) {
+__attribute__((target("sha,sse4.1"))) void compress_blocks_sha_ni(State& state, const uint8_t* next,
+                                                                  std::size_t blocks) {
     const auto [a, b, c, d, e, f, g, h] = std::bit_cast<std::array<int, 8>>(state);
     __m128i abef = _mm_set_epi32(a, b, e, f), cdgh = _mm_set_epi32(c, d, g, h);
     const __m128i big_endian_words = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -113,20 +113,20 @@ __attribute__((target("sha,sse4.1"))) void mix_quickly(State& state, const uint8
     state = {fe[3], fe[2], hg[3], hg[2], fe[1], fe[0], hg[1], hg[0]};
 }
 
-Digest hashed(const void* data, std::size_t bytes, decltype(&mix_all) mixed) {
+Digest compute_digest(const void* data, std::size_t bytes, decltype(&compress_blocks) compress) {
     const auto* next = static_cast<const uint8_t*>(data);
     State state = FIRST;
-    const std::size_t left = bytes % BLOCK;
-    mixed(state, next, bytes / BLOCK);
-    next += bytes - left;
+    const std::size_t tail_bytes = bytes % BLOCK;
+    compress(state, next, bytes / BLOCK);
+    next += bytes - tail_bytes;
 
-    std::array<uint8_t, 2 * BLOCK> last{}; // what is left, a bit, zeros, the length in bits
-    if (left) std::memcpy(last.data(), next, left);
-    last[left] = 0x80;
-    std::size_t end = left + 9 <= BLOCK ? BLOCK : 2 * BLOCK;
+    std::array<uint8_t, 2 * BLOCK> padded_tail{}; // what is left, a bit, zeros, the length in bits
+    if (tail_bytes) std::memcpy(padded_tail.data(), next, tail_bytes);
+    padded_tail[tail_bytes] = 0x80;
+    std::size_t end = tail_bytes + 9 <= BLOCK ? BLOCK : 2 * BLOCK;
     uint64_t length = __builtin_bswap64(uint64_t(bytes) * 8);
-    std::memcpy(last.data() + end - sizeof length, &length, sizeof length);
-    mixed(state, last.data(), end / BLOCK);
+    std::memcpy(padded_tail.data() + end - sizeof length, &length, sizeof length);
+    compress(state, padded_tail.data(), end / BLOCK);
 
     Digest digest;
     for (std::size_t i = 0; i < state.size(); ++i) {
@@ -139,10 +139,12 @@ Digest hashed(const void* data, std::size_t bytes, decltype(&mix_all) mixed) {
 } // namespace
 
 Digest sha256(const void* data, std::size_t bytes) {
-    static const auto mixed = processor_hashes() ? mix_quickly : mix_all;
-    return hashed(data, bytes, mixed);
+    static const auto compress = has_sha_extensions() ? compress_blocks_sha_ni : compress_blocks;
+    return compute_digest(data, bytes, compress);
 }
 
-Digest sha256_anywhere(const void* data, std::size_t bytes) { return hashed(data, bytes, mix_all); }
+Digest sha256_portable(const void* data, std::size_t bytes) {
+    return compute_digest(data, bytes, compress_blocks);
+}
 
 } // namespace tenfold

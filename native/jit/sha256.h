@@ -13,6 +13,6 @@ using Digest = std::array<uint8_t, 32>;
 Digest sha256(const void* data, std::size_t bytes);
 
 // The same on any processor.
-Digest sha256_anywhere(const void* data, std::size_t bytes);
+Digest sha256_portable(const void* data, std::size_t bytes);
 
 } // namespace tenfold

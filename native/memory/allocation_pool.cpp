@@ -16,65 +16,67 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t HUGE_PAGE = std::size_t(2) << 20;
+constexpr std::size_t HUGE_PAGE_BYTES = std::size_t(2) << 20;
 
 // Every so many blocks that come back it is looked which were not needed since the last time: those
 // keep their place, and give their pages back to the system. (Freed, they would leave holes in
 // which small things settle.) A loop that takes and gives back the same blocks leaves none idle,
 // but the most that were ever in use at once, of each size, are a number that creeps up for ever.
-constexpr std::size_t LOOK = 1 << 16, WORTH_IT = 1 << 16, PAGE = 4096; // blocks; bytes
+constexpr std::size_t IDLE_CHECK_INTERVAL = 1 << 16, MIN_TRIMMED_BYTES = 1 << 16,
+                      PAGE_BYTES = 4096; // blocks; bytes
 
 struct FreeBlocks {
     std::vector<void*> blocks;
-    std::size_t idle = 0; // the fewest there were since the last look
+    std::size_t num_idle = 0; // the fewest there were since the last look
 
-    std::vector<void*> take_idle(std::size_t most) {
-        auto end = blocks.begin() + std::ptrdiff_t(std::min(most, idle));
-        std::vector<void*> taken(blocks.begin(), end);
+    std::vector<void*> take_idle(std::size_t max_blocks) {
+        auto end = blocks.begin() + std::ptrdiff_t(std::min(max_blocks, num_idle));
+        std::vector<void*> idle_blocks(blocks.begin(), end);
         blocks.erase(blocks.begin(), end);
-        idle -= taken.size();
-        return taken;
+        num_idle -= idle_blocks.size();
+        return idle_blocks;
     }
 };
 
 struct Pool {
     Lock lock; // protects everything here
-    std::unordered_map<std::size_t, FreeBlocks> kept;
-    std::size_t returned = 0; // blocks, since the last look
+    std::unordered_map<std::size_t, FreeBlocks> free_lists;
+    std::size_t num_returned = 0; // blocks, since the last look
     AllocationPoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
 
-Pool* const the_pool = new Pool; // made when the library is loaded; outlives every Value
+Pool* const pool_instance = new Pool; // made when the library is loaded; outlives every Value
 
-Pool& pool() { return *the_pool; }
+Pool& pool() { return *pool_instance; }
 
-std::atomic<int64_t> until_failure{0}; // relaxed: a number; 0 or less when none is to fail
+std::atomic<int64_t> failure_countdown{0}; // relaxed: a number; 0 or less when none is to fail
 
-bool must_fail() {
-    return until_failure.load(std::memory_order_relaxed) > 0 &&
-           until_failure.fetch_sub(1, std::memory_order_relaxed) == 1;
+bool should_fail() {
+    return failure_countdown.load(std::memory_order_relaxed) > 0 &&
+           failure_countdown.fetch_sub(1, std::memory_order_relaxed) == 1;
 }
 
 void* system_allocate(std::size_t bytes) {
-    if (bytes < HUGE_PAGE) return std::aligned_alloc(ALIGNMENT, bytes);
-    void* memory = std::aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (bytes < HUGE_PAGE_BYTES) return std::aligned_alloc(ALIGNMENT, bytes);
+    void* memory = std::aligned_alloc(HUGE_PAGE_BYTES, (bytes + HUGE_PAGE_BYTES - 1) /
+                                                           HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
     if (memory)
         madvise(memory, bytes, MADV_HUGEPAGE); // advice: a kernel without huge pages may refuse
     return memory;
 }
 
-void* take_kept(std::size_t bytes) {
-    auto found = pool().kept.find(bytes);
-    if (found == pool().kept.end() || found->second.blocks.empty()) return nullptr;
-    FreeBlocks& kept = found->second;
-    void* memory = kept.blocks.back();
-    kept.blocks.pop_back();
-    kept.idle = std::min(kept.idle, kept.blocks.size());
-    pool().statistics.kept_bytes -= bytes;
+void* pop_free_block(std::size_t bytes) {
+    auto it = pool().free_lists.find(bytes);
+    if (it == pool().free_lists.end() || it->second.blocks.empty()) return nullptr;
+    FreeBlocks& free_blocks = it->second;
+    void* memory = free_blocks.blocks.back();
+    free_blocks.blocks.pop_back();
+    free_blocks.num_idle = std::min(free_blocks.num_idle, free_blocks.blocks.size());
+    pool().statistics.cached_bytes -= bytes;
     return memory;
 }
 
-void note_live(std::size_t bytes) {
+void record_live(std::size_t bytes) {
     AllocationPoolStatistics& statistics = pool().statistics;
     statistics.live_bytes += bytes;
     statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.live_bytes);
@@ -88,69 +90,71 @@ std::size_t size_class(std::size_t bytes) {
     return (bytes + step - 1) / step * step;
 }
 
-void* pool_allocate(std::size_t exact) {
-    if (exact > (std::size_t(1) << 62) || must_fail()) return nullptr;
-    std::size_t bytes = size_class(exact);
+void* pool_allocate(std::size_t requested_bytes) {
+    if (requested_bytes > (std::size_t(1) << 62) || should_fail()) return nullptr;
+    std::size_t bytes = size_class(requested_bytes);
     void* memory = nullptr;
     {
         Guard guard(pool().lock);
-        memory = take_kept(bytes);
-        if (memory) note_live(bytes);
+        memory = pop_free_block(bytes);
+        if (memory) record_live(bytes);
     }
     if (!memory) {
-        memory = guard_pages() ? map_guarded(exact) : system_allocate(bytes);
+        memory = guard_pages() ? map_guarded(requested_bytes) : system_allocate(bytes);
         if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
         if (!memory) return nullptr;
         count_anywhere(Counter::allocations); // launches ask without the GIL
         count_anywhere(Counter::bytes_allocated, int64_t(bytes));
         Guard guard(pool().lock);
-        note_live(bytes);
+        record_live(bytes);
     }
     return memory;
 }
 
-void pool_allocate(std::size_t bytes, std::span<void*> places) {
-    std::size_t taken = 0;
+void pool_allocate(std::size_t bytes, std::span<void*> blocks) {
+    std::size_t count = 0;
     {
         std::size_t size = size_class(bytes);
-        bool fails = until_failure.load(std::memory_order_relaxed) > 0; // soon: it counts them
+        bool failure_armed =
+            failure_countdown.load(std::memory_order_relaxed) > 0; // soon: it counts them
         Guard guard(pool().lock);
-        while (!fails && taken < places.size() && (places[taken] = take_kept(size))) {
-            note_live(size);
-            ++taken;
+        while (!failure_armed && count < blocks.size() && (blocks[count] = pop_free_block(size))) {
+            record_live(size);
+            ++count;
         }
     }
-    for (; taken < places.size(); ++taken) places[taken] = pool_allocate(bytes);
+    for (; count < blocks.size(); ++count) blocks[count] = pool_allocate(bytes);
 }
 
 namespace {
 
-void give_pages_back(void* memory, std::size_t bytes) {
-    auto begin = (reinterpret_cast<std::uintptr_t>(memory) + PAGE - 1) / PAGE * PAGE;
-    auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / PAGE * PAGE;
+void release_pages(void* memory, std::size_t bytes) {
+    auto begin =
+        (reinterpret_cast<std::uintptr_t>(memory) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / PAGE_BYTES * PAGE_BYTES;
     madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
-void look() {
+void trim_idle() {
     Guard guard(pool().lock);
-    pool().returned = 0;
-    for (auto& [bytes, kept] : pool().kept) {
-        for (std::size_t i = 0; bytes >= WORTH_IT && i < kept.idle; ++i)
-            give_pages_back(kept.blocks[i], bytes);
-        kept.idle = kept.blocks.size();
+    pool().num_returned = 0;
+    for (auto& [bytes, free_blocks] : pool().free_lists) {
+        for (std::size_t i = 0; bytes >= MIN_TRIMMED_BYTES && i < free_blocks.num_idle; ++i)
+            release_pages(free_blocks.blocks[i], bytes);
+        free_blocks.num_idle = free_blocks.blocks.size();
     }
 }
 
 // Makes room for a block of so many bytes by what is idle.
-void make_room(std::size_t bytes, std::vector<void*>& fallen) {
+void evict_idle(std::size_t bytes, std::vector<void*>& evicted) {
     AllocationPoolStatistics& statistics = pool().statistics;
     if (bytes > statistics.cap_bytes) return;
-    for (auto& [each, kept] : pool().kept) {
-        std::size_t after = statistics.kept_bytes + bytes;
-        if (after <= statistics.cap_bytes) return;
-        auto taken = kept.take_idle((after - statistics.cap_bytes) / each + 1);
-        statistics.kept_bytes -= taken.size() * each;
-        fallen.insert(fallen.end(), taken.begin(), taken.end());
+    for (auto& [size, free_blocks] : pool().free_lists) {
+        std::size_t needed_bytes = statistics.cached_bytes + bytes;
+        if (needed_bytes <= statistics.cap_bytes) return;
+        auto blocks = free_blocks.take_idle((needed_bytes - statistics.cap_bytes) / size + 1);
+        statistics.cached_bytes -= blocks.size() * size;
+        evicted.insert(evicted.end(), blocks.begin(), blocks.end());
     }
 }
 
@@ -164,26 +168,26 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
         return;
     }
     bytes = size_class(bytes);
-    std::vector<void*> fallen; // freed outside the lock
-    bool time_to_look = false;
+    std::vector<void*> evicted; // freed outside the lock
+    bool check_idle = false;
     {
         Guard guard(pool().lock);
         AllocationPoolStatistics& statistics = pool().statistics;
         statistics.live_bytes -= bytes;
-        if (statistics.kept_bytes + bytes > statistics.cap_bytes) make_room(bytes, fallen);
-        if (statistics.kept_bytes + bytes <= statistics.cap_bytes) {
-            pool().kept[bytes].blocks.push_back(memory);
-            statistics.kept_bytes += bytes;
+        if (statistics.cached_bytes + bytes > statistics.cap_bytes) evict_idle(bytes, evicted);
+        if (statistics.cached_bytes + bytes <= statistics.cap_bytes) {
+            pool().free_lists[bytes].blocks.push_back(memory);
+            statistics.cached_bytes += bytes;
             memory = nullptr;
         }
-        time_to_look = ++pool().returned == LOOK;
+        check_idle = ++pool().num_returned == IDLE_CHECK_INTERVAL;
     }
     std::free(memory);
-    for (void* each : fallen) std::free(each);
-    if (time_to_look) look();
+    for (void* each : evicted) std::free(each);
+    if (check_idle) trim_idle();
 }
 
-void fail_allocation(int64_t n) { until_failure.store(n, std::memory_order_relaxed); }
+void fail_allocation(int64_t n) { failure_countdown.store(n, std::memory_order_relaxed); }
 
 AllocationPoolStatistics pool_statistics() {
     Guard guard(pool().lock);
@@ -194,21 +198,21 @@ void set_pool_cap(std::size_t bytes) {
     {
         Guard guard(pool().lock);
         pool().statistics.cap_bytes = bytes;
-        if (pool().statistics.kept_bytes <= bytes) return;
+        if (pool().statistics.cached_bytes <= bytes) return;
     }
     trim_pool();
 }
 
 std::size_t trim_pool() {
-    std::unordered_map<std::size_t, FreeBlocks> kept;
+    std::unordered_map<std::size_t, FreeBlocks> lists;
     std::size_t returned = 0;
     {
         Guard guard(pool().lock);
-        kept.swap(pool().kept);
-        std::swap(returned, pool().statistics.kept_bytes);
+        lists.swap(pool().free_lists);
+        std::swap(returned, pool().statistics.cached_bytes);
     }
-    for (auto& [bytes, each] : kept)
-        for (void* memory : each.blocks) std::free(memory);
+    for (auto& [bytes, free_blocks] : lists)
+        for (void* memory : free_blocks.blocks) std::free(memory);
     return returned;
 }
 

@@ -19,14 +19,14 @@ std::size_t size_class(std::size_t bytes);
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
 // As many blocks of so many bytes as there are places; null where memory runs out.
-void pool_allocate(std::size_t bytes, std::span<void*> places);
+void pool_allocate(std::size_t bytes, std::span<void*> blocks);
 
 // For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;
 // 0 takes that back.
 void fail_allocation(int64_t n);
 
 struct AllocationPoolStatistics {
-    std::size_t live_bytes, peak_bytes, kept_bytes, cap_bytes;
+    std::size_t live_bytes, peak_bytes, cached_bytes, cap_bytes;
 };
 AllocationPoolStatistics pool_statistics();
 void set_pool_cap(std::size_t bytes);

@@ -3,25 +3,25 @@
 namespace tenfold {
 namespace {
 
-std::list<Cache>& table() {
+std::list<Cache>& cache_list() {
     static auto* caches = new std::list<Cache>; // never destroyed: functions end after it
     return *caches;
 }
 
 } // namespace
 
-Cache& join(const Cache& cache) { return table().emplace_back(cache); }
+Cache& register_cache(const Cache& cache) { return cache_list().emplace_back(cache); }
 
-const std::list<Cache>& known_caches() { return table(); }
+const std::list<Cache>& registered_caches() { return cache_list(); }
 
-void forget_caches() {
-    for (const Cache& cache : table()) cache.forget();
+void clear_caches() {
+    for (const Cache& cache : cache_list()) cache.clear();
 }
 
-void cut_hashes(int bits) {
-    forget_caches(); // whatever leaves a table is looked for there
+void truncate_hashes(int bits) {
+    clear_caches(); // whatever leaves a table is looked for there
     hash_mask.store(bits < 64 ? (std::size_t(1) << bits) - 1 : ~std::size_t(0));
-    forget_caches();
+    clear_caches();
 }
 
 } // namespace tenfold

@@ -10,21 +10,22 @@ namespace tenfold {
 struct Cache {
     const char* name;
     std::size_t capacity; // entries at most; 0 of a table of what others hold
-    std::size_t (*entries)();
-    void (*forget)(); // of such a table: finds its entries new places
+    std::size_t (*num_entries)();
+    void (*clear)(); // of such a table: finds its entries new places
 };
 
-Cache& join(const Cache& cache); // at load, so that the list is whole when it is asked for
-const std::list<Cache>& known_caches();
-void forget_caches();
+Cache& register_cache(
+    const Cache& cache); // at load, so that the list is whole when it is asked for
+const std::list<Cache>& registered_caches();
+void clear_caches();
 
 // The bits of a hash that lead to an entry. All of them; in tests fewer, so that different keys
 // collide: a lookup compares keys in full.
 inline std::atomic<std::size_t> hash_mask{~std::size_t(0)};
-inline std::size_t cut(std::size_t hash) {
+inline std::size_t truncate_hash(std::size_t hash) {
     return hash & hash_mask.load(std::memory_order_relaxed);
 }
 // Has all hashes cut to so many bits, and forgets all caches; while no other thread runs.
-void cut_hashes(int bits);
+void truncate_hashes(int bits);
 
 } // namespace tenfold

@@ -4,12 +4,12 @@
 
 namespace tenfold {
 
-void release_later(void* python);
+void defer_decref(void* python);
 
 // Calls `release` for everything on the list.
-void drain_released(void (*release)(void*));
+void drain_deferred_decrefs(void (*release)(void*));
 
 // True when there is something to drain; one relaxed load.
-bool anything_released() noexcept;
+bool has_deferred_decrefs() noexcept;
 
 } // namespace tenfold

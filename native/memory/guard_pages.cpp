@@ -13,12 +13,12 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t PAGE = 4096;
+constexpr std::size_t PAGE_BYTES = 4096;
 constexpr unsigned char FILL = 0xA5;
 // Bytes up to which a new block is filled; the pages of a larger one may never be touched.
-constexpr std::size_t MOST_FILLED = std::size_t(1) << 20;
+constexpr std::size_t MAX_FILLED_BYTES = std::size_t(1) << 20;
 
-bool environment_asks() {
+bool environment_enables() {
     const char* text = std::getenv("TENFOLD_GUARD");
     if (!text) return false;
     std::string word(text);
@@ -28,14 +28,14 @@ bool environment_asks() {
     return word == "1" || word == "true" || word == "yes" || word == "on";
 }
 
-const bool asked = environment_asks();
+const bool enabled = environment_enables();
 
-std::atomic<uint64_t> mapped{0}; // relaxed: a number
+std::atomic<uint64_t> num_mapped{0}; // relaxed: a number
 
 // The sequence of Thue and Morse: both ways equally often, and no period with which the allocations
 // of a program could fall in.
-bool next_begins_at_a_page() {
-    return std::popcount(mapped.fetch_add(1, std::memory_order_relaxed)) % 2 == 0;
+bool aligns_to_page_start() {
+    return std::popcount(num_mapped.fetch_add(1, std::memory_order_relaxed)) % 2 == 0;
 }
 
 // The pages of a block, without those around it.
@@ -44,34 +44,37 @@ struct Pages {
 
     Pages(void* memory, std::size_t bytes) {
         auto first = reinterpret_cast<std::uintptr_t>(memory);
-        begin = reinterpret_cast<unsigned char*>(first / PAGE * PAGE);
-        end = reinterpret_cast<unsigned char*>((first + bytes + PAGE - 1) / PAGE * PAGE);
+        begin = reinterpret_cast<unsigned char*>(first / PAGE_BYTES * PAGE_BYTES);
+        end = reinterpret_cast<unsigned char*>((first + bytes + PAGE_BYTES - 1) / PAGE_BYTES *
+                                               PAGE_BYTES);
     }
 };
 
-bool filled(const unsigned char* begin, const unsigned char* end) {
+bool is_filled(const unsigned char* begin, const unsigned char* end) {
     return std::all_of(begin, end, [](unsigned char byte) { return byte == FILL; });
 }
 
 } // namespace
 
-bool guard_pages() { return asked; }
+bool guard_pages() { return enabled; }
 
 void* map_guarded(std::size_t bytes) {
-    std::size_t inside = (bytes + PAGE - 1) / PAGE * PAGE, all = inside + 2 * PAGE;
-    void* made = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED) return nullptr;
-    auto* begin = static_cast<unsigned char*>(made) + PAGE;
-    if (inside && mprotect(begin, inside, PROT_READ | PROT_WRITE) != 0) {
-        munmap(made, all);
+    std::size_t usable_bytes = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+                total_bytes = usable_bytes + 2 * PAGE_BYTES;
+    void* region =
+        mmap(nullptr, total_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region == MAP_FAILED) return nullptr;
+    auto* begin = static_cast<unsigned char*>(region) + PAGE_BYTES;
+    if (usable_bytes && mprotect(begin, usable_bytes, PROT_READ | PROT_WRITE) != 0) {
+        munmap(region, total_bytes);
         return nullptr;
     }
-    auto* memory = next_begins_at_a_page() ? begin : begin + inside - bytes;
-    if (bytes <= MOST_FILLED) {
-        std::memset(begin, FILL, inside);
+    auto* memory = aligns_to_page_start() ? begin : begin + usable_bytes - bytes;
+    if (bytes <= MAX_FILLED_BYTES) {
+        std::memset(begin, FILL, usable_bytes);
     } else {
         std::memset(begin, FILL, std::size_t(memory - begin));
-        std::memset(memory + bytes, FILL, std::size_t(begin + inside - memory) - bytes);
+        std::memset(memory + bytes, FILL, std::size_t(begin + usable_bytes - memory) - bytes);
     }
     return memory;
 }
@@ -79,12 +82,12 @@ void* map_guarded(std::size_t bytes) {
 void unmap_guarded(void* memory, std::size_t bytes) noexcept {
     Pages pages(memory, bytes);
     auto* block = static_cast<unsigned char*>(memory);
-    if (!filled(pages.begin, block) || !filled(block + bytes, pages.end)) {
+    if (!is_filled(pages.begin, block) || !is_filled(block + bytes, pages.end)) {
         std::fprintf(stderr, "tenfold: written outside an array of %zu bytes at %p\n", bytes,
                      memory);
         std::abort();
     }
-    munmap(pages.begin - PAGE, std::size_t(pages.end - pages.begin) + 2 * PAGE);
+    munmap(pages.begin - PAGE_BYTES, std::size_t(pages.end - pages.begin) + 2 * PAGE_BYTES);
 }
 
 } // namespace tenfold

@@ -7,19 +7,19 @@ namespace tenfold {
 
 template <class T> class Indirect {
   public:
-    Indirect(T made) : inside_(std::make_unique<T>(std::move(made))) {}
+    Indirect(T result) : object_(std::make_unique<T>(std::move(result))) {}
     Indirect(const Indirect& other) : Indirect(*other) {}
     Indirect(Indirect&&) noexcept = default;
     Indirect& operator=(Indirect other) noexcept {
-        inside_.swap(other.inside_);
+        object_.swap(other.object_);
         return *this;
     }
 
-    T& operator*() { return *inside_; }
-    const T& operator*() const { return *inside_; }
+    T& operator*() { return *object_; }
+    const T& operator*() const { return *object_; }
 
   private:
-    std::unique_ptr<T> inside_;
+    std::unique_ptr<T> object_;
 };
 
 } // namespace tenfold

@@ -14,68 +14,68 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
         Key key;
         Value value;
     };
-    using Entries = std::list<Entry>; // what has left, to be freed outside the lock
+    using Entries = std::list<Entry>; // evicted, to be freed outside the lock
 
-    // What is kept under a key, or null; it has been asked for now.
+    // The value of a key, or null; marks it most recently used.
     template <class Query> Value* find(const Query& query) {
-        auto found = places_.find(query);
-        if (found == places_.end()) return nullptr;
-        entries_.splice(entries_.begin(), entries_, *found);
-        return &(*found)->value;
+        auto it = index_.find(query);
+        if (it == index_.end()) return nullptr;
+        entries_.splice(entries_.begin(), entries_, *it);
+        return &(*it)->value;
     }
 
-    // Of a key that is not there.
-    Value& keep(Key key, Value value) {
+    // The key must be absent.
+    Value& insert(Key key, Value value) {
         entries_.push_front({std::move(key), std::move(value)});
-        places_.insert(entries_.begin());
+        index_.insert(entries_.begin());
         return entries_.front().value;
     }
 
-    // Of a key that is there; and of what was not asked for longest. What has left comes first.
-    template <class Query> Entry& drop(const Query& key, Entries& fallen) {
-        auto found = places_.find(key);
-        fallen.splice(fallen.begin(), entries_, *found);
-        places_.erase(found);
-        return fallen.front();
+    // The key must be present; the least recently used. The evicted entry comes first.
+    template <class Query> Entry& evict(const Query& key, Entries& evicted) {
+        auto it = index_.find(key);
+        evicted.splice(evicted.begin(), entries_, *it);
+        index_.erase(it);
+        return evicted.front();
     }
-    Entry& drop_last(Entries& fallen) { return drop(std::prev(entries_.end()), fallen); }
+    Entry& evict_oldest(Entries& evicted) { return evict(std::prev(entries_.end()), evicted); }
 
-    // All entries that are unwanted.
-    template <class Unwanted> void drop_all(Unwanted unwanted, Entries& fallen) {
-        for (auto at = entries_.begin(); at != entries_.end();) {
-            auto place = at++;
-            if (!unwanted(*place)) continue;
-            places_.erase(place);
-            fallen.splice(fallen.begin(), entries_, place);
+    // All entries that satisfy the predicate.
+    template <class Unwanted> void evict_if(Unwanted predicate, Entries& evicted) {
+        for (auto it = entries_.begin(); it != entries_.end();) {
+            auto current = it++;
+            if (!predicate(*current)) continue;
+            index_.erase(current);
+            evicted.splice(evicted.begin(), entries_, current);
         }
     }
 
-    std::size_t size() const { return places_.size(); }
+    std::size_t size() const { return index_.size(); }
     void swap(LruCache& other) {
         entries_.swap(other.entries_);
-        places_.swap(other.places_);
+        index_.swap(other.index_);
     }
 
   private:
-    using Place = typename Entries::iterator;
-    struct HashOfPlace : Hash {
+    using Position = typename Entries::iterator;
+    struct PositionHash : Hash {
         using is_transparent = void;
         using Hash::operator();
-        std::size_t operator()(const Place& place) const { return Hash::operator()(place->key); }
+        std::size_t operator()(const Position& place) const { return Hash::operator()(place->key); }
     };
-    struct SamePlace : Same {
+    struct PositionEqual : Same {
         using is_transparent = void;
-        bool operator()(const Place& a, const Place& b) const { return a == b; }
-        template <class Query> bool operator()(const Query& query, const Place& place) const {
+        bool operator()(const Position& a, const Position& b) const { return a == b; }
+        template <class Query> bool operator()(const Query& query, const Position& place) const {
             return Same::operator()(query, place->key);
         }
-        template <class Query> bool operator()(const Place& place, const Query& query) const {
+        template <class Query> bool operator()(const Position& place, const Query& query) const {
             return Same::operator()(query, place->key);
         }
     };
 
     Entries entries_; // those asked for last come first
-    std::unordered_set<Place, HashOfPlace, SamePlace> places_;
+    std::unordered_set<Position, PositionHash, PositionEqual> index_;
 };
 
 } // namespace tenfold

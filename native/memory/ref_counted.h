@@ -10,15 +10,17 @@ namespace tenfold {
 // The number of GIL-free threads that may count references. While it is 0, a thread that counts
 // holds the GIL and needs no locked instructions, which are most of the cost of a small graph. Only
 // a thread with the GIL may let others begin. It starts at 1: a process without Python has no GIL.
-inline std::atomic<uint32_t> outsiders{1};
+inline std::atomic<uint32_t> gil_free_threads{1};
 
-inline bool alone() noexcept { return outsiders.load(std::memory_order_acquire) == 0; }
+inline bool no_gil_free_threads() noexcept {
+    return gil_free_threads.load(std::memory_order_acquire) == 0;
+}
 
 template <class T>
 [[gnu::always_inline]] inline void retain(T* object, uint32_t counts = 1) noexcept {
     std::atomic<uint32_t>& references = object->references;
     // Relaxed: a new count is only ever taken from a count that is already held.
-    if (alone())
+    if (no_gil_free_threads())
         references.store(references.load(std::memory_order_relaxed) + counts,
                          std::memory_order_relaxed);
     else
@@ -34,10 +36,10 @@ concept Interned = requires {
 // Takes a count off; true when it was the last.
 template <class T> [[gnu::always_inline]] inline bool drop(T* object) noexcept {
     std::atomic<uint32_t>& references = object->references;
-    if (alone()) {
-        uint32_t left = references.load(std::memory_order_relaxed) - 1;
-        references.store(left, std::memory_order_relaxed);
-        return left == 0;
+    if (no_gil_free_threads()) {
+        uint32_t remaining = references.load(std::memory_order_relaxed) - 1;
+        references.store(remaining, std::memory_order_relaxed);
+        return remaining == 0;
     }
     // A thread that sees 1 is the only owner, and no other thread can be counting: it needs no
     // locked instruction. Acquire lets it see the writes of the others. An interned object must
@@ -88,25 +90,25 @@ template <class T> class Ref {
     T* object_ = nullptr;
 };
 
-// Many counts of one object, taken at once: two threads that take one after the other would have to
-// fetch it from each other every time. Who makes it holds a count, too.
-template <class T> class Counts {
+// Many counts of one object, taken at once: single counts by two threads would move its cache line
+// between them each time. The creator holds a count, too.
+template <class T> class BulkRef {
   public:
-    Counts(const Ref<T>& of, std::size_t count) noexcept
-        : object_(of.get()), left_(uint32_t(count)) {
-        retain(object_, left_);
+    BulkRef(const Ref<T>& of, std::size_t count) noexcept
+        : object_(of.get()), remaining_(uint32_t(count)) {
+        retain(object_, remaining_);
     }
-    Counts(const Counts&) = delete;
-    Counts& operator=(const Counts&) = delete;
-    ~Counts() { object_->references.fetch_sub(left_, std::memory_order_relaxed); }
+    BulkRef(const BulkRef&) = delete;
+    BulkRef& operator=(const BulkRef&) = delete;
+    ~BulkRef() { object_->references.fetch_sub(remaining_, std::memory_order_relaxed); }
     Ref<T> take() noexcept {
-        --left_;
+        --remaining_;
         return Ref<T>::adopt(object_);
     }
 
   private:
     T* object_;
-    uint32_t left_;
+    uint32_t remaining_;
 };
 
 } // namespace tenfold

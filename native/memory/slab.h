@@ -29,23 +29,26 @@ template <class T> class Slab {
         alignas(T) unsigned char bytes[sizeof(T)];
     };
 
-    static void* take() { return ThreadLocal<Local>::get().take(); }
-    static void give(void* memory) { ThreadLocal<Local>::get().give(static_cast<Slot*>(memory)); }
+    static void* allocate() { return ThreadLocal<Local>::get().allocate(); }
+    static void deallocate(void* memory) {
+        ThreadLocal<Local>::get().deallocate(static_cast<Slot*>(memory));
+    }
 
     // Calls with each slot that ever held an object.
-    template <class F> static void for_each(F&& look) {
+    template <class F> static void for_each(F&& visit) {
         std::vector<Page*> pages;
         {
             Guard guard(shared_->lock);
             pages = shared_->pages;
         }
         for (Page* page : pages)
-            for (std::size_t i = 0; i < COUNT; ++i) look(page->slots() + i);
+            for (std::size_t i = 0; i < SLOTS_PER_PAGE; ++i) visit(page->slots() + i);
     }
 
   private:
-    static constexpr std::size_t PAGE = std::size_t(1) << 16, LINE = 64, AT_ONCE = 256;
-    static constexpr std::size_t COUNT = (PAGE - LINE) / sizeof(Slot);
+    static constexpr std::size_t PAGE_BYTES = std::size_t(1) << 16, CACHE_LINE_BYTES = 64,
+                                 CHUNK_SLOTS = 256;
+    static constexpr std::size_t SLOTS_PER_PAGE = (PAGE_BYTES - CACHE_LINE_BYTES) / sizeof(Slot);
 
     // Free slots of a page, the one freed last first.
     struct Chain {
@@ -68,18 +71,20 @@ template <class T> class Slab {
 
     // The lock of Shared protects it.
     struct Page {
-        Page *before = nullptr, *after = nullptr; // among those with free slots
+        Page *prev = nullptr, *next = nullptr; // among those with free slots
         Chain free;
-        uint32_t cut = 0;  // slots that were handed out since all were free
-        uint32_t used = 0; // slots that threads have
-        bool listed = false;
+        uint32_t num_carved = 0; // slots that were handed out since all were free
+        uint32_t num_used = 0;   // slots that threads have
+        bool is_listed = false;
 
-        Slot* slots() { return reinterpret_cast<Slot*>(reinterpret_cast<char*>(this) + LINE); }
+        Slot* slots() {
+            return reinterpret_cast<Slot*>(reinterpret_cast<char*>(this) + CACHE_LINE_BYTES);
+        }
     };
-    static_assert(sizeof(Page) <= LINE && alignof(T) <= LINE);
+    static_assert(sizeof(Page) <= CACHE_LINE_BYTES && alignof(T) <= CACHE_LINE_BYTES);
 
     static Page* page_of(Slot* slot) {
-        return reinterpret_cast<Page*>(reinterpret_cast<std::uintptr_t>(slot) & ~(PAGE - 1));
+        return reinterpret_cast<Page*>(reinterpret_cast<std::uintptr_t>(slot) & ~(PAGE_BYTES - 1));
     }
 
     struct Shared {
@@ -88,101 +93,103 @@ template <class T> class Slab {
         std::vector<Page*> pages;
 
         void list(Page* page, bool in_front) {
-            page->listed = true;
-            page->before = in_front ? nullptr : last;
-            page->after = in_front ? first : nullptr;
-            (page->before ? page->before->after : first) = page;
-            (page->after ? page->after->before : last) = page;
+            page->is_listed = true;
+            page->prev = in_front ? nullptr : last;
+            page->next = in_front ? first : nullptr;
+            (page->prev ? page->prev->next : first) = page;
+            (page->next ? page->next->prev : last) = page;
         }
 
         void unlist(Page* page) {
-            page->listed = false;
-            (page->before ? page->before->after : first) = page->after;
-            (page->after ? page->after->before : last) = page->before;
+            page->is_listed = false;
+            (page->prev ? page->prev->next : first) = page->next;
+            (page->next ? page->next->prev : last) = page->prev;
         }
 
-        Chain take() {
+        Chain take_chain() {
             Guard guard(lock);
-            if (!first) list(added(), true);
+            if (!first) list(add_page(), true);
             Page* page = first;
-            Chain taken = std::exchange(page->free, {});
-            if (!taken.first) {
-                uint32_t end = std::min<uint32_t>(COUNT, page->cut + AT_ONCE);
-                for (uint32_t i = end; i-- > page->cut;) taken.push(page->slots() + i);
-                page->cut = end;
+            Chain chain = std::exchange(page->free, {});
+            if (!chain.first) {
+                uint32_t end = std::min<uint32_t>(SLOTS_PER_PAGE, page->num_carved + CHUNK_SLOTS);
+                for (uint32_t i = end; i-- > page->num_carved;) chain.push(page->slots() + i);
+                page->num_carved = end;
             }
-            page->used += taken.length;
-            if (page->cut == COUNT) unlist(page);
-            return taken;
+            page->num_used += chain.length;
+            if (page->num_carved == SLOTS_PER_PAGE) unlist(page);
+            return chain;
         }
 
         // One that is wholly free goes in front, since what comes of it lies in a row.
-        void give(Page* page, const Chain& chain) {
+        void return_chain(Page* page, const Chain& chain) {
             Guard guard(lock);
             chain.last->free.next = page->free.first;
             if (!page->free.first) page->free.last = chain.last;
             page->free.first = chain.first;
             page->free.length += chain.length;
-            page->used -= chain.length;
-            if (page->used != 0) {
-                if (!page->listed) list(page, false);
+            page->num_used -= chain.length;
+            if (page->num_used != 0) {
+                if (!page->is_listed) list(page, false);
                 return;
             }
             page->free = {};
-            page->cut = 0;
-            if (page->listed) unlist(page);
+            page->num_carved = 0;
+            if (page->is_listed) unlist(page);
             list(page, true);
         }
 
-        Page* added() {
-            auto* memory = static_cast<char*>(::operator new (PAGE, std::align_val_t{PAGE}));
+        Page* add_page() {
+            auto* memory =
+                static_cast<char*>(::operator new (PAGE_BYTES, std::align_val_t{PAGE_BYTES}));
             auto* page = new (memory) Page;
-            for (std::size_t i = 0; i < COUNT; ++i) page->slots()[i].free = {0, nullptr};
+            for (std::size_t i = 0; i < SLOTS_PER_PAGE; ++i) page->slots()[i].free = {0, nullptr};
             pages.push_back(page);
             return page;
         }
     };
 
-    struct Run {
+    struct PageRun {
         Page* page = nullptr;
         Chain chain;
 
-        void hand_over() {
-            if (chain.first) shared_->give(page, std::exchange(chain, {}));
+        void flush() {
+            if (chain.first) shared_->return_chain(page, std::exchange(chain, {}));
         }
     };
 
     // What is freed of the page that the thread takes from is taken next, as caches have it still;
     // what is freed of others is gathered, a few pages at a time.
     struct Local {
-        Run now;
-        std::array<Run, 8> away;
+        PageRun current;
+        std::array<PageRun, 8> others;
 
-        Slot* take() {
-            if (!now.chain.first) refill();
-            return now.chain.pop();
+        Slot* allocate() {
+            if (!current.chain.first) refill();
+            return current.chain.pop();
         }
 
         void refill() {
-            for (Run& run : away) run.hand_over();
-            now.chain = shared_->take();
-            now.page = page_of(now.chain.first);
+            for (PageRun& run : others) run.flush();
+            current.chain = shared_->take_chain();
+            current.page = page_of(current.chain.first);
         }
 
-        void give(Slot* slot) {
+        void deallocate(Slot* slot) {
             Page* page = page_of(slot);
-            if (page == now.page) return now.chain.push(slot);
-            Run& run = away[reinterpret_cast<std::uintptr_t>(page) / PAGE % away.size()];
+            if (page == current.page) return current.chain.push(slot);
+            PageRun& run =
+                others[reinterpret_cast<std::uintptr_t>(page) / PAGE_BYTES % others.size()];
             if (run.page != page) {
-                run.hand_over();
+                run.flush();
                 run.page = page;
             }
             run.chain.push(slot);
         }
 
         ~Local() {
-            now.hand_over();
-            for (Run& run : away) run.hand_over();
+            current.flush();
+            for (PageRun& run : others) run.flush();
         }
     };
 

@@ -18,8 +18,8 @@ ArrayObject* as_array(PyObject* object) { return reinterpret_cast<ArrayObject*>(
 PyObject* as_object(ArrayObject* array) { return reinterpret_cast<PyObject*>(array); }
 
 // Arrays are made and dropped all the time: a short list of free ones saves the allocator.
-constexpr int MOST_FREE = 256;
-ArrayObject* free_arrays[MOST_FREE];
+constexpr int MAX_FREE = 256;
+ArrayObject* free_arrays[MAX_FREE];
 int free_count = 0;
 
 ArrayObject* allocate() {
@@ -38,35 +38,35 @@ ArrayObject* allocate() {
     self->view_params = nullptr;
     self->view_type = nullptr;
     self->version = 0;
-    self->views = self->next = self->before = nullptr;
-    self->window = nullptr;
+    self->views = self->next = self->prev = nullptr;
+    self->external = nullptr;
     self->weak_references = nullptr;
     return self;
 }
 
-void enlist(ArrayObject* view) {
+void list_insert(ArrayObject* view) {
     view->next = view->root->views;
-    if (view->next) view->next->before = view;
+    if (view->next) view->next->prev = view;
     view->root->views = view;
 }
 
-void unlist(ArrayObject* view) {
+void list_remove(ArrayObject* view) {
     if (!view->base) return;
-    if (view->next) view->next->before = view->before;
-    (view->before ? view->before->next : view->root->views) = view->next;
+    if (view->next) view->next->prev = view->prev;
+    (view->prev ? view->prev->next : view->root->views) = view->next;
 }
 
 void deallocate(PyObject* object) {
     ArrayObject* self = as_array(object);
     if (self->weak_references) PyObject_ClearWeakRefs(object);
-    unlist(self);
-    Window* window = self->window;
+    list_remove(self);
+    ExternalBuffer* window = self->external;
     ArrayObject* base = std::exchange(self->base, nullptr);
     if (self->node) release(self->node);
     if (self->view_params) release(self->view_params);
     if (self->view_type) release(self->view_type);
     PyTypeObject* type = Py_TYPE(object);
-    if (free_count < MOST_FREE)
+    if (free_count < MAX_FREE)
         free_arrays[free_count++] = self;
     else
         PyObject_Free(self);
@@ -74,7 +74,7 @@ void deallocate(PyObject* object) {
     // A view of a view of a view ...: unlinked one by one, since each would free the next by
     // recursion.
     while (base && Py_REFCNT(as_object(base)) == 1) {
-        unlist(base);
+        list_remove(base);
         ArrayObject* next = std::exchange(base->base, nullptr);
         Py_DECREF(as_object(base));
         base = next;
@@ -84,7 +84,7 @@ void deallocate(PyObject* object) {
         Py_DECREF(window->record);
         delete window;
     }
-    drain();
+    drain_decrefs();
 }
 
 // Whether a view has a value that is none of its window's memory: its user may have written there.
@@ -92,22 +92,22 @@ bool has_copy(ArrayObject* view) {
     if (!view->node) return false;
     Ref<Value> value = value_of(view->node);
     if (!value) return false;
-    Ref<Value> root = value_of(view->root->node);
-    return !root || value->buffers[0].allocation != root->buffers[0].allocation;
+    Ref<Value> root_value = value_of(view->root->node);
+    return !root_value || value->buffers[0].allocation != root_value->buffers[0].allocation;
 }
 
 // Makes the nodes of stale views, base first.
 bool refresh(ArrayObject* view) {
     uint64_t version = view->root->version;
-    bool window = view->root->window;
+    bool is_external = view->root->external;
     std::vector<ArrayObject*> stale;
-    std::size_t count = 0;
-    for (ArrayObject* array = view; array->base && (window || array->version != version);
+    std::size_t num_stale = 0;
+    for (ArrayObject* array = view; array->base && (is_external || array->version != version);
          array = array->base) {
         stale.push_back(array);
-        if (array->version != version || has_copy(array)) count = stale.size();
+        if (array->version != version || has_copy(array)) num_stale = stale.size();
     }
-    stale.resize(count);
+    stale.resize(num_stale);
     for (auto array = stale.rbegin(); array != stale.rend(); ++array) {
         Node* input = (*array)->base->node;
         Ref<Node> node =
@@ -140,7 +140,7 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* get_item(PyObject* self, PyObject* key) {
-    PyObject* item = guarded([&] { return basic_item(self, key); });
+    PyObject* item = to_python_error([&] { return get_basic_item(self, key); });
     if (item || PyErr_Occurred()) return item;
     return PyObject_CallFunctionObjArgs(hooks.get_item, self, key, nullptr);
 }
@@ -151,10 +151,10 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
                                          "  remedy: take the ones to keep, as in x[x > 0]");
         return -1;
     }
-    PyObject* done =
-        guarded([&] { return set_basic_item(self, key, value) ? Py_NewRef(Py_None) : nullptr; });
-    Py_XDECREF(done);
-    if (done || PyErr_Occurred()) return done ? 0 : -1;
+    PyObject* handled = to_python_error(
+        [&] { return set_basic_item(self, key, value) ? Py_NewRef(Py_None) : nullptr; });
+    Py_XDECREF(handled);
+    if (handled || PyErr_Occurred()) return handled ? 0 : -1;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.set_item, self, key, value, nullptr);
     Py_XDECREF(result);
     return result ? 0 : -1;
@@ -164,7 +164,9 @@ PyObject* represent(PyObject* self) {
     return PyObject_CallFunction(hooks.format, "Os", self, "repr");
 }
 
-PyObject* to_text(PyObject* self) { return PyObject_CallFunction(hooks.format, "Os", self, "str"); }
+PyObject* stringify(PyObject* self) {
+    return PyObject_CallFunction(hooks.format, "Os", self, "str");
+}
 
 PyGetSetDef properties[] = {
     {"shape", get_shape, nullptr, "The lengths of the axes, a tuple of ints.", nullptr},
@@ -187,11 +189,11 @@ PyObject* new_array(Ref<Node> node) {
     ArrayObject* self = allocate();
     if (!self) return nullptr;
     self->node = node.detach();
-    if (watches) note_made(as_object(self));
+    if (num_active_traces) trace_created(as_object(self));
     return as_object(self);
 }
 
-PyObject* view_array(Ref<Node> node, PyObject* base) {
+PyObject* new_view(Ref<Node> node, PyObject* base) {
     Ref<Params> params = node->params;
     const Op* op = node->op;
     PyObject* object = new_array(std::move(node));
@@ -204,11 +206,11 @@ PyObject* view_array(Ref<Node> node, PyObject* base) {
     self->view_params = params.detach();
     self->view_type = Ref<Type>(self->node->type).detach();
     self->version = self->root->version;
-    enlist(self);
+    list_insert(self);
     return object;
 }
 
-std::vector<Ref<Node>> parts_of(const Ref<Node>& node) {
+std::vector<Ref<Node>> results_of(const Ref<Node>& node) {
     static const Op* part = &declare_op("part");
     static auto* indices = new std::vector<Ref<Params>>; // under the GIL
     std::vector<Ref<Node>> parts;
@@ -217,18 +219,18 @@ std::vector<Ref<Node>> parts_of(const Ref<Node>& node) {
             nb::tuple index = nb::make_tuple(i);
             indices->push_back(params_of(index.ptr()));
         }
-        parts.push_back(part_node(part, (*indices)[i], node, i));
+        parts.push_back(result_node(part, (*indices)[i], node, i));
     }
     return parts;
 }
 
-PyObject* arrays_of(Ref<Node> node, PyObject* base) {
+PyObject* wrap_results(Ref<Node> node, PyObject* base) {
     if (node->op && node->op->view && base && is_array(base))
-        return view_array(std::move(node), base);
+        return new_view(std::move(node), base);
     std::size_t results = node->inference ? node->inference->results.size() : 1;
     if (results == 1) return new_array(std::move(node));
     PyObject* tuple = PyTuple_New(Py_ssize_t(results));
-    std::vector<Ref<Node>> parts = parts_of(node);
+    std::vector<Ref<Node>> parts = results_of(node);
     for (std::size_t i = 0; tuple && i < results; ++i) {
         if (PyObject* array = new_array(std::move(parts[i])))
             PyTuple_SET_ITEM(tuple, Py_ssize_t(i), array);
@@ -238,11 +240,12 @@ PyObject* arrays_of(Ref<Node> node, PyObject* base) {
     return tuple;
 }
 
-Node* node_of_any(PyObject* object) {
+Node* checked_node_of(PyObject* object) {
     ArrayObject* self = as_array(object);
-    bool known = !self->base || (self->version == self->root->version && !self->root->window);
-    if (!known && !refresh(self)) return nullptr;
-    if (watches) note_look(object, self->node);
+    bool is_current =
+        !self->base || (self->version == self->root->version && !self->root->external);
+    if (!is_current && !refresh(self)) return nullptr;
+    if (num_active_traces) trace_read(object, self->node);
     return self->node;
 }
 
@@ -251,7 +254,7 @@ Type& type_of(PyObject* object) {
     return self->view_type ? *self->view_type : *self->node->type;
 }
 
-void forget_views(ArrayObject* root) {
+void invalidate_views(ArrayObject* root) {
     for (ArrayObject* view = root->views; view; view = view->next) {
         view->version = ~uint64_t(0);
         if (Node* node = std::exchange(view->node, nullptr)) release(node);
@@ -259,10 +262,10 @@ void forget_views(ArrayObject* root) {
 }
 
 void rebind(ArrayObject* array, Ref<Node> node) {
-    if (watches) note_change(array);
+    if (num_active_traces) trace_rebind(array);
     release(std::exchange(array->node, node.detach()));
     ++array->version;
-    forget_views(array); // they would keep the value before from being written over
+    invalidate_views(array); // they would keep the value before from being written over
 }
 
 bool make_array_type(PyObject* module) {
@@ -272,7 +275,7 @@ bool make_array_type(PyObject* module) {
         {Py_tp_members, members},
         {Py_tp_methods, array_methods},
         {Py_tp_repr, reinterpret_cast<void*>(represent)},
-        {Py_tp_str, reinterpret_cast<void*>(to_text)},
+        {Py_tp_str, reinterpret_cast<void*>(stringify)},
         {Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
         {Py_mp_length, reinterpret_cast<void*>(length)},
         {Py_mp_subscript, reinterpret_cast<void*>(get_item)},

@@ -14,7 +14,7 @@ struct Symbol {
     const Op* op;
 };
 
-enum Position {
+enum OperatorIndex {
     ADD,
     SUBTRACT,
     MULTIPLY,
@@ -49,12 +49,13 @@ Symbol symbols[POSITIONS] = {
     {"!=", nullptr},  {">", nullptr},  {">=", nullptr},
 };
 
-constexpr uint32_t SHALLOW = 64; // no limit is below it, so most nodes need not look the option up
+constexpr uint32_t SHALLOW_DEPTH =
+    64; // no limit is below it, so most nodes need not look the option up
 
 // Past the limit the graph below is computed, so that a loop that never reads values keeps a flat
 // graph. A later read of the value raises a failure; the depth starts again, so that it is not
 // tried at every step.
-bool submit(PyObject* array, Ref<Node> node) {
+bool limit_depth(PyObject* array, Ref<Node> node) {
     if (node->depth.load(std::memory_order_relaxed) <= current_options().pending_depth) return true;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);
     Py_XDECREF(result);
@@ -68,15 +69,17 @@ bool submit(PyObject* array, Ref<Node> node) {
 
 } // namespace
 
-PyObject* finish(Ref<Node> node, PyObject* base) {
+PyObject* wrap_node(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
-    bool deep = node->depth.load(std::memory_order_relaxed) > SHALLOW;
-    bool usual = !deep && node->op && !node->op->view && node->inference->results.size() == 1;
-    if (usual) return new_array(std::move(node));
-    Ref<Node> kept =
-        deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without
-    PyObject* array = arrays_of(std::move(node), base);
-    if (array && deep && is_array(array) && !submit(array, std::move(kept))) Py_CLEAR(array);
+    bool is_deep = node->depth.load(std::memory_order_relaxed) > SHALLOW_DEPTH;
+    bool is_simple =
+        !is_deep && node->op && !node->op->view && node->inference->results.size() == 1;
+    if (is_simple) return new_array(std::move(node));
+    Ref<Node> owned =
+        is_deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without
+    PyObject* array = wrap_results(std::move(node), base);
+    if (array && is_deep && is_array(array) && !limit_depth(array, std::move(owned)))
+        Py_CLEAR(array);
     return array;
 }
 
@@ -88,44 +91,44 @@ bool is_sequence(PyObject* object) {
     return PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
 
-PyObject* binary(Position position, PyObject* left, PyObject* right) {
-    return guarded([&]() -> PyObject* {
+PyObject* binary(OperatorIndex position, PyObject* left, PyObject* right) {
+    return to_python_error([&]() -> PyObject* {
         if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
             return PyObject_CallFunction(hooks.refuse_operand, "s(OO)",
                                          symbols[position].op->name.c_str(), left, right);
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
         if (!a.get()) Py_RETURN_NOTIMPLEMENTED;
-        if (!is_immediate(right)) a.keep();
+        if (!is_immediate(right)) a.retain();
         Operand b(right, left);
         if (!b.get() && PyErr_Occurred()) return nullptr;
         if (!b.get()) Py_RETURN_NOTIMPLEMENTED;
         Node* inputs[] = {a.get(), b.get()};
-        return finish(make_node(symbols[position].op, inputs, {}), nullptr);
+        return wrap_node(make_node(symbols[position].op, inputs, {}), nullptr);
     });
 }
 
-PyObject* unary(Position position, PyObject* self) {
-    return guarded([&]() -> PyObject* {
+PyObject* unary(OperatorIndex position, PyObject* self) {
+    return to_python_error([&]() -> PyObject* {
         Node* input = node_of(self);
         if (!input) return nullptr;
-        return finish(make_node(symbols[position].op, {&input, 1}, {}), nullptr);
+        return wrap_node(make_node(symbols[position].op, {&input, 1}, {}), nullptr);
     });
 }
 
 // `x op= e`: rebinds a whole Array, no window, when the result has its Type; everything else is the
 // `assign` hook's.
-PyObject* in_place(Position position, PyObject* self, PyObject* other) {
-    return guarded([&]() -> PyObject* {
+PyObject* in_place(OperatorIndex position, PyObject* self, PyObject* other) {
+    return to_python_error([&]() -> PyObject* {
         auto* array = reinterpret_cast<ArrayObject*>(self);
         PyObject* result = binary(position, self, other);
         if (!result || result == Py_NotImplemented) return result;
-        if (is_array(result) && replace_part(array, result)) {
+        if (is_array(result) && update_view(array, result)) {
             Py_DECREF(result);
         } else if (PyErr_Occurred()) {
             Py_DECREF(result);
             return nullptr;
-        } else if (array->base || array->window || !is_array(result) ||
+        } else if (array->base || array->external || !is_array(result) ||
                    &type_of(result) != &type_of(self)) {
             PyObject* done =
                 PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
@@ -140,11 +143,11 @@ PyObject* in_place(Position position, PyObject* self, PyObject* other) {
     });
 }
 
-template <Position P> PyObject* binary_slot(PyObject* left, PyObject* right) {
+template <OperatorIndex P> PyObject* binary_slot(PyObject* left, PyObject* right) {
     return binary(P, left, right);
 }
-template <Position P> PyObject* unary_slot(PyObject* self) { return unary(P, self); }
-template <Position P> PyObject* in_place_slot(PyObject* self, PyObject* other) {
+template <OperatorIndex P> PyObject* unary_slot(PyObject* self) { return unary(P, self); }
+template <OperatorIndex P> PyObject* in_place_slot(PyObject* self, PyObject* other) {
     return in_place(P, self, other);
 }
 
@@ -168,8 +171,8 @@ PyObject* divide_with_remainder(PyObject* left, PyObject* right) {
 }
 
 PyObject* compare(PyObject* self, PyObject* other, int operation) {
-    static constexpr Position positions[] = {LESS,      LESS_EQUAL, EQUAL,
-                                             NOT_EQUAL, GREATER,    GREATER_EQUAL};
+    static constexpr OperatorIndex positions[] = {LESS,      LESS_EQUAL, EQUAL,
+                                                  NOT_EQUAL, GREATER,    GREATER_EQUAL};
     return binary(positions[operation], self, other);
 }
 
@@ -265,8 +268,9 @@ bool bind_symbol(const char* text, const Op* op) {
 
 // A name's call: any number of inputs and parameters.
 PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
-    return guarded([&]() -> PyObject* {
-        Ref<Params> kept = params_of(params); // first: looking at a parameter may run its __hash__
+    return to_python_error([&]() -> PyObject* {
+        Ref<Params> owned_params =
+            params_of(params); // first: looking at a parameter may run its __hash__
         if (PyErr_Occurred()) return nullptr;
         std::vector<Operand> operands;
         std::vector<Node*> nodes;
@@ -282,20 +286,20 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
             // device.
             PyObject* peer = i == 0 && !any_array ? Py_None : inputs;
             PyObject* object = PyTuple_GET_ITEM(inputs, i);
-            PyObject* made =
+            PyObject* result =
                 peer == Py_None ? PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)
                                 : Py_NewRef(object);
-            if (!made) return nullptr;
-            owned.push_back(nb::steal(made));
-            operands.emplace_back(made, peer);
+            if (!result) return nullptr;
+            owned.push_back(nb::steal(result));
+            operands.emplace_back(result, peer);
             nodes.push_back(operands.back().get());
-            if (nodes.back() && runs_python) operands.back().keep();
+            if (nodes.back() && runs_python) operands.back().retain();
             if (nodes.back()) continue;
             if (PyErr_Occurred()) return nullptr;
             return PyObject_CallFunction(hooks.refuse_operand, "sO", op->name.c_str(), inputs);
         }
         PyObject* base = length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr;
-        return finish(make_node(op, nodes, std::move(kept)), base);
+        return wrap_node(make_node(op, nodes, std::move(owned_params)), base);
     });
 }
 

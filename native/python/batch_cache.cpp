@@ -14,29 +14,29 @@ namespace {
 
 using Words = std::span<const uint64_t>;
 
-PyObject* make_group = nullptr; // see group in tenfold/transforms/batch_compiler.py
+PyObject* batch_factory = nullptr; // see group in tenfold/transforms/batch_compiler.py
 
 // The expression of batches of one signature, on placeholders for their operands. While a batch is
 // computed by it, it has the values of that batch, and no other thread takes it.
 struct Expression {
-    LinearizedGraph walked;
+    LinearizedGraph graph;
     std::vector<uint32_t> inputs;  // where the columns that are arrays stand, or NONE
     std::vector<uint32_t> outputs; // where the results stand; a placeholder may be one
-    std::vector<char> rows;        // whether a result has a row for each member
-    Numbers options;               // by which it is planned
+    std::vector<char> is_batched;  // whether a result has a row for each member
+    OptionKey options;             // by which it is planned
     bool rules;
     Ref<Params> params; // of the members, and the columns' Types: their addresses are in the key
     std::vector<Ref<Type>> types;
-    bool taken = false;
+    bool in_use = false;
 };
-using Kept = std::shared_ptr<Expression>; // threads that compute by it own it too
+using ExpressionPtr = std::shared_ptr<Expression>; // threads that compute by it own it too
 
 // The expression of a batch, null without one, and the number of times that it had no plan.
-struct KnownBatches {
-    Kept expression;
+struct BatchEntry {
+    ExpressionPtr expression;
     uint32_t failures = 0;
 };
-constexpr uint32_t MOST_FAILURES = 16;
+constexpr uint32_t MAX_FAILURES = 16;
 constexpr std::size_t CAPACITY = 2048;
 
 struct BatchHash {
@@ -47,39 +47,40 @@ struct SameBatch {
     using is_transparent = void;
     bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
 };
-using Table = LruCache<std::vector<uint64_t>, KnownBatches, BatchHash, SameBatch>;
+using Table = LruCache<std::vector<uint64_t>, BatchEntry, BatchHash, SameBatch>;
 
 // The GIL protects it. It outlives every static object.
-Table& known() {
+Table& batch_cache() {
     static auto* table = new Table;
     return *table;
 }
 
-std::size_t known_groups() { return known().size(); }
+std::size_t num_cached_batches() { return batch_cache().size(); }
 
-void forget_groups() {
-    Table fallen;
-    fallen.swap(known());
+void clear_batch_cache() {
+    Table evicted;
+    evicted.swap(batch_cache());
 }
 
-[[maybe_unused]] Cache& joined = join({"groups", CAPACITY, known_groups, forget_groups});
+[[maybe_unused]] Cache& registered =
+    register_cache({"groups", CAPACITY, num_cached_batches, clear_batch_cache});
 
-uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
+uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 // False for what is known to Python alone.
-bool write_key(std::vector<uint64_t>& key, Words options, const Batch& members,
-               std::span<const StackedOperand> columns) {
-    const Node& like = *members.node(0);
-    key.assign({like.op->id, word(like.params.get()), members.rows});
+bool write_key(std::vector<uint64_t>& key, Words options, const Batch& batch,
+               std::span<const StackedOperand> operands) {
+    const Node& representative = *batch.node(0);
+    key.assign({representative.op->id, address_word(representative.params.get()), batch.num_rows});
     key.insert(key.end(), options.begin(), options.end());
-    for (const StackedOperand& column : columns) {
-        if (!column.scalar) {
-            key.push_back(word(column.value->type.get()) | uint64_t(column.stacked));
+    for (const StackedOperand& operand : operands) {
+        if (!operand.scalar) {
+            key.push_back(address_word(operand.value->type.get()) | uint64_t(operand.stacked));
             continue;
         }
-        const Scalar& scalar = *column.scalar;
-        if (scalar.form == Scalar::huge) return false; // its digits are not here
-        key.insert(key.end(), {uint64_t(scalar.form) << 1, uint64_t(scalar.whole),
+        const Scalar& scalar = *operand.scalar;
+        if (scalar.form == Scalar::big_integer) return false; // its digits are not here
+        key.insert(key.end(), {uint64_t(scalar.form) << 1, uint64_t(scalar.integer_bits),
                                std::bit_cast<uint64_t>(scalar.real),
                                std::bit_cast<uint64_t>(scalar.imaginary)});
     }
@@ -87,175 +88,178 @@ bool write_key(std::vector<uint64_t>& key, Words options, const Batch& members,
 }
 
 // A result with a row for each member, in C order; empty where memory runs out.
-Ref<Value> in_rows(Ref<Value> found, bool rows, std::size_t members) {
-    if (!found || (rows && found->strides.empty())) return found;
-    const Type& type = *found->type;
-    std::size_t copies = rows ? 1 : members, bytes = std::size_t(bytes_of(type));
+Ref<Value> to_batched(Ref<Value> value, bool is_batched, std::size_t num_members) {
+    if (!value || (is_batched && value->strides.empty())) return value;
+    const Type& type = *value->type;
+    std::size_t copies = is_batched ? 1 : num_members, bytes = std::size_t(bytes_of(type));
     std::vector<int64_t> shape;
-    if (!rows) shape.push_back(int64_t(members));
+    if (!is_batched) shape.push_back(int64_t(num_members));
     shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-    Ref<Value> made = Value::of(intern_type({shape, type.dtype, type.device, type.storage, false}));
-    if (!made) return made;
-    auto* data = static_cast<char*>(made->buffers[0].address());
-    for (std::size_t copy = 0; copy < copies; ++copy) copy_elements(data + copy * bytes, *found);
-    return made;
+    Ref<Value> result =
+        Value::uninitialized(intern_type({shape, type.dtype, type.device, type.storage, false}));
+    if (!result) return result;
+    auto* data = static_cast<char*>(result->buffers[0].address());
+    for (std::size_t copy = 0; copy < copies; ++copy) copy_elements(data + copy * bytes, *value);
+    return result;
 }
 
 // An expression with the values of columns, which others do not take meanwhile.
-class Taken {
+class BoundExpression {
   public:
-    Taken(Expression& expression, std::span<const StackedOperand> columns)
+    BoundExpression(Expression& expression, std::span<const StackedOperand> operands)
         : expression_(expression) {
-        expression_.taken = true;
+        expression_.in_use = true;
         std::size_t next = 0;
-        for (const StackedOperand& column : columns)
-            if (!column.scalar) set(expression_.inputs[next++], column.value);
+        for (const StackedOperand& operand : operands)
+            if (!operand.scalar) bind(expression_.inputs[next++], operand.value);
     }
-    ~Taken() {
-        for (uint32_t place : expression_.inputs) set(place, {});
-        expression_.taken = false;
+    ~BoundExpression() {
+        for (uint32_t position : expression_.inputs) bind(position, {});
+        expression_.in_use = false;
     }
 
   private:
-    void set(uint32_t place, Ref<Value> value) {
-        if (place != LinearizedGraph::NONE)
-            expression_.walked.nodes[place].value = std::move(value);
+    void bind(uint32_t position, Ref<Value> value) {
+        if (position != LinearizedGraph::NONE)
+            expression_.graph.nodes[position].value = std::move(value);
     }
     Expression& expression_;
 };
 
 // None without a plan, or where the plan fails.
-std::vector<Ref<Value>> computed_by(Expression& expression, std::size_t members,
-                                    std::span<const StackedOperand> columns) {
-    const auto& nodes = expression.walked.nodes;
-    std::vector<Ref<Value>> made(nodes.size()), results;
-    Taken taken(expression, columns);
-    bool done = replay_known(expression.walked, expression.options, expression.rules, made);
-    for (std::size_t i = 0; done && i < expression.outputs.size(); ++i) {
-        uint32_t at = expression.outputs[i];
-        const Ref<Value>& found = nodes[at].value ? nodes[at].value : made[at];
-        results.push_back(in_rows(found, expression.rows[i], members));
-        done = bool(results.back());
+std::vector<Ref<Value>> run_expression(Expression& expression, std::size_t num_members,
+                                       std::span<const StackedOperand> operands) {
+    const auto& nodes = expression.graph.nodes;
+    std::vector<Ref<Value>> values(nodes.size()), results;
+    BoundExpression bound(expression, operands);
+    bool succeeded =
+        replay_if_planned(expression.graph, expression.options, expression.rules, values);
+    for (std::size_t i = 0; succeeded && i < expression.outputs.size(); ++i) {
+        uint32_t position = expression.outputs[i];
+        const Ref<Value>& value = nodes[position].value ? nodes[position].value : values[position];
+        results.push_back(to_batched(value, expression.is_batched[i], num_members));
+        succeeded = bool(results.back());
     }
-    if (!done) results.clear();
+    if (!succeeded) results.clear();
     return results;
 }
 
-uint32_t place_of(const LinearizedGraph& walked, const Node* node) {
-    for (uint32_t i = 0; i < walked.nodes.size(); ++i)
-        if (walked.nodes[i].node.get() == node) return i;
+uint32_t position_of(const LinearizedGraph& graph, const Node* node) {
+    for (uint32_t i = 0; i < graph.nodes.size(); ++i)
+        if (graph.nodes[i].node.get() == node) return i;
     return LinearizedGraph::NONE;
 }
 
 // From (outputs, placeholders, rows, options, whether there are rules); null where one of its
 // results cannot be found in it.
-Kept expression_from(nb::handle given, const Ref<Params>& params,
-                     std::span<const StackedOperand> columns) {
-    auto made = std::make_shared<Expression>();
-    std::vector<Node*> outputs = nodes_from(given[0]), pending = outputs;
+ExpressionPtr parse_expression(nb::handle spec, const Ref<Params>& params,
+                               std::span<const StackedOperand> operands) {
+    auto expression = std::make_shared<Expression>();
+    std::vector<Node*> outputs = nodes_from(spec[0]), pending = outputs;
     std::erase_if(pending, [](const Node* node) { return !node->op; });
     if (pending.empty()) return {};
-    made->walked = walk(pending);
-    for (Node* input : nodes_from(given[1])) made->inputs.push_back(place_of(made->walked, input));
+    expression->graph = linearize(pending);
+    for (Node* input : nodes_from(spec[1]))
+        expression->inputs.push_back(position_of(expression->graph, input));
     for (Node* output : outputs) {
-        made->outputs.push_back(place_of(made->walked, output));
-        if (made->outputs.back() == LinearizedGraph::NONE) return {};
+        expression->outputs.push_back(position_of(expression->graph, output));
+        if (expression->outputs.back() == LinearizedGraph::NONE) return {};
     }
-    for (nb::handle row : given[2]) made->rows.push_back(nb::cast<bool>(row));
-    for (std::size_t i = 0; i < made->options.size(); ++i)
-        made->options[i] = nb::cast<uint64_t>(given[3][i]);
-    made->rules = nb::cast<bool>(given[4]);
-    made->params = params;
-    for (const StackedOperand& column : columns)
-        if (!column.scalar) made->types.push_back(column.value->type);
-    return made;
+    for (nb::handle row : spec[2]) expression->is_batched.push_back(nb::cast<bool>(row));
+    for (std::size_t i = 0; i < expression->options.size(); ++i)
+        expression->options[i] = nb::cast<uint64_t>(spec[3][i]);
+    expression->rules = nb::cast<bool>(spec[4]);
+    expression->params = params;
+    for (const StackedOperand& operand : operands)
+        if (!operand.scalar) expression->types.push_back(operand.value->type);
+    return expression;
 }
 
-void keep(const std::vector<uint64_t>& key, Kept expression) {
-    Table::Entries fallen;
+void cache_expression(const std::vector<uint64_t>& key, ExpressionPtr expression) {
+    Table::Entries evicted;
     uint32_t failures = 0;
-    if (const KnownBatches* before = known().find(Words(key))) {
-        if (before->expression && before->expression->taken) return;
-        failures = before->failures;
-        known().drop(Words(key), fallen);
+    if (const BatchEntry* previous = batch_cache().find(Words(key))) {
+        if (previous->expression && previous->expression->in_use) return;
+        failures = previous->failures;
+        batch_cache().evict(Words(key), evicted);
     }
-    known().keep(key, {std::move(expression), failures});
-    while (known().size() > CAPACITY) known().drop_last(fallen);
+    batch_cache().insert(key, {std::move(expression), failures});
+    while (batch_cache().size() > CAPACITY) batch_cache().evict_oldest(evicted);
 }
 
 } // namespace
 
 DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(options) {
-    if (current_options().batch_limit) limit = current_options().batch_limit;
+    if (current_options().batch_limit) max_members = current_options().batch_limit;
     threads = current_options().threads;
 }
 
-bool DynamicBatcher::is_ready() { return make_group; }
+bool DynamicBatcher::is_ready() { return batch_factory; }
 
 // From 16 on eight numbers up to the next power of two.
-std::size_t DynamicBatcher::rows(std::size_t members) const {
+std::size_t DynamicBatcher::padded_size(std::size_t members) const {
     if (members < 16 || current_options().verify) return members;
     std::size_t step = std::bit_floor(members) / 8;
-    return std::max(members, std::min((members + step - 1) / step * step, limit));
+    return std::max(members, std::min((members + step - 1) / step * step, max_members));
 }
 
-std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& members,
-                                                std::span<const StackedOperand> columns) {
-    bool wanted =
-        !is_watched() && !current_options().verify && write_key(key_, options_, members, columns);
-    KnownBatches* found = wanted ? known().find(Words(key_)) : nullptr;
-    if (found && found->expression && !found->expression->taken) {
+std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& batch,
+                                                std::span<const StackedOperand> operands) {
+    bool cacheable = !is_timeline_recording() && !current_options().verify &&
+                     write_key(key_, options_, batch, operands);
+    BatchEntry* entry = cacheable ? batch_cache().find(Words(key_)) : nullptr;
+    if (entry && entry->expression && !entry->expression->in_use) {
         // By this pointer alone: while kernels run, others may change the table.
-        Kept expression = found->expression;
-        std::vector<Ref<Value>> results = computed_by(*expression, members.rows, columns);
+        ExpressionPtr expression = entry->expression;
+        std::vector<Ref<Value>> results = run_expression(*expression, batch.num_rows, operands);
         if (!results.empty()) return count(Counter::batches), results;
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
-        if (PyErr_Occurred()) return PyErr_Clear(), results; // who computes one says it better
-        found = known().find(Words(key_));
-        if (found) ++found->failures;
+        if (PyErr_Occurred()) return PyErr_Clear(), results; // the op interpreter reports it better
+        entry = batch_cache().find(Words(key_));
+        if (entry) ++entry->failures;
     }
-    wanted &= !found || found->failures < MOST_FAILURES;
-    nb::object made = computed_by_python(members, columns, wanted);
+    cacheable &= !entry || entry->failures < MAX_FAILURES;
+    nb::object compiled = compile_in_python(batch, operands, cacheable);
     std::vector<Ref<Value>> results;
-    if (made.is_none()) return results;
-    for (nb::handle result : made[0]) results.push_back(nb::cast<ValueHandle&>(result).value);
-    if (wanted && !made[1].is_none())
-        keep(key_, expression_from(made[1], members.node(0)->params, columns));
+    if (compiled.is_none()) return results;
+    for (nb::handle result : compiled[0]) results.push_back(nb::cast<ValueHandle&>(result).value);
+    if (cacheable && !compiled[1].is_none())
+        cache_expression(key_, parse_expression(compiled[1], batch.node(0)->params, operands));
     return results;
 }
 
-nb::object DynamicBatcher::computed_by_python(const Batch& members,
-                                              std::span<const StackedOperand> columns,
-                                              bool wanted) {
-    const Node& like = *members.node(0);
-    nb::list given;
-    for (const StackedOperand& column : columns) {
-        nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
-                                         : nb::cast(ValueHandle{column.value});
-        given.append(nb::make_tuple(value, column.stacked));
+nb::object DynamicBatcher::compile_in_python(const Batch& batch,
+                                             std::span<const StackedOperand> operands,
+                                             bool cacheable) {
+    const Node& representative = *batch.node(0);
+    nb::list operand_args;
+    for (const StackedOperand& operand : operands) {
+        nb::object value = operand.scalar ? nb::steal(scalar_to_python(*operand.scalar))
+                                          : nb::cast(ValueHandle{operand.value});
+        operand_args.append(nb::make_tuple(value, operand.stacked));
     }
     nb::list nodes; // of all members, where they are to be compared
-    for (std::size_t row = 0; current_options().verify && row < members.size(); ++row)
-        nodes.append(nb::cast(NodeHandle{members.node(row)}));
-    nb::object params = nb::steal(params_to_python(like.params.get()));
-    nb::object made = nb::steal(PyObject_CallFunction(
-        make_group, "OOOnnOnOOO", like.op->python, params.ptr(), nb::tuple(given).ptr(),
-        Py_ssize_t(members.size()), Py_ssize_t(members.rows), nodes.ptr(),
-        Py_ssize_t(members.group), members.rest ? Py_True : Py_False, earlier_.ptr(),
-        wanted ? Py_True : Py_False));
-    if (!made.is_valid()) nb::raise_python_error();
-    return made;
+    for (std::size_t row = 0; current_options().verify && row < batch.size(); ++row)
+        nodes.append(nb::cast(NodeHandle{batch.node(row)}));
+    nb::object params = nb::steal(params_to_python(representative.params.get()));
+    nb::object compiled = nb::steal(PyObject_CallFunction(
+        batch_factory, "OOOnnOnOOO", representative.op->python, params.ptr(),
+        nb::tuple(operand_args).ptr(), Py_ssize_t(batch.size()), Py_ssize_t(batch.num_rows),
+        nodes.ptr(), Py_ssize_t(batch.group), batch.is_continuation ? Py_True : Py_False,
+        batch_notes_.ptr(), cacheable ? Py_True : Py_False));
+    if (!compiled.is_valid()) nb::raise_python_error();
+    return compiled;
 }
 
-void declare_grouping(nb::module_& module) {
+void declare_batch_cache(nb::module_& module) {
     using namespace nb::literals;
     module.def(
-        "set_groups", [](nb::object group) { make_group = group.release().ptr(); }, "group"_a);
+        "set_groups", [](nb::object group) { batch_factory = group.release().ptr(); }, "group"_a);
     module.def(
         "forget_groups",
         [](uint64_t op) {
-            Table::Entries fallen;
-            known().drop_all([&](const auto& entry) { return entry.key[0] == op; }, fallen);
+            Table::Entries evicted;
+            batch_cache().evict_if([&](const auto& entry) { return entry.key[0] == op; }, evicted);
         },
         "op"_a);
 }

@@ -9,19 +9,19 @@ namespace tenfold::bindings {
 class DynamicBatcher : public BatchCompiler {
   public:
     explicit DynamicBatcher(std::span<const uint64_t> options);
-    std::size_t rows(std::size_t members) const override;
-    std::vector<Ref<Value>> compute(const Batch& members,
-                                    std::span<const StackedOperand> columns) override;
+    std::size_t padded_size(std::size_t members) const override;
+    std::vector<Ref<Value>> compute(const Batch& batch,
+                                    std::span<const StackedOperand> operands) override;
 
     static bool is_ready(); // whether Python has said how
 
   private:
-    nb::object computed_by_python(const Batch& members, std::span<const StackedOperand> columns,
-                                  bool wanted);
+    nb::object compile_in_python(const Batch& batch, std::span<const StackedOperand> operands,
+                                 bool cacheable);
 
     std::span<const uint64_t> options_; // in force
     std::vector<uint64_t> key_;
-    nb::dict earlier_; // what Python notes of batches, to say why others are apart
+    nb::dict batch_notes_; // what Python notes of batches, to say why others are apart
 };
 
 } // namespace tenfold::bindings

@@ -20,7 +20,7 @@ struct Inputs {
             if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
             if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
             if (dtype_of(type->dtype).kind == 'b') one.form = Scalar::boolean;
-            Ref<Value> value = values ? Value::of(Ref<Type>(type)) : Ref<Value>();
+            Ref<Value> value = values ? Value::uninitialized(Ref<Type>(type)) : Ref<Value>();
             nodes.push_back(type->weak ? scalar_node(one, Ref<Type>(type))
                             : value    ? value_node(std::move(value))
                                        : placeholder_node(Ref<Type>(type)));
@@ -35,7 +35,7 @@ struct Inputs {
 nb::object applied(const Operation& operation, const Inputs& inputs) {
     if (operation.call) {
         Ref<Node> node = make_node(operation.op, inputs.borrowed, operation.call);
-        return node ? nb::steal(arrays_of(std::move(node), nullptr)) : nb::object();
+        return node ? nb::steal(wrap_results(std::move(node), nullptr)) : nb::object();
     }
     if (operation.kind != Operation::general) {
         Ref<Node> node = make_node(operation.op, inputs.borrowed, {});
@@ -63,28 +63,28 @@ bool are_alike(const LinearizedGraph& one, const LinearizedGraph& other) {
 std::vector<Node*> nodes_in(nb::handle arrays) {
     if (is_array(arrays.ptr())) return {node_of(arrays.ptr())};
     std::vector<Node*> nodes;
-    for (nb::handle each : nb::tuple(nb::borrow(arrays)))
-        if (is_array(each.ptr())) nodes.push_back(node_of(each.ptr()));
+    for (nb::handle item : nb::tuple(nb::borrow(arrays)))
+        if (is_array(item.ptr())) nodes.push_back(node_of(item.ptr()));
     return nodes;
 }
 
 std::unique_ptr<GraphTemplate> pattern_of(nb::object array, const Inputs& inputs) {
-    auto made = std::make_unique<GraphTemplate>();
-    made->walked = walk_at_rest(nodes_in(array));
-    made->output = made->walked.outputs[0];
-    made->leaves.assign(inputs.nodes.size(), GraphTemplate::NOWHERE);
-    for (uint32_t i = 0; i < made->walked.nodes.size(); ++i) {
-        made->walked.nodes[i].held = std::ranges::count(made->walked.outputs, i) > 0;
+    auto result = std::make_unique<GraphTemplate>();
+    result->graph = linearize_when_unclaimed(nodes_in(array));
+    result->output = result->graph.outputs[0];
+    result->leaves.assign(inputs.nodes.size(), GraphTemplate::NONE);
+    for (uint32_t i = 0; i < result->graph.nodes.size(); ++i) {
+        result->graph.nodes[i].live_out = std::ranges::count(result->graph.outputs, i) > 0;
         for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
-            if (inputs.nodes[k] == made->walked.nodes[i].node) made->leaves[k] = i;
+            if (inputs.nodes[k] == result->graph.nodes[i].node) result->leaves[k] = i;
     }
-    made->kept = array.release().ptr();
-    return made;
+    result->owner = array.release().ptr();
+    return result;
 }
 
 // Whether it runs without Python, without end, and writes over nothing that it is given.
 bool is_reusable(const Ref<Executable>& plan) {
-    return plan && plan->left < 0 && plan->donated_inputs.empty() &&
+    return plan && plan->remaining_runs < 0 && plan->donated_inputs.empty() &&
            std::ranges::none_of(plan->instructions, [](const auto& each) {
                return std::holds_alternative<Indirect<Executable::Call>>(each);
            });
@@ -98,25 +98,27 @@ void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* cons
     if (!arrays.is_valid()) return;
     if (is_array(arrays.ptr())) arrays = nb::make_tuple(arrays);
     std::vector<Node*> pending = nodes_in(arrays);
-    if (pending.empty() || !are_alike(walk_at_rest(pending), planned.pattern->walked)) return;
-    Ref<Executable> plan = known_plan(pending, planned.moved);
+    if (pending.empty() ||
+        !are_alike(linearize_when_unclaimed(pending), planned.graph_template->graph))
+        return;
+    Ref<Executable> plan = find_or_instantiate_plan(pending, planned.base_offsets);
     if (!is_reusable(plan)) {
-        nb::object made =
+        nb::object result =
             nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
-        if (!made.is_valid() || made.is_none()) return;
-        plan = nb::cast<PlanHandle&>(made).plan;
-        planned.moved = plan->moved;
+        if (!result.is_valid() || result.is_none()) return;
+        plan = nb::cast<PlanHandle&>(result).plan;
+        planned.base_offsets = plan->base_offsets;
     }
     if (is_reusable(plan)) planned.plan = std::move(plan);
 }
 
 Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
                             std::span<Type* const> types) {
-    auto made = Ref<GilFreeCall>::adopt(new GilFreeCall);
-    made->pattern = pattern_of(std::move(array), inputs);
-    made->outputs = made->pattern->walked.outputs;
-    plan(*made, operation, types);
-    return made;
+    auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+    result->graph_template = pattern_of(std::move(array), inputs);
+    result->outputs = result->graph_template->graph.outputs;
+    plan(*result, operation, types);
+    return result;
 }
 
 bool are_matrices(const Operation& operation, std::span<Type* const> types) {
@@ -128,8 +130,8 @@ bool are_matrices(const Operation& operation, std::span<Type* const> types) {
 
 class PythonPanelCompiler : public PanelCompiler {
   public:
-    const GilFreeCall* make(const Products& products, Products::Form form,
-                            std::size_t count) override {
+    const GilFreeCall* compile(const Products& products, Products::Form form,
+                               std::size_t count) override {
         auto left = products.factor(0, form, int64_t(count));
         auto right = products.factor(1, form, int64_t(count));
         std::array types{left.get(), right.get()};
@@ -145,60 +147,60 @@ class PythonPanelCompiler : public PanelCompiler {
 
 } // namespace
 
-Ref<GilFreeCall> plan_of_call(const Operation& operation, std::span<Type* const> types) {
+Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types);
     nb::object arrays = inputs.ours ? applied(operation, inputs) : nb::object();
-    Ref<GilFreeCall> made = arrays.is_valid()
-                                ? planned_of(std::move(arrays), inputs, operation, types)
-                                : Ref<GilFreeCall>::adopt(new GilFreeCall);
-    PyErr_Clear(); // who runs it says what is wrong
-    return made;
+    Ref<GilFreeCall> result = arrays.is_valid()
+                                  ? planned_of(std::move(arrays), inputs, operation, types)
+                                  : Ref<GilFreeCall>::adopt(new GilFreeCall);
+    PyErr_Clear(); // the run reports the error
+    return result;
 }
 
-PanelCompiler& panel_maker() {
+PanelCompiler& python_panel_compiler() {
     static PythonPanelCompiler only;
     return only;
 }
 
-void prepare(Engine& engine, Operation& operation, std::span<Type* const> types) {
-    Batcher made;
-    if (operation.planned) {
-        made.kind = Operation::elements;
-        made.calls = true;
-        engine.add_batcher(Engine::signature_of(operation, types), std::move(made));
+void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types) {
+    Batcher result;
+    if (operation.gil_free_call) {
+        result.kind = Operation::elementwise;
+        result.has_calls = true;
+        engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
         return;
     }
-    made.operation = Ref<Operation>(&operation);
-    for (Type* type : types) made.types.emplace_back(type);
+    result.operation = Ref<Operation>(&operation);
+    for (Type* type : types) result.types.emplace_back(type);
     Inputs inputs(types);
     nb::object array;
     if (inputs.arrays && inputs.ours) array = applied(operation, inputs);
-    PyErr_Clear(); // who runs it says what is wrong
+    PyErr_Clear(); // the run reports the error
     Node* node = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
     bool native = inputs.arrays && inputs.ours && node && node->op && !value_of(node);
     if (native && are_matrices(operation, types)) {
-        made.kind = Operation::product;
-        made.products = std::make_unique<Products>();
-        made.products->operation = made.operation;
-        made.products->types = {Ref<Type>(types[0]), Ref<Type>(types[1])};
-        made.products->type = node->type;
+        result.kind = Operation::product;
+        result.products = std::make_unique<Products>();
+        result.products->operation = result.operation;
+        result.products->types = {Ref<Type>(types[0]), Ref<Type>(types[1])};
+        result.products->type = node->type;
     } else if (native) {
-        bool same = operation.kind == Operation::elements && node->op == operation.op;
+        bool same = operation.kind == Operation::elementwise && node->op == operation.op;
         for (Type* type : types) same &= type->weak || type->shape == node->type->shape;
         const Loop* loop = same ? contiguous_loop(*node, inputs.borrowed) : nullptr;
         PyErr_Clear();
         if (loop && loop->kernel)
-            made.rows.emplace(BatchRows{node->inference, Ref<Type>(node->type), loop});
-        made.pattern = pattern_of(array, inputs);
-        if (!made.pattern->fits(types[0]->device)) made.pattern.reset();
-        if (made.is_native())
-            made.kind = Operation::elements;
+            result.rows.emplace(BatchRows{node->inference, Ref<Type>(node->type), loop});
+        result.graph_template = pattern_of(array, inputs);
+        if (!result.graph_template->fits(types[0]->device)) result.graph_template.reset();
+        if (result.is_native())
+            result.kind = Operation::elementwise;
         else if (!inputs.scalars)
-            made.planned = planned_of(std::move(array), inputs, operation, types);
-        if (made.planned && !made.planned->plan) made.planned = nullptr;
+            result.gil_free_call = planned_of(std::move(array), inputs, operation, types);
+        if (result.gil_free_call && !result.gil_free_call->plan) result.gil_free_call = nullptr;
         PyErr_Clear();
     }
-    engine.add_batcher(Engine::signature_of(operation, types), std::move(made));
+    engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }
 
 } // namespace tenfold::bindings

@@ -14,8 +14,8 @@
 namespace tenfold::bindings {
 namespace {
 
-constexpr std::size_t REMEMBERED = 64; // calls of one function
-constexpr int DEEPEST = 100;           // of trees of arguments
+constexpr std::size_t MAX_CACHED_CALLS = 64; // calls of one function
+constexpr int DEEPEST = 100;                 // of trees of arguments
 
 PyObject* fields_of = nullptr; // of a type: names of fields, () for a tuple, None for a leaf
 PyObject* known_fields = nullptr;
@@ -38,7 +38,7 @@ bool write(PyObject* object, CallArguments& to, int depth = 0);
 
 bool write_parts(PyObject* object, CallArguments& to, int depth) {
     to.words.push_back(number(Py_TYPE(object)));
-    to.others.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    to.identity_objects.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (PyTuple_Check(object) || PyList_Check(object)) {
         Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
         to.words.push_back(uint64_t(count));
@@ -50,7 +50,7 @@ bool write_parts(PyObject* object, CallArguments& to, int depth) {
     to.words.push_back(uint64_t(PyDict_GET_SIZE(object)));
     for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &item);) {
         to.words.push_back(number(key));
-        to.others.push_back(key);
+        to.identity_objects.push_back(key);
         if (!write(item, to, depth)) return false;
     }
     return true;
@@ -94,10 +94,10 @@ bool write(PyObject* object, CallArguments& to, int depth) {
     if (!names) return false;
     if (names != Py_None && PyTuple_Check(object)) return write_parts(object, to, depth + 1);
     to.words.push_back(number(Py_TYPE(object)));
-    to.others.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    to.identity_objects.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (names == Py_None) { // by its identity
         to.words.push_back(number(object));
-        to.others.push_back(object);
+        to.identity_objects.push_back(object);
         return true;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
@@ -111,16 +111,17 @@ bool write(PyObject* object, CallArguments& to, int depth) {
 
 } // namespace
 
-bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, CallArguments& to) {
+bool write_call_key(PyObject* const* args, Py_ssize_t count, PyObject* names,
+                    CallArguments& call_args) {
     const Options& options = current_options();
-    to.words.push_back(uint64_t(options.strict) | uint64_t(options.device) << 8);
-    to.words.push_back(uint64_t(count));
+    call_args.words.push_back(uint64_t(options.strict) | uint64_t(options.device) << 8);
+    call_args.words.push_back(uint64_t(count));
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
-        to.words.push_back(number(PyTuple_GET_ITEM(names, i)));
-        to.others.push_back(PyTuple_GET_ITEM(names, i));
+        call_args.words.push_back(number(PyTuple_GET_ITEM(names, i)));
+        call_args.identity_objects.push_back(PyTuple_GET_ITEM(names, i));
     }
     for (Py_ssize_t i = 0; i < count; ++i)
-        if (!write(given[i], to)) return false;
+        if (!write(args[i], call_args)) return false;
     return true;
 }
 
@@ -136,11 +137,11 @@ std::size_t hash_of_words(std::span<const uint64_t> words) {
 
 PyTypeObject* caller_type = nullptr;
 
-std::shared_ptr<Call> find(const CallerObject& self, const CallArguments& given) {
+std::shared_ptr<CachedCall> find(const CallerObject& self, const CallArguments& args) {
     auto& calls = *self.calls;
-    std::size_t hash = hash_of_words(given.words);
+    std::size_t hash = hash_of_words(args.words);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        if (calls[i]->hash != hash || calls[i]->words != given.words) continue;
+        if (calls[i]->hash != hash || calls[i]->words != args.words) continue;
         if (i > 0) std::swap(calls[i], calls[i / 2]); // the usual ones come to stand first
         return calls[i / 2];
     }
@@ -148,84 +149,84 @@ std::shared_ptr<Call> find(const CallerObject& self, const CallArguments& given)
 }
 
 BorrowedArguments::BorrowedArguments()
-    : shared_(ThreadLocal<CallArguments>::get()), given(shared_.in_use ? own_ : shared_) {
-    given.in_use = true;
-    given.clear();
+    : shared_(ThreadLocal<CallArguments>::get()), args(shared_.in_use ? local_ : shared_) {
+    args.in_use = true;
+    args.clear();
 }
 
-PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next) {
-    if (form == Py_None) return Py_NewRef(PyTuple_GET_ITEM(arrays, next++));
-    PyObject *type = PyTuple_GET_ITEM(form, 0), *keys = PyTuple_GET_ITEM(form, 1),
-             *children = PyTuple_GET_ITEM(form, 2);
+PyObject* build_tree(PyObject* spec, PyObject* arrays, Py_ssize_t& next_array) {
+    if (spec == Py_None) return Py_NewRef(PyTuple_GET_ITEM(arrays, next_array++));
+    PyObject *type = PyTuple_GET_ITEM(spec, 0), *keys = PyTuple_GET_ITEM(spec, 1),
+             *children = PyTuple_GET_ITEM(spec, 2);
     Py_ssize_t count = PyTuple_GET_SIZE(children);
     auto is = [&](PyTypeObject& known) { return type == reinterpret_cast<PyObject*>(&known); };
     if (type == Py_None) return Py_NewRef(Py_None);
     auto* made_of = reinterpret_cast<PyTypeObject*>(type);
     bool in_row = PyType_IsSubtype(made_of, &PyTuple_Type);
-    nb::object made = nb::steal(
+    nb::object result = nb::steal(
         in_row            ? PyTuple_New(count)
         : is(PyList_Type) ? PyList_New(count)
         : is(PyDict_Type) ? PyDict_New()
                           : PyBaseObject_Type.tp_new(made_of, nb::tuple().ptr(), nullptr));
-    if (!made.is_valid()) nb::raise_python_error();
+    if (!result.is_valid()) nb::raise_python_error();
     for (Py_ssize_t i = 0; i < count; ++i) {
-        nb::object part = nb::steal(tree(PyTuple_GET_ITEM(children, i), arrays, next));
+        nb::object part = nb::steal(build_tree(PyTuple_GET_ITEM(children, i), arrays, next_array));
         int failed = 0;
         if (in_row)
-            PyTuple_SET_ITEM(made.ptr(), i, part.release().ptr());
+            PyTuple_SET_ITEM(result.ptr(), i, part.release().ptr());
         else if (is(PyList_Type))
-            PyList_SET_ITEM(made.ptr(), i, part.release().ptr());
+            PyList_SET_ITEM(result.ptr(), i, part.release().ptr());
         else if (is(PyDict_Type))
-            failed = PyDict_SetItem(made.ptr(), PyTuple_GET_ITEM(keys, i), part.ptr());
+            failed = PyDict_SetItem(result.ptr(), PyTuple_GET_ITEM(keys, i), part.ptr());
         else
-            failed = PyObject_GenericSetAttr(made.ptr(), PyTuple_GET_ITEM(keys, i), part.ptr());
+            failed = PyObject_GenericSetAttr(result.ptr(), PyTuple_GET_ITEM(keys, i), part.ptr());
         if (failed) nb::raise_python_error();
     }
-    if (in_row && !is(PyTuple_Type)) return PyObject_CallObject(type, made.ptr()); // a named one
-    return made.release().ptr();
+    if (in_row && !is(PyTuple_Type)) return PyObject_CallObject(type, result.ptr()); // a named one
+    return result.release().ptr();
 }
 
 namespace {
 
 // Null without an error where something that the function read has changed.
-PyObject* made_by(const Call& call, const CallArguments& given) {
-    for (const auto& [array, node] : call.read)
+PyObject* made_by(const CachedCall& call, const CallArguments& args) {
+    for (const auto& [array, node] : call.read_arrays)
         if (reinterpret_cast<ArrayObject*>(array.ptr())->node != node.get()) return nullptr;
-    if (watches)
-        for (const auto& [array, node] : call.read) note_look(array.ptr(), node.get());
+    if (num_active_traces)
+        for (const auto& [array, node] : call.read_arrays) trace_read(array.ptr(), node.get());
     std::vector<Node*> inputs;
-    inputs.reserve(call.order.size() + call.captured.size());
-    for (std::size_t at : call.order) inputs.push_back(given.nodes[at]);
-    for (const Captured& each : call.captured) {
-        Node* node = each.node.get();
-        if (each.source.is_valid()) {
-            if (!is_immediate(each.source.ptr())) return nullptr;
-            node = node_of(each.source.ptr());
+    inputs.reserve(call.input_order.size() + call.captured.size());
+    for (std::size_t at : call.input_order) inputs.push_back(args.nodes[at]);
+    for (const CapturedArray& captured_array : call.captured) {
+        Node* node = captured_array.original.get();
+        if (captured_array.source.is_valid()) {
+            if (!is_immediate(captured_array.source.ptr())) return nullptr;
+            node = node_of(captured_array.source.ptr());
         }
-        if (!node || node->type.get() != each.node->type.get()) return nullptr;
+        if (!node || node->type.get() != captured_array.original->type.get()) return nullptr;
         inputs.push_back(node);
     }
     Ref<Node> node = make_node(call.op, inputs, call.params);
     if (!node) return nullptr;
     bool one = node->inference->results.size() == 1;
-    nb::object arrays = nb::steal(finish(std::move(node), nullptr));
-    if (call.form.is_none()) return arrays.release().ptr();
+    nb::object arrays = nb::steal(wrap_node(std::move(node), nullptr));
+    if (call.result_tree.is_none()) return arrays.release().ptr();
     if (!arrays.is_valid()) return nullptr;
     if (one) arrays = nb::make_tuple(arrays);
     Py_ssize_t next = 0;
-    return tree(call.form.ptr(), arrays.ptr(), next);
+    return build_tree(call.result_tree.ptr(), arrays.ptr(), next);
 }
 
 PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags, PyObject* names) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         CallerObject& self = *as_caller(object);
         Py_ssize_t positional = PyVectorcall_NARGS(flags);
         Py_ssize_t count = positional + (names ? PyTuple_GET_SIZE(names) : 0);
         BorrowedArguments borrowed;
-        if (write_all(arguments, count, names, borrowed.given)) {
-            if (auto call = find(self, borrowed.given)) {
-                PyObject* made = made_by(*call, borrowed.given);
-                if (made || PyErr_Occurred()) return made;
+        if (write_call_key(arguments, count, names, borrowed.args)) {
+            if (auto call = find(self, borrowed.args)) {
+                PyObject* result = made_by(*call, borrowed.args);
+                if (result || PyErr_Occurred()) return result;
             }
         } else if (PyErr_Occurred()) {
             return nullptr;
@@ -236,43 +237,45 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
 
 // remember(args, kwargs, op, params, order, captured, read, form, run): a call with such arguments
 // is one of the op from now on. `captured`: (node, source or None) of each; `read`: (array, node).
-void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, nb::object params,
-              std::vector<std::size_t> order, nb::list captured, nb::list read, nb::object form,
-              nb::object run) {
+void cache_call(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, nb::object params,
+                std::vector<std::size_t> order, nb::list captured, nb::list read, nb::object form,
+                nb::object run) {
     CallerObject& self = *as_caller(caller.ptr());
     nb::tuple names(kwargs.keys());
-    std::vector<PyObject*> given;
-    for (nb::handle each : args) given.push_back(each.ptr());
-    for (nb::handle name : names) given.push_back(PyDict_GetItem(kwargs.ptr(), name.ptr()));
-    CallArguments found;
+    std::vector<PyObject*> all_args;
+    for (nb::handle item : args) all_args.push_back(item.ptr());
+    for (nb::handle name : names) all_args.push_back(PyDict_GetItem(kwargs.ptr(), name.ptr()));
+    CallArguments call_args;
     bool any = nb::len(names) > 0;
-    if (!write_all(given.data(), Py_ssize_t(given.size()), any ? names.ptr() : nullptr, found)) {
+    if (!write_call_key(all_args.data(), Py_ssize_t(all_args.size()), any ? names.ptr() : nullptr,
+                        call_args)) {
         if (PyErr_Occurred()) nb::raise_python_error();
         return;
     }
-    auto call = std::make_shared<Call>();
-    call->words = found.words;
-    call->hash = hash_of_words(found.words);
-    for (PyObject* each : found.others) call->kept.push_back(nb::borrow(each));
-    for (Node* node : found.nodes) call->types.push_back(node->type);
+    auto call = std::make_shared<CachedCall>();
+    call->words = call_args.words;
+    call->hash = hash_of_words(call_args.words);
+    for (PyObject* item : call_args.identity_objects)
+        call->owned_objects.push_back(nb::borrow(item));
+    for (Node* node : call_args.nodes) call->types.push_back(node->type);
     call->op = find_op(op);
-    call->kept.push_back(nb::borrow(static_cast<PyObject*>(call->op->python)));
+    call->owned_objects.push_back(nb::borrow(static_cast<PyObject*>(call->op->python)));
     if (!(call->params = params_of(params.ptr()))) nb::raise_python_error();
-    call->order = std::move(order);
-    for (nb::handle each : captured) {
-        nb::object source = nb::borrow(nb::object(each[1]));
-        Captured one{nb::cast<NodeHandle&>(each[0]).node, {}};
+    call->input_order = std::move(order);
+    for (nb::handle item : captured) {
+        nb::object source = nb::borrow(nb::object(item[1]));
+        CapturedArray one{nb::cast<NodeHandle&>(item[0]).node, {}};
         if (!source.is_none()) one.source = std::move(source);
         call->captured.push_back(std::move(one));
     }
-    for (nb::handle each : read)
-        call->read.emplace_back(nb::borrow(nb::object(each[0])),
-                                nb::cast<NodeHandle&>(each[1]).node);
-    call->form = std::move(form);
-    call->run = std::move(run);
+    for (nb::handle item : read)
+        call->read_arrays.emplace_back(nb::borrow(nb::object(item[0])),
+                                       nb::cast<NodeHandle&>(item[1]).node);
+    call->result_tree = std::move(form);
+    call->runner = std::move(run);
     auto& calls = *self.calls;
     std::erase_if(calls, [&](const auto& each) { return each->words == call->words; });
-    if (calls.size() >= REMEMBERED) calls.pop_back();
+    if (calls.size() >= MAX_CACHED_CALLS) calls.pop_back();
     calls.insert(calls.begin(), std::move(call));
 }
 
@@ -291,10 +294,11 @@ int visit(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(self.attributes);
     Py_VISIT(Py_TYPE(object));
     for (const auto& call : *self.calls) {
-        for (const nb::object& each : call->kept) Py_VISIT(each.ptr());
-        for (const Captured& each : call->captured) Py_VISIT(each.source.ptr());
-        for (const auto& [array, node] : call->read) Py_VISIT(array.ptr());
-        Py_VISIT(call->form.ptr());
+        for (const nb::object& item : call->owned_objects) Py_VISIT(item.ptr());
+        for (const CapturedArray& captured_array : call->captured)
+            Py_VISIT(captured_array.source.ptr());
+        for (const auto& [array, node] : call->read_arrays) Py_VISIT(array.ptr());
+        Py_VISIT(call->result_tree.ptr());
     }
     return 0;
 }
@@ -320,7 +324,7 @@ nb::object make_caller(nb::object python) {
     auto* self = as_caller(caller_type->tp_alloc(caller_type, 0));
     if (!self) nb::raise_python_error();
     self->call = call_caller;
-    self->calls = new std::vector<std::shared_ptr<Call>>;
+    self->calls = new std::vector<std::shared_ptr<CachedCall>>;
     self->python = python.release().ptr();
     self->attributes = PyDict_New();
     return nb::steal(reinterpret_cast<PyObject*>(self));
@@ -351,7 +355,7 @@ PyType_Slot slots[] = {
 
 } // namespace
 
-void declare_calls(nb::module_& module) {
+void declare_call_cache(nb::module_& module) {
     using namespace nb::literals;
     PyType_Spec spec{"tenfold.Function", sizeof(CallerObject), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
@@ -361,7 +365,7 @@ void declare_calls(nb::module_& module) {
     known_fields = PyDict_New();
     if (!caller_type || !known_fields) nb::raise_python_error();
     module.def("caller", make_caller, "python"_a);
-    module.def("remember_call", remember, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
+    module.def("remember_call", cache_call, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
                "order"_a, "captured"_a, "read"_a, "form"_a.none(), "run"_a);
     module.def(
         "set_fields", [](nb::object function) { fields_of = function.release().ptr(); },

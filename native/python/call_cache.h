@@ -8,30 +8,30 @@ namespace tenfold::bindings {
 
 using Objects = std::vector<nb::object>;
 
-struct Captured {
-    Ref<Node> node;    // what it was; of its Type
-    nb::object source; // the Array whose present value is read, or none
+struct CapturedArray {
+    Ref<Node> original; // what it was; of its Type
+    nb::object source;  // the Array whose present value is read, or none
 };
 
-struct Call {
+struct CachedCall {
     std::size_t hash = 0;
     std::vector<uint64_t> words;
-    Objects kept; // what the addresses in `words` belong to
+    Objects owned_objects; // what the addresses in `words` belong to
     std::vector<Ref<Type>> types;
     const Op* op = nullptr;
     Ref<Params> params;
-    std::vector<std::size_t> order; // of the arrays among the arguments, as inputs
-    std::vector<Captured> captured;
-    std::vector<std::pair<nb::object, Ref<Node>>> read; // Arrays that must be what they were
-    nb::object form;                                    // of the result
-    nb::object run;                     // what gives that for what stands in `order` and captured
-    std::vector<Ref<Operation>> pushed; // the last of each set of options
+    std::vector<std::size_t> input_order; // of the arrays among the arguments, as inputs
+    std::vector<CapturedArray> captured;
+    std::vector<std::pair<nb::object, Ref<Node>>> read_arrays; // Arrays that must be what they were
+    nb::object result_tree;                                    // of the result
+    nb::object runner; // what gives that for what stands in `order` and captured
+    std::vector<Ref<Operation>> pushed_operations; // the last of each set of options
 };
 
 struct CallerObject {
     PyObject_HEAD vectorcallfunc call;
-    PyObject *python, *attributes;             // owned; what is called where nothing is remembered
-    std::vector<std::shared_ptr<Call>>* calls; // the latest first
+    PyObject *python, *attributes; // owned; what is called where nothing is remembered
+    std::vector<std::shared_ptr<CachedCall>>* calls; // the latest first
 };
 
 extern PyTypeObject* caller_type;
@@ -41,14 +41,14 @@ inline CallerObject* as_caller(PyObject* object) { return reinterpret_cast<Calle
 struct CallArguments {
     std::vector<uint64_t> words;
     std::vector<Node*> nodes;
-    std::vector<PyObject*> others; // borrowed: what counts by its address
-    std::vector<PyObject*> arrays; // borrowed: Arrays, and Handles
+    std::vector<PyObject*> identity_objects; // borrowed: what counts by its address
+    std::vector<PyObject*> arrays;           // borrowed: Arrays, and Handles
     bool in_use = false;
 
     void clear() {
         words.clear();
         nodes.clear();
-        others.clear();
+        identity_objects.clear();
         arrays.clear();
     }
 };
@@ -56,25 +56,26 @@ struct CallArguments {
 void declare_pushed_calls(nb::module_& module);
 
 // Writes what a call is known by: false where only Python can tell, or with a Python error.
-bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, CallArguments& to);
+bool write_call_key(PyObject* const* args, Py_ssize_t count, PyObject* names,
+                    CallArguments& call_args);
 // Shared: while it is used Python may run, and forget it.
-std::shared_ptr<Call> find(const CallerObject& self, const CallArguments& given);
+std::shared_ptr<CachedCall> find(const CallerObject& self, const CallArguments& args);
 // Makes the tree that `form` says, (type, keys, children) or None for a leaf, of the arrays from
 // `next` on.
-PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next);
+PyObject* build_tree(PyObject* spec, PyObject* arrays, Py_ssize_t& next_array);
 
 // The thread's Arguments; its own where what runs meanwhile calls a function itself.
 class BorrowedArguments {
   public:
     BorrowedArguments();
-    ~BorrowedArguments() { given.in_use = false; }
+    ~BorrowedArguments() { args.in_use = false; }
 
   private:
     CallArguments& shared_;
-    CallArguments own_;
+    CallArguments local_;
 
   public:
-    CallArguments& given;
+    CallArguments& args;
 };
 
 } // namespace tenfold::bindings

@@ -22,7 +22,7 @@ nb::bytes to_python(Part bytes) { return nb::bytes(bytes.data(), bytes.size()); 
 
 nb::tuple to_python(const CacheEntry& entry) {
     nb::list places;
-    for (uint64_t place : entry.places) places.append(place);
+    for (uint64_t place : entry.function_offsets) places.append(place);
     nb::object note =
         nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(entry.note.data()),
                                        Py_ssize_t(entry.note.size()), "replace"));
@@ -43,14 +43,14 @@ std::vector<EntryPoint> functions_at(const Part& bytes, std::span<const uint64_t
 std::vector<EntryPoint> load_entry(int directory, const nb::bytes& key,
                                    const nb::bytes& environment, std::size_t functions,
                                    uid_t user) {
-    const std::string name = in_hexadecimal(part(key));
+    const std::string name = to_hex(part(key));
     const Part here = part(environment);
     nb::gil_scoped_release others; // a disk may let us wait
     const CacheEntry entry = read_entry(directory, name, user, here);
-    if (entry.places.size() != functions)
-        throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
-                    std::to_string(functions));
-    return functions_at(entry.code, entry.places);
+    if (entry.function_offsets.size() != functions)
+        throw InvalidEntry("it has " + std::to_string(entry.function_offsets.size()) +
+                           " functions, not " + std::to_string(functions));
+    return functions_at(entry.code, entry.function_offsets);
 }
 
 void hold_what_the_system_says(const std::exception_ptr& error, void*) {
@@ -64,10 +64,10 @@ void hold_what_the_system_says(const std::exception_ptr& error, void*) {
 
 void declare_entries(nb::module_& module) {
     using namespace nb::literals;
-    nb::exception<Doubt>(module, "Doubt");
+    nb::exception<InvalidEntry>(module, "Doubt");
     nb::register_exception_translator(hold_what_the_system_says);
-    module.attr("LARGEST_ENTRY") = CacheEntry::LARGEST;
-    module.attr("LONGEST_NOTE") = CacheEntry::LONGEST_NOTE;
+    module.attr("LARGEST_ENTRY") = CacheEntry::MAX_BYTES;
+    module.attr("LONGEST_NOTE") = CacheEntry::MAX_NOTE_BYTES;
     module.def(
         "open_directory",
         [](const nb::bytes& place, uid_t user) {

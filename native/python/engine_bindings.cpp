@@ -16,9 +16,9 @@ namespace {
 struct EngineObject {
     PyObject_HEAD Engine* engine;                           // counted
     std::unordered_set<Signature, SignatureHash>* prepared; // owned
-    Signature last;                                         // one of them
+    Signature last_signature;                               // one of them
     PyObject *attributes, *weak_references;
-    bool draining; // it is about to be closed: only operators push
+    bool is_draining; // it is about to be closed: only operators push
 };
 
 EngineObject* as_engine(PyObject* object) { return reinterpret_cast<EngineObject*>(object); }
@@ -29,79 +29,84 @@ Engine* engine_of(PyObject* self) {
     return engine;
 }
 
-bool usable(PyObject* self, const char* what) {
+bool check_usable(PyObject* self, const char* method) {
     Engine& engine = *as_engine(self)->engine;
-    bool closed = engine.closed() || (as_engine(self)->draining && !inside_operator());
-    const char* why = closed                  ? "this engine has been shut down"
-                      : engine.is_of_parent() ? "this engine is the process's that this one was "
-                                                "forked from"
-                                              : nullptr;
-    if (why) PyErr_Format(PyExc_RuntimeError, "%s: %s\n  remedy: make another Engine", what, why);
-    return !why;
+    bool closed = engine.closed() || (as_engine(self)->is_draining && !is_inside_operator());
+    const char* reason = closed ? "this engine has been shut down"
+                         : engine.is_from_parent_process()
+                             ? "this engine is the process's that this one was "
+                               "forked from"
+                             : nullptr;
+    if (reason)
+        PyErr_Format(PyExc_RuntimeError, "%s: %s\n  remedy: make another Engine", method, reason);
+    return !reason;
 }
 
 // Sites that were pushed from lately; under the GIL.
-Ref<PushSite> site_here() {
-    constexpr std::size_t PLACES = 256;
-    static auto* sites = new std::array<Ref<PushSite>, PLACES>;
+Ref<PushSite> current_push_site() {
+    constexpr std::size_t NUM_SLOTS = 256;
+    static auto* sites = new std::array<Ref<PushSite>, NUM_SLOTS>;
     PyFrameObject* frame = PyEval_GetFrame();
     if (!frame) return {};
     PyCodeObject* code = PyFrame_GetCode(frame);
     int offset = PyFrame_GetLasti(frame);
-    std::size_t place = (reinterpret_cast<std::size_t>(code) >> 4) * 31 + std::size_t(offset) / 2;
-    Ref<PushSite>& site = (*sites)[place % PLACES];
+    std::size_t slot = (reinterpret_cast<std::size_t>(code) >> 4) * 31 + std::size_t(offset) / 2;
+    Ref<PushSite>& site = (*sites)[slot % NUM_SLOTS];
     if (site && site->code == code && site->offset == offset) {
         Py_DECREF(code);
         return site;
     }
-    auto made = Ref<PushSite>::adopt(new PushSite);
-    made->code = code;
-    made->offset = offset;
-    site = made;
-    return made;
+    auto created = Ref<PushSite>::adopt(new PushSite);
+    created->code = code;
+    created->offset = offset;
+    site = created;
+    return created;
 }
 
 // Waits until there is room for so many bytes; false with a Python error where there will be none.
-bool make_room(Engine& engine, std::size_t bytes, const Operation* operation, const char* what) {
-    constexpr int64_t LOOK = 1'000'000; // nanoseconds
+bool wait_for_memory(Engine& engine, std::size_t bytes, const Operation* operation,
+                     const char* method) {
+    constexpr int64_t POLL_INTERVAL_NS = 1'000'000; // nanoseconds
     for (;;) {
-        Engine::Room room = engine.room_for(bytes, operation);
-        if (room == Engine::room || (room == Engine::likely && inside_operator())) return true;
-        if (room == Engine::none || inside_operator()) {
-            EngineStatistics now = engine.statistics();
-            const char* why = inside_operator() ? "an operator cannot wait for some to be freed"
-                              : engine.held()   ? "under hold nothing runs that could free any"
-                                                : "nothing that runs can free any";
+        Engine::Room room = engine.memory_room(bytes, operation);
+        if (room == Engine::room || (room == Engine::likely && is_inside_operator())) return true;
+        if (room == Engine::none || is_inside_operator()) {
+            EngineStatistics statistics = engine.statistics();
+            const char* reason = is_inside_operator()
+                                     ? "an operator cannot wait for some to be freed"
+                                 : engine.is_held() ? "under hold nothing runs that could free any"
+                                                    : "nothing that runs can free any";
             PyErr_Format(PyExc_MemoryError,
                          "%s: %zu bytes more exceed the engine's memory_limit of %zu: values take "
                          "%lld, and %s\n"
                          "  remedy: drop handles, or give the engine a higher limit",
-                         what, bytes, engine.limits().memory, (long long)now.live_bytes, why);
+                         method, bytes, engine.limits().max_bytes, (long long)statistics.live_bytes,
+                         reason);
             return false;
         }
-        drain();
+        drain_decrefs();
         PyThreadState* state = PyEval_SaveThread();
-        timespec span{0, LOOK};
+        timespec span{0, POLL_INTERVAL_NS};
         nanosleep(&span, nullptr);
         PyEval_RestoreThread(state);
         if (PyErr_CheckSignals() != 0) return false;
     }
 }
 
-std::size_t bytes_of(const Answer& answer) {
+std::size_t bytes_of(const OperatorResult& answer) {
     return answer.value ? answer.value->buffers[0].allocation->bytes : answer.bytes;
 }
 
 // An input that is not a handle; empty with a Python error.
-Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
+Ref<Future> put(Engine& engine, PyObject* object, const char* method) {
     bool number = PyFloat_CheckExact(object) || PyLong_CheckExact(object);
     nb::object imported =
         number ? nb::borrow(object)
                : nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.import, object, nullptr));
     if (!imported.is_valid()) return {};
-    Answer answer = answer_of(imported.ptr());
+    OperatorResult answer = answer_from_object(imported.ptr());
     if (answer.empty()) return {};
-    if (engine.limits().memory && !make_room(engine, bytes_of(answer), nullptr, what)) {
+    if (engine.limits().max_bytes && !wait_for_memory(engine, bytes_of(answer), nullptr, method)) {
         Py_XDECREF(static_cast<PyObject*>(answer.object));
         return {};
     }
@@ -109,74 +114,81 @@ Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
 }
 
 bool check_arity(const Operation& operation, std::size_t count) {
-    if (count >= operation.fewest && count <= operation.most) return true;
-    const int fewest = operation.fewest, most = operation.most, told = int(count);
-    const char* some = fewest == most ? "" : told < fewest ? "at least " : "at most ";
+    if (count >= operation.min_inputs && count <= operation.max_inputs) return true;
+    const int min_inputs = operation.min_inputs, max_inputs = operation.max_inputs,
+              given_inputs = int(count);
+    const char* qualifier = min_inputs == max_inputs    ? ""
+                            : given_inputs < min_inputs ? "at least "
+                                                        : "at most ";
     const char* text = "push: %s takes %s%d inputs, not %d\n"
                        "  remedy: push(operator, *inputs, **params)%s";
-    PyErr_Format(PyExc_TypeError, text, operation.name.c_str(), some, told < fewest ? fewest : most,
-                 told, operation.planned ? ", many inputs in a list" : "");
+    PyErr_Format(PyExc_TypeError, text, operation.name.c_str(), qualifier,
+                 given_inputs < min_inputs ? min_inputs : max_inputs, given_inputs,
+                 operation.gil_free_call ? ", many inputs in a list" : "");
     return false;
 }
 
-void prepare_known(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
-    std::array<Type*, Future::FEW> types{};
-    std::size_t count = operation.planned ? 0 : inputs.size();
+void prepare_if_typed(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
+    std::array<Type*, Future::INLINE_INPUTS> types{};
+    std::size_t count = operation.gil_free_call ? 0 : inputs.size();
     for (std::size_t i = 0; i < count; ++i)
         if (i == types.size() || !(types[i] = inputs[i]->known_type())) return;
-    std::span<Type* const> known{types.data(), count};
-    Signature signature = Engine::signature_of(operation, known);
-    if (signature == self.last) return;
-    if (self.prepared->insert(signature).second) prepare(*self.engine, operation, known);
-    self.last = signature;
+    std::span<Type* const> input_types{types.data(), count};
+    Signature signature = Engine::signature_of(operation, input_types);
+    if (signature == self.last_signature) return;
+    if (self.prepared->insert(signature).second)
+        prepare_batcher(*self.engine, operation, input_types);
+    self.last_signature = signature;
 }
 
 // Futures made for inputs that are not handles; those `gathered` by operators count as a handle.
-struct Made {
+struct InputFutures {
     std::vector<Ref<Future>> put, gathered;
-    ~Made() {
-        for (Ref<Future>& future : gathered) future->engine->drop_handle(*future);
+    ~InputFutures() {
+        for (Ref<Future>& future : gathered) future->engine->release_handle(*future);
     }
 };
 
 Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
-                        std::span<PyObject* const> given);
+                        std::span<PyObject* const> args);
 
 // A list that holds handles is put together by an operator of its own, once they are there.
 Future* put_or_gather(EngineObject& self, const Operation& operation, PyObject* object,
-                      Made& made) {
-    nb::object parts;
+                      InputFutures& input_futures) {
+    nb::object gather_spec;
     if (PyList_Check(object) || PyTuple_Check(object)) {
-        PyObject* ours = operation.kind <= Operation::general ? Py_True : Py_False;
-        parts = nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.parts, object, ours, nullptr));
-        if (!parts.is_valid()) return nullptr;
+        PyObject* is_builtin = operation.kind <= Operation::general ? Py_True : Py_False;
+        gather_spec = nb::steal(
+            PyObject_CallFunctionObjArgs(engine_hooks.parts, object, is_builtin, nullptr));
+        if (!gather_spec.is_valid()) return nullptr;
     }
-    if (!parts.is_valid() || parts.is_none()) {
-        made.put.push_back(put(*self.engine, object, "push"));
-        return made.put.back().get();
+    if (!gather_spec.is_valid() || gather_spec.is_none()) {
+        input_futures.put.push_back(put(*self.engine, object, "push"));
+        return input_futures.put.back().get();
     }
-    nb::object items = parts[1]; // a tuple
-    std::span<PyObject* const> each{&PyTuple_GET_ITEM(items.ptr(), 0),
-                                    std::size_t(PyTuple_GET_SIZE(items.ptr()))};
-    Ref<Operation> gather = operation_of(nb::object(parts[0]).ptr(), nullptr, each);
-    if (!gather || Py_EnterRecursiveCall(" while a list is pushed") != 0) return nullptr;
-    Ref<Future> future = push_inputs(self, std::move(gather), each);
+    nb::object items = gather_spec[1]; // a tuple
+    std::span<PyObject* const> items_span{&PyTuple_GET_ITEM(items.ptr(), 0),
+                                          std::size_t(PyTuple_GET_SIZE(items.ptr()))};
+    Ref<Operation> gather_operation =
+        make_operation(nb::object(gather_spec[0]).ptr(), nullptr, items_span);
+    if (!gather_operation || Py_EnterRecursiveCall(" while a list is pushed") != 0) return nullptr;
+    Ref<Future> future = push_inputs(self, std::move(gather_operation), items_span);
     Py_LeaveRecursiveCall();
     if (!future) return nullptr;
-    made.gathered.push_back(std::move(future));
-    return made.gathered.back().get();
+    input_futures.gathered.push_back(std::move(future));
+    return input_futures.gathered.back().get();
 }
 
 Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
-                        std::span<PyObject* const> given) {
+                        std::span<PyObject* const> args) {
     constexpr std::size_t FEW = 8;
-    std::array<Future*, FEW> few;
-    std::vector<Future*> many(given.size() > FEW ? given.size() : 0);
-    Made made;
-    Future** futures = many.empty() ? few.data() : many.data();
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        if (is_handle(given[i])) {
-            futures[i] = reinterpret_cast<HandleObject*>(given[i])->future;
+    std::array<Future*, FEW> inline_futures;
+    std::vector<Future*> heap_futures(args.size() > FEW ? args.size() : 0);
+    InputFutures input_futures;
+    Future** futures = heap_futures.empty() ? inline_futures.data() : heap_futures.data();
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        if (is_handle(args[i])) {
+            futures[i] = reinterpret_cast<HandleObject*>(args[i])->future;
             if (futures[i] && futures[i]->engine == self.engine) continue;
             PyErr_Format(PyExc_ValueError,
                          "push: input %zu of %s is a handle of another engine\n"
@@ -184,23 +196,24 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
                          i + 1, operation->name.c_str());
             return {};
         }
-        futures[i] = put_or_gather(self, *operation, given[i], made);
+        futures[i] = put_or_gather(self, *operation, args[i], input_futures);
         if (!futures[i]) return {};
     }
-    std::span<Future* const> inputs{futures, given.size()};
-    if (self.engine->limits().memory && !make_room(*self.engine, 0, operation.get(), "push"))
+    std::span<Future* const> inputs{futures, args.size()};
+    if (self.engine->limits().max_bytes &&
+        !wait_for_memory(*self.engine, 0, operation.get(), "push"))
         return {};
-    if (operation->kept) prepare_known(self, *operation, inputs);
+    if (operation->memoized) prepare_if_typed(self, *operation, inputs);
     Ref<Future> future =
-        self.engine->push(std::move(operation), site_here(), inputs, inside_operator());
-    if (!future) usable(reinterpret_cast<PyObject*>(&self), "push");
+        self.engine->push(std::move(operation), current_push_site(), inputs, is_inside_operator());
+    if (!future) check_usable(reinterpret_cast<PyObject*>(&self), "push");
     return future;
 }
 
-PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObject* names) {
-    return guarded([&]() -> PyObject* {
+PyObject* push(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(object);
-        if (!engine || !usable(object, "push")) return nullptr;
+        if (!engine || !check_usable(object, "push")) return nullptr;
         if (count == 0) {
             PyErr_SetString(PyExc_TypeError, "push: no operator\n"
                                              "  remedy: push(operator, *inputs, **params)");
@@ -210,27 +223,27 @@ PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObj
         if (names && PyTuple_GET_SIZE(names) > 0) {
             params = nb::steal(PyDict_New());
             for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-                if (PyDict_SetItem(params.ptr(), PyTuple_GET_ITEM(names, i), given[count + i]) != 0)
+                if (PyDict_SetItem(params.ptr(), PyTuple_GET_ITEM(names, i), args[count + i]) != 0)
                     return nullptr;
         }
-        std::span<PyObject* const> inputs{given + 1, std::size_t(count - 1)};
+        std::span<PyObject* const> inputs{args + 1, std::size_t(count - 1)};
         PushedCall call;
         Ref<Operation> operation =
-            is_caller(given[0]) ? operation_of_call(given[0], inputs, names, params.ptr(), call)
-                                : operation_of(given[0], params.ptr(), inputs);
+            is_caller(args[0]) ? make_call_operation(args[0], inputs, names, params.ptr(), call)
+                               : make_operation(args[0], params.ptr(), inputs);
         if (!operation || !check_arity(*operation, std::size_t(count - 1))) return nullptr;
         Ref<Future> future = push_inputs(*as_engine(object), std::move(operation), inputs);
         if (!future) return nullptr;
         PyObject* handle = new_handle(std::move(future));
-        drain();
+        drain_decrefs();
         return handle;
     });
 }
 
 PyObject* put_object(PyObject* self, PyObject* object) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
-        if (!engine || !usable(self, "put")) return nullptr;
+        if (!engine || !check_usable(self, "put")) return nullptr;
         if (is_handle(object)) {
             PyErr_SetString(PyExc_TypeError, "put: a handle is in an engine already\n"
                                              "  remedy: push operators on it");
@@ -238,25 +251,25 @@ PyObject* put_object(PyObject* self, PyObject* object) {
         }
         Ref<Future> future = put(*engine, object, "put");
         if (!future) return nullptr;
-        engine->hold_handle(*future);
+        engine->retain_handle(*future);
         return new_handle(std::move(future));
     });
 }
 
 // flush(handle=None)
-PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-    return guarded([&]() -> PyObject* {
+PyObject* flush(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
-        if (!engine || !usable(self, "flush")) return nullptr;
-        if (inside_operator()) {
+        if (!engine || !check_usable(self, "flush")) return nullptr;
+        if (is_inside_operator()) {
             PyErr_SetString(PyExc_RuntimeError,
                             "flush: an operator waits for others, which could wait for ever\n"
                             "  remedy: make what it needs its inputs");
             return nullptr;
         }
-        if (count > 0 && given[0] != Py_None) {
+        if (count > 0 && args[0] != Py_None) {
             Future* one =
-                is_handle(given[0]) ? reinterpret_cast<HandleObject*>(given[0])->future : nullptr;
+                is_handle(args[0]) ? reinterpret_cast<HandleObject*>(args[0])->future : nullptr;
             if (!one || count > 1) {
                 PyErr_SetString(PyExc_TypeError, "flush: it takes one handle, or nothing\n"
                                                  "  remedy: engine.flush(handle)");
@@ -267,36 +280,36 @@ PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
                                                   "  remedy: flush it there, or call its get()");
                 return nullptr;
             }
-            if (wait_for(*one, -1, "flush") < 0) return nullptr;
+            if (wait_for_future(*one, -1, "flush") < 0) return nullptr;
         } else {
             if (!flush_all(*engine)) return nullptr;
         }
-        settle_down(*engine);
+        finish_frees(*engine);
         Py_RETURN_NONE;
     });
 }
 
 PyObject* begin_hold(PyObject* self, PyObject*) {
     Engine* engine = engine_of(self);
-    if (!engine || !usable(self, "hold")) return nullptr;
+    if (!engine || !check_usable(self, "hold")) return nullptr;
     engine->hold();
     Py_RETURN_NONE;
 }
 
 PyObject* end_hold(PyObject* self, PyObject*) {
-    if (Engine* engine = engine_of(self)) engine->let_go();
+    if (Engine* engine = engine_of(self)) engine->release_hold();
     Py_RETURN_NONE;
 }
 
 // What is pending runs, and what operators push meanwhile; then nothing can be pushed any more.
 PyObject* finish(PyObject* self, PyObject*) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine) return nullptr;
-        as_engine(self)->draining = true;
+        as_engine(self)->is_draining = true;
         do {
             if (flush_all(*engine)) continue;
-            as_engine(self)->draining = false;
+            as_engine(self)->is_draining = false;
             return nullptr;
         } while (!engine->close_if_done());
         Py_RETURN_NONE;
@@ -304,21 +317,21 @@ PyObject* finish(PyObject* self, PyObject*) {
 }
 
 // _close(cancel, seconds) -> whether all workers have ended
-PyObject* close(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-    return guarded([&]() -> PyObject* {
+PyObject* close(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine || count != 2) return nullptr;
-        bool cancel = PyObject_IsTrue(given[0]) == 1;
-        return PyBool_FromLong(end_engine(*engine, cancel, PyFloat_AsDouble(given[1])));
+        bool cancel = PyObject_IsTrue(args[0]) == 1;
+        return PyBool_FromLong(shut_down_engine(*engine, cancel, PyFloat_AsDouble(args[1])));
     });
 }
 
 PyObject* statistics(PyObject* self, PyObject*) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine) return nullptr;
-        engine->wait_for_freeing();
-        drain();
+        engine->wait_for_frees();
+        drain_decrefs();
         EngineStatistics found = engine->statistics();
         nb::dict all, sizes;
         all["pushed"] = found.pushed;
@@ -341,11 +354,11 @@ PyObject* statistics(PyObject* self, PyObject*) {
 
 // What is pending: (number, name, state, numbers of its pending inputs), by number.
 PyObject* pending(PyObject* self, PyObject*) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine) return nullptr;
         nb::list all;
-        for (const Engine::Shown& each : engine->pending())
+        for (const Engine::PendingInfo& each : engine->pending())
             all.append(nb::make_tuple(each.number, each.name, each.state,
                                       nb::tuple(nb::cast(each.inputs))));
         return all.release().ptr();
@@ -354,13 +367,13 @@ PyObject* pending(PyObject* self, PyObject*) {
 
 PyObject* closed(PyObject* self, void*) {
     Engine* engine = engine_of(self);
-    return engine ? PyBool_FromLong(engine->closed() || engine->is_of_parent()) : nullptr;
+    return engine ? PyBool_FromLong(engine->closed() || engine->is_from_parent_process()) : nullptr;
 }
 
 // __init__(threads, batch_limit, batch_wait in nanoseconds, memory_limit); 0: none.
-int init(PyObject* object, PyObject* given, PyObject*) {
+int init(PyObject* object, PyObject* args, PyObject*) {
     long long threads, batch, wait, memory;
-    if (!PyArg_ParseTuple(given, "LLLL", &threads, &batch, &wait, &memory)) return -1;
+    if (!PyArg_ParseTuple(args, "LLLL", &threads, &batch, &wait, &memory)) return -1;
     EngineObject* self = as_engine(object);
     if (self->engine) {
         PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was called twice");
@@ -370,7 +383,7 @@ int init(PyObject* object, PyObject* given, PyObject*) {
         new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
     self->prepared = new std::unordered_set<Signature, SignatureHash>;
     std::span<PyObject* const> none;
-    Ref<Operation> add = operation_of(engine_hooks.add, nullptr, none);
+    Ref<Operation> add = make_operation(engine_hooks.add, nullptr, none);
     if (!add) return -1;
     self->engine->set_add(std::move(add));
     return 0;
@@ -401,7 +414,7 @@ void deallocate(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
-    drain();
+    drain_decrefs();
 }
 
 template <class F> PyCFunction method(F function) {
@@ -458,12 +471,12 @@ void set_engine_hooks(nb::kwargs functions) {
                     take("plan")};
 }
 
-nb::list listed(const std::vector<Traced>& traced) {
+nb::list events_to_python(const std::vector<TraceEvent>& trace_events) {
     nb::list events;
-    for (const Traced& each : traced)
-        events.append(nb::make_tuple(each.name, each.category, each.begin, each.end, each.thread,
-                                     nb::tuple(nb::cast(each.operators)),
-                                     nb::tuple(nb::cast(each.inputs)), each.depth));
+    for (const TraceEvent& event : trace_events)
+        events.append(nb::make_tuple(event.name, event.category, event.begin, event.end,
+                                     event.thread, nb::tuple(nb::cast(event.operators)),
+                                     nb::tuple(nb::cast(event.inputs)), event.depth));
     return events;
 }
 
@@ -471,11 +484,13 @@ nb::list listed(const std::vector<Traced>& traced) {
 // inputs, depth), the same of what has not ended, and (time, live bytes, live objects, pending) of
 // each, times in nanoseconds.
 nb::tuple take_engine_trace() {
-    nb::list levels;
+    nb::list counters;
     Traces traces = take_traces();
-    for (const TracedCounter& each : traces.levels)
-        levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
-    return nb::make_tuple(listed(traces.events), listed(traces.running), levels);
+    for (const TraceCounter& counter : traces.counters)
+        counters.append(
+            nb::make_tuple(counter.time, counter.bytes, counter.objects, counter.pending));
+    return nb::make_tuple(events_to_python(traces.events), events_to_python(traces.running),
+                          counters);
 }
 
 } // namespace
@@ -489,8 +504,8 @@ void declare_engine(nb::module_& module) {
         !make_handle_type(module.ptr()))
         nb::raise_python_error();
     module.def("set_engine_hooks", set_engine_hooks);
-    module.def("end_engines", end_engines, "seconds"_a);
-    module.def("inside_operator", inside_operator);
+    module.def("end_engines", shut_down_engines, "seconds"_a);
+    module.def("inside_operator", is_inside_operator);
     module.def(
         "trace_engines", [](bool now) { tracing.store(now); }, "now"_a);
     module.def("take_engine_trace", take_engine_trace);

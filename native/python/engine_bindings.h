@@ -24,19 +24,19 @@ PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a han
 Host& host();
 // Waits for what is pending, and for what operators push meanwhile; false with a Python error.
 bool flush_all(Engine& engine);
-void settle_down(Engine& engine); // frees ended operators, and logs unobserved failures
+void finish_frees(Engine& engine); // frees ended operators, and logs unobserved failures
 // Closes it; whether its workers have ended within so many seconds.
-bool end_engine(Engine& engine, bool cancel, double seconds);
+bool shut_down_engine(Engine& engine, bool cancel, double seconds);
 // At the end of the interpreter: what is impure has so many seconds to end. Returns what did not:
 // (name, whether it runs) of each.
-nb::list end_engines(double seconds);
+nb::list shut_down_engines(double seconds);
 // What is pushed, under the options in force here, or under others; empty with a Python error.
 // `params`: a dict, or null. Of those given, what counts by its value alone may have become
 // constants of the operation, which are taken off.
-Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
-                            std::span<PyObject* const>& given);
-Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyObject* params,
-                               std::span<PyObject* const>& given);
+Ref<Operation> make_operation(PyObject* operator_, PyObject* params,
+                              std::span<PyObject* const>& args);
+Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* operator_,
+                                           PyObject* params, std::span<PyObject* const>& args);
 // A call of a traced function that is pushed. Those given, of which `names` stand behind the
 // others, become its inputs, which `call` keeps. Where only a run can tell what it is made of, it
 // is an operator that calls the function.
@@ -45,37 +45,37 @@ struct PushedCall {
     std::vector<PyObject*> inputs; // Arrays and Handles
 };
 bool is_caller(PyObject* object);
-Ref<Operation> operation_of_call(PyObject* caller, std::span<PyObject* const>& given,
-                                 PyObject* names, PyObject* params, PushedCall& call);
+Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>& args,
+                                   PyObject* names, PyObject* params, PushedCall& call);
 // Its plan for such inputs and what it captures; without one where it needs Python.
-Ref<GilFreeCall> plan_of_call(const Operation& operation, std::span<Type* const> types);
+Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types);
 // A value as Python has it, that of an operation with a form as that says.
 PyObject* value_to_python(const Operation* operation, Ref<Value> value);
-const Ref<Submitted>& submitted_here(); // the options in force here; empty with a Python error
+const Ref<OptionSet>& current_option_set(); // the options in force here; empty with a Python error
 // Whether this thread is running an operator.
-bool inside_operator();
+bool is_inside_operator();
 
 // What a Python object is as a value; it must need no import. Empty with a Python error.
-Answer answer_of(PyObject* object);
+OperatorResult answer_from_object(PyObject* object);
 // A settled Future's value; a new reference. Null with a Python error where it failed.
 PyObject* value_to_python(const Future& future);
 PyObject* error_to_python(const Future& future); // a new exception of a failed one
 // Waits; 1: settled, 0: not in time, -1: a Python error. `seconds` negative: as long as it takes.
-int wait_for(Future& future, double seconds, const char* what);
+int wait_for_future(Future& future, double seconds, const char* what);
 double seconds_now();
 // Logs unobserved failures.
-void log_lost();
+void log_unobserved();
 void log_failure(const Failure& failure);
 // What a worker calls once a Future is settled.
-void remember_call(Future& future, PyObject* function);
-void forget_calls(Future& future);
+void add_callback(Future& future, PyObject* function);
+void drop_callbacks(Future& future);
 
 // Makes known how operations of tenfold on such Types are batched.
-void prepare(Engine& engine, Operation& operation, std::span<Type* const> types);
+void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types);
 // A loop for contiguous operands; null where there is none. In exec/op_interpreter.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device_of_type);
-OpKernelCompiler& python_maker(); // with the GIL
-PanelCompiler& panel_maker();     // with the GIL
+OpKernelCompiler& python_kernel_compiler(); // with the GIL
+PanelCompiler& python_panel_compiler();     // with the GIL
 
 } // namespace tenfold::bindings

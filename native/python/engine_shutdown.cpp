@@ -9,31 +9,32 @@ bool flush_all(Engine& engine) {
     uint64_t before;
     do {
         before = engine.pushed_by_operators();
-        uint64_t last = engine.want_all();
+        uint64_t last = engine.prioritize_all();
         while (Ref<Future> oldest = engine.oldest(last))
-            if (wait_for(*oldest, -1, "flush") < 0 || PyErr_CheckSignals() != 0) return false;
+            if (wait_for_future(*oldest, -1, "flush") < 0 || PyErr_CheckSignals() != 0)
+                return false;
     } while (engine.pushed_by_operators() != before);
     return true;
 }
 
-void settle_down(Engine& engine) {
-    engine.wait_for_freeing();
-    drain();
-    log_lost();
+void finish_frees(Engine& engine) {
+    engine.wait_for_frees();
+    drain_decrefs();
+    log_unobserved();
 }
 
-bool end_engine(Engine& engine, bool cancel, double seconds) {
+bool shut_down_engine(Engine& engine, bool cancel, double seconds) {
     engine.close();
-    if (engine.is_of_parent()) return true;
+    if (engine.is_from_parent_process()) return true;
     if (cancel) engine.cancel_all();
     bool ended;
     {
         nb::gil_scoped_release released;
-        ended = engine.stop(inside_operator() ? 0 : int64_t(seconds * 1e9));
+        ended = engine.stop(is_inside_operator() ? 0 : int64_t(seconds * 1e9));
     }
-    drain();
-    for (Ref<Failure>& failure : engine.unobserved()) log_failure(*failure);
-    log_lost();
+    drain_decrefs();
+    for (Ref<Failure>& failure : engine.take_unobserved()) log_failure(*failure);
+    log_unobserved();
     return ended;
 }
 
@@ -46,13 +47,14 @@ void drain_engines(double until) {
     for (bool any = true; any;) {
         any = false;
         for (Ref<Engine>& engine : live_engines()) {
-            if (engine->is_of_parent()) continue;
+            if (engine->is_from_parent_process()) continue;
             engine->cancel_unneeded();
-            uint64_t last = engine->want_all();
+            uint64_t last = engine->prioritize_all();
             while (Ref<Future> oldest = engine->oldest(last)) {
                 any = true;
                 double left = std::max(0.0, until - seconds_now());
-                if (wait_for(*oldest, left, "exit") != 1 || PyErr_CheckSignals() != 0) return;
+                if (wait_for_future(*oldest, left, "exit") != 1 || PyErr_CheckSignals() != 0)
+                    return;
             }
         }
     }
@@ -60,15 +62,15 @@ void drain_engines(double until) {
 
 } // namespace
 
-nb::list end_engines(double seconds) {
+nb::list shut_down_engines(double seconds) {
     nb::list left;
     drain_engines(seconds_now() + seconds);
     PyErr_Clear(); // of an interrupt
     for (Ref<Engine>& engine : live_engines()) {
-        if (engine->is_of_parent()) continue;
-        for (const Engine::Shown& each : engine->pending())
+        if (engine->is_from_parent_process()) continue;
+        for (const Engine::PendingInfo& each : engine->pending())
             if (each.impure) left.append(nb::make_tuple(each.name, each.state == "running"));
-        end_engine(*engine, true, LAST_SECONDS);
+        shut_down_engine(*engine, true, LAST_SECONDS);
     }
     return left;
 }

@@ -11,13 +11,13 @@ ArrayObject* array_from(nb::handle object) {
 
 void open_window(nb::handle array, nb::object record) {
     ArrayObject* object = array_from(array);
-    if (object->base || object->window) throw nb::type_error("a view, or a window, is none anew");
-    object->window = new Window{record.release().ptr()};
-    watch_windows();
+    if (object->base || object->external) throw nb::type_error("a view, or a window, is none anew");
+    object->external = new ExternalBuffer{record.release().ptr()};
+    enable_external_buffers();
 }
 
 nb::object window_of(nb::handle array) {
-    Window* window = array_from(array)->root->window;
+    ExternalBuffer* window = array_from(array)->root->external;
     return window ? nb::borrow(window->record) : nb::none();
 }
 
@@ -49,21 +49,22 @@ void exchange_memory(ValueHandle& self, ValueHandle& other) {
 void exchange_part(ValueHandle& self, ValueHandle& other) {
     std::swap(self.value->buffers, other.value->buffers);
     std::swap(self.value->strides, other.value->strides);
-    std::swap(self.value->part, other.value->part);
+    std::swap(self.value->is_view, other.value->is_view);
 }
 
 } // namespace
 
-void declare_windows(nb::module_& module) {
+void declare_external_buffers(nb::module_& module) {
     using namespace nb::literals;
     module.def("open_window", open_window, "array"_a, "record"_a);
     module.def("window_of", window_of, "array"_a);
     module.def(
-        "forget_views", [](nb::handle array) { forget_views(array_from(array)); }, "array"_a);
+        "forget_views", [](nb::handle array) { invalidate_views(array_from(array)); }, "array"_a);
     module.def("is_alone", is_alone, "value"_a, "array"_a.none());
     module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
     module.def("exchange_part", exchange_part, "value"_a, "other"_a);
-    module.def("drain", drain); // what kept memory may be asked for at once: a bytearray resized
+    module.def("drain",
+               drain_decrefs); // what kept memory may be asked for at once: a bytearray resized
 }
 
 } // namespace tenfold::bindings

@@ -13,46 +13,48 @@
 namespace tenfold::bindings {
 namespace {
 
-constexpr Py_ssize_t MOST_ARGUMENTS = 8, MOST_OPERANDS = 3;
-constexpr std::size_t REMEMBERED = 32, LONGEST = 256; // calls, and the bytes of one
+constexpr Py_ssize_t MAX_ARGUMENTS = 8, MAX_OPERANDS = 3;
+constexpr std::size_t MAX_CACHED_CALLS = 32, MAX_CALL_BYTES = 256; // calls, and the bytes of one
 
 // A call whose arguments have been bound: what they were, and what came of them.
-struct Bound {
+struct BoundCall {
     std::string call;
     std::vector<Ref<Type>> types; // keeps the addresses in `call` from being taken over
     Ref<Params> params;
     std::vector<uint8_t> inputs; // which arguments
 };
 
-struct Remembered {
-    std::array<Bound, REMEMBERED> calls;
+struct FunctionCache {
+    std::array<BoundCall, MAX_CACHED_CALLS> calls;
     std::size_t next = 0;
 };
 
 // Of all functions, which live as long as the module. Under the GIL.
-std::vector<Remembered*>& of_functions = *new std::vector<Remembered*>; // outlives the interpreter
+std::vector<FunctionCache*>& function_caches =
+    *new std::vector<FunctionCache*>; // outlives the interpreter
 
-std::size_t remembered_calls() {
+std::size_t num_cached_calls() {
     std::size_t count = 0;
-    for (const Remembered* each : of_functions) count += std::min(each->next, REMEMBERED);
+    for (const FunctionCache* cache : function_caches)
+        count += std::min(cache->next, MAX_CACHED_CALLS);
     return count;
 }
 
-void forget_calls() {
-    for (Remembered* each : of_functions) *each = {};
+void clear_call_caches() {
+    for (FunctionCache* cache : function_caches) *cache = {};
 }
 
-Cache& calls = join({"calls of functions", 0, remembered_calls, forget_calls});
+Cache& call_cache = register_cache({"calls of functions", 0, num_cached_calls, clear_call_caches});
 
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;
     PyObject *python, *attributes; // owned; what is called where nothing is remembered
     const Op* op;
-    Remembered* remembered; // owned
-    uint8_t elements;       // of an operation on elements: how many it takes
-    bool no_views;          // whether what comes of a view may depend on its base
-    bool options;           // whether it depends on options; then it may have no arrays
-    bool ranks;             // whether it depends on no more of Types than dtypes and ranks
+    FunctionCache* cache;    // owned
+    uint8_t num_elementwise; // of an operation on elements: how many it takes
+    bool no_views;           // whether what comes of a view may depend on its base
+    bool depends_on_options; // whether it depends on options; then it may have no arrays
+    bool ranks_only;         // whether it depends on no more of Types than dtypes and ranks
 };
 
 FunctionObject* as_function(PyObject* object) { return reinterpret_cast<FunctionObject*>(object); }
@@ -61,20 +63,20 @@ using Arguments = std::span<PyObject* const>;
 
 // An operation on elements: its arguments are its operands. Null without an error where Python is
 // to look at them.
-PyObject* applied(const FunctionObject& self, Arguments given) {
+PyObject* apply_elementwise(const FunctionObject& self, Arguments args) {
     bool any_array = false;
-    for (PyObject* each : given) {
-        if (!is_immediate(each)) return nullptr;
-        any_array |= is_array(each);
+    for (PyObject* arg : args) {
+        if (!is_immediate(arg)) return nullptr;
+        any_array |= is_array(arg);
     }
     if (!any_array) return nullptr;
-    std::array<std::optional<Operand>, MOST_OPERANDS> operands;
-    std::array<Node*, MOST_OPERANDS> nodes{};
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        operands[i].emplace(given[i], given[0]);
+    std::array<std::optional<Operand>, MAX_OPERANDS> operands;
+    std::array<Node*, MAX_OPERANDS> nodes{};
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        operands[i].emplace(args[i], args[0]);
         if (!(nodes[i] = operands[i]->get())) return nullptr;
     }
-    return finish(make_node(self.op, {nodes.data(), given.size()}, {}), given[0]);
+    return wrap_node(make_node(self.op, {nodes.data(), args.size()}, {}), args[0]);
 }
 
 template <class T> void append(std::string& bytes, T value) {
@@ -82,7 +84,7 @@ template <class T> void append(std::string& bytes, T value) {
 }
 
 void write_type(const FunctionObject& self, const Type& type, std::string& bytes) {
-    if (!self.ranks) {
+    if (!self.ranks_only) {
         bytes.push_back('A');
         return append(bytes, &type);
     }
@@ -94,69 +96,70 @@ void write_type(const FunctionObject& self, const Type& type, std::string& bytes
 }
 
 // Writes what a call depends on: false where that is more than Types and plain values.
-bool write_call(const FunctionObject& self, Arguments given, PyObject* names, std::string& bytes) {
+bool write_call(const FunctionObject& self, Arguments args, PyObject* names, std::string& bytes) {
     bytes.clear();
-    bool any_array = self.options;
-    Numbers numbers{};
-    if (self.options && !numbers_in_force(numbers)) return false;
-    if (self.options) bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
-    for (PyObject* each : given) {
-        if (!is_array(each)) {
-            if (!plain_bytes(bytes, each)) return false;
+    bool any_array = self.depends_on_options;
+    OptionKey numbers{};
+    if (self.depends_on_options && !current_option_key(numbers)) return false;
+    if (self.depends_on_options)
+        bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
+    for (PyObject* arg : args) {
+        if (!is_array(arg)) {
+            if (!append_plain_bytes(bytes, arg)) return false;
             continue;
         }
-        if (self.no_views && reinterpret_cast<ArrayObject*>(each)->base) return false;
-        write_type(self, type_of(each), bytes);
+        if (self.no_views && reinterpret_cast<ArrayObject*>(arg)->base) return false;
+        write_type(self, type_of(arg), bytes);
         any_array = true;
     }
     if (names) bytes.push_back('='); // no argument's tag: a tuple of texts may be one
-    if (names && !plain_bytes(bytes, names)) return false;
-    return any_array && bytes.size() <= LONGEST;
+    if (names && !append_plain_bytes(bytes, names)) return false;
+    return any_array && bytes.size() <= MAX_CALL_BYTES;
 }
 
 // Null without an error where no such call is remembered.
-PyObject* recalled(const FunctionObject& self, Arguments given, const std::string& call) {
-    auto& calls = self.remembered->calls;
-    for (std::size_t place = 0; place < calls.size(); ++place) {
-        if (calls[place].call != call) continue;
-        if (place > 0)
-            std::swap(calls[place - 1], calls[place]); // the usual ones come to stand first
-        const Bound& bound = calls[place ? place - 1 : 0];
-        std::array<Node*, MOST_ARGUMENTS> nodes{};
+PyObject* apply_cached(const FunctionObject& self, Arguments args, const std::string& call) {
+    auto& calls = self.cache->calls;
+    for (std::size_t slot = 0; slot < calls.size(); ++slot) {
+        if (calls[slot].call != call) continue;
+        if (slot > 0) std::swap(calls[slot - 1], calls[slot]); // the usual ones come to stand first
+        const BoundCall& bound = calls[slot ? slot - 1 : 0];
+        std::array<Node*, MAX_ARGUMENTS> nodes{};
         for (std::size_t i = 0; i < bound.inputs.size(); ++i)
-            if (!(nodes[i] = node_of(given[bound.inputs[i]]))) return nullptr;
-        PyObject* base = bound.inputs.empty() ? nullptr : given[bound.inputs[0]];
-        return finish(make_node(self.op, {nodes.data(), bound.inputs.size()}, bound.params), base);
+            if (!(nodes[i] = node_of(args[bound.inputs[i]]))) return nullptr;
+        PyObject* base = bound.inputs.empty() ? nullptr : args[bound.inputs[0]];
+        return wrap_node(make_node(self.op, {nodes.data(), bound.inputs.size()}, bound.params),
+                         base);
     }
     return nullptr;
 }
 
 // Remembers a call if its result is a node of the operation whose inputs are all its arrays.
-void remember(const FunctionObject& self, Arguments given, const std::string& call,
-              PyObject* result) {
+void cache_call(const FunctionObject& self, Arguments args, const std::string& call,
+                PyObject* result) {
     if (!is_array(result)) return;
     Node* node = reinterpret_cast<ArrayObject*>(result)->node;
     if (!node || node->op != self.op || value_of(node)) return;
-    Bound bound{call, {}, node->params, {}};
+    BoundCall bound{call, {}, node->params, {}};
     std::size_t arrays = 0;
-    for (PyObject* each : given) arrays += is_array(each);
+    for (PyObject* arg : args) arrays += is_array(arg);
     for (const Ref<Node>& input : inputs_of(node)) {
-        auto is_it = [&](PyObject* each) {
-            return is_array(each) && reinterpret_cast<ArrayObject*>(each)->node == input.get();
+        auto is_this_input = [&](PyObject* arg) {
+            return is_array(arg) && reinterpret_cast<ArrayObject*>(arg)->node == input.get();
         };
-        auto found = std::find_if(given.begin(), given.end(), is_it);
-        if (found == given.end() || std::find_if(found + 1, given.end(), is_it) != given.end())
+        auto it = std::find_if(args.begin(), args.end(), is_this_input);
+        if (it == args.end() || std::find_if(it + 1, args.end(), is_this_input) != args.end())
             return; // made of an argument; or of one that was given twice
-        bound.inputs.push_back(uint8_t(found - given.begin()));
-        bound.types.emplace_back(&type_of(*found));
+        bound.inputs.push_back(uint8_t(it - args.begin()));
+        bound.types.emplace_back(&type_of(*it));
     }
     if (bound.inputs.size() != arrays) return;
-    Remembered& remembered = *self.remembered;
-    std::swap(remembered.calls[remembered.next++ % REMEMBERED], bound);
+    FunctionCache& remembered = *self.cache;
+    std::swap(remembered.calls[remembered.next++ % MAX_CACHED_CALLS], bound);
 }
 
 // Whether Python is to make the call: it says errors anew, and better, but for an interrupt.
-bool to_python() {
+bool falls_back_to_python() {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
     return true;
@@ -164,30 +167,30 @@ bool to_python() {
 
 PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t flags,
                         PyObject* names) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         const FunctionObject& self = *as_function(object);
         auto positional = PyVectorcall_NARGS(flags);
         auto count = positional + (names ? PyTuple_GET_SIZE(names) : 0);
-        Arguments given{arguments, std::size_t(count)};
-        auto python = [&] {
+        Arguments args{arguments, std::size_t(count)};
+        auto call_python = [&] {
             return PyObject_Vectorcall(self.python, arguments, std::size_t(positional), names);
         };
-        if (count == 0 || count > MOST_ARGUMENTS) return python();
-        if (self.elements) {
-            bool usual = !names && count == self.elements;
-            PyObject* made = usual ? applied(self, given) : nullptr;
-            return made || !to_python() ? made : python();
+        if (count == 0 || count > MAX_ARGUMENTS) return call_python();
+        if (self.num_elementwise) {
+            bool usual = !names && count == self.num_elementwise;
+            PyObject* result = usual ? apply_elementwise(self, args) : nullptr;
+            return result || !falls_back_to_python() ? result : call_python();
         }
         std::string call = std::exchange(ThreadLocal<std::string>::get(), {}); // with its memory
-        PyObject* made = nullptr;
-        if (!write_call(self, given, names, call)) {
-            made = python();
-        } else if (!(made = recalled(self, given, call)) && to_python()) {
-            made = python();
-            if (made) remember(self, given, call, made);
+        PyObject* result = nullptr;
+        if (!write_call(self, args, names, call)) {
+            result = call_python();
+        } else if (!(result = apply_cached(self, args, call)) && falls_back_to_python()) {
+            result = call_python();
+            if (result) cache_call(self, args, call, result);
         }
         ThreadLocal<std::string>::get() = std::move(call);
-        return made;
+        return result;
     });
 }
 
@@ -222,9 +225,9 @@ int clear(PyObject* object) {
 void deallocate(PyObject* object) {
     PyObject_GC_UnTrack(object);
     clear(object);
-    std::erase(of_functions, as_function(object)->remembered);
-    delete as_function(object)->remembered;
-    calls.capacity -= REMEMBERED;
+    std::erase(function_caches, as_function(object)->cache);
+    delete as_function(object)->cache;
+    call_cache.capacity -= MAX_CACHED_CALLS;
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
@@ -240,12 +243,12 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements,
     self->python = Py_NewRef(python);
     self->attributes = PyDict_New();
     self->op = op;
-    self->remembered = of_functions.emplace_back(new Remembered);
-    calls.capacity += REMEMBERED;
-    self->elements = elements;
+    self->cache = function_caches.emplace_back(new FunctionCache);
+    call_cache.capacity += MAX_CACHED_CALLS;
+    self->num_elementwise = elements;
     self->no_views = bind_depends_on == "types of wholes";
-    self->options = bind_depends_on == "options";
-    self->ranks = bind_depends_on == "ranks";
+    self->depends_on_options = bind_depends_on == "options";
+    self->ranks_only = bind_depends_on == "ranks";
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -286,10 +289,10 @@ void declare_functions(nb::module_& module) {
         "function",
         [](nb::object python, uint32_t op, uint8_t elements, const char* bind_depends_on) {
             const Op* found = find_op(op);
-            if (!found || elements > MOST_OPERANDS) throw nb::value_error("no such operation");
-            PyObject* made = make_function(python.ptr(), found, elements, bind_depends_on);
-            if (!made) nb::raise_python_error();
-            return nb::steal(made);
+            if (!found || elements > MAX_OPERANDS) throw nb::value_error("no such operation");
+            PyObject* result = make_function(python.ptr(), found, elements, bind_depends_on);
+            if (!result) nb::raise_python_error();
+            return nb::steal(result);
         },
         "python"_a, "op"_a, "elements"_a, "bind_depends_on"_a);
 }

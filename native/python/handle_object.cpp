@@ -20,17 +20,17 @@ constexpr int64_t LOOK = 50'000'000; // nanoseconds between two looks for a sign
 HandleObject* as_handle(PyObject* object) { return reinterpret_cast<HandleObject*>(object); }
 
 // The seconds of a `timeout` argument, -1 for None or none; false with a Python error.
-bool take_timeout(PyObject* const* given, Py_ssize_t count, PyObject* names, double& seconds,
+bool take_timeout(PyObject* const* args, Py_ssize_t count, PyObject* names, double& seconds,
                   const char* what) {
     PyObject* timeout = nullptr;
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
     if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "timeout") == 0)
-        timeout = given[count];
+        timeout = args[count];
     if (count + named > 1 || (named == 1 && !timeout)) {
         PyErr_Format(PyExc_TypeError, "%s: it takes one argument, timeout=None, in seconds", what);
         return false;
     }
-    if (count == 1) timeout = given[0];
+    if (count == 1) timeout = args[0];
     seconds = -1;
     if (!timeout || timeout == Py_None) return true;
     seconds = PyFloat_AsDouble(timeout);
@@ -55,26 +55,26 @@ void timed_out(const Future& future, double seconds) {
 }
 
 // The Future once it is settled; null with a Python error.
-Future* settled(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names,
+Future* settled(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names,
                 const char* what) {
     double seconds;
     Future* future = future_of(self);
-    if (!future || !take_timeout(given, count, names, seconds, what)) return nullptr;
-    int state = wait_for(*future, seconds, what);
+    if (!future || !take_timeout(args, count, names, seconds, what)) return nullptr;
+    int state = wait_for_future(*future, seconds, what);
     if (state == 0) timed_out(*future, seconds);
     return state == 1 ? future : nullptr;
 }
 
-PyObject* get(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names) {
-    return guarded([&]() -> PyObject* {
-        Future* future = settled(self, given, count, names, "get");
+PyObject* get(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    return to_python_error([&]() -> PyObject* {
+        Future* future = settled(self, args, count, names, "get");
         return future ? value_to_python(*future) : nullptr;
     });
 }
 
-PyObject* exception(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* names) {
-    return guarded([&]() -> PyObject* {
-        Future* future = settled(self, given, count, names, "exception");
+PyObject* exception(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    return to_python_error([&]() -> PyObject* {
+        Future* future = settled(self, args, count, names, "exception");
         if (!future) return nullptr;
         if (!future->failure) Py_RETURN_NONE;
         if (!future->failure->error) return value_to_python(*future); // raises
@@ -85,29 +85,31 @@ PyObject* exception(PyObject* self, PyObject* const* given, Py_ssize_t count, Py
 PyObject* done(PyObject* self, PyObject*) {
     Future* future = future_of(self);
     if (!future) return nullptr;
-    if (!future->is_settled()) future->engine->demand_sum(*future);
+    if (!future->is_settled()) future->engine->force_sum(*future);
     return PyBool_FromLong(future->is_settled());
 }
 
 PyObject* cancel(PyObject* self, PyObject*) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Future* future = future_of(self);
         if (!future) return nullptr;
         if (future->is_settled() && !future->failure) Py_RETURN_FALSE;
-        return PyBool_FromLong(!future->engine->is_of_parent() && future->engine->cancel(*future));
+        return PyBool_FromLong(!future->engine->is_from_parent_process() &&
+                               future->engine->cancel(*future));
     });
 }
 
 // call(function): once it is settled, by a worker; False when it is settled by now.
 PyObject* call_when_settled(PyObject* self, PyObject* function) {
-    return guarded([&]() -> PyObject* {
+    return to_python_error([&]() -> PyObject* {
         Future* future = future_of(self);
         if (!future) return nullptr;
         if (future->is_settled()) Py_RETURN_FALSE;
-        if (future->engine->is_of_parent()) return wait_for(*future, 0, "await"), nullptr;
-        remember_call(*future, function);
-        if (!future->engine->call_when_settled(*future)) {
-            forget_calls(*future);
+        if (future->engine->is_from_parent_process())
+            return wait_for_future(*future, 0, "await"), nullptr;
+        add_callback(*future, function);
+        if (!future->engine->notify_when_settled(*future)) {
+            drop_callbacks(*future);
             Py_RETURN_FALSE;
         }
         Py_RETURN_TRUE;
@@ -133,15 +135,15 @@ PyObject* represent(PyObject* self) {
 int visit(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     Future* future = as_handle(self)->future;
-    bool own = future && future->is_settled() && future->references.load() == 1;
-    if (own && future->object) Py_VISIT(static_cast<PyObject*>(future->object));
+    bool is_sole_owner = future && future->is_settled() && future->references.load() == 1;
+    if (is_sole_owner && future->object) Py_VISIT(static_cast<PyObject*>(future->object));
     return 0;
 }
 
 int clear(PyObject* self) {
     Future* future = std::exchange(as_handle(self)->future, nullptr);
     if (!future) return 0;
-    future->engine->drop_handle(*future);
+    future->engine->release_handle(*future);
     release(future);
     return 0;
 }
@@ -153,8 +155,8 @@ void deallocate(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_Del(self);
     Py_DECREF(type);
-    drain();
-    log_lost();
+    drain_decrefs();
+    log_unobserved();
 }
 
 PyMemberDef members[] = {
@@ -203,26 +205,26 @@ double seconds_now() {
     return std::chrono::duration<double>(since).count();
 }
 
-int wait_for(Future& future, double seconds, const char* what) {
+int wait_for_future(Future& future, double seconds, const char* what) {
     if (future.is_settled()) return 1;
     Engine& engine = *future.engine;
-    if (engine.is_of_parent()) {
+    if (engine.is_from_parent_process()) {
         PyErr_Format(PyExc_RuntimeError,
                      "%s: this value is computed in the process that this one was forked from\n"
                      "  remedy: get it before the fork, or make an Engine in the child",
                      what);
         return -1;
     }
-    if (inside_operator()) {
+    if (is_inside_operator()) {
         PyErr_Format(PyExc_RuntimeError,
                      "%s: an operator waits for another, which could wait for ever\n"
                      "  remedy: make that handle an input of the operator",
                      what);
         return -1;
     }
-    Ref<Future> kept(&future); // another thread may clear the handle meanwhile
+    Ref<Future> keep_alive(&future); // another thread may clear the handle meanwhile
     count(Counter::host_syncs);
-    engine.want(future);
+    engine.prioritize(future);
     double until = seconds_now() + seconds;
     for (;;) {
         int64_t longest = LOOK;
@@ -230,12 +232,12 @@ int wait_for(Future& future, double seconds, const char* what) {
             longest = int64_t(std::max(0.0, std::min(until - seconds_now(), 0.05)) * 1e9);
         // By hand: where the GIL is taken again Python may end a daemon thread, which no destructor
         // survives.
-        outsiders.fetch_add(1); // it helps
+        gil_free_threads.fetch_add(1); // it helps
         PyThreadState* state = PyEval_SaveThread();
         bool done = engine.wait(future, longest);
         PyEval_RestoreThread(state);
-        outsiders.fetch_sub(1);
-        if (done) return drain(), 1;
+        gil_free_threads.fetch_sub(1);
+        if (done) return drain_decrefs(), 1;
         if (PyErr_CheckSignals() != 0) return -1;
         if (seconds >= 0 && seconds_now() >= until) return 0;
     }
@@ -244,7 +246,7 @@ int wait_for(Future& future, double seconds, const char* what) {
 PyObject* new_handle(Ref<Future> future) {
     auto* self = PyObject_GC_New(HandleObject, handle_type);
     if (!self) {
-        future->engine->drop_handle(*future);
+        future->engine->release_handle(*future);
         return nullptr;
     }
     self->weak_references = nullptr;

@@ -70,18 +70,18 @@ template <class T> bool take_items(PyObject* object, const T*& items) {
     return true;
 }
 
-bool take_arguments(PyObject* const* given, Py_ssize_t count, LaunchArguments& arguments) {
+bool take_arguments(PyObject* const* args, Py_ssize_t count, LaunchArguments& arguments) {
     if (count != 8) {
         PyErr_SetString(PyExc_TypeError, "launch() takes 8 arguments");
         return false;
     }
     Work& work = arguments.work;
     int64_t scratch = 0, threads = 0;
-    void* kernel = address_of(given[0]);
-    if (PyErr_Occurred() || !take_buffers(given[1], arguments) ||
-        !take_items(given[2], work.sizes) || !take_items(given[3], work.scalars) ||
-        !take_integer(given[4], scratch) || !take_integer(given[5], work.units) ||
-        !take_integer(given[6], work.grain) || !take_integer(given[7], threads))
+    void* kernel = address_of(args[0]);
+    if (PyErr_Occurred() || !take_buffers(args[1], arguments) || !take_items(args[2], work.sizes) ||
+        !take_items(args[3], work.scalars) || !take_integer(args[4], scratch) ||
+        !take_integer(args[5], work.units) || !take_integer(args[6], work.grain) ||
+        !take_integer(args[7], threads))
         return false;
     if (!kernel || scratch < 0 || work.units < 0 || work.grain < 1 || threads < 0) {
         PyErr_SetString(PyExc_ValueError, "launch() needs a kernel, scratch, units and threads of "
@@ -122,10 +122,10 @@ bool interrupted(void* context) {
 Result run_without_gil(Work& work) {
     Launch launch(work); // counted while the GIL is held: cancel_launches() misses none
     PyThreadState* state = PyEval_SaveThread();
-    work.interrupted = work.whole ? nullptr : interrupted;
+    work.interrupted = work.uninterruptible ? nullptr : interrupted;
     work.context = &state;
     Result result = launch.run();
-    launch.leave();
+    launch.unregister();
     PyEval_RestoreThread(state);
     return result;
 }
@@ -142,11 +142,11 @@ PyObject* status_of(Work& work) {
     return PyLong_FromLongLong(result.status);
 }
 
-PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
-    return guarded([&]() -> PyObject* {
+PyObject* launch(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    return to_python_error([&]() -> PyObject* {
         LaunchArguments arguments;
         PyObject* status =
-            take_arguments(given, count, arguments) ? status_of(arguments.work) : nullptr;
+            take_arguments(args, count, arguments) ? status_of(arguments.work) : nullptr;
         Py_XDECREF(arguments.buffers); // by hand: see run_without_gil
         return status;
     });
@@ -163,8 +163,8 @@ void pause_daemon() {
 PyObject* end(PyObject*, PyObject*) {
     ending = true;
     before_ending = std::set_terminate(pause_daemon);
-    keep_all_code();
-    outsiders.fetch_add(1); // daemon threads unwind without the GIL
+    disable_unloading();
+    gil_free_threads.fetch_add(1); // daemon threads unwind without the GIL
     cancel_launches();
     Py_RETURN_NONE;
 }
@@ -211,19 +211,20 @@ void declare_launch(nb::module_& module) {
     nb::class_<LibraryHandle>(module, "ThreadedLibrary")
         .def("__init__",
              [](LibraryHandle* self, std::size_t get, std::size_t set) {
-                 new (self) LibraryHandle{&Library::of(reinterpret_cast<Library::Get>(get),
-                                                       reinterpret_cast<Library::Set>(set))};
+                 new (self)
+                     LibraryHandle{&BlasLibrary::of(reinterpret_cast<BlasLibrary::Get>(get),
+                                                    reinterpret_cast<BlasLibrary::Set>(set))};
              })
         .def_prop_ro("threads", [](LibraryHandle& self) { return self.library->threads(); })
-        .def("hold", [](LibraryHandle& self, int threads) { self.library->hold(threads); })
-        .def("let_go", [](LibraryHandle& self) { self.library->let_go(); })
-        .def_static("forget_holders", Library::forget_holders);
+        .def("hold", [](LibraryHandle& self, int threads) { self.library->limit_threads(threads); })
+        .def("let_go", [](LibraryHandle& self) { self.library->unlimit_threads(); })
+        .def_static("forget_holders", BlasLibrary::forget_holders);
     module.def("set_threads", set_threads, "threads"_a);
     module.def("threads", threads);
     module.def("fail_allocation", fail_allocation, "n"_a);
     module.def("take_float_modes", [] {
         unsigned before = _mm_getcsr();
-        _mm_setcsr(USUAL_MODES);
+        _mm_setcsr(DEFAULT_MXCSR);
         return before;
     });
     module.def(

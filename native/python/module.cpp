@@ -94,26 +94,26 @@ NB_MODULE(_native, module) {
 
     // Arrays may live until the interpreter ends: the rest is then not a leak worth a report.
     nb::set_leak_warnings(false);
-    respect_forks();
+    register_fork_handlers();
 #ifndef Py_GIL_DISABLED
-    outsiders.store(0); // kernels that run without the GIL count nothing
+    gil_free_threads.store(0); // kernels that run without the GIL count nothing
 #endif
     if (!make_array_type(module.ptr())) nb::raise_python_error();
-    declare_tables(module);
+    declare_type_tables(module);
     declare_values(module);
     declare_nodes(module);
-    declare_watch(module);
+    declare_trace_log(module);
     declare_code(module);
     declare_launch(module);
-    declare_plans(module);
-    declare_windows(module);
+    declare_executables(module);
+    declare_external_buffers(module);
     declare_functions(module);
-    declare_singly(module);
-    declare_grouping(module);
+    declare_op_interpreter(module);
+    declare_batch_cache(module);
     declare_submissions(module);
-    declare_calls(module);
+    declare_call_cache(module);
     declare_engine(module);
-    declare_repeating(module);
+    declare_scan_loop(module);
 
     nb::class_<Options>(module, "Options")
         .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
@@ -123,8 +123,8 @@ NB_MODULE(_native, module) {
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
-    module.def("open_block", open_block);
-    module.def("pass_block", pass_block, "begins"_a);
+    module.def("open_block", enable_option_blocks);
+    module.def("pass_block", enter_internal_block, "begins"_a);
     module.def("set_process_rules", set_process_rules, "number"_a);
     module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
         set_rules_variable(variable.ptr(), none.ptr());
@@ -136,9 +136,9 @@ NB_MODULE(_native, module) {
         [](uint32_t id) {
             Op* op = find_op(id);
             if (!op) return;
-            forget_inferences(op);
-            forget_dtypes_of(op);
-            forget_plans_of(op->python);
+            drop_inferences_of(op);
+            drop_dtypes_of(op);
+            forget_plans_of_call(op->python);
         },
         "id"_a);
     module.def(
@@ -161,14 +161,14 @@ NB_MODULE(_native, module) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
-    module.attr("MOST_PENDING") = MOST_PENDING;
-    module.attr("MOST_READ") = MOST_READ;
+    module.attr("MOST_PENDING") = MAX_PENDING_UPDATES;
+    module.attr("MOST_READ") = MAX_PENDING_READ;
     module.def(
         "set_part_ops",
-        [](uint32_t index, uint32_t update) { set_part_ops(known_op(index), known_op(update)); },
+        [](uint32_t index, uint32_t update) { set_slice_ops(known_op(index), known_op(update)); },
         "index"_a, "update"_a);
-    module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> given) {
-        nb::object params = given ? nb::object(*given) : nb::none();
+    module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> params_tuple) {
+        nb::object params = params_tuple ? nb::object(*params_tuple) : nb::none();
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());
         if (!result) nb::raise_python_error();
         return nb::steal(result);
@@ -178,20 +178,20 @@ NB_MODULE(_native, module) {
     module.def("count", count_by_name, "name"_a, "by"_a = 1);
     module.def("caches", [] {
         nb::list found;
-        for (const Cache& cache : known_caches())
+        for (const Cache& cache : registered_caches())
             if (cache.capacity)
-                found.append(nb::make_tuple(cache.name, cache.entries(), cache.capacity));
+                found.append(nb::make_tuple(cache.name, cache.num_entries(), cache.capacity));
         return found;
     });
-    module.def("cut_hashes", cut_hashes, "bits"_a);
+    module.def("cut_hashes", truncate_hashes, "bits"_a);
     module.def("pool_bytes", [] {
         AllocationPoolStatistics statistics = pool_statistics();
-        return nb::make_tuple(statistics.kept_bytes, statistics.cap_bytes);
+        return nb::make_tuple(statistics.cached_bytes, statistics.cap_bytes);
     });
     module.def("guard_pages", guard_pages);
     module.def("trim", [] {
-        forget_caches();
-        drain(); // the objects that caches have held
+        clear_caches();
+        drain_decrefs(); // the objects that caches have held
         return trim_pool();
     });
     // The last translator is asked first: no other can read an object that is not an exception.

@@ -15,8 +15,8 @@ namespace {
 // All written under the GIL.
 // Whether there is a block, or was one that a copied context may have kept: else the variables
 // below have no value in any context.
-bool blocks = false;
-int passing = 0; // blocks that are open and that no context keeps
+bool has_option_blocks = false;
+int num_internal_blocks = 0; // blocks that are open and that no context keeps
 PyObject* options_variable = nullptr;
 Options process_options; // what holds where no `tn.options` block is open
 uint64_t process_rules = 0;
@@ -24,37 +24,37 @@ PyObject *rules_variable = nullptr, *no_rules = nullptr;
 
 // Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes,
 // kind).
-Ref<Inference> infer(const InferenceQuery& query, const Params* given) {
+Ref<Inference> infer(const InferenceQuery& query, const Params* python_params) {
     nb::list types;
     for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
-    nb::object params = nb::steal(params_to_python(given));
-    nb::object answer = nb::steal(PyObject_CallFunction(hooks.infer, "OOOO", query.op->python,
-                                                        nb::tuple(types).ptr(), params.ptr(),
-                                                        query.strict ? Py_True : Py_False));
-    if (!answer.is_valid()) return {};
+    nb::object params = nb::steal(params_to_python(python_params));
+    nb::object inferred = nb::steal(PyObject_CallFunction(hooks.infer, "OOOO", query.op->python,
+                                                          nb::tuple(types).ptr(), params.ptr(),
+                                                          query.strict ? Py_True : Py_False));
+    if (!inferred.is_valid()) return {};
     auto inference = Ref<Inference>::adopt(new Inference);
-    for (nb::handle type : answer[0]) inference->results.push_back(type_from_python(type));
-    for (nb::handle dtype : answer[1]) {
+    for (nb::handle type : inferred[0]) inference->results.push_back(type_from_python(type));
+    for (nb::handle dtype : inferred[1]) {
         int id = dtype_id(dtype.ptr());
         if (id < 0) nb::raise_python_error();
         inference->operands.push_back(uint16_t(id));
     }
-    inference->kind = nb::cast<uint8_t>(answer[2]);
+    inference->kind = nb::cast<uint8_t>(inferred[2]);
     if (!query.op->is_permanent)
-        inference->keeps = Py_NewRef(static_cast<PyObject*>(query.op->python));
+        inference->op_owner = Py_NewRef(static_cast<PyObject*>(query.op->python));
     return inference;
 }
 
 // Whether parameters are, or hold, an object that counts by identity, as a traced function does:
 // what is remembered of them would keep it alive.
-bool holds_object(const Op* op, const Params* params) {
-    auto holds = [op](auto&& self, nb::handle given) -> bool {
+bool holds_identity_object(const Op* op, const Params* params) {
+    auto holds = [op](auto&& self, nb::handle object) -> bool {
         std::string bytes;
-        if (PyTuple_CheckExact(given.ptr()))
-            return std::ranges::any_of(nb::borrow<nb::tuple>(given),
-                                       [&](nb::handle each) { return self(self, each); });
-        return !plain_bytes(bytes, given.ptr()) && !PyType_Check(given.ptr()) &&
-               Py_TYPE(given.ptr()) != Py_TYPE(static_cast<PyObject*>(op->python));
+        if (PyTuple_CheckExact(object.ptr()))
+            return std::ranges::any_of(nb::borrow<nb::tuple>(object),
+                                       [&](nb::handle item) { return self(self, item); });
+        return !append_plain_bytes(bytes, object.ptr()) && !PyType_Check(object.ptr()) &&
+               Py_TYPE(object.ptr()) != Py_TYPE(static_cast<PyObject*>(op->python));
     };
     return params && params->python && holds(holds, static_cast<PyObject*>(params->python));
 }
@@ -72,11 +72,11 @@ Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Infer
 }
 
 Ref<Origin> origin() {
-    nb::object place = nb::steal(PyObject_CallNoArgs(hooks.origin));
-    if (!place.is_valid()) nb::raise_python_error();
+    nb::object location = nb::steal(PyObject_CallNoArgs(hooks.origin));
+    if (!location.is_valid()) nb::raise_python_error();
     auto found = Ref<Origin>::adopt(new Origin);
-    found->file = nb::cast<std::string>(place[0]);
-    found->line = nb::cast<int>(place[1]);
+    found->file = nb::cast<std::string>(location[0]);
+    found->line = nb::cast<int>(location[1]);
     return found;
 }
 
@@ -86,9 +86,9 @@ void set_options_variable(PyObject* variable) { options_variable = Py_NewRef(var
 
 void set_process_options(const Options& options) { process_options = options; }
 
-void open_block() { blocks = true; }
+void enable_option_blocks() { has_option_blocks = true; }
 
-void pass_block(bool begins) { passing += begins ? 1 : -1; }
+void enter_internal_block(bool entering) { num_internal_blocks += entering ? 1 : -1; }
 
 void set_process_rules(uint64_t number) { process_rules = number; }
 
@@ -99,7 +99,7 @@ void set_rules_variable(PyObject* variable, PyObject* none) {
 
 const Options& current_options() {
     PyObject* value = nullptr;
-    if ((!blocks && !passing) || !options_variable ||
+    if ((!has_option_blocks && !num_internal_blocks) || !options_variable ||
         PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value)
         return process_options;
     const Options& options = *nb::inst_ptr<Options>(value);
@@ -107,12 +107,12 @@ const Options& current_options() {
     return options;
 }
 
-bool numbers_in_force(Numbers& numbers) {
+bool current_option_key(OptionKey& key) {
     const Options& options = current_options();
-    numbers = {options.number, process_rules, 0};
-    if (!blocks && !passing) return true;
+    key = {options.fingerprint, process_rules, 0};
+    if (!has_option_blocks && !num_internal_blocks) return true;
     PyObject* rules = nullptr;
-    if (options.of_process != process_options.number || !rules_variable ||
+    if (options.process_number != process_options.fingerprint || !rules_variable ||
         PyContextVar_Get(rules_variable, nullptr, &rules) != 0)
         return false;
     Py_XDECREF(rules);
@@ -124,35 +124,37 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         PyErr_SetString(PyExc_NotImplementedError, "no operation answers for this operator");
         return {};
     }
-    std::array<Type*, 8> few;
-    std::vector<Type*> many;
-    if (inputs.size() > few.size()) many.resize(inputs.size());
-    std::span<Type*> types{many.empty() ? few.data() : many.data(), inputs.size()};
+    std::array<Type*, 8> inline_types;
+    std::vector<Type*> heap_types;
+    if (inputs.size() > inline_types.size()) heap_types.resize(inputs.size());
+    std::span<Type*> types{heap_types.empty() ? inline_types.data() : heap_types.data(),
+                           inputs.size()};
     bool scalars = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         types[i] = inputs[i]->type.get();
         scalars |= inputs[i]->is_scalar();
     }
     const Options& options = current_options(); // not to be read once Python has run
-    bool remembers = op->can_fail || options.origins;
+    bool records_origin = op->can_fail || options.origins;
     // Where a part begins makes no difference to its Type.
-    bool part = op->part != Op::none;
-    const Params* asked = part ? starts_of(*op, *params).pattern : params.get();
-    InferenceQuery query{op, asked, options.strict, types};
-    Inferred inferred = recall(query);
-    std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
+    bool is_slice = op->part != Op::none;
+    const Params* key_params = is_slice ? starts_of(*op, *params).pattern : params.get();
+    InferenceQuery query{op, key_params, options.strict, types};
+    Inferred inferred = find_inference(query);
+    std::vector<Ref<Node>>
+        owned_inputs; // to the end: what runs Python may drop an input's last Array
     if (!inferred) {
-        for (Node* input : inputs) kept.emplace_back(input);
-        Ref<Inference> said = infer(query, params.get());
-        if (!said) return {};
-        if (!holds_object(op, params.get())) remember(query, said);
-        inferred = {said, said->results[0]};
+        for (Node* input : inputs) owned_inputs.emplace_back(input);
+        Ref<Inference> inference = infer(query, params.get());
+        if (!inference) return {};
+        if (!holds_identity_object(op, params.get())) cache_inference(query, inference);
+        inferred = {inference, inference->results[0]};
     }
     if (scalars)
-        if (std::size_t bad = first_scalar_out_of_range(*op, *inferred.inference, inputs))
-            return refuse_scalar(op, inputs, *inferred.inference, bad - 1);
+        if (std::size_t out_of_range = first_scalar_out_of_range(*op, *inferred.inference, inputs))
+            return refuse_scalar(op, inputs, *inferred.inference, out_of_range - 1);
     Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
-    if (remembers) node->origin = origin();
+    if (records_origin) node->origin = origin();
     return node;
 }
 
@@ -203,24 +205,25 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
 // walk(outputs, options) -> (nodes, inputs as positions, uses, held, dying), lists of equal length,
 // positions of the outputs, and the structure or None. Each scalar is a node of its own there:
 // keys tell scalars apart by position, so a plan must not learn that two of them are one node.
-nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
-    nb::list nodes, inputs, uses, held, dying;
-    LinearizedGraph walked = walk_at_rest(nodes_from(outputs));
-    nb::object structure = options.empty() ? nb::none() : structure_of(walked, options);
-    for (LinearizedNode& entry : walked.nodes) {
-        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.width)));
-        for (uint32_t i = 0; i < entry.width; ++i)
+nb::tuple linearize_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
+    nb::list nodes, inputs, uses, live_out, dead_after_read;
+    LinearizedGraph graph = linearize_when_unclaimed(nodes_from(outputs));
+    nb::object structure = options.empty() ? nb::none() : make_structure(graph, options);
+    for (LinearizedNode& entry : graph.nodes) {
+        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.num_inputs)));
+        for (uint32_t i = 0; i < entry.num_inputs; ++i)
             PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i),
-                             PyLong_FromUnsignedLong(walked.edges[entry.first + i]));
+                             PyLong_FromUnsignedLong(graph.edges[entry.first_edge + i]));
         inputs.append(positions);
-        uses.append(entry.uses);
-        held.append(entry.held);
-        if (!options.empty()) dying.append(entry.dying);
+        uses.append(entry.num_uses);
+        live_out.append(entry.live_out);
+        if (!options.empty()) dead_after_read.append(entry.dead_after_read);
         if (entry.node->is_scalar()) entry.node = scalar_node(entry.node->scalar, entry.node->type);
         nodes.append(node_to_python(std::move(entry.node)));
     }
-    nb::tuple places = nb::tuple(nb::cast(walked.outputs));
-    return nb::make_tuple(nodes, inputs, uses, held, places, dying, structure);
+    nb::tuple output_positions = nb::tuple(nb::cast(graph.outputs));
+    return nb::make_tuple(nodes, inputs, uses, live_out, output_positions, dead_after_read,
+                          structure);
 }
 
 nb::object node_origin(const NodeHandle& self) {
@@ -236,10 +239,10 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
 }
 
 // What a node takes of an array of this Type, as forms have it.
-std::vector<int64_t> picks_of(const NodeHandle& self, nb::handle array) {
+std::vector<int64_t> slice_key_of(const NodeHandle& self, nb::handle array) {
     std::vector<uint64_t> words;
     Ref<Type> type = type_from_python(array);
-    write_picks(*self.node->op, *self.node->params, *type, words);
+    append_slice_key(*self.node->op, *self.node->params, *type, words);
     return {words.begin(), words.end()};
 }
 
@@ -253,25 +256,25 @@ nb::list readers_to_python(const NodeHandle& self) {
 // pending_of(arrays) -> the nodes that are to be computed, and not submitted yet; or the position
 // of an element that is not an Array.
 nb::object pending_of(nb::tuple arrays) {
-    NodesHandle found;
+    NodesHandle pending_nodes;
     std::size_t position = 0;
     for (nb::handle array : arrays) {
         if (!is_array(array.ptr())) return nb::int_(position);
         Node* node = node_of(array.ptr());
         if (!node) nb::raise_python_error();
         bool pending = node->op && !value_of(node) && !is_submitted(*node);
-        if (pending) found.nodes.emplace_back(node);
+        if (pending) pending_nodes.nodes.emplace_back(node);
         ++position;
     }
-    return nb::cast(std::move(found));
+    return nb::cast(std::move(pending_nodes));
 }
 
 // How often a node is counted, and how often its value and the memory of that, but for its own.
 nb::tuple references_of(const NodeHandle& self) {
     Value* value = value_of(self.node.get()).get(); // the node keeps it
-    auto others = [](auto& counted) { return counted->references.load() - 1; };
-    return nb::make_tuple(self.node->references.load(), value ? others(value) : 0,
-                          value ? others(value->buffers[0].allocation) : 0);
+    auto other_references = [](auto& counted) { return counted->references.load() - 1; };
+    return nb::make_tuple(self.node->references.load(), value ? other_references(value) : 0,
+                          value ? other_references(value->buffers[0].allocation) : 0);
 }
 
 // What tells a Value and its memory from all others that there are.
@@ -328,15 +331,15 @@ void declare_nodes(nb::module_& module) {
             [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
         .def_prop_ro("takes_part",
                      [](const NodeHandle& self) {
-                         return self.node->op && self.node->op->part == Op::taken;
+                         return self.node->op && self.node->op->part == Op::slice;
                      })
-        .def("picks", picks_of, "array"_a)
+        .def("picks", slice_key_of, "array"_a)
         .def_prop_ro("origin", node_origin)
         .def(
             "read_in_part",
             [](const NodeHandle& self, bool mark) {
-                std::atomic<bool>& was = self.node->read_in_part;
-                return mark ? was.exchange(true) : was.load();
+                std::atomic<bool>& flag = self.node->read_in_part;
+                return mark ? flag.exchange(true) : flag.load();
             },
             "mark"_a = true)
         .def("value", node_value, "index"_a = 0)
@@ -386,7 +389,7 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("rebind() needs an Array that is not a view");
         rebind(object, node.node);
     });
-    module.def("walk", walk_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());
+    module.def("walk", linearize_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());
 }
 
 } // namespace tenfold::bindings

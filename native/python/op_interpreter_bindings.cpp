@@ -15,223 +15,231 @@
 namespace tenfold::bindings {
 namespace {
 
-constexpr std::size_t PLACES = 4096;
+constexpr std::size_t NUM_SLOTS = 4096;
 constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 
-PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
-PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
-PyObject* make_movement = nullptr;  // movement(op, params, shape)
-uint8_t device = 0;                 // whose loops they are
+PyObject* loop_factory = nullptr;      // loop(op, params, inputs, operands, result, steps)
+PyObject* reduction_factory = nullptr; // fold_loop(op, source, operand, result, form...)
+PyObject* view_map_factory = nullptr;  // movement(op, params, shape)
+uint8_t device = 0;                    // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
 // often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
 struct HotnessCount {
     uint64_t hash = 0;
-    uint16_t times = 0, asked = 0;
+    uint16_t count = 0, num_failed_plans = 0;
 };
-constexpr uint16_t MOST_ASKED = 64; // twice for a plan
-std::array<HotnessCount, PLACES> sights;
+constexpr uint16_t MAX_FAILED_PLANS = 64; // twice for a plan
+using HotnessTable = std::array<HotnessCount, NUM_SLOTS>;
+// Structures and graphs apart: many shapes of one structure must not evict its count.
+HotnessTable structure_hotness, graph_hotness;
 
-bool compute_parts(Node& node, bool always);
+bool compute_results(Node& node, bool may_compile);
 
 // Calls that were computed with a plan of their own each, of one kind: what they share among their
 // inputs is another plan.
-constexpr uint16_t NEW_CALLS = 4;
-bool is_new_call(const Node& node) {
-    HotnessCount& sight = sights[hash_of(std::array{uint64_t(node.op->id)}) % PLACES];
-    if (sight.hash != node.op->id) sight = {node.op->id, 0, 0};
-    return sight.times < NEW_CALLS && ++sight.times;
+constexpr uint16_t MAX_NEW_CALLS = 4;
+bool count_new_call(const Node& node) {
+    HotnessCount& hotness =
+        structure_hotness[hash_of(std::array{uint64_t(node.op->id)}) % NUM_SLOTS];
+    if (hotness.hash != node.op->id) hotness = {node.op->id, 0, 0};
+    return hotness.count < MAX_NEW_CALLS && ++hotness.count;
 }
 
 // One node is being computed by itself: no groups are looked for in it.
-thread_local int alone = 0;
-struct Alone {
-    Alone() { ++alone; }
-    ~Alone() { --alone; }
+thread_local int single_node_depth = 0;
+struct SingleNodeScope {
+    SingleNodeScope() { ++single_node_depth; }
+    ~SingleNodeScope() { --single_node_depth; }
 };
 
 class PythonKernelCompiler : public OpKernelCompiler {
   public:
-    // `grouped`: who is not computed here may be a group of one.
-    explicit PythonKernelCompiler(bool grouped = false) : grouped_(grouped) {}
+    // `batching`: a node that is not computed here may become a batch of one.
+    explicit PythonKernelCompiler(bool batching = false) : batching_(batching) {}
 
     // Null with a Python error where Python has failed.
-    const Loop* make(const Node& node, std::span<const Node* const> below,
-                     const std::string& steps) override {
+    const Loop* compile_loop(const Node& node, std::span<const Node* const> input_nodes,
+                             const std::string& steps) override {
         nb::list inputs, operands;
-        for (const Node* input : below) {
+        for (const Node* input : input_nodes) {
             nb::object dtype = nb::borrow(dtype_object(input->type->dtype));
             inputs.append(nb::make_tuple(dtype, input->is_scalar()));
         }
         for (uint16_t dtype : node.inference->operands)
             operands.append(nb::borrow(dtype_object(dtype)));
         nb::object params = nb::steal(params_to_python(node.params.get()));
-        nb::object made = nb::steal(PyObject_CallFunction(
-            make_loop, "OOOOOs", node.op->python, params.ptr(), nb::tuple(inputs).ptr(),
+        nb::object compiled = nb::steal(PyObject_CallFunction(
+            loop_factory, "OOOOOs", node.op->python, params.ptr(), nb::tuple(inputs).ptr(),
             nb::tuple(operands).ptr(), dtype_object(node.type->dtype), steps.c_str()));
-        if (!made.is_valid()) return nullptr;
+        if (!compiled.is_valid()) return nullptr;
         auto loop = std::make_unique<Loop>();
-        if (made.is_none()) return loop.release();
-        auto& entry = nb::cast<EntryPoint&>(made[0]);
-        loop->kernel = entry.kernel();
-        loop->code = entry.code;
-        for (nb::handle size : made[1])
-            loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
+        if (compiled.is_none()) return loop.release();
+        auto& entry_point = nb::cast<EntryPoint&>(compiled[0]);
+        loop->kernel = entry_point.kernel();
+        loop->code = entry_point.code;
+        for (nb::handle size : compiled[1])
+            loop->sizes.push_back({Loop::SizeKind(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
         return loop.release();
     }
 
     // As `make`.
-    const ReductionLoop* make_fold(const Node& node, uint16_t source, ReductionForm form) override {
+    const ReductionLoop* compile_reduction(const Node& node, uint16_t source,
+                                           ReductionForm form) override {
         auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
-        nb::object made = nb::steal(PyObject_CallFunctionObjArgs(
-            make_fold_loop, node.op->python, dtype_object(source),
+        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
+            reduction_factory, node.op->python, dtype_object(source),
             dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
-            truth(form.column), truth(form.strided), truth(form.enters), truth(form.leaves),
-            nullptr));
-        if (!made.is_valid()) return nullptr;
+            truth(form.reduce_outer), truth(form.strided), truth(form.first_pass),
+            truth(form.last_pass), nullptr));
+        if (!compiled.is_valid()) return nullptr;
         auto loop = std::make_unique<ReductionLoop>();
-        auto& entry = nb::cast<EntryPoint&>(made[0]);
+        auto& entry = nb::cast<EntryPoint&>(compiled[0]);
         loop->kernel = entry.kernel();
         loop->code = entry.code;
-        loop->made = uint16_t(dtype_id(nb::object(made[1]).ptr()));
-        loop->lanes = nb::cast<uint32_t>(made[2]);
-        loop->parts = nb::cast<uint32_t>(made[3]);
+        loop->dtype = uint16_t(dtype_id(nb::object(compiled[1]).ptr()));
+        loop->lanes = nb::cast<uint32_t>(compiled[2]);
+        loop->parts = nb::cast<uint32_t>(compiled[3]);
         return loop.release();
     }
 
     // As `make`.
-    const ViewMap* movement(const Node& node, const Type& input) override {
+    const ViewMap* view_map(const Node& node, const Type& input) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object shape = nb::tuple(nb::cast(input.shape));
-        nb::object found = nb::steal(PyObject_CallFunctionObjArgs(
-            make_movement, node.op->python, params.ptr(), shape.ptr(), nullptr));
-        if (!found.is_valid()) return nullptr;
-        auto made = std::make_unique<ViewMap>();
-        if (found.is_none()) return made.release();
-        made->kind = nb::len(found) < input.shape.size() ? ViewMap::in_order : ViewMap::affine;
-        for (nb::handle step : found) {
+        nb::object steps = nb::steal(PyObject_CallFunctionObjArgs(
+            view_map_factory, node.op->python, params.ptr(), shape.ptr(), nullptr));
+        if (!steps.is_valid()) return nullptr;
+        auto map = std::make_unique<ViewMap>();
+        if (steps.is_none()) return map.release();
+        map->kind = nb::len(steps) < input.shape.size() ? ViewMap::in_order : ViewMap::affine;
+        for (nb::handle step : steps) {
             auto axis = step[0].is_none() ? ViewMap::NO_AXIS : nb::cast<int64_t>(step[0]);
-            made->steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
+            map->steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
         }
-        return made.release();
+        return map.release();
     }
 
-    bool compute(Node& node) override {
-        Alone alone;
+    bool compute_node(Node& node) override {
+        SingleNodeScope single_node_depth;
         // In a group of one products may have other last bits, and nothing may depend on what came
         // before.
-        bool always = !grouped_ || node.op->weight == 1 || node.op->multiplies;
+        bool may_compile = !batching_ || node.op->weight == 1 || node.op->multiplies;
         if (node.op->weight > 1 && node.inference->results.size() > 1)
-            return compute_parts(node, always);
+            return compute_results(node, may_compile);
         if (compute_by_plan(Ref<Node>(&node))) return true;
-        if (!always && !is_new_call(node)) return false;
+        if (!may_compile && !count_new_call(node)) return false;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
-        nb::object done = nb::steal(
+        nb::object computed = nb::steal(
             array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
                              : nullptr);
-        if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception))
-            PyErr_Clear(); // all is computed anew, by who says what was wrong
-        return done.is_valid() && value_of(&node);
+        if (!computed.is_valid() && PyErr_ExceptionMatches(PyExc_Exception))
+            PyErr_Clear(); // all is computed again by the planner, which reports the error
+        return computed.is_valid() && value_of(&node);
     }
 
   private:
-    const bool grouped_;
+    const bool batching_;
 };
 
 // Of a call with several results, so that it is computed as what it is made of.
-bool compute_parts(Node& node, bool always) {
-    nb::object arrays = nb::steal(arrays_of(Ref<Node>(&node), nullptr));
+bool compute_results(Node& node, bool may_compile) {
+    nb::object arrays = nb::steal(wrap_results(Ref<Node>(&node), nullptr));
     if (!arrays.is_valid()) nb::raise_python_error();
-    std::vector<Node*> parts;
-    for (nb::handle each : nb::tuple(arrays)) parts.push_back(node_of(each.ptr()));
-    if (!compute_by_plan(parts)) {
-        if (!always && !is_new_call(node)) return false;
-        nb::object done =
+    std::vector<Node*> results;
+    for (nb::handle array : nb::tuple(arrays)) results.push_back(node_of(array.ptr()));
+    if (!compute_by_plan(results)) {
+        if (!may_compile && !count_new_call(node)) return false;
+        nb::object computed =
             nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
-        if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-        if (!done.is_valid()) return false;
+        if (!computed.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+        if (!computed.is_valid()) return false;
     }
     Ref<Value> first;
-    for (std::size_t i = parts.size(); i-- > 0;) {
-        Ref<Value> result = value_of(parts[i]);
+    for (std::size_t i = results.size(); i-- > 0;) {
+        Ref<Value> result = value_of(results[i]);
         if (!result) return false;
-        auto own = Ref<Value>::adopt(new Value);
-        own->type = result->type;
-        own->strides = result->strides;
-        own->part = true;
-        own->buffers = result->buffers;
-        own->next = std::move(first);
-        first = std::move(own);
+        auto alias = Ref<Value>::adopt(new Value);
+        alias->type = result->type;
+        alias->strides = result->strides;
+        alias->is_view = true;
+        alias->buffers = result->buffers;
+        alias->next = std::move(first);
+        first = std::move(alias);
     }
     publish(&node, std::move(first));
     return true;
 }
 
-HotnessCount& sight_of(std::span<const uint64_t> words) {
+HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
     uint64_t hash = hash_of(words);
-    HotnessCount& sight = sights[hash % PLACES];
-    if (sight.hash != hash) sight = {hash, 0, 0};
-    return sight;
+    HotnessCount& hotness = table[hash % NUM_SLOTS];
+    if (hotness.hash != hash) hotness = {hash, 0, 0};
+    return hotness;
 }
 
 // By its form, so that a structure of ever new shapes has a template.
-HotnessCount& sight_of(const KnownBy& known) {
-    if (known.form) {
-        HotnessCount& sight = sight_of(known.form->words);
-        if (sight.asked < MOST_ASKED) return sight;
+HotnessCount& hotness_of(const GraphIdentity& identity) {
+    if (identity.form) {
+        HotnessCount& hotness = hotness_of(identity.form->words, structure_hotness);
+        if (hotness.num_failed_plans < MAX_FAILED_PLANS) return hotness;
     }
-    return sight_of(known.key.words);
+    return hotness_of(identity.key.words, graph_hotness);
 }
 
 } // namespace
 
-bool may_go_singly(const LinearizedGraph& walked, std::span<const uint64_t> options) {
+bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
-    bool usual = make_loop && current_options().singly && !options[1] && !options[2];
-    return usual && fits_singly(walked, device);
+    bool is_enabled =
+        loop_factory && current_options().interpret_cold && !options[1] && !options[2];
+    return is_enabled && can_interpret(graph, device);
 }
 
 // By what it has of operations and dtypes, whatever the lengths: a graph that replaces a part of an
 // array has no template. What came with so many lengths goes node by node from then on.
-constexpr uint16_t NEW_LENGTHS = 4;
-static HotnessCount& sight_of_any_lengths(const LinearizedGraph& walked) {
+constexpr uint16_t MAX_NEW_LENGTHS = 4;
+static HotnessCount& hotness_ignoring_lengths(const LinearizedGraph& graph) {
     std::vector<uint64_t> words;
-    for (const LinearizedNode& entry : walked.nodes) {
+    for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         bool pending = !entry.value && node.op;
         words.push_back(pending ? 2 * node.op->id + 1 : 0);
         words.push_back(node.is_scalar() ? 0 : node.type->kind() | node.type->shape.size() << 40);
-        for (uint32_t input : walked.inputs(entry)) words.push_back(input);
+        for (uint32_t input : graph.inputs(entry)) words.push_back(input);
     }
-    return sight_of(words);
+    return hotness_of(words, structure_hotness);
 }
 
-bool is_cold(const LinearizedGraph& walked, std::span<const uint64_t> options,
-             const KnownBy& known) {
-    if (!may_go_singly(walked, options)) return false;
-    if (!has_assignments(walked)) return is_long(walked) || sight_of(known).times < HOT_THRESHOLD;
-    if (sight_of_any_lengths(walked).times < NEW_LENGTHS) return false;
-    return sight_of(known).times < (is_large(walked) ? 1 : HOT_THRESHOLD);
+bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
+             const GraphIdentity& identity) {
+    if (!may_interpret(graph, options)) return false;
+    if (!has_assignments(graph))
+        return is_long(graph) || hotness_of(identity).count < HOT_THRESHOLD;
+    if (hotness_ignoring_lengths(graph).count < MAX_NEW_LENGTHS) return false;
+    return hotness_of(identity).count < (is_large(graph) ? 1 : HOT_THRESHOLD);
 }
 
 // A graph of calls of traced functions, with nothing beside them that rules could look at together.
-static bool goes_by_calls(const LinearizedGraph& walked) {
-    auto apart = [](const LinearizedNode& entry) {
+static bool consists_of_calls(const LinearizedGraph& graph) {
+    auto is_call_or_leaf = [](const LinearizedNode& entry) {
         const Op* op = entry.node->op;
         return entry.value || !op || !op->python || op->rule_free || op->weight > 1;
     };
-    return walked.calls > 1 && std::ranges::all_of(walked.nodes, apart);
+    return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, is_call_or_leaf);
 }
 
 // A long graph, in groups; a short one of several calls, call by call until it has come often
 // enough to be worth a plan, which has the same bits.
-static bool goes_apart(const LinearizedGraph& walked, std::span<const uint64_t> options,
-                       const KnownBy& known) {
-    const Options& in_force = current_options();
-    bool usual = DynamicBatcher::is_ready() && (in_force.singly || in_force.verify);
-    if (alone || !usual || options[1] || options[2]) return false;
-    return is_long(walked) || (sight_of(known).times < HOT_THRESHOLD && goes_by_calls(walked));
+static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t> options,
+                         const GraphIdentity& identity) {
+    const Options& options_now = current_options();
+    bool is_enabled =
+        DynamicBatcher::is_ready() && (options_now.interpret_cold || options_now.verify);
+    if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
+    return is_long(graph) ||
+           (hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph));
 }
 
 namespace {
@@ -239,82 +247,90 @@ namespace {
 // Notes what would be computed together, and computes nothing.
 class BatchDryRun : public DynamicBatcher, public OpInterpreter {
   public:
-    BatchDryRun() : DynamicBatcher({}) { tells = true; }
+    BatchDryRun() : DynamicBatcher({}) { dry_run = true; }
     std::vector<Ref<Value>> compute(const Batch& members,
                                     std::span<const StackedOperand>) override {
         nb::list positions;
         for (uint32_t position : members.positions) positions.append(position);
-        told.append(nb::make_tuple(members.group, positions, members.together, members.rest));
+        batches.append(nb::make_tuple(members.group, positions, members.worth_batching,
+                                      members.is_continuation));
         return {};
     }
-    bool compute_one(uint32_t) override { return true; }
-    Ref<Value>& value(uint32_t) override { return none; }
-    void is_done(uint32_t) override {}
+    bool compute_node(uint32_t) override { return true; }
+    Ref<Value>& value(uint32_t) override { return no_value; }
+    void release_inputs(uint32_t) override {}
 
-    nb::list told;
-    Ref<Value> none;
+    nb::list batches;
+    Ref<Value> no_value;
 };
 
 // groups_of(nodes, options) -> the groups in the order in which they would be computed, each
 // (number, positions in the walk, whether together, whether a limit cut it off from the one
 // before); None where the graph does not go in groups.
-nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
-    LinearizedGraph walked = walk(nodes_from(nodes));
-    BatchDryRun teller;
-    merge_common_subexpressions(walked);
-    bool goes = is_long(walked) && teller.limit > 1 &&
-                goes_apart(walked, options, {Key{}, nullptr}) &&
-                compute_in_groups(walked, device, teller, &teller);
-    return goes ? nb::object(teller.told) : nb::none();
+nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
+    LinearizedGraph graph = linearize(nodes_from(nodes));
+    BatchDryRun dry_run;
+    merge_common_subexpressions(graph);
+    bool is_batched = is_long(graph) && dry_run.max_members > 1 &&
+                      should_batch(graph, options, {Key{}, nullptr}) &&
+                      run_in_batches(graph, device, dry_run, &dry_run);
+    return is_batched ? nb::object(dry_run.batches) : nb::none();
 }
 
 } // namespace
 
-bool computed_singly(LinearizedGraph& walked, std::span<const uint64_t> options,
-                     const KnownBy& known, ExecutionContext& surroundings, std::vector<Ran>* ran) {
-    if (goes_apart(walked, options, known)) {
-        if (is_long(walked)) merge_common_subexpressions(walked);
-        DynamicBatcher grouper(options);
-        bool groups = is_long(walked) && grouper.limit > 1;
-        PythonKernelCompiler maker(groups);
-        auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
-        if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, device, *singly, groups ? &grouper : nullptr)) return true;
+bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
+                   const GraphIdentity& identity, ExecutionContext& context,
+                   std::vector<StepTiming>* timings) {
+    if (should_batch(graph, options, identity)) {
+        if (is_long(graph)) merge_common_subexpressions(graph);
+        DynamicBatcher batcher(options);
+        bool is_batching = is_long(graph) && batcher.max_members > 1;
+        PythonKernelCompiler compiler(is_batching);
+        auto interpreter =
+            make_op_interpreter(graph, current_options().threads, compiler, context, timings);
+        if (!is_long(graph)) ++hotness_of(identity).count;
+        if (run_in_batches(graph, device, *interpreter, is_batching ? &batcher : nullptr))
+            return true;
         if (PyErr_Occurred()) return false;
     }
-    if (!is_cold(walked, options, known)) {
-        if (is_long(walked)) return false;
-        if (has_assignments(walked)) ++sight_of_any_lengths(walked).times;
-        HotnessCount& sight = sight_of(known);
-        sight.asked += sight.times >= HOT_THRESHOLD;
+    if (!is_cold(graph, options, identity)) {
+        if (is_long(graph)) return false;
+        if (has_assignments(graph)) ++hotness_ignoring_lengths(graph).count;
+        HotnessCount& hotness = hotness_of(identity);
+        hotness.num_failed_plans += hotness.count >= HOT_THRESHOLD;
         return false;
     }
-    if (!is_long(walked)) ++sight_of(known).times;
-    PythonKernelCompiler maker;
-    return interpret(walked, current_options().threads, maker, surroundings, ran);
+    if (!is_long(graph)) ++hotness_of(identity).count;
+    PythonKernelCompiler compiler;
+    return interpret(graph, current_options().threads, compiler, context, timings);
 }
 
 namespace {
 
-void forget_sights() { sights = {}; }
+void clear_hotness() { structure_hotness = graph_hotness = {}; }
 
-std::size_t noted_sights() {
-    return std::size_t(
-        std::ranges::count_if(sights, [](const HotnessCount& s) { return s.times > 0; }));
+std::size_t num_hotness_entries() {
+    std::size_t entries = 0;
+    for (const HotnessTable* table : {&structure_hotness, &graph_hotness})
+        entries += std::size_t(
+            std::ranges::count_if(*table, [](const HotnessCount& s) { return s.count > 0; }));
+    return entries;
 }
 
-[[maybe_unused]] Cache& joined = join({"graphs seen seldom", PLACES, noted_sights, forget_sights});
+[[maybe_unused]] Cache& registered =
+    register_cache({"graphs seen seldom", 2 * NUM_SLOTS, num_hotness_entries, clear_hotness});
 
 } // namespace
 
-void forget_sight(const Form& form) { sight_of(form.words).times = 0; }
+void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness).count = 0; }
 
-OpKernelCompiler& python_maker() {
-    static PythonKernelCompiler only;
-    return only;
+OpKernelCompiler& python_kernel_compiler() {
+    static PythonKernelCompiler instance;
+    return instance;
 }
 
-bool has_loops_on(uint8_t device_of_type) { return make_loop && device_of_type == device; }
+bool has_loops_on(uint8_t device_of_type) { return loop_factory && device_of_type == device; }
 
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs) {
     if (node.op->shapes != Op::broadcast || !node.inference->loops) return nullptr;
@@ -326,24 +342,24 @@ const Loop* contiguous_loop(const Node& node, std::span<const Node* const> input
         form = form * 3 + 1;
     }
     if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
-    return there_or_made(node.inference->loops->loops[form],
-                         [&] { return PythonKernelCompiler().make(node, inputs, steps); });
+    return get_or_create(node.inference->loops->loops[form],
+                         [&] { return PythonKernelCompiler().compile_loop(node, inputs, steps); });
 }
 
-void declare_singly(nb::module_& module) {
+void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
     module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
-    module.attr("LONG") = LONG;
+    module.attr("LONG") = LONG_GRAPH_NODES;
     module.def(
         "set_loops",
         [](nb::object loop, nb::object fold_loop, nb::object movement, uint8_t of_device) {
-            make_loop = loop.release().ptr();
-            make_fold_loop = fold_loop.release().ptr();
-            make_movement = movement.release().ptr();
+            loop_factory = loop.release().ptr();
+            reduction_factory = fold_loop.release().ptr();
+            view_map_factory = movement.release().ptr();
             device = of_device;
         },
         "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
-    module.def("groups_of", groups_of, "nodes"_a, "options"_a);
+    module.def("groups_of", batches_of, "nodes"_a, "options"_a);
 }
 
 } // namespace tenfold::bindings

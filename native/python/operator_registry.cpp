@@ -23,7 +23,7 @@ KnownOperators& known_operations() {
 
 // False for what does not count by its value alone.
 bool write(std::string& key, PyObject* object) {
-    if (!PyType_Check(object)) return plain_bytes(key, object);
+    if (!PyType_Check(object)) return append_plain_bytes(key, object);
     key.push_back('y');
     key.append(reinterpret_cast<const char*>(&object), sizeof object);
     return true;
@@ -39,106 +39,110 @@ bool write_key(std::string& key, PyObject* operator_, uint64_t options, PyObject
 }
 
 // What Python says of an operator: (kind, pure, name, fewest, most, plain run, plain add, op id).
-Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<Submitted>& options) {
-    nb::object said = nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.describe, operator_,
-                                                             params ? params : Py_None, nullptr));
-    if (!said.is_valid()) return {};
+Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<OptionSet>& options) {
+    nb::object description = nb::steal(PyObject_CallFunctionObjArgs(
+        engine_hooks.describe, operator_, params ? params : Py_None, nullptr));
+    if (!description.is_valid()) return {};
     auto make = [&](Operation::Kind kind) {
-        auto made = Ref<Operation>::adopt(new Operation);
-        made->kind = kind;
-        made->pure = nb::cast<bool>(said[1]);
-        made->name = nb::cast<std::string>(said[2]);
-        made->fewest = nb::cast<uint8_t>(said[3]);
-        made->most = nb::cast<uint8_t>(said[4]);
-        made->plain_run = nb::cast<bool>(said[5]);
-        made->plain_add = nb::cast<bool>(said[6]);
-        made->op = find_op(nb::cast<uint32_t>(said[7]));
-        made->family = made->is_ours() ? operator_ : static_cast<void*>(Py_TYPE(operator_));
-        made->python = Py_NewRef(operator_);
-        made->params = params ? Py_NewRef(params) : nullptr;
-        made->options = options;
-        return made;
+        auto operation = Ref<Operation>::adopt(new Operation);
+        operation->kind = kind;
+        operation->pure = nb::cast<bool>(description[1]);
+        operation->name = nb::cast<std::string>(description[2]);
+        operation->min_inputs = nb::cast<uint8_t>(description[3]);
+        operation->max_inputs = nb::cast<uint8_t>(description[4]);
+        operation->identity_increment = nb::cast<bool>(description[5]);
+        operation->elementwise_add = nb::cast<bool>(description[6]);
+        operation->op = find_op(nb::cast<uint32_t>(description[7]));
+        operation->cost_class =
+            operation->is_builtin() ? operator_ : static_cast<void*>(Py_TYPE(operator_));
+        operation->python = Py_NewRef(operator_);
+        operation->params = params ? Py_NewRef(params) : nullptr;
+        operation->options = options;
+        return operation;
     };
-    Ref<Operation> made = make(Operation::Kind(nb::cast<int>(said[0])));
-    if (made->kind == Operation::elements && !options->usual) made->kind = Operation::general;
-    if (made->kind == Operation::cumulative) {
-        made->sum = make(Operation::fold);
-        made->sum->pure = true;
+    Ref<Operation> operation = make(Operation::Kind(nb::cast<int>(description[0])));
+    if (operation->kind == Operation::elementwise && !options->usual)
+        operation->kind = Operation::general;
+    if (operation->kind == Operation::cumulative) {
+        operation->sum = make(Operation::fold);
+        operation->sum->pure = true;
     }
-    return made;
+    return operation;
 }
 
-void keep(std::string&& key, const Ref<Operation>& made) {
+void keep(std::string&& key, const Ref<Operation>& operation) {
     auto& known = known_operations().all;
-    made->kept = made->pure && made->options->usual;
+    operation->memoized = operation->pure && operation->options->usual;
     if (known.size() >= MOST_KNOWN) known.clear();
-    known.emplace(std::move(key), made);
+    known.emplace(std::move(key), operation);
 }
 
 Ref<Operation> with_constants(const Ref<Operation>& plain, std::string&& key,
-                              std::span<PyObject* const>& given) {
-    std::size_t first = given.size();
+                              std::span<PyObject* const>& args) {
+    std::size_t first = args.size();
     std::string none;
-    while (first > 1 && write(none, given[first - 1])) --first;
-    if (first == given.size()) return plain;
+    while (first > 1 && write(none, args[first - 1])) --first;
+    if (first == args.size()) return plain;
     key.push_back('|');
-    for (PyObject* each : given.subspan(first)) write(key, each);
+    for (PyObject* item : args.subspan(first)) write(key, item);
     auto found = known_operations().all.find(key);
-    Ref<Operation> made = found == known_operations().all.end() ? Ref<Operation>() : found->second;
-    if (!made) {
-        made = describe(static_cast<PyObject*>(plain->python),
-                        static_cast<PyObject*>(plain->params), plain->options);
-        if (!made) return made;
-        PyObject* constants = PyTuple_New(Py_ssize_t(given.size() - first));
-        for (std::size_t i = first; i < given.size(); ++i)
-            PyTuple_SET_ITEM(constants, Py_ssize_t(i - first), Py_NewRef(given[i]));
-        made->constants = constants;
-        keep(std::move(key), made);
+    Ref<Operation> operation =
+        found == known_operations().all.end() ? Ref<Operation>() : found->second;
+    if (!operation) {
+        operation = describe(static_cast<PyObject*>(plain->python),
+                             static_cast<PyObject*>(plain->params), plain->options);
+        if (!operation) return operation;
+        PyObject* constants = PyTuple_New(Py_ssize_t(args.size() - first));
+        for (std::size_t i = first; i < args.size(); ++i)
+            PyTuple_SET_ITEM(constants, Py_ssize_t(i - first), Py_NewRef(args[i]));
+        operation->constants = constants;
+        keep(std::move(key), operation);
     }
-    given = given.first(first);
-    return made;
+    args = args.first(first);
+    return operation;
 }
 
 } // namespace
 
 // It is there until Python runs.
-const Ref<Submitted>& submitted_here() {
-    static auto* last = new Ref<Submitted>;
-    Numbers numbers;
-    bool known = numbers_in_force(numbers); // else Python knows: settings were changed in a block
+const Ref<OptionSet>& current_option_set() {
+    static auto* last = new Ref<OptionSet>;
+    OptionKey numbers;
+    bool known = current_option_key(numbers); // else Python knows: settings were changed in a block
     if (known && *last && (*last)->number == numbers[0]) return *last;
-    nb::object said = nb::steal(PyObject_CallNoArgs(engine_hooks.options));
-    auto made = Ref<Submitted>::adopt(said.is_valid() ? new Submitted : nullptr);
-    if (made) {
-        made->number = nb::cast<uint64_t>(said[0]);
-        made->usual = nb::cast<bool>(said[1]);
-        made->context = Py_NewRef(nb::object(said[2]).ptr());
+    nb::object settings = nb::steal(PyObject_CallNoArgs(engine_hooks.options));
+    auto result = Ref<OptionSet>::adopt(settings.is_valid() ? new OptionSet : nullptr);
+    if (result) {
+        result->number = nb::cast<uint64_t>(settings[0]);
+        result->usual = nb::cast<bool>(settings[1]);
+        result->context = Py_NewRef(nb::object(settings[2]).ptr());
     }
-    return *last = std::move(made);
+    return *last = std::move(result);
 }
 
-Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
-                            std::span<PyObject* const>& given) {
-    const Ref<Submitted>& here = submitted_here();
+Ref<Operation> make_operation(PyObject* operator_, PyObject* params,
+                              std::span<PyObject* const>& args) {
+    const Ref<OptionSet>& here = current_option_set();
     if (!here) return {};
     const Ref<Operation>& last = known_operations().last;
     if (!params && last && last->python == operator_ && last->options->number == here->number)
         return last;
-    return operation_under(here, operator_, params, given);
+    return make_operation_with_options(here, operator_, params, args);
 }
 
-Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyObject* params,
-                               std::span<PyObject* const>& given) {
+Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* operator_,
+                                           PyObject* params, std::span<PyObject* const>& args) {
     std::string key;
     bool plain = write_key(key, operator_, options->number, params);
     KnownOperators& known = known_operations();
     auto before = plain ? known.all.find(key) : known.all.end();
-    Ref<Operation> made =
+    Ref<Operation> operation =
         before == known.all.end() ? describe(operator_, params, options) : before->second;
-    if (!made || !made->is_ours() || !plain) return made;
-    if (before == known.all.end()) keep(std::string(key), made);
-    if (made->kind == Operation::general) return with_constants(made, std::move(key), given);
-    return known.last = made;
+    if (!operation || !operation->is_builtin() || !plain) return operation;
+    if (before == known.all.end()) keep(std::string(key), operation);
+    if (operation->kind == Operation::general)
+        return with_constants(operation, std::move(key), args);
+    return known.last = operation;
 }
 
 } // namespace tenfold::bindings

@@ -10,12 +10,12 @@ namespace tenfold::bindings {
 namespace {
 
 thread_local int operators_running = 0;
-thread_local PyThreadState* own_state = nullptr; // of a worker, from its first time to its end
-thread_local PyGILState_STATE own_before;
+thread_local PyThreadState* worker_state = nullptr; // of a worker, from its first time to its end
+thread_local PyGILState_STATE worker_gil_state;
 
 // Where the interpreter is gone Python ends a thread that comes for the GIL, and unwinds its stack:
 // what stands on it must not touch Python. So the thread goes no further.
-template <class F> auto python(F&& call) {
+template <class F> auto call_python(F&& call) {
     try {
         return call();
     } catch (...) {
@@ -23,21 +23,21 @@ template <class F> auto python(F&& call) {
     }
 }
 
-class Gil {
+class GilGuard {
   public:
-    Gil() {
-        python([&] {
-            if (!own_state && !PyGILState_GetThisThreadState()) {
-                own_before = PyGILState_Ensure();
-                own_state = PyEval_SaveThread();
+    GilGuard() {
+        call_python([&] {
+            if (!worker_state && !PyGILState_GetThisThreadState()) {
+                worker_gil_state = PyGILState_Ensure();
+                worker_state = PyEval_SaveThread();
             }
-            before_ = PyGILState_Ensure();
+            saved_state_ = PyGILState_Ensure();
         });
     }
-    ~Gil() { PyGILState_Release(before_); }
+    ~GilGuard() { PyGILState_Release(saved_state_); }
 
   private:
-    PyGILState_STATE before_;
+    PyGILState_STATE saved_state_;
 };
 
 // A worker that holds the GIL, and is the only one of its engine, is not a GIL-free thread
@@ -45,34 +45,35 @@ class Gil {
 // counts itself.
 class NoGilFreeThread {
   public:
-    explicit NoGilFreeThread(const Engine& engine) : counts_(engine.limits().threads == 1 ? 1 : 0) {
-        outsiders.fetch_sub(counts_);
+    explicit NoGilFreeThread(const Engine& engine)
+        : count_(engine.limits().num_threads == 1 ? 1 : 0) {
+        gil_free_threads.fetch_sub(count_);
     }
-    ~NoGilFreeThread() { outsiders.fetch_add(counts_); }
+    ~NoGilFreeThread() { gil_free_threads.fetch_add(count_); }
     NoGilFreeThread(const NoGilFreeThread&) = delete;
     NoGilFreeThread& operator=(const NoGilFreeThread&) = delete;
 
   private:
-    const uint32_t counts_;
+    const uint32_t count_;
 };
 
-class Inside {
+class OperatorScope {
   public:
-    Inside() { ++operators_running; }
-    ~Inside() { --operators_running; }
+    OperatorScope() { ++operators_running; }
+    ~OperatorScope() { --operators_running; }
 };
 
 // While it lives this thread has the options that an operator was pushed under.
-class Under {
+class OptionScope {
   public:
-    explicit Under(const Operation& operation) {
-        const Submitted* options = operation.options.get();
-        if (!options || options->number == current_options().number) return;
-        open_block();
+    explicit OptionScope(const Operation& operation) {
+        const OptionSet* options = operation.options.get();
+        if (!options || options->number == current_options().fingerprint) return;
+        enable_option_blocks();
         context_ = PyContext_Copy(static_cast<PyObject*>(options->context));
         if (!context_ || PyContext_Enter(context_) != 0) nb::raise_python_error();
     }
-    ~Under() {
+    ~OptionScope() {
         if (context_ && PyContext_Exit(context_) != 0) PyErr_WriteUnraisable(context_);
         Py_XDECREF(context_);
     }
@@ -82,30 +83,30 @@ class Under {
 };
 
 // What is to be called when a Future is settled; under the GIL.
-std::unordered_multimap<Future*, PyObject*>& calls() {
+std::unordered_multimap<Future*, PyObject*>& callbacks() {
     static auto* all = new std::unordered_multimap<Future*, PyObject*>;
     return *all;
 }
 
-struct Lost {
+struct UnobservedFailure {
     void* error;
     std::string operation;
     Ref<PushSite> site;
 };
-struct AllLost {
+struct UnobservedFailures {
     Lock lock; // protects lost
-    std::vector<Lost> lost;
-    std::atomic<bool> any{false}; // relaxed: who misses a change logs at the next call
+    std::vector<UnobservedFailure> failures;
+    std::atomic<bool> any{false}; // relaxed: a thread that misses a change logs at the next call
 };
-AllLost* const all_lost = new AllLost;
+UnobservedFailures* const unobserved_failures = new UnobservedFailures;
 
-void lose(void* error, const std::string& operation, Ref<PushSite> site) {
-    Guard guard(all_lost->lock);
-    all_lost->lost.push_back({error, operation, std::move(site)});
-    all_lost->any.store(true, std::memory_order_relaxed);
+void report_unraised(void* error, const std::string& operation, Ref<PushSite> site) {
+    Guard guard(unobserved_failures->lock);
+    unobserved_failures->failures.push_back({error, operation, std::move(site)});
+    unobserved_failures->any.store(true, std::memory_order_relaxed);
 }
 
-nb::tuple place_of(const Ref<PushSite>& site) {
+nb::tuple location_of(const Ref<PushSite>& site) {
     if (!site) return nb::make_tuple("", 0);
     auto* code = static_cast<PyCodeObject*>(site->code);
     return nb::make_tuple(nb::borrow(code->co_filename), PyCode_Addr2Line(code, site->offset));
@@ -122,7 +123,7 @@ Ref<Failure> failure_of(const Future& future) {
     auto failure = Ref<Failure>::adopt(new Failure);
     failure->error = error;
     failure->operation = future.operation;
-    failure->site = future.site;
+    failure->site = future.push_site;
     return failure;
 }
 
@@ -133,11 +134,11 @@ PyObject* input_to_python(const Future& input) {
 }
 
 // The first input of an in-place operator: the object itself if that has no other references.
-PyObject* own_to_python(Engine& engine, Future& input) {
-    Answer taken = engine.take(input);
-    if (taken.value) return value_to_python(input.operation.get(), std::move(taken.value));
-    if (taken.object) {
-        auto* object = static_cast<PyObject*>(taken.object);
+PyObject* owned_input_to_python(Engine& engine, Future& input) {
+    OperatorResult answer = engine.take_if_unique(input);
+    if (answer.value) return value_to_python(input.operation.get(), std::move(answer.value));
+    if (answer.object) {
+        auto* object = static_cast<PyObject*>(answer.object);
         if (Py_REFCNT(object) == 1) return object;
         PyObject* copy = PyObject_CallFunctionObjArgs(engine_hooks.copy, object, nullptr);
         Py_DECREF(object);
@@ -148,17 +149,19 @@ PyObject* own_to_python(Engine& engine, Future& input) {
 }
 
 nb::object inputs_of(Engine& engine, Future& future) {
-    bool owns = future.operation->kind == Operation::in_place;
+    bool owns_first = future.operation->kind == Operation::in_place;
     std::span<Edge> edges = future.inputs();
     auto* constants = static_cast<PyObject*>(future.operation->constants);
-    Py_ssize_t more = constants ? PyTuple_GET_SIZE(constants) : 0, count = Py_ssize_t(edges.size());
-    nb::object inputs = nb::steal(PyTuple_New(count + more));
+    Py_ssize_t num_constants = constants ? PyTuple_GET_SIZE(constants) : 0,
+               count = Py_ssize_t(edges.size());
+    nb::object inputs = nb::steal(PyTuple_New(count + num_constants));
     if (!inputs.is_valid()) return {};
-    for (Py_ssize_t i = 0; i < more; ++i)
+    for (Py_ssize_t i = 0; i < num_constants; ++i)
         PyTuple_SET_ITEM(inputs.ptr(), count + i, Py_NewRef(PyTuple_GET_ITEM(constants, i)));
     for (std::size_t i = 0; i < edges.size(); ++i) {
         Future& input = *edges[i].input;
-        PyObject* object = owns && i == 0 ? own_to_python(engine, input) : input_to_python(input);
+        PyObject* object =
+            owns_first && i == 0 ? owned_input_to_python(engine, input) : input_to_python(input);
         if (!object) return {};
         PyTuple_SET_ITEM(inputs.ptr(), Py_ssize_t(i), object);
     }
@@ -166,15 +169,15 @@ nb::object inputs_of(Engine& engine, Future& future) {
 }
 
 // What `run` of Python gave for one member: a value, or an exception in a tuple of its own.
-Answer answer_from(PyObject* given, const Future& future) {
-    Answer answer;
-    if (PyTuple_CheckExact(given) && PyTuple_GET_SIZE(given) == 1) {
-        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(given, 0))),
-                        PyTuple_GET_ITEM(given, 0));
+OperatorResult answer_from(PyObject* result, const Future& future) {
+    OperatorResult answer;
+    if (PyTuple_CheckExact(result) && PyTuple_GET_SIZE(result) == 1) {
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(result, 0))),
+                        PyTuple_GET_ITEM(result, 0));
         answer.failure = failure_of(future);
         return answer;
     }
-    answer = answer_of(PyTuple_CheckExact(given) ? PyTuple_GET_ITEM(given, 1) : given);
+    answer = answer_from_object(PyTuple_CheckExact(result) ? PyTuple_GET_ITEM(result, 1) : result);
     if (answer.empty()) answer.failure = failure_of(future);
     return answer;
 }
@@ -183,14 +186,14 @@ void run_python(Engine& engine, Job& job) {
     Future& first = *job.members[0];
     const Operation& operation = *first.operation;
     nb::list members, operators;
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         if (!job.answers[i].empty()) continue;
         nb::object inputs = inputs_of(engine, *job.members[i]);
         if (inputs.is_valid()) {
             members.append(inputs);
             operators.append(nb::handle(static_cast<PyObject*>(job.members[i]->operation->python)));
-            places.push_back(i);
+            indices.push_back(i);
         } else {
             job.answers[i].failure = failure_of(*job.members[i]);
         }
@@ -201,105 +204,106 @@ void run_python(Engine& engine, Job& job) {
     nb::object run = operation.kind == Operation::cumulative
                          ? nb::object(operators)
                          : nb::borrow(static_cast<PyObject*>(operation.python));
-    nb::object made;
-    if (!places.empty()) {
-        Inside inside;
-        made = nb::steal(python([&] {
+    nb::object results;
+    if (!indices.empty()) {
+        OperatorScope operator_scope;
+        results = nb::steal(call_python([&] {
             return PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind), run.ptr(),
                                          params.ptr(), members.ptr(), Py_ssize_t(leaves));
         }));
         members = nb::list();
     }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        Answer& answer = job.answers[places[i]];
-        const Future& future = *job.members[places[i]];
-        if (made.is_valid())
-            answer = answer_from(PyList_GET_ITEM(made.ptr(), Py_ssize_t(i)), future);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        OperatorResult& answer = job.answers[indices[i]];
+        const Future& future = *job.members[indices[i]];
+        if (results.is_valid())
+            answer = answer_from(PyList_GET_ITEM(results.ptr(), Py_ssize_t(i)), future);
         else if (i == 0)
             answer.failure = failure_of(future);
         else
-            answer.failure = job.answers[places[0]].failure;
+            answer.failure = job.answers[indices[0]].failure;
     }
 }
 
 class PythonCallbacks : public Host {
   public:
     void run(Engine& engine, Job& job) override {
-        Gil gil;
-        NoGilFreeThread counted(engine);
+        GilGuard gil;
+        NoGilFreeThread not_counted(engine);
         Operation::Kind kind = job.members[0]->operation->kind;
         {
-            Under under(*job.members[0]->operation);
-            bool done = kind == Operation::fold && run_sum(engine, job);
+            OptionScope option_scope(*job.members[0]->operation);
+            bool computed = kind == Operation::fold && run_sum(engine, job);
             if (job.batcher && job.batcher->products) // panels may be missing
-                run_products(*job.batcher->products, job.members, job.answers, job.first,
-                             panel_maker());
-            if (job.batcher && job.batcher->pattern) { // loops may be missing
-                run_pattern(*job.batcher->pattern, job.members, job.answers, job.first,
-                            &python_maker());
+                run_products(*job.batcher->products, job.members, job.answers, job.is_first_part,
+                             python_panel_compiler());
+            if (job.batcher && job.batcher->graph_template) { // loops may be missing
+                run_template_batch(*job.batcher->graph_template, job.members, job.answers,
+                                   job.is_first_part, &python_kernel_compiler());
                 PyErr_Clear(); // each alone says what was wrong
             }
-            if (!done) run_python(engine, job);
+            if (!computed) run_python(engine, job);
         }
-        drain();
-        log_lost();
+        drain_decrefs();
+        log_unobserved();
     }
 
     void classify(Engine& engine, Job& job) override {
-        Gil gil;
+        GilGuard gil;
         job.answers.resize(job.members.size());
         job.signatures.resize(job.members.size());
         for (std::size_t i = 0; i < job.members.size(); ++i) classify(engine, job, i);
-        drain();
+        drain_decrefs();
     }
 
-    void call(Engine&, Job& job) override {
-        Gil gil;
+    void run_callbacks(Engine&, Job& job) override {
+        GilGuard gil;
         for (Ref<Future>& future : job.members) {
             std::vector<PyObject*> functions;
-            auto [begin, end] = calls().equal_range(future.get());
-            for (auto each = begin; each != end; ++each) functions.push_back(each->second);
-            calls().erase(begin, end);
+            auto [begin, end] = callbacks().equal_range(future.get());
+            for (auto it = begin; it != end; ++it) functions.push_back(it->second);
+            callbacks().erase(begin, end);
             for (PyObject* function : functions) {
-                PyObject* result = python([&] { return PyObject_CallNoArgs(function); });
+                PyObject* result = call_python([&] { return PyObject_CallNoArgs(function); });
                 if (!result) PyErr_WriteUnraisable(function);
                 Py_XDECREF(result);
                 Py_DECREF(function);
             }
         }
-        drain();
+        drain_decrefs();
     }
 
-    bool untidy() override {
-        return anything_released() || all_lost->any.load(std::memory_order_relaxed);
+    bool has_deferred() override {
+        return has_deferred_decrefs() || unobserved_failures->any.load(std::memory_order_relaxed);
     }
 
-    void tidy() override {
-        Gil gil;
-        drain();
-        log_lost();
+    void run_deferred() override {
+        GilGuard gil;
+        drain_decrefs();
+        log_unobserved();
     }
 
-    void leave() override {
-        if (untidy()) tidy();
-        if (!own_state) return;
-        python([] { PyEval_RestoreThread(own_state); });
-        own_state = nullptr;
-        PyGILState_Release(own_before);
+    void detach_thread() override {
+        if (has_deferred()) run_deferred();
+        if (!worker_state) return;
+        call_python([] { PyEval_RestoreThread(worker_state); });
+        worker_state = nullptr;
+        PyGILState_Release(worker_gil_state);
     }
 
   private:
     void classify(Engine& engine, Job& job, std::size_t i) {
         Future& future = *job.members[i];
-        Under under(*future.operation);
-        if (future.operation->is_ours()) {
+        OptionScope option_scope(*future.operation);
+        if (future.operation->is_builtin()) {
             std::vector<Type*> types;
             for (Edge& edge : future.inputs())
                 if (edge.input->type) types.push_back(edge.input->type);
-            if (types.size() == future.inputs().size()) prepare(engine, *future.operation, types);
+            if (types.size() == future.inputs().size())
+                prepare_batcher(engine, *future.operation, types);
             return;
         }
-        Inside inside;
+        OperatorScope operator_scope;
         nb::object inputs = inputs_of(engine, future);
         nb::object number =
             inputs.is_valid()
@@ -317,9 +321,9 @@ class PythonCallbacks : public Host {
         job.signatures[i].parts = {reinterpret_cast<const void*>(address), &job_of_user, nullptr,
                                    nullptr};
         job.signatures[i].options = future.operation->options_number();
-        Batcher made;
-        made.kind = future.operation->kind;
-        engine.add_batcher(job.signatures[i], std::move(made));
+        Batcher batcher;
+        batcher.kind = future.operation->kind;
+        engine.add_batcher(job.signatures[i], std::move(batcher));
     }
 
     static inline char job_of_user = 0; // tells their signatures from those of operations
@@ -328,14 +332,14 @@ class PythonCallbacks : public Host {
     static bool run_sum(Engine& engine, Job& job) {
         Future& fold = *job.members[0];
         Type* type = fold.inputs().back().input->type;
-        if (!fold.operation->plain_add || !type || type->weak) return false;
+        if (!fold.operation->elementwise_add || !type || type->weak) return false;
         std::span<PyObject* const> none;
         Ref<Operation> add =
-            operation_under(fold.operation->options, engine_hooks.add, nullptr, none);
-        if (!add || add->kind != Operation::elements) return false;
+            make_operation_with_options(fold.operation->options, engine_hooks.add, nullptr, none);
+        if (!add || add->kind != Operation::elementwise) return false;
         uint64_t options = add->options_number();
-        if (!engine.rows_for_sums(*type, options)) prepare(engine, *add, std::array{type, type});
-        if (const BatchRows* rows = engine.rows_for_sums(*type, options))
+        if (!engine.sum_rows(*type, options)) prepare_batcher(engine, *add, std::array{type, type});
+        if (const BatchRows* rows = engine.sum_rows(*type, options))
             job.answers[0] = run_fold(*rows, *type, fold);
         return !job.answers[0].empty();
     }
@@ -344,21 +348,21 @@ class PythonCallbacks : public Host {
 } // namespace
 
 Host& host() {
-    static auto* only = new PythonCallbacks;
-    Failure::lost = lose;
-    return *only;
+    static auto* instance = new PythonCallbacks;
+    Failure::on_unobserved = report_unraised;
+    return *instance;
 }
 
-bool inside_operator() { return operators_running > 0; }
+bool is_inside_operator() { return operators_running > 0; }
 
-void remember_call(Future& future, PyObject* function) {
-    calls().emplace(&future, Py_NewRef(function));
+void add_callback(Future& future, PyObject* function) {
+    callbacks().emplace(&future, Py_NewRef(function));
 }
 
-void forget_calls(Future& future) {
-    auto [begin, end] = calls().equal_range(&future);
-    for (auto each = begin; each != end; ++each) Py_DECREF(each->second);
-    calls().erase(begin, end);
+void drop_callbacks(Future& future) {
+    auto [begin, end] = callbacks().equal_range(&future);
+    for (auto it = begin; it != end; ++it) Py_DECREF(it->second);
+    callbacks().erase(begin, end);
 }
 
 namespace {
@@ -366,25 +370,26 @@ namespace {
 void log_error(PyObject* error, const std::string& operation, const Ref<PushSite>& site) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    nb::tuple place = place_of(site);
-    PyObject* done = PyObject_CallFunction(engine_hooks.log, "OsOO", error, operation.c_str(),
-                                           nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
-    if (!done) PyErr_WriteUnraisable(error);
-    Py_XDECREF(done);
+    nb::tuple location = location_of(site);
+    PyObject* logged =
+        PyObject_CallFunction(engine_hooks.log, "OsOO", error, operation.c_str(),
+                              nb::object(location[0]).ptr(), nb::object(location[1]).ptr());
+    if (!logged) PyErr_WriteUnraisable(error);
+    Py_XDECREF(logged);
     PyErr_Restore(type, value, traceback);
 }
 
 } // namespace
 
-void log_lost() {
-    if (!all_lost->any.load(std::memory_order_relaxed)) return;
-    std::vector<Lost> lost;
+void log_unobserved() {
+    if (!unobserved_failures->any.load(std::memory_order_relaxed)) return;
+    std::vector<UnobservedFailure> failures;
     {
-        Guard guard(all_lost->lock);
-        lost.swap(all_lost->lost);
-        all_lost->any.store(false, std::memory_order_relaxed);
+        Guard guard(unobserved_failures->lock);
+        failures.swap(unobserved_failures->failures);
+        unobserved_failures->any.store(false, std::memory_order_relaxed);
     }
-    for (Lost& each : lost) {
+    for (UnobservedFailure& each : failures) {
         nb::object error = nb::steal(static_cast<PyObject*>(each.error));
         log_error(error.ptr(), each.operation, each.site);
     }
@@ -396,8 +401,8 @@ void log_failure(const Failure& failure) {
                   failure.operation ? failure.operation->name : std::string(), failure.site);
 }
 
-Answer answer_of(PyObject* object) {
-    Answer answer;
+OperatorResult answer_from_object(PyObject* object) {
+    OperatorResult answer;
     if (is_array(object)) {
         Node* node = node_of(object);
         if (node) answer.value = value_of(node);
@@ -412,8 +417,8 @@ Answer answer_of(PyObject* object) {
         answer.scalar = std::make_unique<Scalar>(operand.get()->scalar);
         answer.type = Ref<Type>(operand.get()->type);
         answer.bytes = sizeof(Scalar);
-    } else if (int sized = PyObject_IsInstance(object, engine_hooks.object)) {
-        if (sized < 0) return answer;
+    } else if (int is_engine_object = PyObject_IsInstance(object, engine_hooks.object)) {
+        if (is_engine_object < 0) return answer;
         nb::object bytes = nb::steal(PyObject_GetAttrString(object, "nbytes"));
         if (!bytes.is_valid()) return answer;
         answer.bytes = PyLong_AsSize_t(bytes.ptr());
@@ -426,13 +431,13 @@ Answer answer_of(PyObject* object) {
 PyObject* error_to_python(const Future& future) {
     Failure& failure = *future.failure;
     failure.observed.store(true, std::memory_order_relaxed);
-    nb::tuple place = place_of(failure.site);
+    nb::tuple location = location_of(failure.site);
     return PyObject_CallFunction(engine_hooks.error, "OsOO",
                                  failure.error ? static_cast<PyObject*>(failure.error) : Py_None,
                                  failure.operation  ? failure.operation->name.c_str()
                                  : future.operation ? future.operation->name.c_str()
                                                     : "put",
-                                 nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
+                                 nb::object(location[0]).ptr(), nb::object(location[1]).ptr());
 }
 
 PyObject* value_to_python(const Future& future) {

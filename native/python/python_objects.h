@@ -18,7 +18,7 @@ namespace nb = nanobind;
 // A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
 // view caches the node it made; the cache holds while the root Array, which alone can be rebound,
 // has the version the cache was made for.
-struct Window;
+struct ExternalBuffer;
 
 struct ArrayObject {
     PyObject_HEAD Node* node; // owned; null for a view whose root was rebound since
@@ -29,13 +29,13 @@ struct ArrayObject {
     Type* view_type;     // owned
     uint64_t
         version; // of a root: how often it was rebound; of a view: the root's when node was made
-    ArrayObject *views, *next, *before; // of a root its views; of a view its neighbours there
-    Window* window;                     // of a root whose memory is the user's; owned
+    ArrayObject *views, *next, *prev; // of a root its views; of a view its neighbours there
+    ExternalBuffer* external;         // of a root whose memory is the user's; owned
     PyObject* weak_references;
 };
 
 // What makes an Array a window on memory that its user can write to: Python's record of it.
-struct Window {
+struct ExternalBuffer {
     PyObject* record; // owned
 };
 
@@ -46,26 +46,26 @@ bool make_array_type(PyObject* module);
 PyObject* new_array(Ref<Node> node); // a new reference
 // The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes
 // views.
-PyObject* arrays_of(Ref<Node> node, PyObject* base);
+PyObject* wrap_results(Ref<Node> node, PyObject* base);
 // The results of a node with several, each by itself.
-std::vector<Ref<Node>> parts_of(const Ref<Node>& node);
+std::vector<Ref<Node>> results_of(const Ref<Node>& node);
 // The node an Array names now, borrowed; brings a view up to date; null with a Python error on
 // failure.
-Node* node_of_any(PyObject* array);
+Node* checked_node_of(PyObject* array);
 Type& type_of(PyObject* array); // it cannot change, so no view is brought up to date for it
 // The nodes that views have kept are made again when they are asked for.
-void forget_views(ArrayObject* root);
+void invalidate_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
 // How many functions are being traced, by any thread (watch.h); this thread's trace, if there is
 // one, is told of each Array that is made, looked at with its node, or about to be rebound.
-extern int watches;
-void note_made(PyObject* array);
-void note_look(PyObject* array, Node* node);
-void note_change(ArrayObject* array);
+extern int num_active_traces;
+void trace_created(PyObject* array);
+void trace_read(PyObject* array, Node* node);
+void trace_rebind(ArrayObject* array);
 
 inline Node* node_of(PyObject* object) {
     auto* array = reinterpret_cast<ArrayObject*>(object);
-    return !array->base && !watches ? array->node : node_of_any(object);
+    return !array->base && !num_active_traces ? array->node : checked_node_of(object);
 }
 
 // Python functions that the core calls; named in `set_hooks`.
@@ -80,10 +80,10 @@ struct Options {
     bool strict = false;
     uint8_t device = 0;
     uint32_t pending_depth = 100'000;
-    bool origins = false; // whether every node remembers where it was written
-    uint64_t number = 0;  // of all settings; of a block: while the process's have `of_process`
-    uint64_t of_process = 0;
-    bool singly = false; // whether small graphs may be computed node by node at first
+    bool origins = false;     // whether every node remembers where it was written
+    uint64_t fingerprint = 0; // of all settings; of a block: while the process's have `of_process`
+    uint64_t process_number = 0;
+    bool interpret_cold = false; // whether small graphs may be computed node by node at first
     int threads = 1;
     uint32_t batch_limit = 0; // members of a batch at most; 0: any number, 1: no batching
     bool rules = true;        // whether any rewrites
@@ -92,28 +92,28 @@ struct Options {
 const Options& current_options();
 void set_process_options(const Options& options);
 void set_options_variable(PyObject* context_variable);
-void open_block(); // of options or rules: from now on the variables may have values
+void enable_option_blocks(); // of options or rules: from now on the variables may have values
 // The same for an internal block, in which the context is never copied: until it ends.
-void pass_block(bool begins);
+void enter_internal_block(bool entering);
 // What holds of rules: a number for the process's, and a context variable that has its default
 // where no block is open.
 void set_process_rules(uint64_t number);
 void set_rules_variable(PyObject* context_variable, PyObject* none);
 // What stands for options and rules in the keys of plans; false where only Python can tell.
-using Numbers = std::array<uint64_t, 3>;
-bool numbers_in_force(Numbers& numbers);
+using OptionKey = std::array<uint64_t, 3>;
+bool current_option_key(OptionKey& key);
 
 // Applies an op; empty with a Python error set when its rules refuse.
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
 // The Array, or Arrays, of a node that was just made; null with a Python error.
-PyObject* finish(Ref<Node> node, PyObject* base);
+PyObject* wrap_node(Ref<Node> node, PyObject* base);
 
 // Whether an object becomes an operand without running Python: not a foreign one, nor a stale view.
 inline bool is_immediate(PyObject* object) {
     if (!is_array(object))
         return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
     auto* array = reinterpret_cast<ArrayObject*>(object);
-    return !array->base || (array->version == array->root->version && !array->root->window);
+    return !array->base || (array->version == array->root->version && !array->root->external);
 }
 
 // A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
@@ -125,17 +125,17 @@ class Operand {
         if (is_array(object))
             node_ = node_of(object);
         else
-            make(object, peer);
+            convert(object, peer);
     }
     Node* get() const { return node_; }
     // Counts a borrowed Node too: needed where Python runs later, which may rebind its Array.
-    void keep() { kept_ = Ref<Node>(node_); }
+    void retain() { owned_ = Ref<Node>(node_); }
 
   private:
-    void make(PyObject* object, PyObject* peer);
+    void convert(PyObject* object, PyObject* peer);
 
     Node* node_ = nullptr;
-    Ref<Node> kept_;
+    Ref<Node> owned_;
 };
 PyObject* scalar_to_python(const Scalar& scalar);
 
@@ -143,22 +143,22 @@ PyObject* scalar_to_python(const Scalar& scalar);
 Ref<Params> params_of(PyObject* tuple);
 // Adds the canonical bytes of what counts by its value alone: numbers, texts, None, dtypes, and
 // tuples of them; false for anything else.
-bool plain_bytes(std::string& bytes, PyObject* object);
+bool append_plain_bytes(std::string& bytes, PyObject* object);
 
 PyObject* params_to_python(const Params* params); // a new reference
 
 // x[key] where that needs no Python; null without an error where it does.
-PyObject* basic_item(PyObject* self, PyObject* key);
+PyObject* get_basic_item(PyObject* self, PyObject* key);
 // x[key] = value where that needs no Python: false without an error where it does, and nothing is
 // done. `replace_part` is what comes of `part op= e`, for a part of an array.
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
-bool replace_part(ArrayObject* part, PyObject* value);
+bool update_view(ArrayObject* part, PyObject* value);
 // Assignments that may be pending one upon the other: of an Array, and below what is assigned.
-constexpr uint32_t MOST_PENDING = 1, MOST_READ = 32;
+constexpr uint32_t MAX_PENDING_UPDATES = 1, MAX_PENDING_READ = 32;
 // Assignments in a row to alike parts of one Array: after so many, so many wait for each other.
-constexpr uint32_t LONG_ROW = 32, MOST_TOGETHER = 8;
-void keep_apart(const Node& node); // such assignments do not wait any more
-void set_part_ops(Op& index, Op& update);
+constexpr uint32_t MIN_RUN_TO_DEFER = 32, MAX_DEFERRED = 8;
+void disable_deferral(const Node& node); // such assignments do not wait any more
+void set_slice_ops(Op& index, Op& update);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
@@ -170,31 +170,31 @@ PyObject* shape_tuple(const Type& type);
 // recorded, or with windows: then Python computes. Throws the exception of a signal.
 bool compute_by_plan(Ref<Node> node);
 bool compute_by_plan(std::span<Node* const> pending);
-void watch_windows(); // from now on there may be one
+void enable_external_buffers(); // from now on there may be one
 
-void declare_tables(nb::module_& module);
+void declare_type_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
-void declare_watch(nb::module_& module);
+void declare_trace_log(nb::module_& module);
 void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
-void declare_plans(nb::module_& module);
-void declare_windows(nb::module_& module);
+void declare_executables(nb::module_& module);
+void declare_external_buffers(nb::module_& module);
 void declare_functions(nb::module_& module);
-void declare_singly(nb::module_& module);
-void declare_grouping(nb::module_& module);
+void declare_op_interpreter(nb::module_& module);
+void declare_batch_cache(nb::module_& module);
 void declare_submissions(nb::module_& module);
-void declare_calls(nb::module_& module);
+void declare_call_cache(nb::module_& module);
 void declare_code(nb::module_& module);
-void declare_repeating(nb::module_& module);
+void declare_scan_loop(nb::module_& module);
 void declare_engine(nb::module_& module);
 
-inline void drain() {
-    if (anything_released())
-        drain_released([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
+inline void drain_decrefs() {
+    if (has_deferred_decrefs())
+        drain_deferred_decrefs([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
 }
 
 // A C exception on its way out of a C slot becomes a Python error.
-template <class F> PyObject* guarded(F&& function) {
+template <class F> PyObject* to_python_error(F&& function) {
     try {
         return function();
     } catch (nb::python_error& error) {

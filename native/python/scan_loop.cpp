@@ -14,7 +14,7 @@ constexpr int64_t STEPS_AT_ONCE = 8; // before others may have the GIL
 // An array that each step has a row of.
 class StackedSteps {
   public:
-    explicit StackedSteps(Ref<Value> given) : whole_(std::move(given)) {
+    explicit StackedSteps(Ref<Value> value) : whole_(std::move(value)) {
         const Type& type = *whole_->type;
         std::vector<int64_t> shape(type.shape.begin() + 1, type.shape.end());
         type_ = intern_type({shape, type.dtype, type.device, type.storage, false});
@@ -22,14 +22,14 @@ class StackedSteps {
         if (whole_->strides.empty()) return;
         apart_ = whole_->strides[0];
         strides_.assign(whole_->strides.begin() + 1, whole_->strides.end());
-        if (in_c_order(*type_, strides_)) strides_.clear();
+        if (is_c_order(*type_, strides_)) strides_.clear();
     }
 
     Ref<Node> row(int64_t at) const {
         auto value = Ref<Value>::adopt(new Value);
         value->type = type_;
         value->strides = strides_;
-        value->part = true;
+        value->is_view = true;
         value->buffers[0] = whole_->buffers[0];
         value->buffers[0].offset += at * apart_;
         return value_node(std::move(value));
@@ -48,7 +48,7 @@ class StackedSteps {
 
 std::vector<Ref<Value>> values_from(nb::handle values) {
     std::vector<Ref<Value>> found;
-    for (nb::handle each : values) found.push_back(nb::cast<ValueHandle&>(each).value);
+    for (nb::handle item : values) found.push_back(nb::cast<ValueHandle&>(item).value);
     return found;
 }
 
@@ -60,9 +60,10 @@ class Repeated {
           compute_(compute), pause_(pause) {
         if (!params_ && PyErr_Occurred()) nb::raise_python_error();
         carried.clear(); // values without other references may be written in place
-        for (Ref<Value>& each : values_from(read)) read_.emplace_back(std::move(each));
-        for (Ref<Value>& each : values_from(written)) written_.emplace_back(std::move(each));
-        for (Ref<Value>& each : values_from(shared)) shared_.push_back(value_node(std::move(each)));
+        for (Ref<Value>& value : values_from(read)) read_.emplace_back(std::move(value));
+        for (Ref<Value>& value : values_from(written)) written_.emplace_back(std::move(value));
+        for (Ref<Value>& value : values_from(shared))
+            shared_.push_back(value_node(std::move(value)));
     }
 
     // So many steps, or with -1 until the last result of one is false.
@@ -70,8 +71,8 @@ class Repeated {
         uint32_t stops = submissions_stopped.load();
         for (int64_t at = 0; at != steps; ++at) {
             if (!step(at, backwards ? steps - 1 - at : at) && steps < 0) return;
-            drain();
-            if (submissions_run_here && submissions_stopped.load() != stops)
+            drain_decrefs();
+            if (in_submission && submissions_stopped.load() != stops)
                 PyErr_SetNone(PyExc_KeyboardInterrupt);
             if (PyErr_Occurred() || PyErr_CheckSignals() != 0) nb::raise_python_error();
             if (at % STEPS_AT_ONCE == 0) pause_(); // where Python is asked for the GIL, it gives it
@@ -79,39 +80,39 @@ class Repeated {
     }
 
     void give(nb::list carried) const {
-        for (const Ref<Value>& each : carried_) carried.append(ValueHandle{each});
+        for (const Ref<Value>& value : carried_) carried.append(ValueHandle{value});
     }
 
   private:
     // Whether its last result, where that is nothing else, is true.
     bool step(int64_t number, int64_t row) {
-        std::vector<Ref<Node>> made = results(row);
+        std::vector<Ref<Node>> result = results(row);
         nodes_.clear();
-        for (const Ref<Node>& each : made) nodes_.push_back(each.get());
+        for (const Ref<Node>& node : result) nodes_.push_back(node.get());
         if (!compute_by_plan(nodes_)) { // no plan is known, or it has failed
             nb::list nodes;
-            for (const Ref<Node>& each : made) nodes.append(NodeHandle{each});
+            for (const Ref<Node>& node : result) nodes.append(NodeHandle{node});
             compute_(number, nodes);
         }
-        auto next = made.begin();
-        for (Ref<Value>& each : carried_) each = value_of((next++)->get());
+        auto next = result.begin();
+        for (Ref<Value>& value : carried_) value = value_of((next++)->get());
         for (const StackedSteps& each : written_) each.write(row, *value_of((next++)->get()));
-        return next != made.end() &&
+        return next != result.end() &&
                *static_cast<bool*>(value_of(next->get())->buffers[0].address());
     }
 
     // The nodes of a step; what was carried is theirs alone.
     std::vector<Ref<Node>> results(int64_t row) {
-        for (Ref<Value>& each : carried_) leaves_.push_back(value_node(std::exchange(each, {})));
+        for (Ref<Value>& value : carried_) leaves_.push_back(value_node(std::exchange(value, {})));
         for (const StackedSteps& each : read_) leaves_.push_back(each.row(row));
         nodes_.clear();
-        for (const Ref<Node>& each : leaves_) nodes_.push_back(each.get());
-        for (const Ref<Node>& each : shared_) nodes_.push_back(each.get());
+        for (const Ref<Node>& node : leaves_) nodes_.push_back(node.get());
+        for (const Ref<Node>& node : shared_) nodes_.push_back(node.get());
         Ref<Node> whole = make_node(op_, nodes_, params_);
         if (!whole) nb::raise_python_error();
         leaves_.clear();
         if (whole->inference->results.size() == 1) return {whole};
-        return parts_of(whole);
+        return results_of(whole);
     }
 
     const Op* op_;
@@ -133,7 +134,7 @@ void repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, n
 
 } // namespace
 
-void declare_repeating(nb::module_& module) {
+void declare_scan_loop(nb::module_& module) {
     using namespace nb::literals;
     module.def("repeat", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a, "written"_a,
                "steps"_a, "backwards"_a, "compute"_a, "pause"_a);

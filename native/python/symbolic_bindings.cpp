@@ -38,11 +38,11 @@ SymbolicExecutable::Guard guard_from(
             std::get<1>(guard)};
 }
 
-SymbolicExecutable::Number number_from(
+SymbolicExecutable::PatchedField number_from(
     const std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>& number) {
     static constexpr std::array FIELDS{"bytes", "stride",  "offset", "place", "table",   "size",
                                        "bits",  "scratch", "units",  "grain", "finished"};
-    auto field = SymbolicExecutable::Number::Field(number_of(FIELDS, std::get<0>(number)));
+    auto field = SymbolicExecutable::PatchedField::Field(number_of(FIELDS, std::get<0>(number)));
     return {field, std::get<1>(number), std::get<2>(number), std::get<3>(number)};
 }
 
@@ -56,18 +56,18 @@ bool keep(
     const std::vector<std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>>&
         numbers,
     const std::vector<std::tuple<uint32_t, Registers>>& shapes) {
-    auto made = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
-    made->pattern = self.plan;
-    made->lengths = structure.form.lengths.size();
-    made->constants = constants;
-    for (const auto& row : rows) made->rows.push_back(row_from(row));
-    for (const auto& guard : guards) made->guards.push_back(guard_from(guard));
-    made->inferred = inferred;
-    for (const auto& number : numbers) made->numbers.push_back(number_from(number));
+    auto result = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
+    result->template_plan = self.plan;
+    result->num_lengths = structure.form.lengths.size();
+    result->constants = constants;
+    for (const auto& row : rows) result->rows.push_back(row_from(row));
+    for (const auto& guard : guards) result->guards.push_back(guard_from(guard));
+    result->inferred_lengths = inferred;
+    for (const auto& number : numbers) result->patches.push_back(number_from(number));
     for (const auto& [instruction, lengths] : shapes)
-        made->shapes.push_back({instruction, lengths});
-    if (!structure.has_form || !made->is_sound()) return false;
-    if (keep_template(structure.form, std::move(made)) >= AT_ONCE) forget_sight(structure.form);
+        result->shapes.push_back({instruction, lengths});
+    if (!structure.has_form || !result->is_valid()) return false;
+    if (cache_template(structure.form, std::move(result)) >= AT_ONCE) reset_hotness(structure.form);
     return true;
 }
 
@@ -80,8 +80,8 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
         .def(
             "wants_template",
             [](const StructureHandle& self, bool able) {
-                return self.has_form && known_exact(self) == Key::by_form &&
-                       wants_template(self.form, able);
+                return self.has_form && exactness_of_key(self) == Key::by_form &&
+                       should_compile_template(self.form, able);
             },
             "able"_a)
         .def_prop_ro("lengths", [](const StructureHandle& self) {
@@ -89,8 +89,8 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
         });
     plan.def("keep_template", keep, "structure"_a, "constants"_a, "rows"_a, "guards"_a,
              "inferred"_a, "numbers"_a, "shapes"_a);
-    module.def("kept_templates", kept_templates);
-    module.def("use_templates", use_templates, "now"_a);
+    module.def("kept_templates", num_cached_templates);
+    module.def("use_templates", set_templates_enabled, "now"_a);
 }
 
 } // namespace tenfold::bindings

@@ -5,7 +5,7 @@
 
 namespace tenfold::bindings {
 
-int watches = 0;
+int num_active_traces = 0;
 
 namespace {
 thread_local TraceLog* watch = nullptr;
@@ -14,29 +14,29 @@ thread_local TraceLog* watch = nullptr;
 TraceLog* TraceLog::current() { return watch; }
 
 void TraceLog::begin() {
-    if (open_) throw nb::value_error("it has begun");
-    open_ = true;
+    if (is_open_) throw nb::value_error("it has begun");
+    is_open_ = true;
     outer_ = std::exchange(watch, this);
-    ++watches;
+    ++num_active_traces;
 }
 
 nb::list TraceLog::end() {
-    if (!std::exchange(open_, false)) return {};
+    if (!std::exchange(is_open_, false)) return {};
     watch = nullptr; // a restored value is not a change
-    --watches;
-    nb::list changed = put_back();
+    --num_active_traces;
+    nb::list changed = restore_arrays();
     watch = outer_;
-    if (outer_) tell_outer();
-    own_.clear();
-    altered_.clear();
-    std::exchange(made_, {});
-    std::exchange(changed_, {});
+    if (outer_) forward_to_outer();
+    created_set_.clear();
+    rebound_set_.clear();
+    std::exchange(created_, {});
+    std::exchange(rebound_, {});
     return changed;
 }
 
-nb::list TraceLog::put_back() {
+nb::list TraceLog::restore_arrays() {
     nb::list changed;
-    for (auto& [object, node] : changed_) {
+    for (auto& [object, node] : rebound_) {
         auto* array = reinterpret_cast<ArrayObject*>(object.ptr());
         if (array->node == node.get()) continue;
         rebind(array, node);
@@ -45,50 +45,50 @@ nb::list TraceLog::put_back() {
     return changed;
 }
 
-void TraceLog::tell_outer() {
-    for (const nb::object& each : made_) outer_->note_made(each.ptr());
-    for (nb::handle pair : seen_)
-        outer_->note_look(nb::handle(pair[0]).ptr(), nb::cast<NodeHandle&>(pair[1]).node.get());
+void TraceLog::forward_to_outer() {
+    for (const nb::object& item : created_) outer_->record_created(item.ptr());
+    for (nb::handle pair : reads_)
+        outer_->record_read(nb::handle(pair[0]).ptr(), nb::cast<NodeHandle&>(pair[1]).node.get());
 }
 
-void TraceLog::note_made(PyObject* array) {
-    made_.push_back(nb::borrow(array));
-    own_.insert(array);
+void TraceLog::record_created(PyObject* array) {
+    created_.push_back(nb::borrow(array));
+    created_set_.insert(array);
 }
 
 // What is looked at after a change is not what the next call will find.
-void TraceLog::note_look(PyObject* array, Node* node) {
+void TraceLog::record_read(PyObject* array, Node* node) {
     auto* root = reinterpret_cast<PyObject*>(reinterpret_cast<ArrayObject*>(array)->root);
-    if (own_.contains(array) || altered_.contains(root)) return;
-    seen_.append(nb::make_tuple(nb::borrow(array), NodeHandle{Ref<Node>(node)}));
+    if (created_set_.contains(array) || rebound_set_.contains(root)) return;
+    reads_.append(nb::make_tuple(nb::borrow(array), NodeHandle{Ref<Node>(node)}));
 }
 
-void TraceLog::note_change(ArrayObject* array) {
+void TraceLog::record_rebind(ArrayObject* array) {
     auto* object = reinterpret_cast<PyObject*>(array);
-    if (own_.contains(object) || altered_.contains(object)) return;
-    note_look(object, array->node);
-    changed_.emplace_back(nb::borrow(object), Ref<Node>(array->node));
-    altered_.insert(object);
+    if (created_set_.contains(object) || rebound_set_.contains(object)) return;
+    record_read(object, array->node);
+    rebound_.emplace_back(nb::borrow(object), Ref<Node>(array->node));
+    rebound_set_.insert(object);
 }
 
-void note_made(PyObject* array) {
-    if (watch) watch->note_made(array);
+void trace_created(PyObject* array) {
+    if (watch) watch->record_created(array);
 }
 
-void note_look(PyObject* array, Node* node) {
-    if (watch) watch->note_look(array, node);
+void trace_read(PyObject* array, Node* node) {
+    if (watch) watch->record_read(array, node);
 }
 
-void note_change(ArrayObject* array) {
-    if (watch) watch->note_change(array);
+void trace_rebind(ArrayObject* array) {
+    if (watch) watch->record_rebind(array);
 }
 
-void declare_watch(nb::module_& module) {
+void declare_trace_log(nb::module_& module) {
     nb::class_<TraceLog>(module, "TraceLog")
         .def(nb::init<>())
         .def("begin", &TraceLog::begin)
         .def("end", &TraceLog::end)
-        .def_prop_ro("seen", &TraceLog::seen);
+        .def_prop_ro("seen", &TraceLog::reads);
 }
 
 } // namespace tenfold::bindings

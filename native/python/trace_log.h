@@ -22,23 +22,23 @@ class TraceLog {
     // Puts back every Array that was changed and not made since it began; those that were another
     // value at the end. A second time it does nothing.
     nb::list end();
-    nb::list seen() const { return seen_; }
+    nb::list reads() const { return reads_; }
 
-    void note_made(PyObject* array);
-    void note_look(PyObject* array, Node* node);
-    void note_change(ArrayObject* array);
+    void record_created(PyObject* array);
+    void record_read(PyObject* array, Node* node);
+    void record_rebind(ArrayObject* array);
 
   private:
-    nb::list put_back();
-    void tell_outer();
+    nb::list restore_arrays();
+    void forward_to_outer();
 
-    bool open_ = false;
+    bool is_open_ = false;
     TraceLog* outer_ = nullptr;
-    nb::list seen_; // (Array, Node) of each look at one that was not made here
-    std::vector<nb::object> made_;
-    std::unordered_set<PyObject*> own_; // those of made_, which keeps their addresses
-    std::vector<std::pair<nb::object, Ref<Node>>> changed_; // and what they were at first
-    std::unordered_set<PyObject*> altered_;                 // those of changed_
+    nb::list reads_; // (Array, Node) of each look at one that was not made here
+    std::vector<nb::object> created_;
+    std::unordered_set<PyObject*> created_set_; // those of made_, which keeps their addresses
+    std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // and what they were at first
+    std::unordered_set<PyObject*> rebound_set_;             // those of changed_
 };
 
 } // namespace tenfold::bindings

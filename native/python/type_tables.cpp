@@ -126,13 +126,13 @@ std::optional<Scalar> integer_scalar(PyObject* object) {
     Scalar scalar;
     scalar.form = Scalar::integer;
     int overflow = 0;
-    scalar.whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+    scalar.integer_bits = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow == 0) return scalar;
     unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
     bool fits = overflow > 0 && !(large == ~0ULL && PyErr_Occurred());
     PyErr_Clear();
-    scalar.form = fits ? Scalar::large : Scalar::huge;
-    scalar.whole = int64_t(large);
+    scalar.form = fits ? Scalar::uint64_integer : Scalar::big_integer;
+    scalar.integer_bits = int64_t(large);
     scalar.real = PyLong_AsDouble(object);
     if (scalar.real == -1.0 && PyErr_Occurred()) { // beyond a double: infinite, as float("1e400")
         PyErr_Clear();
@@ -153,12 +153,12 @@ std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
 
 } // namespace
 
-bool plain_bytes(std::string& bytes, PyObject* object) {
+bool append_plain_bytes(std::string& bytes, PyObject* object) {
     if (PyTuple_CheckExact(object)) {
         Py_ssize_t length = PyTuple_GET_SIZE(object);
         append(bytes, '(', int64_t(length));
         for (Py_ssize_t i = 0; i < length; ++i)
-            if (!plain_bytes(bytes, PyTuple_GET_ITEM(object, i))) return false;
+            if (!append_plain_bytes(bytes, PyTuple_GET_ITEM(object, i))) return false;
         return true;
     }
     const auto& known = dtypes().objects;
@@ -209,16 +209,16 @@ PyObject* params_to_python(const Params* params) {
     if (!params) return PyTuple_New(0);
     if (!params->python) {
         std::size_t at = 0;
-        PyObject* made = decode(bytes_of(*params), at);
-        if (!made) nb::raise_python_error();
-        params->python = made;
+        PyObject* result = decode(bytes_of(*params), at);
+        if (!result) nb::raise_python_error();
+        params->python = result;
     }
     return Py_NewRef(static_cast<PyObject*>(params->python));
 }
 
 namespace {
 
-// Nodes of numbers that a thread has lately met: who writes `x + 1` in a loop makes one node of 1.
+// Scalar nodes that a thread used last: `x + 1` in a loop makes one node of 1.
 // Walks do not tell whether two scalars are one node.
 class Scalars {
   public:
@@ -228,12 +228,12 @@ class Scalars {
         if (scalar.form > Scalar::integer && scalar.form != Scalar::real_number)
             return scalar_node(scalar, weak_types()[weak]);
         auto bits = std::bit_cast<uint64_t>(scalar.real);
-        Ref<Node>& kept = nodes_[mix(uint64_t(scalar.whole) + scalar.form, bits) % PLACES];
-        bool there = kept && kept->scalar.form == scalar.form &&
-                     kept->scalar.whole == scalar.whole &&
-                     std::bit_cast<uint64_t>(kept->scalar.real) == bits;
-        if (!there) kept = scalar_node(scalar, weak_types()[weak]);
-        return kept;
+        Ref<Node>& cached = nodes_[mix(uint64_t(scalar.integer_bits) + scalar.form, bits) % PLACES];
+        bool is_hit = cached && cached->scalar.form == scalar.form &&
+                      cached->scalar.integer_bits == scalar.integer_bits &&
+                      std::bit_cast<uint64_t>(cached->scalar.real) == bits;
+        if (!is_hit) cached = scalar_node(scalar, weak_types()[weak]);
+        return cached;
     }
 
   private:
@@ -243,24 +243,24 @@ class Scalars {
 
 } // namespace
 
-void Operand::make(PyObject* object, PyObject* peer) {
+void Operand::convert(PyObject* object, PyObject* peer) {
     int weak = 0;
     if (auto scalar = scalar_from(object, weak)) {
-        kept_ = ThreadLocal<Scalars>::get().node(*scalar, weak);
-        node_ = kept_.get();
+        owned_ = ThreadLocal<Scalars>::get().node(*scalar, weak);
+        node_ = owned_.get();
     } else if (PyObject* converted =
                    PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {
-        if (is_array(converted)) kept_ = Ref<Node>(node_of(converted));
-        node_ = kept_.get();
+        if (is_array(converted)) owned_ = Ref<Node>(node_of(converted));
+        node_ = owned_.get();
         Py_DECREF(converted);
     }
 }
 
 PyObject* scalar_to_python(const Scalar& scalar) {
     switch (scalar.form) {
-    case Scalar::boolean: return PyBool_FromLong(scalar.whole != 0);
-    case Scalar::integer: return PyLong_FromLongLong(scalar.whole);
-    case Scalar::large: return PyLong_FromUnsignedLongLong(uint64_t(scalar.whole));
+    case Scalar::boolean: return PyBool_FromLong(scalar.integer_bits != 0);
+    case Scalar::integer: return PyLong_FromLongLong(scalar.integer_bits);
+    case Scalar::uint64_integer: return PyLong_FromUnsignedLongLong(uint64_t(scalar.integer_bits));
     case Scalar::complex_number: return PyComplex_FromDoubles(scalar.real, scalar.imaginary);
     default: return PyFloat_FromDouble(scalar.real);
     }
@@ -309,7 +309,7 @@ TypeHandle make_type(const std::vector<int64_t>& shape, nb::handle dtype, nb::ha
 nb::object type_to_python(Ref<Type> type) { return nb::cast(TypeHandle{std::move(type)}); }
 Ref<Type> type_from_python(nb::handle handle) { return nb::cast<TypeHandle&>(handle).type; }
 
-void declare_tables(nb::module_& module) {
+void declare_type_tables(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<TypeHandle>(module, "Type")
         .def(
@@ -340,7 +340,7 @@ void declare_tables(nb::module_& module) {
                  return nb::isinstance<TypeHandle>(other) &&
                         nb::cast<TypeHandle&>(other).type == self.type;
              })
-        .def("__hash__", [](const TypeHandle& self) { return cut(self.type->hash); });
+        .def("__hash__", [](const TypeHandle& self) { return truncate_hash(self.type->hash); });
 
     module.def("declare_dtype", [](nb::handle dtype, const std::string& kind, uint32_t bytes) {
         int id = dtypes().declare(dtype.ptr());

@@ -7,7 +7,7 @@
 namespace tenfold::bindings {
 
 // Foreign memory has no known ends: a Value of it may begin at its last element.
-bool within(const Value& value, std::span<const int64_t> strides) {
+bool is_within_allocation(const Value& value, std::span<const int64_t> strides) {
     const Buffer& buffer = value.buffers[0];
     if (buffer.allocation->owner || value.type->size() == 0) return true;
     __int128 first = buffer.offset, last = first + dtype_of(value.type->dtype).bytes;
@@ -18,7 +18,7 @@ bool within(const Value& value, std::span<const int64_t> strides) {
     return first >= 0 && last <= __int128(buffer.allocation->bytes);
 }
 
-bool in_c_order(const Type& type, std::span<const int64_t> strides) {
+bool is_c_order(const Type& type, std::span<const int64_t> strides) {
     int64_t step = dtype_of(type.dtype).bytes;
     for (std::size_t axis = strides.size(); axis-- > 0; step *= type.shape[axis])
         if (type.shape[axis] != 1 && strides[axis] != step) return false;
@@ -54,13 +54,14 @@ ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_
                     int64_t offset) {
     auto view = Ref<Value>::adopt(new Value);
     view->type = type_from_python(type);
-    view->part = true;
+    view->is_view = true;
     view->buffers[0] = self.value->buffers[0];
     view->buffers[0].offset += offset;
     if (strides.size() != view->type->shape.size())
         throw nb::value_error("a view needs a stride for each axis");
-    if (!within(*view, strides)) throw nb::value_error("a view leaves the memory of its Value");
-    if (!in_c_order(*view->type, strides)) view->strides = std::move(strides);
+    if (!is_within_allocation(*view, strides))
+        throw nb::value_error("a view leaves the memory of its Value");
+    if (!is_c_order(*view->type, strides)) view->strides = std::move(strides);
     return {std::move(view)};
 }
 
@@ -73,7 +74,7 @@ int value_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The ValueHandle keeps the Value, and the view keeps the handle: memory lives as long as the
     // view. Only the owner of foreign memory may write to it.
     const Value& value = *nb::inst_ptr<ValueHandle>(self)->value;
-    if (value.part) {
+    if (value.is_view) {
         view->obj = nullptr;
         PyErr_SetString(PyExc_BufferError, "a part of a Value lends no bytes");
         return -1;
@@ -103,7 +104,7 @@ void declare_values(nb::module_& module) {
                      [](const ValueHandle& self) {
                          return reinterpret_cast<std::size_t>(self.value->buffers[0].address());
                      })
-        .def_prop_ro("part", [](const ValueHandle& self) { return self.value->part; })
+        .def_prop_ro("part", [](const ValueHandle& self) { return self.value->is_view; })
         .def_prop_ro("owner", owner_of)
         .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)
         .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,

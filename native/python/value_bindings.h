@@ -30,32 +30,33 @@ struct EntryPoint {
 };
 
 struct LibraryHandle {
-    Library* library; // lives for ever
+    BlasLibrary* library; // lives for ever
 };
 
 nb::object type_to_python(Ref<Type> type);
 Ref<Type> type_from_python(nb::handle handle);
 std::vector<Node*> nodes_from(nb::handle sequence);
 // Within the Allocation, where that has known ends; and whether they are those of C order.
-bool within(const Value& value, std::span<const int64_t> strides);
-bool in_c_order(const Type& type, std::span<const int64_t> strides);
+bool is_within_allocation(const Value& value, std::span<const int64_t> strides);
+bool is_c_order(const Type& type, std::span<const int64_t> strides);
 // A walk in which no thread is writing in place; it waits for such threads without the GIL.
-LinearizedGraph walk_at_rest(std::span<Node* const> outputs);
+LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs);
 // The key of a walk as Python keeps it, or None.
-nb::object structure_of(const LinearizedGraph& walked, std::span<const uint64_t> options);
+nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t> options);
 // By what graphs that come often are known.
-struct KnownBy {
+struct GraphIdentity {
     const Key& key;
     const Form* form; // or null
 };
 // Of a graph that has no plan: whether it may be computed node by node; is to be, as it came
 // seldom; was.
-bool may_go_singly(const LinearizedGraph& walked, std::span<const uint64_t> options);
-bool is_cold(const LinearizedGraph& walked, std::span<const uint64_t> options,
-             const KnownBy& known);
-bool computed_singly(LinearizedGraph& walked, std::span<const uint64_t> options,
-                     const KnownBy& known, ExecutionContext& surroundings, std::vector<Ran>* ran);
-void forget_sight(const Form& form); // graphs of this form are counted anew
+bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options);
+bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
+             const GraphIdentity& identity);
+bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
+                   const GraphIdentity& identity, ExecutionContext& context,
+                   std::vector<StepTiming>* timings);
+void reset_hotness(const Form& form); // graphs of this form are counted anew
 // A Launch with the GIL given away; a Python error where it was interrupted.
 Result launch_without_gil(Work& work);
 

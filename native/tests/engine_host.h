@@ -25,8 +25,8 @@ inline Ref<Type> the_type() {
     return intern_type({shape, 0, 0, 0, false});
 }
 
-inline Answer array_of(double number) {
-    Answer answer;
+inline OperatorResult array_of(double number) {
+    OperatorResult answer;
     answer.value = Ref<Value>::adopt(new Value);
     answer.value->type = the_type();
     answer.value->buffers[0].allocation = Allocation::from_pool(LENGTH * sizeof(double));
@@ -55,7 +55,7 @@ class NativeHost : public Host {
             double sum = future.operation->kind == Operation::in_place ? 1 : 0;
             for (Edge& edge : future.inputs()) sum += number_of(*edge.input);
             if (future.operation->kind == Operation::in_place)
-                engine.take(*future.inputs()[0].input);
+                engine.take_if_unique(*future.inputs()[0].input);
             job.answers[i] = array_of(sum);
         }
     }
@@ -70,42 +70,43 @@ class NativeHost : public Host {
             engine.add_batcher(job.signatures[i], std::move(batcher));
         }
     }
-    void call(Engine&, Job&) override {}
-    void leave() override {}
+    void run_callbacks(Engine&, Job&) override {}
+    void detach_thread() override {}
 
   private:
     std::array<char, 16> kinds_{}; // their addresses stand for them in signatures
 };
 
-inline Ref<Operation> operation(Operation::Kind kind, bool pure, const char* name = "sum") {
+inline Ref<Operation> make_operation(Operation::Kind kind, bool pure, const char* name = "sum") {
     static Op& op = declare_op("add");
-    auto made = Ref<Operation>::adopt(new Operation);
-    made->kind = kind;
-    made->pure = pure;
-    made->name = name;
-    made->op = &op;
+    auto operation = Ref<Operation>::adopt(new Operation);
+    operation->kind = kind;
+    operation->pure = pure;
+    operation->name = name;
+    operation->op = &op;
     if (kind == Operation::cumulative) {
         std::string_view whose = name;
-        made->plain_run = whose != "gather" && whose != "merge"; // else `run` makes the increment
-        made->plain_add = whose != "merge";
-        if (!made->plain_add) made->python = &an_error;
-        made->sum = operation(Operation::fold, true);
-        made->sum->plain_add = made->plain_add;
+        operation->identity_increment =
+            whose != "gather" && whose != "merge"; // else `run` makes the increment
+        operation->elementwise_add = whose != "merge";
+        if (!operation->elementwise_add) operation->python = &an_error;
+        operation->sum = make_operation(Operation::fold, true);
+        operation->sum->elementwise_add = operation->elementwise_add;
     }
-    return made;
+    return operation;
 }
 
 // That of all pushes, as tenfold's are.
 inline Ref<Operation> addition() {
     static Ref<Operation>* only = [] {
-        auto* made = new Ref<Operation>(operation(Operation::elements, true));
-        (*made)->kept = true;
-        return made;
+        auto* operation = new Ref<Operation>(make_operation(Operation::elementwise, true));
+        (*operation)->memoized = true;
+        return operation;
     }();
     return *only;
 }
 
-inline void prepare(Engine& engine) {
+inline void prepare_batcher(Engine& engine) {
     Ref<Operation> add = addition();
     Ref<Type> type = the_type();
     auto inference = Ref<Inference>::adopt(new Inference);
@@ -113,7 +114,7 @@ inline void prepare(Engine& engine) {
     inference->operands = {0, 0};
     static Loop loop{add_numbers, {}, {{Loop::length, 1, 0}}};
     Batcher batcher;
-    batcher.kind = Operation::elements;
+    batcher.kind = Operation::elementwise;
     batcher.types = {type, type};
     batcher.rows.emplace(BatchRows{std::move(inference), type, &loop});
     Type* types[] = {type.get(), type.get()};
@@ -126,7 +127,7 @@ class Handle {
   public:
     explicit Handle(Ref<Future> pushed) : future_(std::move(pushed)) {}
     static Handle of_put(Ref<Future> future) {
-        future->engine->hold_handle(*future);
+        future->engine->retain_handle(*future);
         return Handle(std::move(future));
     }
     Handle(Handle&& other) = default;
@@ -135,12 +136,12 @@ class Handle {
         return *this;
     }
     ~Handle() {
-        if (future_) future_->engine->drop_handle(*future_);
+        if (future_) future_->engine->release_handle(*future_);
     }
     Future& operator*() const { return *future_; }
     Future* get() const { return future_.get(); }
     double number() const {
-        future_->engine->want(*future_);
+        future_->engine->prioritize(*future_);
         while (!future_->engine->wait(*future_, 1'000'000'000)) {}
         return future_->failure ? -1 : number_of(*future_);
     }

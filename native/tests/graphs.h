@@ -33,10 +33,10 @@ inline Inferred inferred(const Ref<Type>& type) {
 inline Ref<Node> add(const Ref<Node>& a, const Ref<Node>& b) {
     Type* types[] = {a->type.get(), b->type.get()};
     InferenceQuery query{add_op(), nullptr, false, types};
-    Inferred known = recall(query);
+    Inferred known = find_inference(query);
     if (!known) {
         known = inferred(a->type);
-        remember(query, known.inference);
+        cache_inference(query, known.inference);
     }
     Node* inputs[] = {a.get(), b.get()};
     return operation_node(add_op(), {}, std::move(known), inputs);

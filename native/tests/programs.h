@@ -62,17 +62,17 @@ inline std::string show(const std::vector<Script>& scripts) {
     return text;
 }
 
-inline const Ref<Operation>& operation_of(Statement::Verb verb) {
+inline const Ref<Operation>& make_operation(Statement::Verb verb) {
     static const auto* all = new std::vector<Ref<Operation>>{
         addition(),
-        operation(Operation::user, true),
-        operation(Operation::user, false),
-        operation(Operation::batched, true),
-        operation(Operation::in_place, false),
-        operation(Operation::cumulative, false),
-        operation(Operation::cumulative, false, "gather"),
-        operation(Operation::cumulative, false, "merge"),
-        operation(Operation::user, true, "fails"),
+        make_operation(Operation::user, true),
+        make_operation(Operation::user, false),
+        make_operation(Operation::batched, true),
+        make_operation(Operation::in_place, false),
+        make_operation(Operation::cumulative, false),
+        make_operation(Operation::cumulative, false, "gather"),
+        make_operation(Operation::cumulative, false, "merge"),
+        make_operation(Operation::user, true, "fails"),
     };
     return (*all)[verb - Statement::elements];
 }

@@ -55,7 +55,7 @@ void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point e
         exchange(shared, random, mine);
         for (int i = 0; i < 20; ++i) other = add(other, mine);
         Node* outputs[] = {other.get()};
-        CHECK(!walk(outputs).nodes.empty());
+        CHECK(!linearize(outputs).nodes.empty());
         if (random() % 4 == 0) publish(other.get(), leaf(8)->value);
         if (random() % 4 == 0)
             publish(mine.get(), leaf(8)->value); // another thread may be reading it
@@ -65,9 +65,9 @@ void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point e
         CHECK(leaf(length)->type->shape[0] == length);
         intern_params(std::string(random() % 8, 'p'));
         if (random() % 8 == 0) launch(random);
-        if (random() % 256 == 0) clear_memo();
+        if (random() % 256 == 0) clear_inference_cache();
         if (random() % 256 == 0) trim_pool();
-        if (random() % 16 == 0) drain_released([](void*) {});
+        if (random() % 16 == 0) drain_deferred_decrefs([](void*) {});
     }
 }
 

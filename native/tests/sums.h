@@ -32,7 +32,7 @@ inline Ref<Node> array(const Shape& shape, const Shape& strides = {}) {
         value->strides.push_back(strides[i] * 8);
     }
     int64_t count = strides.empty() ? value->type->size() : highest - lowest + 1;
-    value->part = !strides.empty();
+    value->is_view = !strides.empty();
     value->buffers[0].allocation = Allocation::from_pool(std::size_t(count) * 8);
     value->buffers[0].offset = -lowest * 8;
     auto* numbers = static_cast<double*>(value->buffers[0].allocation->data);
@@ -60,7 +60,7 @@ inline Ref<Node> sum(const Op& op, const std::vector<Ref<Node>>& of) {
         example->kind = MAP;
         example->results.push_back(number_type({}));
         example->operands.assign(of.size(), 1);
-        remember_dtypes(query, example);
+        cache_dtypes(query, example);
         inferred = infer_shape(query);
     }
     CHECK(inferred && inferred.inference->loops);
@@ -69,10 +69,10 @@ inline Ref<Node> sum(const Op& op, const std::vector<Ref<Node>>& of) {
 
 inline Op& sums() {
     static Op& op = [&]() -> Op& {
-        Op& made = declare_op("sum");
-        made.shapes = Op::broadcast;
-        made.rule_free = true;
-        return made;
+        Op& result = declare_op("sum");
+        result.shapes = Op::broadcast;
+        result.rule_free = true;
+        return result;
     }();
     return op;
 }
@@ -135,15 +135,15 @@ inline Loop* loop_of_sums(std::string_view steps, std::size_t scalars) {
         if (k < steps.size() && steps[k] == 's')
             loop->sizes.push_back({Loop::stride, uint8_t(k), 1});
     }
-    loop->sizes.push_back({Loop::part, 0, 0});
-    loop->sizes.push_back({Loop::nothing, 0, 0});
+    loop->sizes.push_back({Loop::block, 0, 0});
+    loop->sizes.push_back({Loop::unused, 0, 0});
     return loop;
 }
 
 class TestKernelCompiler : public OpKernelCompiler {
   public:
-    const Loop* make(const Node& node, std::span<const Node* const> inputs,
-                     const std::string& steps) override {
+    const Loop* compile_loop(const Node& node, std::span<const Node* const> inputs,
+                             const std::string& steps) override {
         std::size_t arrays = 0;
         for (const Node* input : inputs) arrays += !input->is_scalar();
         CHECK(node.op && arrays == steps.size());
@@ -153,19 +153,19 @@ class TestKernelCompiler : public OpKernelCompiler {
         if (kernel) loop->kernel = *kernel;
         return loop;
     }
-    const ReductionLoop* make_fold(const Node&, uint16_t, ReductionForm) override {
+    const ReductionLoop* compile_reduction(const Node&, uint16_t, ReductionForm) override {
         return nullptr;
     }
-    const ViewMap* movement(const Node&, const Type&) override { return new ViewMap(how); }
+    const ViewMap* view_map(const Node&, const Type&) override { return new ViewMap(how); }
     // Of a node with one input: its first element, in an array of its own.
-    bool compute(Node& node) override {
+    bool compute_node(Node& node) override {
         if (fails) return false;
         std::vector<Ref<Node>> inputs = inputs_of(&node);
         if (inputs.empty()) return bool(value_of(&node)); // another thread was first
         Ref<Value> from = value_of(inputs[0].get());
         CHECK(from);
-        Ref<Node> made = array(node.type->shape);
-        Ref<Value> value = value_of(made.get());
+        Ref<Node> result = array(node.type->shape);
+        Ref<Value> value = value_of(result.get());
         *static_cast<double*>(value->buffers[0].address()) =
             *static_cast<double*>(from->buffers[0].address());
         publish(&node, value);
@@ -200,9 +200,9 @@ class Noting : public ExecutionContext {
     std::vector<std::array<void*, 3>> buffers;
 };
 
-inline LinearizedGraph walked(const Ref<Node>& node) {
+inline LinearizedGraph linearized(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
-    return walk(outputs);
+    return linearize(outputs);
 }
 
 // The element of an array at an index into what it is broadcast to.
@@ -219,15 +219,15 @@ inline double element(Node* node, const Shape& index) {
     return *reinterpret_cast<double*>(static_cast<char*>(value->buffers[0].address()) + at);
 }
 
-inline void check_sum(const Ref<Node>& made, const std::vector<Ref<Node>>& of) {
-    const Shape& shape = made->type->shape;
+inline void check_sum(const Ref<Node>& result, const std::vector<Ref<Node>>& of) {
+    const Shape& shape = result->type->shape;
     Shape index(shape.size());
-    for (int64_t number = 0; number < made->type->size(); ++number) {
+    for (int64_t number = 0; number < result->type->size(); ++number) {
         int64_t rest = number;
         for (std::size_t i = shape.size(); i-- > 0; rest /= shape[i]) index[i] = rest % shape[i];
         double expected = 0;
         for (const Ref<Node>& node : of) expected += element(node.get(), index);
-        CHECK(element(made.get(), index) == expected);
+        CHECK(element(result.get(), index) == expected);
     }
 }
 

@@ -67,7 +67,7 @@ struct Run {
         : scheduler(choices, deviations), limits{setting.threads, setting.batch, 1'000,
                                                  setting.memory},
           engine(Ref<Engine>::adopt(new Engine(limits, scheduler))) {
-        prepare(*engine);
+        prepare_batcher(*engine);
         scheduler.before_compute = [this](const Worker& worker) { look_at(worker.job); };
         shared = engine->put(array_of(1));
         model.put(1);
@@ -81,9 +81,9 @@ struct Run {
 
     void look_at(const Job& job) {
         if (job.kind != Job::rows && job.kind != Job::python) return;
-        FACT(!limits.batch || job.members.size() <= limits.batch);
+        FACT(!limits.max_batch || job.members.size() <= limits.max_batch);
         for (const Ref<Future>& member : job.members) {
-            FACT(member->state == Future::running && member->missing == 0);
+            FACT(member->state == Future::running && member->num_missing == 0);
             FACT(member->operation->kind == job.members[0]->operation->kind);
             for (Edge& edge : member->inputs())
                 FACT(edge.input->is_settled() && !edge.input->failure && edge.input->value);
@@ -107,16 +107,16 @@ struct Run {
 Producer::Producer(Run& run, const Script& script) : run_(run), script_(script) {
     handles.emplace_back(Handle::of_put(run.shared));
     nodes.push_back(0);
-    worker_.helps = true;
+    worker_.is_helper = true;
 }
 
 void Producer::push(const Statement& statement) {
     Future* inputs[] = {handles[statement.first]->get(), handles[statement.second]->get()};
-    Ref<Future> made = run_.engine->push(operation_of(statement.verb), {}, inputs);
-    FACT(made);
+    Ref<Future> result = run_.engine->push(make_operation(statement.verb), {}, inputs);
+    FACT(result);
     nodes.push_back(run_.model.push(statement.verb, nodes[statement.first], nodes[statement.second],
-                                    made->number));
-    handles.emplace_back(Handle(std::move(made)));
+                                    result->number));
+    handles.emplace_back(Handle(std::move(result)));
 }
 
 void Producer::cancel(const Statement& statement) {
@@ -128,12 +128,12 @@ void Producer::cancel(const Statement& statement) {
 
 void Producer::flush() {
     if (!flushes_) {
-        flushes_ = run_.engine->want_all();
+        flushes_ = run_.engine->prioritize_all();
         return;
     }
     awaited_ = run_.engine->oldest(*flushes_);
     if (awaited_) {
-        run_.engine->want(*awaited_);
+        run_.engine->prioritize(*awaited_);
     } else {
         flushes_ = {};
         ++at_;
@@ -151,7 +151,7 @@ bool Producer::waits() {
     slept_ = false;
     if (worker_.next == Worker::compute) run_.scheduler.before_compute(worker_);
     if (!run_.engine->help(worker_, *awaited_)) return true;
-    worker_.next = Worker::look;
+    worker_.next = Worker::poll;
     awaited_ = {};
     if (!flushes_) ++at_;
     return true;
@@ -167,7 +167,7 @@ void Producer::await() {
         ++at_;
     } else if (calls_) {
         asleep_on = &run_.scheduler.a_call;
-    } else if (run_.engine->call_when_settled(*future)) {
+    } else if (run_.engine->notify_when_settled(*future)) {
         calls_ = true;
     }
 }
@@ -179,7 +179,7 @@ void Producer::step() {
     if (statement.verb == S::flush) return flush();
     if (statement.verb == S::wait) {
         awaited_ = Ref<Future>(handles[statement.first]->get());
-        run_.engine->want(*awaited_);
+        run_.engine->prioritize(*awaited_);
         return;
     }
     ++at_;
@@ -191,10 +191,10 @@ void Producer::step() {
         return;
     case S::drop: handles[statement.first].reset(); return;
     case S::cancel: return cancel(statement);
-    case S::look: return run_.engine->demand_sum(**handles[statement.first]);
-    case S::call: run_.engine->call_when_settled(**handles[statement.first]); return;
+    case S::look: return run_.engine->force_sum(**handles[statement.first]);
+    case S::call: run_.engine->notify_when_settled(**handles[statement.first]); return;
     case S::hold: return run_.engine->hold();
-    case S::let_go: return run_.engine->let_go();
+    case S::let_go: return run_.engine->release_hold();
     default: return;
     }
 }
@@ -232,8 +232,8 @@ void conduct(Choices& choices, int deviations, const Setting& setting,
 }
 
 int number_from(const char* name, int otherwise) {
-    const char* given = std::getenv(name);
-    return given ? std::atoi(given) : otherwise;
+    const char* fields = std::getenv(name);
+    return fields ? std::atoi(fields) : otherwise;
 }
 
 // Programs of one to three pushes, and what may meet them.

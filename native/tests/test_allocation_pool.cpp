@@ -51,7 +51,7 @@ static void what_was_not_needed_for_long_gives_its_pages_back() {
     };
     CHECK(held() == 10);
     for (int i = 0; i < 1 << 16; ++i) use(BYTES, 3);
-    CHECK(held() == 3 && pool_statistics().kept_bytes == 10 * BYTES);
+    CHECK(held() == 3 && pool_statistics().cached_bytes == 10 * BYTES);
     int64_t before = counters[std::size_t(Counter::allocations)].load();
     use(BYTES, 10);
     CHECK(counters[std::size_t(Counter::allocations)].load() == before);
@@ -67,7 +67,7 @@ static void a_full_pool_keeps_what_comes_for_what_lies_idle() {
     int64_t before = counters[std::size_t(Counter::allocations)].load();
     use(1 << 16, 4);
     CHECK(counters[std::size_t(Counter::allocations)].load() == before);
-    CHECK(pool_statistics().kept_bytes <= 10 << 16);
+    CHECK(pool_statistics().cached_bytes <= 10 << 16);
     set_pool_cap(cap);
 }
 
@@ -87,13 +87,13 @@ int main() {
         pool_free(memory, bytes);
     }
     CHECK(pool_statistics().live_bytes == 0);
-    std::size_t kept = pool_statistics().kept_bytes;
-    CHECK(kept > 0 && trim_pool() == kept && pool_statistics().kept_bytes == 0);
+    std::size_t kept = pool_statistics().cached_bytes;
+    CHECK(kept > 0 && trim_pool() == kept && pool_statistics().cached_bytes == 0);
 
     set_pool_cap(1 << 20);
     void* large = pool_allocate(std::size_t(8) << 20);
     pool_free(large, std::size_t(8) << 20);
-    CHECK(pool_statistics().kept_bytes == 0);
+    CHECK(pool_statistics().cached_bytes == 0);
     CHECK(pool_allocate(~std::size_t(0)) == nullptr);
     CHECK(pool_allocate(std::size_t(1) << 61) == nullptr);
     CHECK(counters[std::size_t(Counter::allocations)].load() > 0);

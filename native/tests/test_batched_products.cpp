@@ -38,8 +38,8 @@ class TestPanelCompiler : public PanelCompiler {
   public:
     bool plans_panels = true;
 
-    const GilFreeCall* make(const Products& products, Products::Form form,
-                            std::size_t count) override {
+    const GilFreeCall* compile(const Products& products, Products::Form form,
+                               std::size_t count) override {
         Ref<Type> left = products.factor(0, form, int64_t(count));
         Ref<Type> right = products.factor(1, form, int64_t(count));
         Ref<Type> type = matrix_type(left->shape[0], right->shape[1]);
@@ -49,20 +49,20 @@ class TestPanelCompiler : public PanelCompiler {
         inference->results.push_back(type);
         Ref<Node> product = operation_node(&product_op(), {}, {inference, type}, factors);
         auto panel = std::make_unique<GilFreeCall>();
-        panel->pattern = std::make_unique<GraphTemplate>();
+        panel->graph_template = std::make_unique<GraphTemplate>();
         Node* outputs[] = {product.get()};
-        panel->pattern->walked = walk(outputs);
-        panel->pattern->leaves = {0, 1};
-        panel->pattern->output = 2;
+        panel->graph_template->graph = linearize(outputs);
+        panel->graph_template->leaves = {0, 1};
+        panel->graph_template->output = 2;
         panel->outputs = {2};
-        if (form == Products::each || plans_panels) panel->plan = plan(*left, *right, type);
+        if (form == Products::single || plans_panels) panel->plan = plan(*left, *right, type);
         return panel.release();
     }
 
   private:
     static Ref<Executable> plan(const Type& left, const Type& right, const Ref<Type>& type) {
-        auto made = Ref<Executable>::adopt(new Executable(Owned()));
-        made->slots = 3;
+        auto result = Ref<Executable>::adopt(new Executable(KeyOwners()));
+        result->slots = 3;
         Executable::Run run{};
         run.kernel = multiply;
         run.buffers = {{0, 0}, {1, 0}, {2, 0}};
@@ -70,43 +70,43 @@ class TestPanelCompiler : public PanelCompiler {
         run.sizes.assign(reinterpret_cast<const char*>(sizes), sizeof sizes);
         run.units = run.grain = run.threads = 1;
         run.multiply_adds = sizes[0] * sizes[1] * sizes[2];
-        made->instructions = {Executable::Load{0, 0, 0}, Executable::Load{1, 1, 0},
-                              Executable::Allocate{2, type, type->bytes(), {}, false},
-                              std::move(run), Executable::Publish{2, {2}}};
-        return made;
+        result->instructions = {Executable::Load{0, 0, 0}, Executable::Load{1, 1, 0},
+                                Executable::Allocate{2, type, type->bytes(), {}, false},
+                                std::move(run), Executable::Publish{2, {2}}};
+        return result;
     }
 };
 
 class ProductHost : public NativeHost {
   public:
-    TestPanelCompiler maker;
+    TestPanelCompiler compiler;
     Lock lock; // as Python's: one panel is made at a time
 
     void run(Engine& engine, Job& job) override {
         if (!job.batcher || !job.batcher->products) return NativeHost::run(engine, job);
         Guard guard(lock);
-        run_products(*job.batcher->products, job.members, job.answers, job.first, maker);
+        run_products(*job.batcher->products, job.members, job.answers, job.is_first_part, compiler);
     }
 };
 
 Ref<Operation> prepare_products(Engine& engine) {
-    Ref<Operation> made = operation(Operation::product, true, "matmul");
-    made->kept = true;
-    made->op = &product_op();
+    Ref<Operation> operation = make_operation(Operation::product, true, "matmul");
+    operation->memoized = true;
+    operation->op = &product_op();
     Batcher batcher;
     batcher.kind = Operation::product;
     batcher.products = std::make_unique<Products>();
-    batcher.products->operation = made;
+    batcher.products->operation = operation;
     batcher.products->types = {matrix_type(ROWS, INNER), matrix_type(INNER, COLUMNS)};
     batcher.products->type = matrix_type(ROWS, COLUMNS);
     Type* types[] = {batcher.products->types[0].get(), batcher.products->types[1].get()};
-    engine.add_batcher(Engine::signature_of(*made, types), std::move(batcher));
-    return made;
+    engine.add_batcher(Engine::signature_of(*operation, types), std::move(batcher));
+    return operation;
 }
 
 Handle put(Engine& engine, int64_t rows, int64_t columns, int seed) {
-    Answer answer;
-    answer.value = Value::of(matrix_type(rows, columns));
+    OperatorResult answer;
+    answer.value = Value::uninitialized(matrix_type(rows, columns));
     auto* data = static_cast<double*>(answer.value->buffers[0].address());
     for (int64_t i = 0; i < rows * columns; ++i) data[i] = double((seed + 7 * i) % 11);
     return Handle::of_put(engine.put(std::move(answer)));
@@ -127,11 +127,11 @@ int64_t counted(Counter counter) { return counters[std::size_t(counter)].load();
 
 void batch_is_one_launch(int shared, bool plans_panels) {
     ProductHost host;
-    host.maker.plans_panels = plans_panels;
+    host.compiler.plans_panels = plans_panels;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
     Ref<Operation> matmul = prepare_products(*engine);
     for (int count : {1, 2, 3, 64, 100, 300}) {
-        std::vector<Handle> lefts, rights, made;
+        std::vector<Handle> lefts, rights, result;
         for (int i = 0; i < (shared == 0 ? 1 : count); ++i)
             lefts.push_back(put(*engine, ROWS, INNER, i));
         for (int i = 0; i < (shared == 1 ? 1 : count); ++i)
@@ -141,11 +141,11 @@ void batch_is_one_launch(int shared, bool plans_panels) {
         for (int i = 0; i < count; ++i) {
             Future* inputs[] = {lefts[std::size_t(i) % lefts.size()].get(),
                                 rights[std::size_t(i) % rights.size()].get()};
-            made.emplace_back(engine->push(matmul, {}, inputs));
+            result.emplace_back(engine->push(matmul, {}, inputs));
         }
-        engine->let_go();
-        for (std::size_t i = 0; i < made.size(); ++i)
-            is_product(made[i], lefts[i % lefts.size()], rights[i % rights.size()]);
+        engine->release_hold();
+        for (std::size_t i = 0; i < result.size(); ++i)
+            is_product(result[i], lefts[i % lefts.size()], rights[i % rights.size()]);
         CHECK(counted(Counter::launches) == launches + 1);
         CHECK(counted(Counter::multiply_adds) == adds + count * ROWS * INNER * COLUMNS);
     }
@@ -167,10 +167,10 @@ void many_threads_push_products() {
                 const Handle& a = random() % 2 ? left : shared[0];
                 const Handle& b = random() % 2 ? right : shared[1];
                 Future* inputs[] = {a.get(), b.get()};
-                std::vector<Handle> made;
+                std::vector<Handle> result;
                 for (unsigned i = 0; i < 1 + random() % 70; ++i)
-                    made.emplace_back(engine->push(matmul, {}, inputs));
-                is_product(made[random() % made.size()], a, b);
+                    result.emplace_back(engine->push(matmul, {}, inputs));
+                is_product(result[random() % result.size()], a, b);
             }
         });
     for (std::thread& thread : threads) thread.join();

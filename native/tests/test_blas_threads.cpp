@@ -14,25 +14,25 @@ static int64_t get() { return present; }
 static void set(int64_t threads) { present = int(threads); }
 
 static void the_last_to_let_go_gives_back() {
-    Library& library = Library::of(get, set);
-    CHECK(&library == &Library::of(get, set));
-    std::vector<Library*> held{&library};
+    BlasLibrary& library = BlasLibrary::of(get, set);
+    CHECK(&library == &BlasLibrary::of(get, set));
+    std::vector<BlasLibrary*> held{&library};
     {
-        Holding outer(held, 9);
+        BlasThreadLimit outer(held, 9);
         CHECK(present == 4);
-        Holding inner(held, 1);
+        BlasThreadLimit inner(held, 1);
         CHECK(present == 1);
     }
     CHECK(present == 4);
 }
 
 static void threads_may_hold_at_once() {
-    std::vector<Library*> held{&Library::of(get, set)};
+    std::vector<BlasLibrary*> held{&BlasLibrary::of(get, set)};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
             for (int k = 0; k < 1000; ++k) {
-                Holding holding(held, 1);
+                BlasThreadLimit holding(held, 1);
                 CHECK(present == 1);
             }
         });
@@ -41,11 +41,11 @@ static void threads_may_hold_at_once() {
 }
 
 static void a_child_of_a_fork_forgets_holders() {
-    Library& library = Library::of(get, set);
-    library.hold(2);
-    Library::forget_holders();
+    BlasLibrary& library = BlasLibrary::of(get, set);
+    library.limit_threads(2);
+    BlasLibrary::forget_holders();
     CHECK(present == 4);
-    library.let_go(); // of before
+    library.unlimit_threads(); // of before
     CHECK(present == 4);
 }
 

@@ -41,21 +41,21 @@ static Bytes unsigned_entry() {
 static bool refused(const Bytes& bytes) {
     try {
         CacheEntry entry(bytes);
-        for (uint64_t place : entry.places) CHECK(place < entry.code.size());
+        for (uint64_t place : entry.function_offsets) CHECK(place < entry.code.size());
         uint32_t read = entry.level; // what is believed can be read to its ends
         for (Part part : {entry.environment, entry.key, entry.note, entry.code})
             for (uint8_t byte : part) read += byte;
         return read == 0xffffffff;
-    } catch (const Doubt&) { return true; }
+    } catch (const InvalidEntry&) { return true; }
 }
 
 static void what_was_written_is_read() {
     CacheEntry entry(signed_with_hash(unsigned_entry()));
     CHECK(entry.level == 2 && entry.microseconds == 250);
-    CHECK(entry.places == (std::vector<uint64_t>{0, 64}));
+    CHECK(entry.function_offsets == (std::vector<uint64_t>{0, 64}));
     CHECK(entry.code.size() == 100 && entry.code[99] == 0xc3);
     CHECK(std::string(entry.note.begin(), entry.note.end()) == "sum");
-    CHECK(in_hexadecimal(entry.key).substr(0, 4) == "2222");
+    CHECK(to_hex(entry.key).substr(0, 4) == "2222");
     CacheEntry moved(std::move(entry));
     CHECK(moved.code[0] == 0xc3 && moved.environment[31] == 0x11);
 }
@@ -89,12 +89,12 @@ static void whatever_has_its_hash_stays_within_its_bytes() {
 static void files_are_read_with_suspicion() {
     char place[] = "/tmp/tenfold-entries-XXXXXX";
     CHECK(mkdtemp(place));
-    File directory = open_directory(place, geteuid());
+    FileDescriptor directory = open_directory(place, geteuid());
     const std::string name(64, '2');
     auto reading = [&](const std::string& of, uid_t user) -> std::string {
         try {
-            return read_entry(directory.number(), of, user).level == 2 ? "read" : "";
-        } catch (const Doubt& doubt) {
+            return read_entry(directory.descriptor(), of, user).level == 2 ? "read" : "";
+        } catch (const InvalidEntry& doubt) {
             return doubt.what();
         } catch (const std::system_error& error) {
             return error.code() == std::errc::no_such_file_or_directory ? "none" : "";
@@ -103,18 +103,19 @@ static void files_are_read_with_suspicion() {
     CHECK(reading(name, geteuid()) == "none");
     const Bytes whole = signed_with_hash(unsigned_entry());
     {
-        File file(openat(directory.number(), name.c_str(), O_WRONLY | O_CREAT, 0600));
-        CHECK(write(file.number(), whole.data(), whole.size()) == ssize_t(whole.size()));
+        FileDescriptor file(openat(directory.descriptor(), name.c_str(), O_WRONLY | O_CREAT, 0600));
+        CHECK(write(file.descriptor(), whole.data(), whole.size()) == ssize_t(whole.size()));
     }
     CHECK(reading(name, geteuid()) == "read");
     CHECK(reading(name, geteuid() + 1) == "it belongs to another user");
     const std::string other(64, '3');
-    CHECK(linkat(directory.number(), name.c_str(), directory.number(), other.c_str(), 0) == 0);
+    CHECK(linkat(directory.descriptor(), name.c_str(), directory.descriptor(), other.c_str(), 0) ==
+          0);
     CHECK(reading(other, geteuid()) == "it is the entry of another kernel");
-    CHECK(fchmodat(directory.number(), name.c_str(), 0640, 0) == 0);
+    CHECK(fchmodat(directory.descriptor(), name.c_str(), 0640, 0) == 0);
     CHECK(reading(name, geteuid()) == "others may use it, its mode is 640");
     for (const std::string& each : {name, other})
-        CHECK(unlinkat(directory.number(), each.c_str(), 0) == 0);
+        CHECK(unlinkat(directory.descriptor(), each.c_str(), 0) == 0);
     CHECK(rmdir(place) == 0);
 }
 

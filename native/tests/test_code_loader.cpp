@@ -79,7 +79,7 @@ static void no_code_goes_once_the_end_has_begun() {
     auto bytes = returning(5);
     Ref<Code> code = load_code(bytes.data(), bytes.size());
     const void* address = code->begin;
-    keep_all_code();
+    disable_unloading();
     code = nullptr;
     CHECK(is_mapped(address));
 }
@@ -121,12 +121,12 @@ static void the_child_of_a_fork_runs_what_was_loaded_and_loads_more() {
 }
 
 static void the_hash_is_that_of_the_standard() {
-    CHECK(in_hexadecimal(sha256("", 0)) ==
+    CHECK(to_hex(sha256("", 0)) ==
           "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    CHECK(in_hexadecimal(sha256("abc", 3)) ==
+    CHECK(to_hex(sha256("abc", 3)) ==
           "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     const char* two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-    CHECK(in_hexadecimal(sha256(two, 56)) ==
+    CHECK(to_hex(sha256(two, 56)) ==
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
@@ -134,7 +134,7 @@ static void the_hash_is_the_same_by_any_instructions() {
     std::vector<uint8_t> data(1000);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i * i >> 3);
     for (std::size_t length = 0; length <= data.size(); ++length)
-        CHECK(sha256(data.data(), length) == sha256_anywhere(data.data(), length));
+        CHECK(sha256(data.data(), length) == sha256_portable(data.data(), length));
 }
 
 static void the_processor_is_the_same_for_every_thread() {
@@ -146,7 +146,7 @@ static void the_processor_is_the_same_for_every_thread() {
 }
 
 int main() {
-    respect_forks();
+    register_fork_handlers();
     code_stays_where_it_is_while_more_is_loaded();
     code_may_be_larger_than_an_arena();
     code_goes_with_whoever_holds_it_last();

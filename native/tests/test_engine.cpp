@@ -15,7 +15,7 @@ NativeHost the_host;
 
 // As Python does before a push, and longer where it is told that nothing will make any room.
 void make_room(Engine& engine) {
-    for (int i = 0; engine.room_for(0, nullptr) == Engine::perhaps && i < 1'000'000; ++i)
+    for (int i = 0; engine.memory_room(0, nullptr) == Engine::perhaps && i < 1'000'000; ++i)
         sched_yield();
 }
 
@@ -30,20 +30,20 @@ void hold_and_wait(Engine& engine, const Ref<Operation>& kind, Future* one, bool
             if (waits) second.number();
         }
     }
-    engine.let_go();
+    engine.release_hold();
 }
 
 void push_at_random(Engine& engine, Handle& shared, int pushes, unsigned seed) {
     std::mt19937 random(seed);
     Ref<Operation> kinds[] = {addition(),
-                              operation(Operation::user, false),
-                              operation(Operation::user, true),
-                              operation(Operation::batched, true),
-                              operation(Operation::in_place, false),
-                              operation(Operation::cumulative, false),
-                              operation(Operation::cumulative, false, "gather"),
-                              operation(Operation::cumulative, false, "merge"),
-                              operation(Operation::user, true, "fails")};
+                              make_operation(Operation::user, false),
+                              make_operation(Operation::user, true),
+                              make_operation(Operation::batched, true),
+                              make_operation(Operation::in_place, false),
+                              make_operation(Operation::cumulative, false),
+                              make_operation(Operation::cumulative, false, "gather"),
+                              make_operation(Operation::cumulative, false, "merge"),
+                              make_operation(Operation::user, true, "fails")};
     std::vector<Handle> handles;
     for (int i = 0; i < 4; ++i) handles.push_back(Handle::of_put(engine.put(array_of(i))));
     for (int i = 0; i < pushes; ++i) {
@@ -53,13 +53,13 @@ void push_at_random(Engine& engine, Handle& shared, int pushes, unsigned seed) {
                             handles[random() % handles.size()].get()};
         if (what == 30) inputs[0] = shared.get();
         make_room(engine);
-        Ref<Future> made = engine.push(kind, {}, inputs);
-        if (!made) return; // the engine was closed
-        Handle handle(std::move(made));
+        Ref<Future> result = engine.push(kind, {}, inputs);
+        if (!result) return; // the engine was closed
+        Handle handle(std::move(result));
         if (random() % 64 == 0) handle.number();
         if (random() % 128 == 0) engine.cancel(*handle);
-        if (random() % 128 == 0) engine.call_when_settled(*handle);
-        if (random() % 128 == 0) engine.demand_sum(*handle);
+        if (random() % 128 == 0) engine.notify_when_settled(*handle);
+        if (random() % 128 == 0) engine.force_sum(*handle);
         if (random() % 512 == 0) hold_and_wait(engine, kinds[random() % 4], inputs[1], i % 2);
         if (handles.size() < 16)
             handles.push_back(std::move(handle));
@@ -70,17 +70,17 @@ void push_at_random(Engine& engine, Handle& shared, int pushes, unsigned seed) {
 }
 
 void flush(Engine& engine) {
-    uint64_t last = engine.want_all();
+    uint64_t last = engine.prioritize_all();
     while (Ref<Future> oldest = engine.oldest(last)) {
-        engine.want(*oldest);
+        engine.prioritize(*oldest);
         engine.wait(*oldest, 1'000'000'000);
     }
-    engine.wait_for_freeing();
+    engine.wait_for_frees();
 }
 
 void many_threads_push_wait_cancel_and_drop(int pushes, const Limits& limits) {
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine(limits, the_host));
-    prepare(*engine);
+    prepare_batcher(*engine);
     {
         Handle shared = Handle::of_put(engine->put(array_of(0)));
         std::vector<std::thread> threads;
@@ -91,14 +91,14 @@ void many_threads_push_wait_cancel_and_drop(int pushes, const Limits& limits) {
     flush(*engine);
     EngineStatistics now = engine->statistics();
     CHECK(now.pending == 0 && now.live_objects == 0 && now.live_bytes == 0);
-    for (auto [size, count] : now.sizes) CHECK(limits.batch == 0 || size <= limits.batch);
+    for (auto [size, count] : now.sizes) CHECK(limits.max_batch == 0 || size <= limits.max_batch);
     CHECK(engine->stop(60'000'000'000));
 }
 
 void engine_is_closed_while_many_threads_push() {
     for (int i = 0; i < 20; ++i) {
         Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
-        prepare(*engine);
+        prepare_batcher(*engine);
         {
             Handle shared = Handle::of_put(engine->put(array_of(0)));
             std::vector<std::thread> threads;
@@ -118,8 +118,8 @@ void engine_is_closed_while_many_threads_push() {
 // A version must not stand among the increments that it keeps itself.
 void version_is_an_increment_of_its_own_object() {
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
-    prepare(*engine);
-    Ref<Operation> accumulate = operation(Operation::cumulative, false);
+    prepare_batcher(*engine);
+    Ref<Operation> accumulate = make_operation(Operation::cumulative, false);
     for (bool waits : {false, true}) {
         {
             Handle object = Handle::of_put(engine->put(array_of(1)));
@@ -141,8 +141,8 @@ void version_is_an_increment_of_its_own_object() {
 
 void increments_are_added_in_the_order_of_their_pushes() {
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 50'000, 0}, the_host));
-    prepare(*engine);
-    Ref<Operation> accumulate = operation(Operation::cumulative, false);
+    prepare_batcher(*engine);
+    Ref<Operation> accumulate = make_operation(Operation::cumulative, false);
     Handle first = Handle::of_put(engine->put(array_of(0)));
     double sum = 0;
     for (int i = 0; i < 10'000; ++i) {
@@ -160,10 +160,10 @@ void increments_are_added_in_the_order_of_their_pushes() {
 void engines_end_in_the_middle_of_work() {
     for (int i = 0; i < 300; ++i) {
         Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
-        prepare(*engine);
+        prepare_batcher(*engine);
         Handle one = Handle::of_put(engine->put(array_of(1)));
         Ref<Operation> add = addition();
-        Ref<Operation> user = operation(Operation::user, false);
+        Ref<Operation> user = make_operation(Operation::user, false);
         for (int k = 0; k < 20; ++k) {
             Future* inputs[] = {one.get(), one.get()};
             Handle sum(engine->push(k % 2 ? add : user, {}, inputs));
@@ -176,9 +176,9 @@ void engines_end_in_the_middle_of_work() {
 
 class CountingHost : public NativeHost {
   public:
-    bool start(Engine& engine) override {
+    bool start_thread(Engine& engine) override {
         ++started;
-        return NativeHost::start(engine);
+        return NativeHost::start_thread(engine);
     }
     std::atomic<int> started{0};
 };
@@ -186,14 +186,14 @@ class CountingHost : public NativeHost {
 void pushes_under_hold_start_nobody_however_many_they_are() {
     CountingHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 64, 1'000, 0}, host));
-    prepare(*engine);
+    prepare_batcher(*engine);
     Handle one = Handle::of_put(engine->put(array_of(1)));
     Future* inputs[] = {one.get(), one.get()};
     engine->hold();
     std::vector<Handle> handles;
     for (int i = 0; i < 1'000; ++i) handles.emplace_back(engine->push(addition(), {}, inputs));
     CHECK(host.started == 0);
-    engine->let_go();
+    engine->release_hold();
     flush(*engine);
     CHECK(host.started > 0 && engine->statistics().done == 1'000);
     CHECK(engine->stop(60'000'000'000));

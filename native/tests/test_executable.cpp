@@ -34,9 +34,9 @@ int64_t fails(void**, const int64_t*, const double*, void*, int64_t, int64_t) { 
 double* numbers(Node* node) { return static_cast<double*>(value_of(node)->buffers[0].address()); }
 
 Ref<Node> number_leaf(int64_t length, double number) {
-    Ref<Node> made = leaf(length);
-    for (int64_t i = 0; i < length; ++i) numbers(made.get())[i] = number;
-    return made;
+    Ref<Node> result = leaf(length);
+    for (int64_t i = 0; i < length; ++i) numbers(result.get())[i] = number;
+    return result;
 }
 
 Executable::Run run_of(Kernel kernel, Executable::Slot from, Executable::Slot to, int64_t length) {
@@ -49,23 +49,23 @@ Executable::Run run_of(Kernel kernel, Executable::Slot from, Executable::Slot to
     return run;
 }
 
-Key written(const LinearizedGraph& walked, uint8_t exact = Key::by_form) {
+Key written(const LinearizedGraph& graph, uint8_t exact = Key::by_form) {
     Key key;
-    CHECK(key.write(walked, {}, exact));
+    CHECK(key.write(graph, {}, exact));
     return key;
 }
 
-Ref<Executable> plan_of(const LinearizedGraph& walked, Kernel kernel, bool over) {
-    auto plan = Ref<Executable>::adopt(new Executable(Owned(walked)));
-    plan->key = written(walked).words;
-    int64_t length = walked.nodes[0].node->type->shape[0];
+Ref<Executable> plan_of(const LinearizedGraph& graph, Kernel kernel, bool over) {
+    auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(graph)));
+    plan->key = written(graph).words;
+    int64_t length = graph.nodes[0].node->type->shape[0];
     plan->slots = 2;
     plan->instructions.push_back(Executable::Load{0, 0, 0});
     if (over) {
         plan->donated_inputs = {0};
         plan->instructions.push_back(Executable::Share{1, 0});
     } else {
-        Ref<Type> type(walked.nodes[0].node->type);
+        Ref<Type> type(graph.nodes[0].node->type);
         plan->instructions.push_back(
             Executable::Allocate{1, type, std::size_t(length) * 8, {}, false});
     }
@@ -74,19 +74,19 @@ Ref<Executable> plan_of(const LinearizedGraph& walked, Kernel kernel, bool over)
     return plan;
 }
 
-LinearizedGraph walked(const Ref<Node>& node) {
+LinearizedGraph linearized(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
-    return walk(outputs);
+    return linearize(outputs);
 }
 
 std::vector<uint64_t> key_of(const Ref<Node>& node, uint8_t exact = Key::by_form) {
-    return written(walked(node), exact).words;
+    return written(linearized(node), exact).words;
 }
 
 // x[start : start + length]
 Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t length) {
     static Op& op = declare_op("index");
-    op.part = Op::taken;
+    op.part = Op::slice;
     std::string bytes;
     write_tuple(bytes, 2);
     write_tuple(bytes, 1);
@@ -127,7 +127,7 @@ static void parts_count_from_the_first_one_on() {
     CHECK(key_of(pair(x, 1, 3)) != key_of(pair(y, 2, 4)));  // aligned in another way
     CHECK(key_of(pair(x, 1, 3)) != key_of(pair(x, 9, 12)));
     CHECK(key_of(pair(x, 1, 3), Key::parts) != key_of(pair(y, 9, 11), Key::parts));
-    CHECK(written(walked(pair(x, 9, 11))).moved[0] == 72);
+    CHECK(written(linearized(pair(x, 9, 11))).base_offsets[0] == 72);
     auto beside = [&](int64_t start) { return add(add(x, x), part(x, start, 2)); };
     CHECK(key_of(beside(1)) != key_of(beside(9))); // all of x is read too
     auto before = [&](int64_t start) { return add(part(x, start, 2), add(x, x)); };
@@ -137,16 +137,16 @@ static void parts_count_from_the_first_one_on() {
 static void what_takes_parts_runs_where_they_are() {
     Ref<Node> x = leaf(100);
     for (int64_t i = 0; i < 100; ++i) numbers(x.get())[i] = double(i);
-    LinearizedGraph first = walked(part(x, 8, 2));
+    LinearizedGraph first = linearized(part(x, 8, 2));
     Ref<Executable> plan = plan_of(first, twice, false);
-    plan->moved = written(first).moved;
+    plan->base_offsets = written(first).base_offsets;
     auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     int64_t length = 2;
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
     run.buffers[0].offset = 64;
     for (int64_t start : {0, 16, 96}) {
         Ref<Node> y = part(x, start, 2);
-        LinearizedGraph graph = walked(y);
+        LinearizedGraph graph = linearized(y);
         Key key = written(graph);
         CHECK(key.words == plan->key);
         Direct direct;
@@ -157,20 +157,20 @@ static void what_takes_parts_runs_where_they_are() {
 
 static void replay_publishes_and_leaves_operands_alone() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    LinearizedGraph graph = walked(y);
+    LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, twice, false);
     Direct direct;
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get())[2] == 4 && numbers(x.get())[2] == 2);
-    keep_plan(plan);
+    cache_plan(plan);
     CHECK(find_plan(key_of(add(x, x)), 0) == plan);
-    forget_plans();
-    CHECK(!find_plan(key_of(add(x, x)), 0) && kept_plans() == 0);
+    clear_plan_cache();
+    CHECK(!find_plan(key_of(add(x, x)), 0) && num_cached_plans() == 0);
 }
 
 static void a_product_is_given_its_scales() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    LinearizedGraph graph = walked(y);
+    LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, twice, false);
     auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     run.numbers.clear();
@@ -185,20 +185,20 @@ static void a_product_is_given_its_scales() {
 
 static void result_takes_the_memory_of_what_dies() {
     Ref<Node> y = add(number_leaf(3, 2), number_leaf(3, 2));
-    LinearizedGraph graph = walked(y);
-    CHECK(graph.nodes[0].dying);
+    LinearizedGraph graph = linearized(y);
+    CHECK(graph.nodes[0].dead_after_read);
     void* memory = numbers(graph.nodes[0].node.get());
     Ref<Executable> plan = plan_of(graph, twice, true);
     plan->instructions.back() = Executable::Publish{2, {1}};
     Direct direct;
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get()) == memory && numbers(y.get())[0] == 4);
-    CHECK(graph.nodes[0].node->claim == 0);
+    CHECK(graph.nodes[0].node->claimed_by == 0);
 }
 
 static void failure_publishes_nothing() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    LinearizedGraph graph = walked(y);
+    LinearizedGraph graph = linearized(y);
     Direct direct;
     CHECK(!replay(*plan_of(graph, fails, false), graph, {}, direct));
     CHECK(!value_of(y.get()));
@@ -206,46 +206,46 @@ static void failure_publishes_nothing() {
 
 static void walk_tells_of_a_claim() {
     Ref<Node> x = leaf(3), y = add(x, x);
-    x->claim = this_thread();
-    CHECK(walked(y).busy == this_thread());
+    x->claimed_by = this_thread();
+    CHECK(linearized(y).claimed_by == this_thread());
     uint32_t other = 0;
     std::thread([&] { other = this_thread(); }).join();
     CHECK(other != 0 && other != this_thread());
-    x->claim = 0;
-    CHECK(walked(y).busy == 0);
+    x->claimed_by = 0;
+    CHECK(linearized(y).claimed_by == 0);
 }
 
 static void plans_not_used_for_long_are_forgotten() {
     Ref<Node> x = leaf(2);
     for (uint64_t i = 0; i < 10'000; ++i) {
-        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(linearized(add(x, x)))));
         plan->key = {i};
-        keep_plan(std::move(plan));
+        cache_plan(std::move(plan));
     }
-    CHECK(kept_plans() <= 4096);
+    CHECK(num_cached_plans() <= 4096);
     uint64_t last[] = {9'999}, first[] = {0};
     CHECK(find_plan(last, 0) && !find_plan(first, 0));
     for (uint64_t i = 0; i < 100; ++i) {
-        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(linearized(add(x, x)))));
         plan->key.assign(std::size_t(1) << 16, i);
-        keep_plan(std::move(plan));
+        cache_plan(std::move(plan));
     }
-    CHECK(kept_plans() < 70); // 2^22 words in all
-    auto once = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
+    CHECK(num_cached_plans() < 70); // 2^22 words in all
+    auto once = Ref<Executable>::adopt(new Executable(KeyOwners(linearized(add(x, x)))));
     once->key = {1u << 30};
-    once->left = 1;
-    keep_plan(once);
+    once->remaining_runs = 1;
+    cache_plan(once);
     CHECK(find_plan(once->key, 0) && !find_plan(once->key, 0));
-    forget_plans();
+    clear_plan_cache();
 }
 
 static void what_a_thread_found_last_is_forgotten_with_the_rest() {
     Ref<Node> x = leaf(2);
     std::vector<uint64_t> first{1, 2}, second{1, 3};
     auto kept = [&](std::vector<uint64_t> key) {
-        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(linearized(add(x, x)))));
         plan->key = std::move(key);
-        keep_plan(plan);
+        cache_plan(plan);
         return plan;
     };
     Ref<Executable> one = kept(first), other = kept(second);
@@ -253,16 +253,16 @@ static void what_a_thread_found_last_is_forgotten_with_the_rest() {
         CHECK(find_plan(first, 7) == one && find_plan(second, 7) == other);
         CHECK(find_plan(second, 7) == other);
     }
-    std::thread(forget_plans).join();
+    std::thread(clear_plan_cache).join();
     CHECK(!find_plan(first, 7) && !find_plan(second, 7));
     one = kept(first);
     CHECK(find_plan(first, 7) == one);
-    auto exact = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
+    auto exact = Ref<Executable>::adopt(new Executable(KeyOwners(linearized(add(x, x)))));
     exact->key = first;
     exact->exact = Key::scalars;
-    keep_plan(exact);
+    cache_plan(exact);
     CHECK(find_plan(first, 7) == exact);
-    forget_plans();
+    clear_plan_cache();
 }
 
 static void threads_keep_and_find_plans_at_once() {
@@ -271,7 +271,7 @@ static void threads_keep_and_find_plans_at_once() {
         Direct direct;
         for (int i = 0; i < 300; ++i) {
             Ref<Node> y = add(x, x);
-            LinearizedGraph graph = walked(y);
+            LinearizedGraph graph = linearized(y);
             Key key;
             uint64_t options[] = {seed % 3};
             CHECK(key.write(graph, options, Key::by_form));
@@ -279,10 +279,10 @@ static void threads_keep_and_find_plans_at_once() {
             if (!plan) {
                 plan = plan_of(graph, twice, false);
                 plan->key = key.words;
-                keep_plan(plan);
+                cache_plan(plan);
             }
             CHECK(replay(*plan, graph, key, direct) && numbers(y.get())[63] == 2);
-            if (i % 97 == 0) forget_plans();
+            if (i % 97 == 0) clear_plan_cache();
         }
     };
     std::vector<std::thread> threads;

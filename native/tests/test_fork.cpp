@@ -21,7 +21,7 @@ NativeHost the_host;
 void push_increments(Engine& engine, const std::atomic<bool>& stop) {
     while (!stop) {
         Handle object = Handle::of_put(engine.put(array_of(1)));
-        Ref<Operation> accumulate = operation(Operation::cumulative, false);
+        Ref<Operation> accumulate = make_operation(Operation::cumulative, false);
         accumulate->python = &an_error;
         Future* inputs[] = {object.get(), object.get()};
         Handle version(engine.push(std::move(accumulate), {}, inputs));
@@ -32,11 +32,11 @@ void push_increments(Engine& engine, const std::atomic<bool>& stop) {
 } // namespace
 
 int main() {
-    respect_forks();
+    register_fork_handlers();
     alarm(120); // as in the child
     declare_dtype(0, {'f', 8});
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
-    prepare(*engine);
+    prepare_batcher(*engine);
     add_op(); // a static of the test: half made in one thread, it would stay so in the child
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
@@ -49,15 +49,15 @@ int main() {
         });
     threads.emplace_back([&] { push_increments(*engine, stop); });
     for (int round = 0; round < 20'000; ++round) { // as around a fork
-        hold_all_locks();
-        release_all_locks();
+        lock_all();
+        unlock_all();
     }
     for (int round = 0; round < 50; ++round) {
         pid_t child = fork();
         if (child == 0) {
             alarm(10); // a lock that never opens ends the child, not the test
-            hold_all_locks();
-            release_all_locks();
+            lock_all();
+            unlock_all();
 #ifndef __SANITIZE_ADDRESS__ // its allocator, unlike glibc's, may be locked in the child of a busy
                              // parent
             Ref<Node> x = leaf(17);

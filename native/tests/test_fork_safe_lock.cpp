@@ -89,17 +89,17 @@ static void waiters_get_their_turn_after_a_long_one() {
 static void all_locks_are_held_and_given_back() {
     Pair one, other;
     std::atomic<int> raised{0};
-    hold_all_locks();
+    lock_all();
     auto threads = started(3, [&] {
         one.raise();
         other.raise();
         ++raised;
     });
-    std::thread maker([] { Lock made; }); // waits until it can be registered
+    std::thread maker([] { Lock result; }); // waits until it can be registered
     CHECK(one.first == 0 && other.first == 0 && raised == 0);
     ++one.first; // no other thread is in it
     ++one.second;
-    release_all_locks();
+    unlock_all();
     join(threads);
     maker.join();
     CHECK(one.first == 4 && other.first == 3 && one.is_whole() && other.is_whole());
@@ -110,8 +110,8 @@ static void destroyed_locks_are_not_held() {
     gone->raise();
     gone.reset();
     for (int i = 0; i < 3; ++i) {
-        hold_all_locks();
-        release_all_locks();
+        lock_all();
+        unlock_all();
     }
 }
 
@@ -126,7 +126,7 @@ static void fork_waits_for_the_holder() {
             std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the fork comes meanwhile
             ++pair.second;
         }
-        while (!forked) std::this_thread::yield(); // a sanitizer's child misses who has ended
+        while (!forked) std::this_thread::yield(); // a sanitizer's child does not see ended threads
     });
     while (!holds) std::this_thread::yield();
     CHECK(in_child([&] { return pair.is_whole() && pair.first == 1; }));
@@ -152,8 +152,8 @@ static void children_find_what_busy_threads_share_whole() {
                 if (!pair->is_whole()) return false;
                 pair->raise();
             }
-            hold_all_locks(); // those of the child's own forks
-            release_all_locks();
+            lock_all(); // those of the child's own forks
+            unlock_all();
             return true;
         }));
         CHECK(pairs[0]->is_whole()); // and the parent's are free again
@@ -163,8 +163,8 @@ static void children_find_what_busy_threads_share_whole() {
 }
 
 int main() {
-    respect_forks();
-    respect_forks(); // the handlers are registered once: else a fork would wait for itself
+    register_fork_handlers();
+    register_fork_handlers(); // the handlers are registered once: else a fork would wait for itself
     one_thread_holds_it_at_a_time();
     waiters_get_their_turn_after_a_long_one();
     all_locks_are_held_and_given_back();

@@ -20,14 +20,14 @@ Ref<GilFreeCall> planned() {
     Ref<Node> sum = operation_node(&op, {}, {inference, type}, both);
     Node* next[] = {sum.get(), b.get()};
     Ref<Node> more = operation_node(&op, {}, {inference, type}, next);
-    auto made = Ref<GilFreeCall>::adopt(new GilFreeCall);
-    made->pattern = std::make_unique<GraphTemplate>();
+    auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+    result->graph_template = std::make_unique<GraphTemplate>();
     Node* outputs[] = {sum.get(), more.get()};
-    made->pattern->walked = walk(outputs);
-    made->pattern->leaves = {0, 1};
-    made->outputs = made->pattern->walked.outputs;
-    made->pattern->output = made->outputs[0];
-    auto plan = Ref<Executable>::adopt(new Executable(Owned()));
+    result->graph_template->graph = linearize(outputs);
+    result->graph_template->leaves = {0, 1};
+    result->outputs = result->graph_template->graph.outputs;
+    result->graph_template->output = result->outputs[0];
+    auto plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
     plan->slots = 4;
     auto run = [&](Executable::Slot x, Executable::Slot result) {
         Executable::Run run{};
@@ -43,24 +43,24 @@ Ref<GilFreeCall> planned() {
                           run(0, 2),
                           Executable::Allocate{3, type, type->bytes(), {}, false},
                           run(2, 3),
-                          Executable::Publish{made->outputs[0], {2}},
-                          Executable::Publish{made->outputs[1], {3}}};
-    made->plan = std::move(plan);
-    return made;
+                          Executable::Publish{result->outputs[0], {2}},
+                          Executable::Publish{result->outputs[1], {3}}};
+    result->plan = std::move(plan);
+    return result;
 }
 
 // A call that has captured an array.
 Ref<Operation> call(Engine& engine, const Ref<GilFreeCall>& plan, double captured) {
-    Ref<Operation> made = operation(Operation::general, true, "call");
-    made->kept = true;
-    made->planned = plan;
-    made->captured = {array_of(captured).value};
-    made->form = &an_error; // stands for a tuple of Python's
+    Ref<Operation> operation = make_operation(Operation::general, true, "call");
+    operation->memoized = true;
+    operation->gil_free_call = plan;
+    operation->captured = {array_of(captured).value};
+    operation->result_tree = &an_error; // stands for a tuple of Python's
     Batcher calls;
-    calls.kind = Operation::elements;
-    calls.calls = true;
-    engine.add_batcher(Engine::signature_of(*made, {}), std::move(calls));
-    return made;
+    calls.kind = Operation::elementwise;
+    calls.has_calls = true;
+    engine.add_batcher(Engine::signature_of(*operation, {}), std::move(calls));
+    return operation;
 }
 
 double element(const Ref<Value>& value) {
@@ -75,16 +75,16 @@ void calls_are_one_batch_with_what_each_has_captured() {
     Handle x = Handle::of_put(engine->put(array_of(1)));
     int64_t launches = counters[std::size_t(Counter::launches)].load();
     engine->hold();
-    std::vector<Handle> made;
+    std::vector<Handle> result;
     for (int i = 0; i < 300; ++i) {
         Future* inputs[] = {x.get()};
-        made.emplace_back(engine->push(i % 2 ? hundred : ten, {}, inputs));
+        result.emplace_back(engine->push(i % 2 ? hundred : ten, {}, inputs));
     }
-    engine->let_go();
+    engine->release_hold();
     for (int i = 0; i < 300; ++i) {
         double captured = i % 2 ? 100 : 10;
-        CHECK(made[std::size_t(i)].number() == 1 + captured);
-        const Future& future = *made[std::size_t(i)];
+        CHECK(result[std::size_t(i)].number() == 1 + captured);
+        const Future& future = *result[std::size_t(i)];
         CHECK(!future.type && element(future.value->next) == 1 + 2 * captured);
         CHECK(future.bytes == 2 * future.value->buffers[0].allocation->bytes);
     }
@@ -103,12 +103,12 @@ void many_threads_push_calls() {
             for (int round = 0; round < 40; ++round) {
                 Ref<Operation> own = call(*engine, plan, number);
                 Handle x = Handle::of_put(engine->put(array_of(round)));
-                std::vector<Handle> made;
+                std::vector<Handle> result;
                 for (int i = 0; i < 20; ++i) {
                     Future* inputs[] = {x.get()};
-                    made.emplace_back(engine->push(own, {}, inputs));
+                    result.emplace_back(engine->push(own, {}, inputs));
                 }
-                CHECK(made[std::size_t(round % 20)].number() == round + number);
+                CHECK(result[std::size_t(round % 20)].number() == round + number);
             }
         });
     for (std::thread& thread : threads) thread.join();

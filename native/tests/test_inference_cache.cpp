@@ -14,38 +14,39 @@ int main() {
     Type* swapped[] = {b.get(), a.get()};
     Ref<Params> params = intern_params("p");
     InferenceQuery query{add_op(), nullptr, false, pair};
-    CHECK(!recall(query));
+    CHECK(!find_inference(query));
     Ref<Inference> known = inferred(a).inference;
-    remember(query, known);
-    CHECK(recall(query).inference == known);
-    CHECK(!recall({add_op(), nullptr, true, pair}));
-    CHECK(!recall({add_op(), params.get(), false, pair}));
-    CHECK(!recall({add_op(), nullptr, false, swapped}));
+    cache_inference(query, known);
+    CHECK(find_inference(query).inference == known);
+    CHECK(!find_inference({add_op(), nullptr, true, pair}));
+    CHECK(!find_inference({add_op(), params.get(), false, pair}));
+    CHECK(!find_inference({add_op(), nullptr, false, swapped}));
 
     for (int64_t length = 10; length < 200'000; ++length) {
         Ref<Type> type = vector_type(length);
         Type* one[] = {type.get()};
         InferenceQuery many{add_op(), nullptr, false, one};
-        remember(many, inferred(type).inference);
-        CHECK(recall(query).inference == known); // what is asked for all the time is never dropped
+        cache_inference(many, inferred(type).inference);
+        CHECK(find_inference(query).inference ==
+              known); // what is asked for all the time is never dropped
     }
     for (int64_t length = 199'000; length < 200'000; ++length) { // whatever else a thread recalls
         Ref<Type> type = vector_type(length);
         Type* one[] = {type.get()};
-        CHECK(recall({add_op(), nullptr, false, one}));
+        CHECK(find_inference({add_op(), nullptr, false, one}));
     }
-    CHECK(recall(query).inference == known);
-    CHECK(remembered_inferences() <= CAPACITY);
+    CHECK(find_inference(query).inference == known);
+    CHECK(num_cached_inferences() <= CAPACITY);
     CHECK(live_types() <= CAPACITY + 1'000);
     Op& other = declare_op("other");
     Type* one[] = {a.get()};
-    remember({&other, nullptr, false, one}, inferred(a).inference);
-    std::size_t before = remembered_inferences();
-    forget_inferences(&other);
-    CHECK(remembered_inferences() == before - 1);
-    CHECK(!recall({&other, nullptr, false, one}));
-    CHECK(recall(query).inference == known);
-    clear_memo();
-    CHECK(remembered_inferences() == 0);
-    CHECK(!recall(query));
+    cache_inference({&other, nullptr, false, one}, inferred(a).inference);
+    std::size_t before = num_cached_inferences();
+    drop_inferences_of(&other);
+    CHECK(num_cached_inferences() == before - 1);
+    CHECK(!find_inference({&other, nullptr, false, one}));
+    CHECK(find_inference(query).inference == known);
+    clear_inference_cache();
+    CHECK(num_cached_inferences() == 0);
+    CHECK(!find_inference(query));
 }

@@ -54,7 +54,7 @@ Ref<Inference> learn(const Op& op, std::vector<Ref<Type>> types, Ref<Params> par
     said->kind = MAP;
     said->operands.assign(types.size(), dtype);
     said->results.push_back(type({}, dtype, types[0]->device, types[0]->storage));
-    remember_dtypes(Asked(op, std::move(types), std::move(params)).query, said);
+    cache_dtypes(Asked(op, std::move(types), std::move(params)).query, said);
     return said;
 }
 
@@ -100,8 +100,9 @@ static void operands_are_broadcast() {
 static void result_is_like_the_example() {
     Op& op = fresh_op(Op::broadcast);
     Ref<Inference> said = learn(op, {type({3}, NARROW), weak()}, {}, NARROW);
-    Inferred made = infer(op, {type({9, 4}, NARROW), weak()});
-    CHECK(has_shape(made, {9, 4}) && made.type == type({9, 4}, NARROW) && made.inference == said);
+    Inferred result = infer(op, {type({9, 4}, NARROW), weak()});
+    CHECK(has_shape(result, {9, 4}) && result.type == type({9, 4}, NARROW) &&
+          result.inference == said);
     Ref<Inference> other = learn(op, {type({3}, WIDE, 2, 1), weak()});
     CHECK(infer(op, {type({8}, WIDE, 2, 1), weak()}).type == type({8}, WIDE, 2, 1));
     CHECK(said->loops && said->loops != other->loops);
@@ -111,7 +112,7 @@ static void result_is_like_the_example() {
 static void results_of_their_operands_own_type_are_quick() {
     Op &sum = fresh_op(Op::broadcast), &less = fresh_op(Op::broadcast);
     auto alike = [](const Op& op, std::vector<Ref<Type>> types) {
-        return infer_alike(Asked(op, std::move(types)).query);
+        return infer_same_type(Asked(op, std::move(types)).query);
     };
     Ref<Inference> said = learn(sum, {type({3}), type({3})});
     learn(less, {type({3}), type({3})}, {}, NARROW);
@@ -122,20 +123,20 @@ static void results_of_their_operands_own_type_are_quick() {
     CHECK(alike(sum, {type({5, 0}), type({5, 0})}));
     CHECK(!alike(sum, {own, type({1})}) && !alike(sum, {own, type({5}, NARROW)}));
     CHECK(!alike(less, {own, own}) && !alike(sum, {weak(), weak()}) && !alike(sum, {}));
-    CHECK(!infer_alike(Asked(sum, {own, own}, axes({0})).query));
-    CHECK(!infer_alike(Asked(sum, {own, own}, {}, true).query)); // strict
+    CHECK(!infer_same_type(Asked(sum, {own, own}, axes({0})).query));
+    CHECK(!infer_same_type(Asked(sum, {own, own}, {}, true).query)); // strict
     int times = 0;
     while (alike(sum, {own, own}) && times < 1'000) ++times;
     CHECK(times > 0 && times < 1'000); // now and then the table is asked, where examples age
-    forget_dtypes();
+    clear_dtype_cache();
     CHECK(!alike(sum, {own, own}) && !infer(sum, {own, own}));
 }
 
 static void what_was_not_seen_is_left_to_the_rules() {
     Op &op = fresh_op(Op::broadcast), &stated = fresh_op(Op::stated);
-    std::size_t before = remembered_dtypes();
+    std::size_t before = num_cached_dtypes();
     learn(stated, {type({3}), type({3})});
-    CHECK(remembered_dtypes() == before && !infer(stated, {type({3}), type({3})}));
+    CHECK(num_cached_dtypes() == before && !infer(stated, {type({3}), type({3})}));
     CHECK(!infer(op, {type({3}), type({3})}));
     learn(op, {type({3}), type({3})});
     CHECK(infer(op, {type({4}), type({4})}));
@@ -195,13 +196,13 @@ static void permutations_order_their_axes() {
     CHECK(!infer(op, {type({7})}, order({1}))); // no axis of it
     learn(op, {type({1, 1})}, order({0}));
     CHECK(!infer(op, {type({7, 7})}, order({0})));
-    first->movement = new ViewMap{ViewMap::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
+    first->view_map = new ViewMap{ViewMap::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
     CHECK(infer(op, {type({5, 6, 7})}, order({2, 0, 1})).inference == first);
 }
 
 static void what_is_taken_has_the_lengths_of_its_picks() {
     Op& op = fresh_op(Op::stated);
-    op.part = Op::taken;
+    op.part = Op::slice;
     auto picks = [](int64_t count) { // x[2, 1:1 + 3 * count:3] with an axis added in front
         std::string bytes;
         write_tuple(bytes, 2);
@@ -215,11 +216,12 @@ static void what_is_taken_has_the_lengths_of_its_picks() {
     };
     CHECK(!infer(op, {type({9, 9})}, picks(2)));
     Ref<Inference> said = learn(op, {type({9, 9})}, picks(2));
-    Inferred made = infer(op, {type({9, 99})}, picks(30));
-    CHECK(has_shape(made, {1, 30}));
-    CHECK(made.inference != said && made.inference->results[0] == made.type); // of these picks
+    Inferred result = infer(op, {type({9, 99})}, picks(30));
+    CHECK(has_shape(result, {1, 30}));
+    CHECK(result.inference != said &&
+          result.inference->results[0] == result.type); // of these picks
     CHECK(!infer(op, {type({9})}, picks(30)) && !infer(op, {type({9, 99}, NARROW)}, picks(30)));
-    ViewMap movement = taken_movement(*picks(2));
+    ViewMap movement = slice_view_map(*picks(2));
     CHECK(movement.kind == ViewMap::affine && movement.steps.size() == 2);
     CHECK(movement.steps[0].axis == ViewMap::NO_AXIS && movement.steps[0].start == 2);
     CHECK(movement.steps[1].axis == 1 && movement.steps[1].coefficient == 3);
@@ -304,39 +306,39 @@ static void params_are_kept_while_they_are_remembered() {
     Ref<Params> params = axes({0, 5});
     learn(op, {type(Shape(6, 1))}, params);
     CHECK(params->references == 2);
-    forget_dtypes();
-    CHECK(params->references == 1 && remembered_dtypes() == 0);
+    clear_dtype_cache();
+    CHECK(params->references == 1 && num_cached_dtypes() == 0);
     CHECK(!infer(op, {type(Shape(6, 1))}, params));
 }
 
 static void what_is_not_asked_for_is_forgotten_at_last() {
-    forget_dtypes();
+    clear_dtype_cache();
     Op &used = fresh_op(Op::broadcast), &unused = fresh_op(Op::broadcast);
     learn(unused, {type({})});
     Ref<Loops> loops = learn(used, {type({})})->loops;
     for (std::size_t i = 0; i < 3 * CAPACITY; ++i) {
         learn(fresh_op(Op::broadcast), {type({})});
-        CHECK(remembered_dtypes() <= CAPACITY);
+        CHECK(num_cached_dtypes() <= CAPACITY);
         if (i % 1'000 == 0) CHECK(infer(used, {type({int64_t(i)})}).inference->loops == loops);
     }
     CHECK(infer(used, {type({2})}) && !infer(unused, {type({2})}));
-    forget_dtypes();
+    clear_dtype_cache();
     CHECK(!infer(used, {type({2})}));
 }
 
 static void what_is_asked_for_again_takes_no_more_room() {
-    forget_dtypes();
+    clear_dtype_cache();
     std::vector<const Op*> ops;
     for (std::size_t round = 0; round < 6; ++round) {
         for (std::size_t i = 0; i < CAPACITY / 4; ++i) {
             ops.push_back(&fresh_op(Op::broadcast));
             learn(*ops.back(), {type({})});
-            CHECK(remembered_dtypes() <= CAPACITY);
+            CHECK(num_cached_dtypes() <= CAPACITY);
         }
         for (const Op* op : ops) infer(*op, {type({3})});
-        CHECK(remembered_dtypes() <= CAPACITY);
+        CHECK(num_cached_dtypes() <= CAPACITY);
     }
-    forget_dtypes();
+    clear_dtype_cache();
 }
 
 static void threads_remember_and_infer_at_once() {
@@ -345,12 +347,12 @@ static void threads_remember_and_infer_at_once() {
     auto work = [&](int64_t seed) {
         for (int64_t i = 0; i < 2'000; ++i) {
             auto dtype = uint16_t(1 + i % 7);
-            Inferred made = infer(op, {type({i, 1}, dtype), type({seed + 2}, dtype)});
-            if (made)
-                CHECK(has_shape(made, {i, seed + 2}) && made.inference->loops);
+            Inferred result = infer(op, {type({i, 1}, dtype), type({seed + 2}, dtype)});
+            if (result)
+                CHECK(has_shape(result, {i, seed + 2}) && result.inference->loops);
             else
                 CHECK(learn(op, {type({}, dtype), type({}, dtype)}, {}, dtype)->loops);
-            if (i % 499 == 498) forget_dtypes();
+            if (i % 499 == 498) clear_dtype_cache();
         }
     };
     std::vector<std::thread> threads;

@@ -9,7 +9,7 @@ using namespace tenfold::testing;
 int main() {
     // Parts of one array that have one Inference do not all meet in one place of a table.
     Op& index = declare_op("index");
-    index.part = Op::taken;
+    index.part = Op::slice;
     Ref<Node> x = leaf(8);
     Node* inputs[] = {x.get()};
     Ref<Inference> known = inferred(x->type).inference;

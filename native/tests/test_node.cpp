@@ -46,12 +46,12 @@ static void long_chain_is_walked_and_freed() {
     Ref<Node> last = first;
     for (int i = 0; i < 1'000'000; ++i) last = add(last, first);
     Node* outputs[] = {last.get()};
-    LinearizedGraph walked = walk(outputs);
-    std::vector<LinearizedNode>& order = walked.nodes;
+    LinearizedGraph graph = linearize(outputs);
+    std::vector<LinearizedNode>& order = graph.nodes;
     CHECK(order.size() == 1'000'001);
-    CHECK(order.front().node == first && order.front().uses == 1'000'001);
-    CHECK(order.back().held && !order[1].held);
-    std::span<const uint32_t> inputs = walked.inputs(order[2]);
+    CHECK(order.front().node == first && order.front().num_uses == 1'000'001);
+    CHECK(order.back().live_out && !order[1].live_out);
+    std::span<const uint32_t> inputs = graph.inputs(order[2]);
     CHECK(inputs.size() == 2 && inputs[0] == 1 && inputs[1] == 0);
 }
 
@@ -60,11 +60,11 @@ static void node_seen_outside_is_held() {
     Ref<Node> seen = add(x, x);
     Ref<Node> last = add(add(seen, x), seen);
     Node* outputs[] = {last.get()};
-    LinearizedGraph walked = walk(outputs);
-    std::vector<LinearizedNode>& order = walked.nodes;
+    LinearizedGraph graph = linearize(outputs);
+    std::vector<LinearizedNode>& order = graph.nodes;
     CHECK(order.size() == 4);
-    CHECK(order[1].node == seen && order[1].held);
-    CHECK(!order[2].held);
+    CHECK(order[1].node == seen && order[1].live_out);
+    CHECK(!order[2].live_out);
 }
 
 static void nodes_that_are_read_often_have_one_place() {
@@ -72,29 +72,29 @@ static void nodes_that_are_read_often_have_one_place() {
     for (int i = 0; i < 40; ++i) leaves.push_back(leaf(3));
     Ref<Node> sum = add(leaves[0], leaves[0]);
     for (int again = 0; again < 2; ++again)
-        for (const Ref<Node>& each : leaves) sum = add(sum, each);
+        for (const Ref<Node>& node : leaves) sum = add(sum, node);
     Ref<Node> inner = sum;
     sum = add(sum, sum);
     Node* outputs[] = {sum.get(), inner.get()};
-    LinearizedGraph walked = walk(outputs);
-    CHECK(walked.nodes.size() == 40 + 82 && walked.outputs[0] == 121 && walked.outputs[1] == 120);
-    CHECK(walked.nodes[0].uses == 4 && walked.nodes[0].held && walked.nodes[1].uses == 1);
-    for (const LinearizedNode& entry : walked.nodes)
-        for (uint32_t at : walked.inputs(entry)) CHECK(&walked.nodes[at] < &entry);
+    LinearizedGraph graph = linearize(outputs);
+    CHECK(graph.nodes.size() == 40 + 82 && graph.outputs[0] == 121 && graph.outputs[1] == 120);
+    CHECK(graph.nodes[0].num_uses == 4 && graph.nodes[0].live_out && graph.nodes[1].num_uses == 1);
+    for (const LinearizedNode& entry : graph.nodes)
+        for (uint32_t at : graph.inputs(entry)) CHECK(&graph.nodes[at] < &entry);
 }
 
 static void counts_are_right_without_outsiders() {
-    outsiders.store(0); // as where one holds the GIL
+    gil_free_threads.store(0); // as where one holds the GIL
     Ref<Node> x = leaf(3), sum = add(x, x), other = add(sum, x);
     CHECK(x->references.load() == 4 && sum->references.load() == 2);
     Node* outputs[] = {other.get()};
-    CHECK(walk(outputs).nodes.size() == 3);
+    CHECK(linearize(outputs).nodes.size() == 3);
     CHECK(x->references.load() == 4);
     other = nullptr;
     CHECK(x->references.load() == 3 && sum->references.load() == 1);
     sum = nullptr;
     CHECK(x->references.load() == 1);
-    outsiders.store(1);
+    gil_free_threads.store(1);
 }
 
 static void scalars_are_held_against_their_dtype() {
@@ -113,17 +113,17 @@ static void scalars_are_held_against_their_dtype() {
     };
     Scalar number;
     number.form = Scalar::integer;
-    number.whole = 127;
+    number.integer_bits = 127;
     CHECK(!refused(number, 10));
-    number.whole = 128;
+    number.integer_bits = 128;
     CHECK(refused(number, 10));
-    number.whole = -128;
+    number.integer_bits = -128;
     CHECK(!refused(number, 10) && refused(number, 10, true));
-    number.whole = -1;
+    number.integer_bits = -1;
     CHECK(refused(number, 11) && !refused(number, 12));
-    number.form = Scalar::large;
+    number.form = Scalar::uint64_integer;
     CHECK(!refused(number, 11) && refused(number, 10));
-    number.form = Scalar::huge;
+    number.form = Scalar::big_integer;
     CHECK(refused(number, 11) && !refused(number, 12));
 }
 

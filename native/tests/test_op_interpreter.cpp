@@ -16,16 +16,16 @@ struct Made {
 
 // Computes the sum of these, and checks each element of it.
 Made computed(const std::vector<Ref<Node>>& of, int threads = 4) {
-    Made made;
-    made.node = sum(of);
-    CHECK(interpret(walked(made.node), threads, made.maker, made.noted, nullptr));
-    check_sum(made.node, of);
-    return made;
+    Made result;
+    result.node = sum(of);
+    CHECK(interpret(linearized(result.node), threads, result.maker, result.noted, nullptr));
+    check_sum(result.node, of);
+    return result;
 }
 
 bool compute(const Ref<Node>& node, Noting& noted) {
     TestKernelCompiler maker;
-    return interpret(walked(node), 1, maker, noted, nullptr);
+    return interpret(linearized(node), 1, maker, noted, nullptr);
 }
 
 // An operation whose kernels have not been requested.
@@ -54,10 +54,10 @@ const Shape& strides_of(const Ref<Node>& node) { return value_of(node.get())->st
 
 static void contiguous_arrays_take_one_launch() {
     for (int64_t length : {1, 2, 63, 64, 65, 4'096, 4'097, 100'000}) {
-        Made made = computed({array({length}), array({length})});
-        CHECK(made.noted.units == std::vector<int64_t>{(length + 4'095) / 4'096});
-        CHECK(made.noted.threads[0] == (length <= 4'096 ? 0 : length <= 32'768 ? 1 : 4));
-        CHECK(strides_of(made.node).empty());
+        Made result = computed({array({length}), array({length})});
+        CHECK(result.noted.units == std::vector<int64_t>{(length + 4'095) / 4'096});
+        CHECK(result.noted.threads[0] == (length <= 4'096 ? 0 : length <= 32'768 ? 1 : 4));
+        CHECK(strides_of(result.node).empty());
     }
     CHECK(computed({array({}), array({})}).noted.units.size() == 1);
     CHECK(computed({array({2, 3, 4, 5, 6}), array({2, 3, 4, 5, 6})}).noted.units.size() == 1);
@@ -94,15 +94,15 @@ static void scalars_are_added() {
 }
 
 static void order_of_the_operands_is_that_of_the_result() {
-    Made made = computed({array({40, 50}, {1, 40}), array({40, 50}, {1, 40})});
-    CHECK((strides_of(made.node) == Shape{8, 320}) && made.noted.units.size() == 1);
-    made = computed({array({4, 5, 6}, {6, 24, 1}), array({4, 5, 6}, {6, 24, 1}), scalar(1)});
-    CHECK((strides_of(made.node) == Shape{48, 192, 8}) && made.noted.units.size() == 1);
-    made = computed({array({40, 50}, {1, 40}), array({50})}); // the others follow
-    CHECK((strides_of(made.node) == Shape{8, 320}));
+    Made result = computed({array({40, 50}, {1, 40}), array({40, 50}, {1, 40})});
+    CHECK((strides_of(result.node) == Shape{8, 320}) && result.noted.units.size() == 1);
+    result = computed({array({4, 5, 6}, {6, 24, 1}), array({4, 5, 6}, {6, 24, 1}), scalar(1)});
+    CHECK((strides_of(result.node) == Shape{48, 192, 8}) && result.noted.units.size() == 1);
+    result = computed({array({40, 50}, {1, 40}), array({50})}); // the others follow
+    CHECK((strides_of(result.node) == Shape{8, 320}));
     CHECK(strides_of(computed({array({40, 50}, {1, 40}), array({40, 50})}).node).empty());
     CHECK(strides_of(computed({array({40, 50}, {1, 41}), array({40, 50}, {1, 41})}).node).empty());
-    computed({made.node, made.node, array({40, 1})});
+    computed({result.node, result.node, array({40, 1})});
 }
 
 static void outer_axes_take_a_launch_each() {
@@ -129,11 +129,11 @@ static void views_take_no_launch_and_no_memory() {
         Noting noted;
         TestKernelCompiler maker;
         maker.how = std::move(how);
-        CHECK(interpret(walked(node), 1, maker, noted, nullptr) && noted.units.empty());
+        CHECK(interpret(linearized(node), 1, maker, noted, nullptr) && noted.units.empty());
         Ref<Value> value = value_of(node.get());
-        const Buffer &own = value_of(base.get())->buffers[0], &made = value->buffers[0];
-        CHECK(value->part && made.allocation.get() == own.allocation.get());
-        return std::pair(made.offset - own.offset, value->strides);
+        const Buffer &own = value_of(base.get())->buffers[0], &result = value->buffers[0];
+        CHECK(value->is_view && result.allocation.get() == own.allocation.get());
+        return std::pair(result.offset - own.offset, value->strides);
     };
     using Found = std::pair<int64_t, Shape>;
     constexpr auto NONE = ViewMap::NO_AXIS;
@@ -157,8 +157,8 @@ static void views_that_need_a_copy_are_computed_otherwise() {
         Noting noted;
         TestKernelCompiler maker;
         maker.how.kind = kind;
-        CHECK(interpret(walked(node), 1, maker, noted, nullptr));
-        CHECK(!value_of(node.get())->part);
+        CHECK(interpret(linearized(node), 1, maker, noted, nullptr));
+        CHECK(!value_of(node.get())->is_view);
     }
 }
 
@@ -174,8 +174,8 @@ static void axes_beyond_sixteen_are_refused() {
 
 static void empty_results_launch_nothing() {
     for (const Shape& shape : {Shape{0}, Shape{3, 0, 5}}) {
-        Made made = computed({array(shape), array({1})});
-        CHECK(made.noted.units.empty() && value_of(made.node.get())->type->shape == shape);
+        Made result = computed({array(shape), array({1})});
+        CHECK(result.noted.units.empty() && value_of(result.node.get())->type->shape == shape);
     }
     computed({array({0, 4}, {1, 3}), array({0, 4}, {1, 3})});
 }
@@ -186,11 +186,11 @@ static void loops_are_asked_for_once() {
     Noting noted;
     for (int64_t length : {5, 6, 5}) {
         Ref<Node> node = sum(op, {array({length}), array({length, 1})});
-        CHECK(interpret(walked(node), 1, maker, noted, nullptr));
+        CHECK(interpret(linearized(node), 1, maker, noted, nullptr));
     }
     CHECK(maker.asked == std::vector<std::string>{"10"});
     Ref<Node> node = sum(op, {array({5}, {2}), array({5, 5})});
-    CHECK(interpret(walked(node), 1, maker, noted, nullptr));
+    CHECK(interpret(linearized(node), 1, maker, noted, nullptr));
     CHECK((maker.asked == std::vector<std::string>{"10", "s1"}));
 }
 
@@ -248,16 +248,17 @@ static void held_nodes_have_their_values_at_the_end() {
 }
 
 static void other_operations_are_computed_between() {
-    Ref<Node> x = array({6}), y = array({6}), made = sum({x, y});
-    Ref<Node> last = sum({first_of(sum({x, x})), sum({first_of(y), made})});
+    Ref<Node> x = array({6}), y = array({6}), result = sum({x, y});
+    Ref<Node> last = sum({first_of(sum({x, x})), sum({first_of(y), result})});
     Noting noted;
-    std::vector<Ran> ran;
+    std::vector<StepTiming> timings;
     TestKernelCompiler maker;
-    CHECK(interpret(walked(last), 1, maker, noted, &ran));
+    CHECK(interpret(linearized(last), 1, maker, noted, &timings));
     CHECK(element(last.get(), {5}) ==
-          2 * element(x.get(), {0}) + element(y.get(), {0}) + element(made.get(), {5}));
-    CHECK(ran.size() == 4); // what `compute` does notes itself
-    for (const Ran& each : ran) CHECK(*each.label == "sum" && each.begin <= each.end);
+          2 * element(x.get(), {0}) + element(y.get(), {0}) + element(result.get(), {5}));
+    CHECK(timings.size() == 4); // what `compute` does notes itself
+    for (const StepTiming& timing : timings)
+        CHECK(*timing.label == "sum" && timing.begin <= timing.end);
 }
 
 static void failures_publish_no_result() {
@@ -271,7 +272,7 @@ static void failures_publish_no_result() {
         TestKernelCompiler maker;
         maker.kernel = kernel;
         Noting noted;
-        CHECK(!interpret(walked(last), 1, maker, noted, nullptr) && !value_of(last.get()));
+        CHECK(!interpret(linearized(last), 1, maker, noted, nullptr) && !value_of(last.get()));
         CHECK(!value_of(below.get()) && noted.units.size() == (kernel == &wrong ? 2 : 1));
     }
     Op& op = fresh_op();
@@ -279,12 +280,12 @@ static void failures_publish_no_result() {
     TestKernelCompiler maker;
     Noting noted;
     maker.fails = true;
-    CHECK(!interpret(walked(last), 1, maker, noted, nullptr));
+    CHECK(!interpret(linearized(last), 1, maker, noted, nullptr));
     maker.fails = false; // nothing was kept of the failure
-    CHECK(interpret(walked(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
+    CHECK(interpret(linearized(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
     Ref<Node> between = first_of(sum({array({6}), array({6})}));
     maker.fails = true;
-    CHECK(!interpret(walked(between), 1, maker, noted, nullptr) && !value_of(between.get()));
+    CHECK(!interpret(linearized(between), 1, maker, noted, nullptr) && !value_of(between.get()));
 }
 
 static void without_memory_nothing_is_computed() {
@@ -299,11 +300,11 @@ static void without_memory_nothing_is_computed() {
 }
 
 static void only_small_graphs_of_such_operations_fit() {
-    auto fits = [](const Ref<Node>& node) { return fits_singly(walked(node), 0); };
+    auto fits = [](const Ref<Node>& node) { return can_interpret(linearized(node), 0); };
     constexpr int64_t most = 1 << 17;
     CHECK(fits(sum({array({most}), scalar(1)})) && !fits(sum({array({most + 1}), scalar(1)})));
     CHECK(!fits(sum({array({most / 256, 1}), array({257})})));
-    CHECK(!fits_singly(walked(sum({array({3}), scalar(1)})), 1));
+    CHECK(!can_interpret(linearized(sum({array({3}), scalar(1)})), 1));
     CHECK(!fits(array({3})));           // nothing to compute
     CHECK(!fits(first_of(array({3})))); // nothing that has loops
     CHECK(fits(first_of(sum({array({3}), scalar(1)}))));
@@ -318,11 +319,11 @@ static void only_small_graphs_of_such_operations_fit() {
 static void parts_of_what_is_pending_fit_if_they_are_large() {
     Op& op = declare_op("part");
     op.rule_free = true;
-    op.part = Op::taken;
+    op.part = Op::slice;
     auto part = [&](const Ref<Node>& of, int64_t length) {
         Node* inputs[] = {of.get()};
-        Ref<Node> made = operation_node(&op, {}, inferred(number_type({length})), inputs);
-        return fits_singly(walked(sum({made, scalar(1)})), 0);
+        Ref<Node> result = operation_node(&op, {}, inferred(number_type({length})), inputs);
+        return can_interpret(linearized(sum({result, scalar(1)})), 0);
     };
     Ref<Node> x = array({40}), pending = sum({x, x});
     CHECK(part(x, 2) && part(pending, 10) && !part(pending, 9));
@@ -335,10 +336,11 @@ static void long_graphs_are_computed() {
         return last;
     };
     Ref<Node> x = array({1 << 13}), larger = array({(1 << 13) + 1});
-    CHECK(!is_long(walked(chain(x, LONG - 1))) && is_long(walked(chain(x, LONG))));
-    CHECK(fits_singly(walked(chain(x, LONG)), 0));
-    CHECK(fits_singly(walked(chain(larger, LONG - 1)), 0));
-    CHECK(!fits_singly(walked(chain(larger, LONG)), 0));
+    CHECK(!is_long(linearized(chain(x, LONG_GRAPH_NODES - 1))) &&
+          is_long(linearized(chain(x, LONG_GRAPH_NODES))));
+    CHECK(can_interpret(linearized(chain(x, LONG_GRAPH_NODES)), 0));
+    CHECK(can_interpret(linearized(chain(larger, LONG_GRAPH_NODES - 1)), 0));
+    CHECK(!can_interpret(linearized(chain(larger, LONG_GRAPH_NODES)), 0));
     Ref<Node> small = array({3}), last = chain(small, 5'000);
     Noting noted;
     CHECK(compute(last, noted));

@@ -33,9 +33,9 @@ Op& fresh_op() {
 
 Ref<Node> first_of(const Ref<Node>& node) {
     static Op& op = []() -> Op& {
-        Op& made = declare_op("first");
-        made.rule_free = true;
-        return made;
+        Op& result = declare_op("first");
+        result.rule_free = true;
+        return result;
     }();
     Node* inputs[] = {node.get()};
     return operation_node(&op, {}, inferred(number_type({1})), inputs);
@@ -44,9 +44,9 @@ Ref<Node> first_of(const Ref<Node>& node) {
 bool compute(const Ref<Node>& node) {
     TestKernelCompiler maker;
     Noting noted;
-    LinearizedGraph graph = walked(node);
-    return fits_singly(graph, 0) ? interpret(graph, 2, maker, noted, nullptr)
-                                 : bool(value_of(node.get())); // another thread was first
+    LinearizedGraph graph = linearized(node);
+    return can_interpret(graph, 0) ? interpret(graph, 2, maker, noted, nullptr)
+                                   : bool(value_of(node.get())); // another thread was first
 }
 
 } // namespace

@@ -24,20 +24,21 @@ void launch(Assignment& assignment) {
 }
 
 Ref<Value> filled(const Shape& shape, int64_t begin) {
-    Ref<Value> made = Value::of(number_type(shape));
-    for (int64_t i = 0; i < made->type->size(); ++i) {
+    Ref<Value> result = Value::uninitialized(number_type(shape));
+    for (int64_t i = 0; i < result->type->size(); ++i) {
         int64_t number = begin + i;
-        std::memcpy(static_cast<char*>(made->buffers[0].address()) + 8 * i, &number, 8);
+        std::memcpy(static_cast<char*>(result->buffers[0].address()) + 8 * i, &number, 8);
     }
-    return made;
+    return result;
 }
 
 // What has these lengths and strides, in elements, in the memory of another.
 Ref<Value> part(const Value& of, const Shape& shape, Shape strides, int64_t offset) {
     for (int64_t& stride : strides) stride *= 8;
-    Ref<Value> made = Value::in(of.buffers[0].allocation, number_type(shape), std::move(strides));
-    made->buffers[0].offset = 8 * offset;
-    return made;
+    Ref<Value> result =
+        Value::in_memory(of.buffers[0].allocation, number_type(shape), std::move(strides));
+    result->buffers[0].offset = 8 * offset;
+    return result;
 }
 
 } // namespace

@@ -32,26 +32,28 @@ int64_t fold_up(void** buffers, const int64_t* sizes, const double*, void* scrat
                    row % inner * inner_written;
         if (row / inner >= sizes[0]) return 1 + unit;
         for (int64_t i = first; i < std::min(first + part, columns); ++i) {
-            double made = WHAT == total ? 0 : -1e9;
+            double result = WHAT == total ? 0 : -1e9;
             for (int64_t k = 0; k < folded; ++k) {
                 double x = *reinterpret_cast<double*>(from + i * across + k * stride);
-                made = WHAT == total ? made + x : std::max(made, x);
+                result = WHAT == total ? result + x : std::max(result, x);
             }
-            reinterpret_cast<double*>(to)[i] = made;
+            reinterpret_cast<double*>(to)[i] = result;
         }
     }
     return 0;
 }
 
 template <What WHAT> Kernel kernel_of(ReductionForm form) {
-    if (form.column) return form.strided ? fold_up<WHAT, true, true> : fold_up<WHAT, true, false>;
+    if (form.reduce_outer)
+        return form.strided ? fold_up<WHAT, true, true> : fold_up<WHAT, true, false>;
     return form.strided ? fold_up<WHAT, false, true> : fold_up<WHAT, false, false>;
 }
 
 class ReductionKernelCompiler : public TestKernelCompiler {
   public:
-    const ViewMap* movement(const Node&, const Type&) override { return nullptr; }
-    const ReductionLoop* make_fold(const Node& node, uint16_t source, ReductionForm form) override {
+    const ViewMap* view_map(const Node&, const Type&) override { return nullptr; }
+    const ReductionLoop* compile_reduction(const Node& node, uint16_t source,
+                                           ReductionForm form) override {
         CHECK(source == 1);
         forms.push_back(form);
         if (fails) return nullptr;
@@ -113,9 +115,9 @@ struct Made {
     Launching launching;
 };
 
-bool is_right(const Made& made, const Ref<Node>& of, const Shape& axes) {
-    std::vector<double> expected(std::size_t(made.node->type->size()),
-                                 made.node->op->name == "total" ? 0 : -1e9);
+bool is_right(const Made& result, const Ref<Node>& of, const Shape& axes) {
+    std::vector<double> expected(std::size_t(result.node->type->size()),
+                                 result.node->op->name == "total" ? 0 : -1e9);
     const Shape& shape = of->type->shape;
     Shape index(shape.size());
     for (int64_t number = 0; number < of->type->size(); ++number) {
@@ -125,14 +127,14 @@ bool is_right(const Made& made, const Ref<Node>& of, const Shape& axes) {
             if (std::find(axes.begin(), axes.end(), int64_t(i)) == axes.end())
                 place = place * shape[i] + index[i];
         double x = element(of.get(), index), &to = expected[std::size_t(place)];
-        to = made.node->op->name == "total" ? to + x : std::max(to, x);
+        to = result.node->op->name == "total" ? to + x : std::max(to, x);
     }
-    const Shape& kept = made.node->type->shape;
+    const Shape& kept = result.node->type->shape;
     Shape at(kept.size());
     for (std::size_t number = 0; number < expected.size(); ++number) {
         auto rest = int64_t(number);
         for (std::size_t i = kept.size(); i-- > 0; rest /= kept[i]) at[i] = rest % kept[i];
-        if (element(made.node.get(), at) != expected[number]) return false;
+        if (element(result.node.get(), at) != expected[number]) return false;
     }
     return true;
 }
@@ -143,11 +145,11 @@ Op& totals() {
 }
 
 Made computed(const Op& op, const Ref<Node>& of, const Shape& axes, bool keeps = false) {
-    Made made;
-    made.node = reduced(op, of, axes, keeps);
-    CHECK(interpret(walked(made.node), 4, made.maker, made.launching, nullptr));
-    CHECK(is_right(made, of, axes));
-    return made;
+    Made result;
+    result.node = reduced(op, of, axes, keeps);
+    CHECK(interpret(linearized(result.node), 4, result.maker, result.launching, nullptr));
+    CHECK(is_right(result, of, axes));
+    return result;
 }
 
 } // namespace
@@ -175,11 +177,11 @@ static void any_axes_of_any_layout() {
 
 static void packets_lie_along_what_is_contiguous() {
     auto form = [](const Ref<Node>& x, int64_t axis) {
-        Made made; // asks the compiler, since this operation is new
-        made.node = reduced(reduction("total", Op::each), x, {axis});
-        CHECK(interpret(walked(made.node), 1, made.maker, made.launching, nullptr));
-        CHECK(made.maker.forms.size() == 1 && made.maker.forms[0].enters);
-        return std::pair(made.maker.forms[0].column, made.maker.forms[0].strided);
+        Made result; // asks the compiler, since this operation is new
+        result.node = reduced(reduction("total", Op::each), x, {axis});
+        CHECK(interpret(linearized(result.node), 1, result.maker, result.launching, nullptr));
+        CHECK(result.maker.forms.size() == 1 && result.maker.forms[0].first_pass);
+        return std::pair(result.maker.forms[0].reduce_outer, result.maker.forms[0].strided);
     };
     CHECK((form(array({40, 50}), 1) == std::pair(false, false)));
     CHECK((form(array({40, 50}), 0) == std::pair(true, false)));
@@ -201,7 +203,7 @@ static void axes_are_folded_by_themselves_but_where_no_bit_depends_on_it() {
     Ref<Node> turned = reduced(first, array({40, 50}, {1, 40}), {0, 1});
     ReductionKernelCompiler maker;
     Launching launching;
-    CHECK(!interpret(walked(turned), 1, maker, launching, nullptr));
+    CHECK(!interpret(linearized(turned), 1, maker, launching, nullptr));
     CHECK(launching.units.empty() && !value_of(turned.get()));
 }
 
@@ -218,8 +220,8 @@ static void results_lie_as_what_is_folded() {
 static void large_ones_are_shared_and_many_axes_take_launches() {
     CHECK(computed(totals(), array({10, 100}), {1}).launching.threads[0] == 0);
     CHECK(computed(totals(), array({100, 100}), {1}).launching.threads[0] == 1);
-    Made made = computed(totals(), array({300, 300}), {0});
-    CHECK(made.launching.threads[0] == 4 && made.launching.units[0] > 1);
+    Made result = computed(totals(), array({300, 300}), {0});
+    CHECK(result.launching.threads[0] == 4 && result.launching.units[0] > 1);
     Ref<Node> many = array({2, 3, 2, 3, 40}, {7'200, 1'200, 500, 90, 2});
     CHECK(computed(totals(), many, {4}).launching.units.size() == 6);
 }
@@ -230,21 +232,21 @@ static void what_has_no_loop_is_left_to_plans() {
     ReductionKernelCompiler maker;
     Launching launching;
     Ref<Node> alone = reduced(other, x, {0});
-    CHECK(!interpret(walked(alone), 1, maker, launching, nullptr));
+    CHECK(!interpret(linearized(alone), 1, maker, launching, nullptr));
     Ref<Node> more = sum({reduced(other, x, {0}), array({6})}); // `compute` is asked for it
-    CHECK(interpret(walked(more), 1, maker, launching, nullptr));
+    CHECK(interpret(linearized(more), 1, maker, launching, nullptr));
     CHECK(launching.units.size() == 1 && maker.forms.size() == 1);
     Ref<Node> empty = reduced(totals(), array({0, 6}), {0});
-    CHECK(!interpret(walked(empty), 1, maker, launching, nullptr));
+    CHECK(!interpret(linearized(empty), 1, maker, launching, nullptr));
     maker.fails = true;
     Ref<Node> failing = reduced(reduction("failing", Op::each), x, {0});
-    CHECK(!interpret(walked(failing), 1, maker, launching, nullptr));
+    CHECK(!interpret(linearized(failing), 1, maker, launching, nullptr));
     CHECK(!value_of(failing.get()));
 }
 
 static void reductions_are_small_graphs() {
-    CHECK(fits_singly(walked(reduced(totals(), array({5, 6}), {0})), 0));
-    CHECK(!fits_singly(walked(reduced(totals(), array({500, 600}), {0})), 0));
+    CHECK(can_interpret(linearized(reduced(totals(), array({5, 6}), {0})), 0));
+    CHECK(!can_interpret(linearized(reduced(totals(), array({500, 600}), {0})), 0));
 }
 
 int main() {

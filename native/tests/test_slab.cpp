@@ -17,8 +17,8 @@ namespace {
 struct Thing {
     uint32_t references = 1;
     uint64_t words[8] = {};
-    static void* operator new(std::size_t) { return Slab<Thing>::take(); }
-    static void operator delete(void* memory) { Slab<Thing>::give(memory); }
+    static void* operator new(std::size_t) { return Slab<Thing>::allocate(); }
+    static void operator delete(void* memory) { Slab<Thing>::deallocate(memory); }
 };
 
 std::size_t alive() {
@@ -27,7 +27,7 @@ std::size_t alive() {
     return count;
 }
 
-std::vector<Thing*> made(std::size_t count) {
+std::vector<Thing*> result(std::size_t count) {
     std::vector<Thing*> things;
     for (std::size_t i = 0; i < count; ++i) things.push_back(new Thing);
     return things;
@@ -41,7 +41,7 @@ std::size_t in_a_row(const std::vector<Thing*>& things) {
 }
 
 void test_each_is_another_and_those_alive_are_found() {
-    std::vector<Thing*> things = made(10'000);
+    std::vector<Thing*> things = result(10'000);
     CHECK(std::set<Thing*>(things.begin(), things.end()).size() == things.size());
     CHECK(alive() == things.size());
     for (Thing* thing : things) delete thing;
@@ -51,10 +51,10 @@ void test_each_is_another_and_those_alive_are_found() {
 void test_what_is_made_after_all_was_freed_lies_in_a_row() {
     std::mt19937 random(1);
     for (int round = 0; round < 3; ++round) {
-        std::vector<Thing*> things = made(100'000);
+        std::vector<Thing*> things = result(100'000);
         std::shuffle(things.begin(), things.end(), random);
         for (Thing* thing : things) delete thing;
-        things = made(100'000);
+        things = result(100'000);
         CHECK(in_a_row(things) > 95'000);
         for (Thing* thing : things) delete thing;
     }
@@ -71,7 +71,7 @@ void test_what_was_freed_last_is_taken_next() {
 
 void test_memory_does_not_grow_where_as_many_are_freed() {
     std::mt19937 random(2);
-    std::vector<Thing*> things = made(20'000);
+    std::vector<Thing*> things = result(20'000);
     std::size_t slots = 0;
     for (int round = 0; round < 50; ++round) {
         std::shuffle(things.begin(), things.end(), random);

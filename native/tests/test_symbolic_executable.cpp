@@ -27,14 +27,14 @@ int64_t twice(void** buffers, const int64_t* sizes, const double*, void*, int64_
     return 0;
 }
 
-LinearizedGraph walked(const Ref<Node>& node) {
+LinearizedGraph linearized(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
-    return walk(outputs);
+    return linearize(outputs);
 }
 
 Form form_of(const Ref<Node>& node) {
     Form form;
-    CHECK(form.write(walked(node), {}));
+    CHECK(form.write(linearized(node), {}));
     return form;
 }
 
@@ -46,7 +46,7 @@ Ref<Node> doubled(int64_t length) {
 }
 
 Ref<Executable> pattern_of(const LinearizedGraph& graph) {
-    auto plan = Ref<Executable>::adopt(new Executable(Owned(graph)));
+    auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(graph)));
     const Type& type = *graph.nodes[0].node->type;
     Executable::Run run{};
     run.kernel = twice;
@@ -66,40 +66,40 @@ Ref<Executable> pattern_of(const LinearizedGraph& graph) {
 // For lengths below 100: registers are the length, 8, -1, 100, 8 * length, -length, 100 - length.
 Ref<SymbolicExecutable> template_of(const LinearizedGraph& graph) {
     using Row = SymbolicExecutable::Row;
-    using Number = SymbolicExecutable::Number;
-    auto made = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
-    made->pattern = pattern_of(graph);
-    made->lengths = 1;
-    made->constants = {8, -1, 100};
-    made->rows = {{Row::times, 0, 1}, {Row::times, 0, 2}, {Row::plus, 3, 5}};
-    made->guards = {{SymbolicExecutable::Guard::positive, 6}};
-    made->inferred = {0};
-    made->numbers = {{Number::bytes, 1, 0, 4}, {Number::size, 2, 0, 0}};
-    made->shapes = {{1, {0}}};
-    return made;
+    using Number = SymbolicExecutable::PatchedField;
+    auto result = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
+    result->template_plan = pattern_of(graph);
+    result->num_lengths = 1;
+    result->constants = {8, -1, 100};
+    result->rows = {{Row::times, 0, 1}, {Row::times, 0, 2}, {Row::plus, 3, 5}};
+    result->guards = {{SymbolicExecutable::Guard::positive, 6}};
+    result->inferred_lengths = {0};
+    result->patches = {{Number::bytes, 1, 0, 4}, {Number::size, 2, 0, 0}};
+    result->shapes = {{1, {0}}};
+    return result;
 }
 
 Ref<Executable> plan_for(const Ref<Node>& node) {
-    LinearizedGraph graph = walked(node);
+    LinearizedGraph graph = linearized(node);
     Key key;
     Form form; // of the same walk: another one would count this one's references
     CHECK(key.write(graph, {}, Key::by_form) && form.write(graph, {}));
-    return plan_from_template(form, graph, key);
+    return instantiate_plan(form, graph, key);
 }
 
 Ref<SymbolicExecutable> kept_for(int64_t length) {
     Ref<Node> example = doubled(length);
-    Ref<SymbolicExecutable> made = template_of(walked(example));
-    CHECK(made->is_sound());
-    keep_template(form_of(example), made);
-    return made;
+    Ref<SymbolicExecutable> result = template_of(linearized(example));
+    CHECK(result->is_valid());
+    cache_template(form_of(example), result);
+    return result;
 }
 
 // x[start : start + count], with axes of length 1 put in.
 Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t count, std::vector<int64_t> added) {
     static Op& op = declare_op("index");
     op.python = add_op()->python;
-    op.part = Op::taken;
+    op.part = Op::slice;
     std::string bytes;
     write_tuple(bytes, 2);
     write_tuple(bytes, 1);
@@ -136,8 +136,8 @@ static void forms_know_what_is_taken_of_an_array_by_its_ends() {
     CHECK(form(9, 6, 3) == form(20, 17, 3) && form(9, 6, 3) != form(20, 6, 3));  // x[-3:]
     CHECK(form(9, 0, 9) != form(9, 0, 8) && form(9, 4, 0) == form(20, 4, 0));
     // Of what is computed rules look at the lengths.
-    CHECK(Form().write(walked(part(doubled(4), 0, 4, {1})), {}));
-    CHECK(!Form().write(walked(part(doubled(4), 1, 3, {})), {}));
+    CHECK(Form().write(linearized(part(doubled(4), 0, 4, {1})), {}));
+    CHECK(!Form().write(linearized(part(doubled(4), 1, 3, {})), {}));
 }
 
 static void forms_tell_all_but_lengths() {
@@ -153,17 +153,17 @@ static void forms_tell_all_but_lengths() {
     CHECK(form_of(add(kept, kept)).words != form_of(doubled(4)).words); // it does not die
     Ref<Node> strided = leaf(4);
     value_of(strided.get())->strides = {16};
-    CHECK(!Form().write(walked(add(strided, strided)), {}));
+    CHECK(!Form().write(linearized(add(strided, strided)), {}));
 }
 
 static void a_template_makes_plans_for_other_lengths() {
     kept_for(4);
-    CHECK(kept_templates() == 1);
+    CHECK(num_cached_templates() == 1);
     for (int64_t length : {2, 9, 99}) {
         Ref<Node> y = doubled(length);
         Ref<Executable> plan = plan_for(y);
         CHECK(plan);
-        LinearizedGraph graph = walked(y);
+        LinearizedGraph graph = linearized(y);
         Direct direct;
         CHECK(replay(*plan, graph, {}, direct));
         Ref<Value> value = value_of(y.get());
@@ -171,61 +171,61 @@ static void a_template_makes_plans_for_other_lengths() {
         CHECK(value->buffers[0].allocation->bytes >= std::size_t(length) * 8);
         CHECK(static_cast<double*>(value->buffers[0].address())[length - 1] == 2.0 * (length - 1));
     }
-    forget_plans();
-    forget_templates();
-    CHECK(kept_templates() == 0 && !plan_for(doubled(9)));
+    clear_plan_cache();
+    clear_template_cache();
+    CHECK(num_cached_templates() == 0 && !plan_for(doubled(9)));
 }
 
 static void a_plan_is_kept_when_it_is_asked_for_again() {
     kept_for(4);
     auto kept = [](int64_t length) {
         Key key;
-        CHECK(key.write(walked(doubled(length)), {}, Key::by_form));
+        CHECK(key.write(linearized(doubled(length)), {}, Key::by_form));
         return find_plan(key.words, 0);
     };
     Ref<Type> types[] = {vector_type(7), vector_type(9)}; // so that their keys stay what they are
     const Executable* first = plan_for(doubled(7)).get();
     Ref<Executable> second = plan_for(doubled(9)), third = plan_for(doubled(7));
-    CHECK(second.get() == first && third != second); // who has one keeps it as it is
-    CHECK(!kept(9) && kept(7) == third && third->owned.types.size() == 2);
+    CHECK(second.get() == first && third != second); // a holder keeps its plan unchanged
+    CHECK(!kept(9) && kept(7) == third && third->key_owners.types.size() == 2);
     Ref<Executable> fourth = plan_for(doubled(9));
     CHECK(kept(9) == fourth && fourth != second && kept(7) == third);
     CHECK(std::get<Executable::Allocate>(third->instructions[1]).bytes == 56);
     CHECK(std::get<Executable::Allocate>(second->instructions[1]).bytes == 72);
-    forget_plans();
-    forget_templates();
+    clear_plan_cache();
+    clear_template_cache();
 }
 
 static void guards_and_inferred_lengths_must_hold() {
-    Ref<SymbolicExecutable> made = kept_for(4);
+    Ref<SymbolicExecutable> result = kept_for(4);
     CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)) && !plan_for(doubled(1)));
-    made->guards = {{SymbolicExecutable::Guard::zero, 6}};
+    result->guards = {{SymbolicExecutable::Guard::zero, 6}};
     CHECK(!plan_for(doubled(99)) && plan_for(doubled(100)));
-    made->guards = {{SymbolicExecutable::Guard::other, 6}};
+    result->guards = {{SymbolicExecutable::Guard::other, 6}};
     CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)));
-    made->guards.clear();
-    made->inferred = {4}; // a node is not as long
+    result->guards.clear();
+    result->inferred_lengths = {4}; // a node is not as long
     CHECK(!plan_for(doubled(99)));
-    made->inferred = {};
+    result->inferred_lengths = {};
     CHECK(!plan_for(doubled(99)));
-    use_templates(false);
-    made->inferred = {0};
-    CHECK(!plan_for(doubled(99)) && !wants_template(form_of(doubled(4))));
-    use_templates(true);
+    set_templates_enabled(false);
+    result->inferred_lengths = {0};
+    CHECK(!plan_for(doubled(99)) && !should_compile_template(form_of(doubled(4))));
+    set_templates_enabled(true);
     CHECK(plan_for(doubled(99)));
-    forget_plans();
-    forget_templates();
+    clear_plan_cache();
+    clear_template_cache();
 }
 
 static void formulas_without_a_result_make_no_plan() {
     using Row = SymbolicExecutable::Row;
-    Ref<SymbolicExecutable> made = kept_for(4);
-    auto computes = [&](Row::Operation operation, int64_t left, int64_t right, int64_t result) {
-        made->constants = {left, right, -result};
-        made->rows = {{operation, 1, 2}, {Row::plus, 3, 4}, {Row::times, 1, 2}};
-        made->rows.resize(2);
-        made->numbers.clear();
-        made->guards = {{SymbolicExecutable::Guard::zero, 5}};
+    Ref<SymbolicExecutable> result = kept_for(4);
+    auto computes = [&](Row::Operation operation, int64_t left, int64_t right, int64_t expected) {
+        result->constants = {left, right, -expected};
+        result->rows = {{operation, 1, 2}, {Row::plus, 3, 4}, {Row::times, 1, 2}};
+        result->rows.resize(2);
+        result->patches.clear();
+        result->guards = {{SymbolicExecutable::Guard::zero, 5}};
         return bool(plan_for(doubled(9)));
     };
     constexpr int64_t MOST = std::numeric_limits<int64_t>::max();
@@ -237,40 +237,41 @@ static void formulas_without_a_result_make_no_plan() {
     CHECK(!computes(Row::plus, MOST, 1, MOST) && !computes(Row::times, MOST, 2, MOST));
     CHECK(!computes(Row::floor, 7, 0, 0) && !computes(Row::mod, -7, 4, 1));
     CHECK(!computes(Row::floor, -7, 2, -4) && !computes(Row::bits, -1, -1, 1));
-    forget_plans();
-    forget_templates();
+    clear_plan_cache();
+    clear_template_cache();
 }
 
 static void what_has_no_place_is_not_sound() {
     Ref<Node> example = doubled(4);
-    LinearizedGraph graph = walked(example);
+    LinearizedGraph graph = linearized(example);
     auto broken = [&](auto change) {
-        Ref<SymbolicExecutable> made = template_of(graph);
-        change(*made);
-        return !made->is_sound();
+        Ref<SymbolicExecutable> result = template_of(graph);
+        change(*result);
+        return !result->is_valid();
     };
     CHECK(!broken([](SymbolicExecutable&) {}));
-    CHECK(broken([](SymbolicExecutable& made) { made.numbers[0].instruction = 4; }));
-    CHECK(broken([](SymbolicExecutable& made) { made.numbers[0].from = 7; }));
-    CHECK(broken([](SymbolicExecutable& made) {
-        made.numbers[0].field = SymbolicExecutable::Number::stride;
+    CHECK(broken([](SymbolicExecutable& result) { result.patches[0].instruction = 4; }));
+    CHECK(broken([](SymbolicExecutable& result) { result.patches[0].source = 7; }));
+    CHECK(broken([](SymbolicExecutable& result) {
+        result.patches[0].field = SymbolicExecutable::PatchedField::stride;
     }));
-    CHECK(broken([](SymbolicExecutable& made) { made.numbers[1].index = 1; }));
-    CHECK(broken([](SymbolicExecutable& made) { made.rows[0].left = 4; }));
-    CHECK(broken([](SymbolicExecutable& made) { made.shapes[0].instruction = 2; }));
-    CHECK(broken([](SymbolicExecutable& made) { made.guards[0].of = 7; }));
-    CHECK(broken([](SymbolicExecutable& made) {
-        made.pattern->instructions.push_back(Executable::Call{});
+    CHECK(broken([](SymbolicExecutable& result) { result.patches[1].index = 1; }));
+    CHECK(broken([](SymbolicExecutable& result) { result.rows[0].left = 4; }));
+    CHECK(broken([](SymbolicExecutable& result) { result.shapes[0].instruction = 2; }));
+    CHECK(broken([](SymbolicExecutable& result) { result.guards[0].value = 7; }));
+    CHECK(broken([](SymbolicExecutable& result) {
+        result.template_plan->instructions.push_back(Executable::Call{});
     }));
 }
 
 static void a_template_is_wanted_for_the_second_lengths() {
-    CHECK(!wants_template(form_of(doubled(4))) && !wants_template(form_of(doubled(4))));
-    CHECK(wants_template(form_of(doubled(5))));
+    CHECK(!should_compile_template(form_of(doubled(4))) &&
+          !should_compile_template(form_of(doubled(4))));
+    CHECK(should_compile_template(form_of(doubled(5))));
     int wanted = 0;
-    for (int i = 0; i < 100; ++i) wanted += wants_template(form_of(doubled(5)));
+    for (int i = 0; i < 100; ++i) wanted += should_compile_template(form_of(doubled(5)));
     CHECK(wanted > 0 && wanted < 50); // a form that keeps failing is tried less often
-    forget_templates();
+    clear_template_cache();
 }
 
 static void threads_may_make_plans_at_once() {
@@ -279,11 +280,11 @@ static void threads_may_make_plans_at_once() {
     for (int64_t first : {2, 3, 4})
         threads.emplace_back([first] {
             for (int64_t length = first; length < 90; ++length) CHECK(plan_for(doubled(length)));
-            wants_template(form_of(doubled(5)));
+            should_compile_template(form_of(doubled(5)));
         });
     for (std::thread& thread : threads) thread.join();
-    forget_plans();
-    forget_templates();
+    clear_plan_cache();
+    clear_template_cache();
 }
 
 int main() {

@@ -30,8 +30,8 @@ int main() {
         CHECK(params == intern_params("axes"));
         CHECK(!(params == intern_params("axis")));
     }
-    CHECK(anything_released());
-    drain_released([](void* object) { ++*static_cast<int*>(object); });
+    CHECK(has_deferred_decrefs());
+    drain_deferred_decrefs([](void* object) { ++*static_cast<int*>(object); });
     CHECK(released == 1);
-    CHECK(!anything_released());
+    CHECK(!has_deferred_decrefs());
 }

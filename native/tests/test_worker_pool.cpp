@@ -17,7 +17,7 @@ using namespace tenfold;
 
 namespace {
 
-using Counts = std::vector<std::atomic<int>>;
+using BulkRef = std::vector<std::atomic<int>>;
 
 Work work_of(Kernel kernel, void** buffers, int64_t units, int64_t grain, int threads) {
     Work work;
@@ -33,14 +33,14 @@ Result run(const Work& work) { return Launch(work).run(); }
 
 int64_t count_units(void** buffers, const int64_t*, const double*, void*, int64_t begin,
                     int64_t end) {
-    auto& counts = *static_cast<Counts*>(buffers[0]);
+    auto& counts = *static_cast<BulkRef*>(buffers[0]);
     for (int64_t i = begin; i < end; ++i) ++counts[std::size_t(i)];
     return 0;
 }
 
 // Units are those of the one launch, whatever others do meanwhile.
 void count_once(int64_t units, int64_t grain, int threads) {
-    Counts counts(std::size_t(units) + 1);
+    BulkRef counts(std::size_t(units) + 1);
     void* buffers[] = {&counts};
     Result result = run(work_of(count_units, buffers, units, grain, threads));
     CHECK(result.outcome == Outcome::done && result.status == 0);
@@ -116,7 +116,7 @@ void threads_have_scratch_of_their_own() {
 }
 
 void missing_scratch_is_reported_once() {
-    Counts counts(11);
+    BulkRef counts(11);
     void* buffers[] = {&counts};
     Work work = work_of(count_units, buffers, 10, 1, 3);
     work.scratch = 1 << 20;
@@ -271,7 +271,7 @@ void forked_children_launch() {
 // A handler that forks in the middle of a launch: the child's is cut short, the parent's is whole.
 void fork_inside_a_launch_cancels_the_childs() {
     static pid_t child = -1;
-    Counts counts(2'001);
+    BulkRef counts(2'001);
     auto kernel = [](void** buffers, const int64_t* sizes, const double* scalars, void* scratch,
                      int64_t begin, int64_t end) -> int64_t {
         usleep(100);

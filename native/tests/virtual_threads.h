@@ -73,21 +73,21 @@ class VirtualScheduler : public NativeHost {
                            [](auto& thread) { return thread->ended(); });
     }
 
-    bool start(Engine& engine) override;
+    bool start_thread(Engine& engine) override;
     void wake(Word& word, int sleepers) override {
         if (stepping_)
             stepping_->calls.emplace_back(&word, sleepers);
         else
             deliver(&word, sleepers);
     }
-    void call(Engine&, Job& job) override {
+    void run_callbacks(Engine&, Job& job) override {
         for (const Ref<Future>& future : job.members) called.push_back(future.get());
         wake(a_call, 1 << 30);
     }
 
     std::vector<const Future*> called;
-    Word a_call{0};    // what one sleeps on who is to be called
-    std::string order; // who took each step, for who reads what went wrong
+    Word a_call{0};    // futex of a waiter for a callback
+    std::string order; // the thread of each step, for the report of a failure
 
   private:
     bool can_go_on(const VirtualThread& thread) const {
@@ -101,7 +101,7 @@ class VirtualScheduler : public NativeHost {
         return chosen;
     }
 
-    // Who can go next: who went last if it can go on, then those after it in a round; last those
+    // Threads that can run next: the last one if it can continue, then round robin; last those
     // whose sleep ends by itself.
     void find_able() {
         able_.clear();
@@ -148,7 +148,7 @@ class VirtualScheduler : public NativeHost {
     int deviations_;
     std::vector<std::unique_ptr<VirtualThread>> threads_;
     std::vector<std::size_t> able_; // among the threads
-    std::size_t now_ = 0;           // who went last
+    std::size_t now_ = 0;           // the last thread
     VirtualThread* stepping_ = nullptr;
 };
 
@@ -156,13 +156,13 @@ class VirtualWorker : public VirtualThread {
   public:
     VirtualWorker(Engine& engine, VirtualScheduler& scheduler)
         : engine_(engine), scheduler_(scheduler) {}
-    bool ended() const override { return worker_.next == Worker::gone; }
+    bool ended() const override { return worker_.next == Worker::exited; }
     // To fall asleep is a step of its own: a signal may come before.
     void step() override {
         bool asleep_now = worker_.next == Worker::sleep && !std::exchange(slept_, true);
         if (asleep_now && engine_.may_sleep(worker_)) {
             asleep_on = &engine_.signal();
-            wakes_by_itself = worker_.watches;
+            wakes_by_itself = worker_.sleeps_with_timeout;
             return;
         }
         if (worker_.next == Worker::compute) scheduler_.before_compute(worker_);
@@ -177,7 +177,7 @@ class VirtualWorker : public VirtualThread {
     bool slept_ = false;
 };
 
-inline bool VirtualScheduler::start(Engine& engine) {
+inline bool VirtualScheduler::start_thread(Engine& engine) {
     add(std::make_unique<VirtualWorker>(engine, *this));
     return true;
 }

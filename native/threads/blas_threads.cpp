@@ -3,51 +3,53 @@
 namespace tenfold {
 namespace {
 
-struct KnownLibraries {
+struct LibraryRegistry {
     Lock lock; // protects what follows
-    std::vector<Library*> libraries;
+    std::vector<BlasLibrary*> libraries;
 };
 
-KnownLibraries& known() {
-    static auto* libraries = new KnownLibraries; // never destroyed: threads may hold one at the end
+LibraryRegistry& library_registry() {
+    static auto* libraries =
+        new LibraryRegistry; // never destroyed: threads may hold one at the end
     return *libraries;
 }
 
 // At load: a static that another thread is making stays half made in the child of a fork.
-const KnownLibraries& made_at_load = known();
+const LibraryRegistry& registered_at_load = library_registry();
 
 } // namespace
 
-Library& Library::of(Get get, Set set) {
-    Guard guard(known().lock);
-    for (Library* library : known().libraries)
+BlasLibrary& BlasLibrary::of(Get get, Set set) {
+    Guard guard(library_registry().lock);
+    for (BlasLibrary* library : library_registry().libraries)
         if (library->get_ == get && library->set_ == set) return *library;
-    known().libraries.push_back(new Library(get, set));
-    return *known().libraries.back();
+    library_registry().libraries.push_back(new BlasLibrary(get, set));
+    return *library_registry().libraries.back();
 }
 
-void Library::hold(int threads) {
+void BlasLibrary::limit_threads(int threads) {
     Guard guard(lock_);
-    int now = this->threads();
-    if (holders_++ == 0) before_ = now;
-    if (threads < now) set_(threads);
+    int current = this->threads();
+    if (num_holders_++ == 0) original_threads_ = current;
+    if (threads < current) set_(threads);
 }
 
-void Library::let_go() {
+void BlasLibrary::unlimit_threads() {
     Guard guard(lock_);
-    if (holders_ > 0 && --holders_ == 0) give_back(); // a child of a fork has forgotten holders
+    if (num_holders_ > 0 && --num_holders_ == 0)
+        restore_threads(); // a child of a fork has forgotten holders
 }
 
-void Library::give_back() {
-    if (threads() != before_) set_(before_);
+void BlasLibrary::restore_threads() {
+    if (threads() != original_threads_) set_(original_threads_);
 }
 
-void Library::forget_holders() {
-    Guard guard(known().lock);
-    for (Library* library : known().libraries) {
-        Guard own(library->lock_);
-        if (library->holders_ > 0) library->give_back();
-        library->holders_ = 0;
+void BlasLibrary::forget_holders() {
+    Guard guard(library_registry().lock);
+    for (BlasLibrary* library : library_registry().libraries) {
+        Guard library_guard(library->lock_);
+        if (library->num_holders_ > 0) library->restore_threads();
+        library->num_holders_ = 0;
     }
 }
 

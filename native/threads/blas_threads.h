@@ -9,46 +9,47 @@
 
 namespace tenfold {
 
-class Library {
+class BlasLibrary {
   public:
-    // 64 bits: who takes or returns an int has it in the lower half.
+    // 64 bits: a function of an int uses the lower half.
     using Get = int64_t (*)();
     using Set = void (*)(int64_t threads);
 
     // The library with these functions; it is never destroyed.
-    static Library& of(Get get, Set set);
+    static BlasLibrary& of(Get get, Set set);
     // In the child of a fork: the launches of other threads are gone.
     static void forget_holders();
 
     int threads() const { return int(get_()); }
-    void hold(int threads);
-    void let_go();
+    void limit_threads(int threads);
+    void unlimit_threads();
 
   private:
-    Library(Get get, Set set) : get_(get), set_(set) {}
-    void give_back();
+    BlasLibrary(Get get, Set set) : get_(get), set_(set) {}
+    void restore_threads();
 
     Get get_;
     Set set_;
     Lock lock_; // protects both
-    int64_t holders_ = 0;
-    int before_ = 0; // the threads it had
+    int64_t num_holders_ = 0;
+    int original_threads_ = 0; // the threads it had
 };
 
 // Libraries that are held as long as this stands.
-class Holding {
+class BlasThreadLimit {
   public:
-    Holding(const std::vector<Library*>& libraries, int threads) : libraries_(libraries) {
-        for (Library* library : libraries_) library->hold(threads);
+    BlasThreadLimit(const std::vector<BlasLibrary*>& libraries, int threads)
+        : libraries_(libraries) {
+        for (BlasLibrary* library : libraries_) library->limit_threads(threads);
     }
-    ~Holding() {
-        for (Library* library : libraries_) library->let_go();
+    ~BlasThreadLimit() {
+        for (BlasLibrary* library : libraries_) library->unlimit_threads();
     }
-    Holding(const Holding&) = delete;
-    Holding& operator=(const Holding&) = delete;
+    BlasThreadLimit(const BlasThreadLimit&) = delete;
+    BlasThreadLimit& operator=(const BlasThreadLimit&) = delete;
 
   private:
-    const std::vector<Library*>& libraries_;
+    const std::vector<BlasLibrary*>& libraries_;
 };
 
 } // namespace tenfold

@@ -37,10 +37,10 @@ inline void count_anywhere(Counter counter, int64_t by = 1) noexcept {
     counters[std::size_t(counter)].fetch_add(by, std::memory_order_relaxed);
 }
 
-// Of what is counted with the GIL or among outsiders alone.
+// Of what is counted with the GIL or among gil_free_threads alone.
 inline void count(Counter counter, int64_t by = 1) noexcept {
     std::atomic<int64_t>& total = counters[std::size_t(counter)];
-    if (alone())
+    if (no_gil_free_threads())
         total.store(total.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
     else
         count_anywhere(counter, by);

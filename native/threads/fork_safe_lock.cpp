@@ -37,34 +37,33 @@ Lock::~Lock() {
 
 // The holder may have been preempted, or be in the middle of a fork. The waiting thread then yields
 // the processor, and later sleeps.
-void Lock::wait() {
-    constexpr int LOOKS = 64, YIELDS = 256;
-    constexpr std::chrono::microseconds REST{50};
+void Lock::wait_until_free() {
+    constexpr int SPINS = 64, YIELDS = 256;
+    constexpr std::chrono::microseconds SLEEP{50};
     for (int tries = 0;; ++tries) {
-        if (!taken_.load(std::memory_order_relaxed) &&
-            !taken_.exchange(true, std::memory_order_acquire))
+        if (!locked_.load(std::memory_order_relaxed) &&
+            !locked_.exchange(true, std::memory_order_acquire))
             return;
-        if (tries < LOOKS)
+        if (tries < SPINS)
             _mm_pause();
         else if (tries < YIELDS)
             sched_yield();
         else
-            std::this_thread::sleep_for(REST);
+            std::this_thread::sleep_for(SLEEP);
     }
 }
 
-void respect_forks() {
-    static const int registered =
-        pthread_atfork(hold_all_locks, release_all_locks, release_all_locks);
+void register_fork_handlers() {
+    static const int registered = pthread_atfork(lock_all, unlock_all, unlock_all);
     (void)registered; // it fails only without memory, and then nothing else would start either
 }
 
-void hold_all_locks() {
+void lock_all() {
     registry_mutex().lock();
     for (Lock* lock : registry()) lock->lock();
 }
 
-void release_all_locks() {
+void unlock_all() {
     for (auto lock = registry().rbegin(); lock != registry().rend(); ++lock) (*lock)->unlock();
     registry_mutex().unlock();
 }

@@ -19,21 +19,21 @@ class Lock {
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     void lock() {
-        if (taken_.exchange(true, std::memory_order_acquire)) wait();
+        if (locked_.exchange(true, std::memory_order_acquire)) wait_until_free();
     }
-    void unlock() { taken_.store(false, std::memory_order_release); }
+    void unlock() { locked_.store(false, std::memory_order_release); }
 
   private:
-    void wait(); // until it is this thread's
+    void wait_until_free(); // until it is this thread's
 
-    std::atomic<bool> taken_{false};
+    std::atomic<bool> locked_{false};
 };
 
 using Guard = std::lock_guard<Lock>;
 
 // Registers the handlers; once per process. A thread that holds a Lock may not wait for the GIL.
-void respect_forks();
-void hold_all_locks();
-void release_all_locks();
+void register_fork_handlers();
+void lock_all();
+void unlock_all();
 
 } // namespace tenfold

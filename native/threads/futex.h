@@ -12,8 +12,8 @@ namespace tenfold {
 
 using Word = std::atomic<uint32_t>;
 
-inline void sleep_while(Word& word, uint32_t value, const timespec* longest) {
-    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, longest, nullptr, 0);
+inline void sleep_while(Word& word, uint32_t value, const timespec* timeout) {
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, timeout, nullptr, 0);
 }
 
 inline void wake(Word& word, int sleepers) {

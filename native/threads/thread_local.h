@@ -19,22 +19,22 @@ concept Inherited = requires {
 template <class T> class ThreadLocal {
   public:
     static T& get() {
-        if (T* present = pointer_) return *present;
-        return make();
+        if (T* object = pointer_) return *object;
+        return create();
     }
 
   private:
-    struct Left {
+    struct Orphans {
         Lock lock; // protects objects
         std::vector<std::unique_ptr<T>> objects;
     };
 
-    static std::unique_ptr<T> begin() {
+    static std::unique_ptr<T> adopt_or_create() {
         if constexpr (Inherited<T>) {
-            Guard guard(left_->lock);
-            if (!left_->objects.empty()) {
-                std::unique_ptr<T> object = std::move(left_->objects.back());
-                left_->objects.pop_back();
+            Guard guard(orphans_->lock);
+            if (!orphans_->objects.empty()) {
+                std::unique_ptr<T> object = std::move(orphans_->objects.back());
+                orphans_->objects.pop_back();
                 return object;
             }
         }
@@ -42,23 +42,23 @@ template <class T> class ThreadLocal {
     }
 
     struct Owner {
-        std::unique_ptr<T> object = begin();
+        std::unique_ptr<T> object = adopt_or_create();
         ~Owner() {
             pointer_ = nullptr;
             if constexpr (Inherited<T>) {
-                Guard guard(left_->lock);
-                left_->objects.push_back(std::move(object));
+                Guard guard(orphans_->lock);
+                orphans_->objects.push_back(std::move(object));
             }
         }
     };
 
-    [[gnu::noinline]] static T& make() {
+    [[gnu::noinline]] static T& create() {
         thread_local Owner owner;
         return *(pointer_ = owner.object.get());
     }
 
     // Made when the library is loaded, so that no fork finds it half made; outlives every thread.
-    static inline Left* const left_ = new Left;
+    static inline Orphans* const orphans_ = new Orphans;
     __attribute__((tls_model("initial-exec"))) static inline thread_local T* pointer_ = nullptr;
 };
 

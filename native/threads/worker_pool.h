@@ -20,8 +20,8 @@ struct Work {
     std::size_t scratch = 0; // bytes for each thread, 64-byte aligned
     int64_t units = 0;
     int64_t grain = 1;
-    int threads = 1;    // at most; the pool may be smaller, or busy with another Launch
-    bool whole = false; // never interrupted: it writes over values that others may need
+    int threads = 1;              // at most; the pool may be smaller, or busy with another Launch
+    bool uninterruptible = false; // never interrupted: it writes over values that others may need
     // Asked on the caller's thread every INTERVAL, between its ranges; true cancels the Launch.
     bool (*interrupted)(void* context) = nullptr;
     void* context = nullptr;
@@ -40,7 +40,7 @@ class Launch {
   public:
     // Throws std::bad_alloc; nothing else here throws.
     explicit Launch(const Work& work);
-    ~Launch() { leave(); }
+    ~Launch() { unregister(); }
     Launch(const Launch&) = delete;
     Launch& operator=(const Launch&) = delete;
 
@@ -48,26 +48,26 @@ class Launch {
     Result run();
 
     // From now on cancel_launches() does not wait for this one.
-    void leave();
+    void unregister();
 
-    void take_part(const Scratch& scratch, bool caller); // what each of its threads does
-    void ask();                                          // for an interrupt, if it is time
+    void run_ranges(const Scratch& scratch, bool caller); // what each of its threads does
+    void poll_interrupt();                                // for an interrupt, if it is time
 
   private:
-    bool stopped() const;
+    bool is_stopped() const;
     void run_range(int64_t range, void* scratch);
-    bool share(int workers);
+    bool run_on_workers(int workers);
     void wait_for_workers(int workers);
 
     // Each of the atomic ones is a fact by itself, so relaxed; the pool orders what kernels write.
     alignas(64) std::atomic<int64_t> next_{0};
     const Work& work_;
-    Scratch& own_; // the caller's
+    Scratch& caller_scratch_; // the caller's
     const int64_t ranges_;
-    int64_t asked_ = 0; // nanoseconds
+    int64_t last_poll_ns_ = 0; // nanoseconds
     std::atomic<int64_t> status_{0};
-    const uint32_t era_, forks_;
-    bool counted_ = true;
+    const uint32_t epoch_, fork_count_;
+    bool is_registered_ = true;
     bool shared_ = false;
     bool no_memory_ = false;
     std::atomic<bool> cancelled_{false};

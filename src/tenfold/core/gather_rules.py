@@ -93,7 +93,7 @@ def select_element(k: Body, condition: Element, x: Operand, y: Operand) -> Opera
 
 
 def in_bounds(at: ResultIndex, index: Element, length: int) -> Element:
-    """Return whether an index lies on an axis of this length."""
+    """Return whether an index is in bounds of an axis of this length."""
     return (index >= 0) & (index < at.number(length))
 
 

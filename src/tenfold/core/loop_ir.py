@@ -286,7 +286,7 @@ class Kernel:
         results: dict[int, int] = {}
         for position, instruction in scans.items():
             assert isinstance(instruction.data, tuple), (
-                "a scan says its kind, its part, what is first"
+                "a scan has its kind, its part and its initial mode"
             )
             results[instruction.data[1]] = position
         scan = next(iter(scans.values()))

@@ -180,8 +180,8 @@ def stack_axes(
     """Return the batch axes of each operand, neither contracted nor free."""
     used_axes = zip(contraction.contracted, contraction.free, strict=True)
     first, second = (
-        tuple(axis for axis in range(len(x.shape)) if axis not in contracted + kept)
-        for x, (contracted, kept) in zip((x1, x2), used_axes, strict=True)
+        tuple(axis for axis in range(len(x.shape)) if axis not in contracted + free)
+        for x, (contracted, free) in zip((x1, x2), used_axes, strict=True)
     )
     return first, second
 
