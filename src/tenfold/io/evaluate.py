@@ -17,6 +17,7 @@ import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tenfold.io.expression import LARGEST_INTEGER, CheckedExpression, expression_error
 from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, error_text
@@ -258,7 +259,8 @@ def _subscript(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -
             )
     elif not isinstance(value, scope.vocabulary.array):
         raise expression_error(owner, f"only arrays can be subscripted, not {_kind(value)}")
-    return _run_step(node, "subscript", lambda: value[subscript], scope)  # type: ignore[index]  # any
+    read = partial(operator.getitem, value, subscript)  # type: ignore[arg-type]  # any
+    return _run_step(node, "subscript", read, scope)
 
 
 def _run_step(
