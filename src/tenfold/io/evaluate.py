@@ -259,7 +259,7 @@ def _subscript(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -
             )
     elif not isinstance(value, scope.vocabulary.array):
         raise expression_error(owner, f"only arrays can be subscripted, not {_kind(value)}")
-    read = partial(operator.getitem, value, subscript)  # type: ignore[arg-type]  # any
+    read = partial(operator.getitem, value, subscript)
     return _run_step(node, "subscript", read, scope)
 
 
