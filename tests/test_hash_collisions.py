@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from tests.array.assignment_programs import check as check_assignments
-from tests.array.test_loops import Loop
+from tests.array.test_update_loops import Loop
 from tests.random.expression_draft import Seeded
 from tests.random.random_programs import check, generate
 from tests.runtime.random_structures import computed, structure, values

@@ -1,5 +1,5 @@
-// Inference cache: memoises Python's inference rules by (op, params, input Types), in LRU order.
-// Each rule runs once per combination.
+// Inference cache, the dispatch cache of Types: memoises Python's inference rules by
+// (op, params, input Types), in LRU order. Each rule runs once per combination.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Inference {
     uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
     std::vector<Ref<Type>> results; // one, or several for an op with several results
     std::vector<uint16_t> operands; // the dtype in which each input enters the computation
-    // What the key was exact in by which the last graph that ends with such a node had its plan.
+    // Exactness of the key under which the last graph that ends in this node found its plan.
     std::atomic<uint8_t> last_exactness{0};
     // Of an operation on elements: of all inferences of the same dtypes.
     Ref<Loops> loops;

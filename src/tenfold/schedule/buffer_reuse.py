@@ -1,9 +1,9 @@
-"""In-place buffer reuse, from liveness: which results take the buffer of a dead operand.
+"""Liveness and in-place buffer reuse: which results take the buffer of a dead operand.
 
-Takes the steps of a schedule and the items that are dead after each, hands on pairs (result, dead
-operand). The kernel reads an element of the operand only before it writes the same element of the
-result. The operand is a result of the schedule, or an input without other references, and has no
-view.
+Takes the steps of a schedule, hands on the items that are dead after each step, and pairs
+(result, dead operand). The kernel reads an element of the operand only before it writes the same
+element of the result. The operand is a result of the schedule, or an input without other
+references, and has no view.
 """
 
 from __future__ import annotations
@@ -63,6 +63,21 @@ class LivenessStep(Protocol):
     @property
     def accumulated_operand(self) -> int:
         """The item that it reads and may add to in its memory; -1 for none."""
+
+
+def dead_after_steps(
+    steps: Sequence[LivenessStep], live_out: Collection[int]
+) -> tuple[tuple[int, ...], ...]:
+    """Return for each step the items that no later step reads and that are not live-out."""
+    last_step: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for item in (*step.reads, *(result.item for result in step.results)):
+            last_step[item] = number
+    dead: list[list[int]] = [[] for _ in steps]
+    for item, number in last_step.items():
+        if item not in live_out:
+            dead[number].append(item)
+    return tuple(map(tuple, dead))
 
 
 def reuse_buffers(

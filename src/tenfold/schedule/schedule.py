@@ -20,7 +20,7 @@ from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
 from tenfold.core.index_map import IndexMap, compose_view, identity, strides_in
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.buffer_reuse import ReusePairs, reuse_buffers
+from tenfold.schedule.buffer_reuse import ReusePairs, dead_after_steps, reuse_buffers
 from tenfold.schedule.fusion import FusedGroup, Fusion
 from tenfold.schedule.in_place_updates import (
     InPlaceHazard,
@@ -303,7 +303,7 @@ class _Scheduler:
             if len(blocked) == len(remaining):
                 self.write_order.refuse_cycle(blocked)
             remaining = blocked
-        last_uses = self._last_uses(steps)
+        last_uses = dead_after_steps(steps, self.live_out)
         node_values = self.item_of_node.values()
         reused_buffers = reuse_buffers(
             steps, last_uses, self._reusable_leaves(), node_values, self.write_order.overwriter_of
@@ -481,17 +481,6 @@ class _Scheduler:
         return (
             op is not None and op.folding is not None and item.kind != "fold" and not item.is_first
         )
-
-    def _last_uses(self, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
-        last_step: dict[int, int] = {}
-        for number, step in enumerate(steps):
-            for item in (*step.reads, *(result.item for result in step.results)):
-                last_step[item] = number
-        dead_after_step: list[list[int]] = [[] for _ in steps]
-        for item, number in last_step.items():
-            if item not in self.live_out:
-                dead_after_step[number].append(item)
-        return tuple(tuple(items) for items in dead_after_step)
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:

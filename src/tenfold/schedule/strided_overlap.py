@@ -1,4 +1,4 @@
-"""Strided overlap: decides whether two strided regions of memory share a byte.
+"""Strided overlap, the alias test: decides whether two strided regions of memory share a byte.
 
 Takes two StridedRegions, hands on an Overlap: a verdict and its reason. Two cells share a byte
 where their addresses differ by less than an itemsize. So overlap means that an equation
