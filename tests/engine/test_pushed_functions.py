@@ -183,7 +183,7 @@ def test_options_are_those_of_the_push(engine: tn.Engine) -> None:
             told = engine.push(root, np.array([-1.0]))
         usual = engine.push(root, np.array([-1.0]))
     assert np.isnan(usual.get().item())
-    with pytest.raises(tn.errors.RunError, match=r"(?s)root.*pushed at .*test_functions"):
+    with pytest.raises(tn.errors.RunError, match=r"(?s)root.*pushed at .*test_pushed_functions"):
         told.get()
 
 
@@ -197,7 +197,7 @@ def test_errors_name_the_function_and_the_push(engine: tn.Engine) -> None:
     wrong = engine.push(solved, np.zeros((2, 3)))
     assert good.get().tolist() == np.eye(2).tolist()
     for handle in (bad, after, wrong):
-        with pytest.raises(ValueError, match=r"(?s)solved.*pushed at .*test_functions.py"):
+        with pytest.raises(ValueError, match=r"(?s)solved.*pushed at .*test_pushed_functions.py"):
             handle.get()
     with pytest.raises(TypeError, match=r"(?s)push: cell: missing.*'h'.*remedy"):
         engine.push(cell, VALUES[0])
