@@ -8,7 +8,7 @@ namespace tenfold {
 
 struct GilFreeCall {
     std::atomic<uint32_t> references{1};
-    std::unique_ptr<GraphTemplate> graph_template; // its walk is like that of the plan
+    std::unique_ptr<GraphTemplate> graph_template; // its graph has the structure of the plan's
     std::vector<uint32_t> outputs;                 // where the results stand in it
     Ref<Executable> plan;                          // null: none that needs no Python
     std::vector<int64_t> base_offsets;             // as its key has it
@@ -18,10 +18,11 @@ struct GilFreeCall {
 // Runs one for some leaves after the other.
 class GilFreeRunner : ExecutionContext {
   public:
-    // `first`: what is launched is counted, until something has been.
+    // `count_launches` is true until something has been launched. Only then are launches counted.
     GilFreeRunner(const GilFreeCall& call, bool& count_launches);
 
-    // In the order of the pattern's leaves. False for what the plan cannot read.
+    // Inputs come in the order of the template's leaves. False for a value that the plan cannot
+    // read.
     bool bind_input(std::size_t input, const Ref<Value>& value);
     // The results, chained; empty where a part of it failed.
     Ref<Value> run();
@@ -34,12 +35,12 @@ class GilFreeRunner : ExecutionContext {
     const GilFreeCall& call_;
     bool& count_launches_;
     LinearizedGraph graph_;
-    Key key_; // no more than what is moved
+    Key key_; // only the base offsets of moved arrays
     std::vector<Ref<Value>> results_;
 };
 
-// Computes what members give that have no Answer, each by itself; nothing where another way is to
-// be tried.
+// Computes the results of members without an Answer, each by itself. A result stays empty where
+// another tier must compute it.
 void run_gil_free(const GilFreeCall& call, std::span<const Ref<Future>> members,
                   std::span<OperatorResult> answers, bool count_launches);
 

@@ -20,11 +20,11 @@ bool is_special_value(double number) {
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-// The arrays of a walk of which parts are taken or replaced, and nothing else is read: the first
-// part says from where the others count. An array with a part replaced counts as the array.
+// Arrays of a linearized graph that are read or replaced in parts only. The first part anchors the
+// offsets of the others. An array with a replaced part counts as the array.
 class PartAnchors {
   public:
-    // Looks at a walk; the memory of the one before is used again.
+    // Analyzes a linearized graph; reuses the memory of the previous one.
     void analyze(const LinearizedGraph& graph) {
         graph_ = &graph;
         root_of_.clear();
@@ -32,7 +32,7 @@ class PartAnchors {
         for (std::size_t i = 0; i < graph.nodes.size(); ++i) visit(i);
     }
 
-    // What the first part of an array is, where the nodes that read it are to count from there.
+    // The first part of an array, if its readers count their offsets from there; else null.
     const Starts* anchor(uint32_t position) const {
         if (root_of_.empty() || root_of_[position] == NONE) return nullptr;
         const Root& root = roots_[root_of_[position]];
@@ -54,8 +54,8 @@ class PartAnchors {
         auto inputs = graph_->inputs(entry);
         Op::Part slice_kind = entry.node->op->part;
         if (slice_kind == Op::none && root_of_.empty())
-            return;                                     // what it pins is made later, if at all
-        if (root_of_.empty()) start_tracking(position); // most walks never get here
+            return; // start_tracking() handles these nodes later, if at all
+        if (root_of_.empty()) start_tracking(position); // most graphs have no parts
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             if (root_of_[inputs[i]] == NONE) continue;
             Root& root = roots_[root_of_[inputs[i]]];
@@ -67,7 +67,7 @@ class PartAnchors {
         if (slice_kind == Op::slice_update) root_of_[position] = root_of_[inputs[0]];
     }
 
-    // At the first part: every array has a root from now on; what has read one before pins it.
+    // Runs at the first part. It gives every array a root; earlier readers pin their roots.
     void start_tracking(std::size_t end) {
         root_of_.assign(graph_->nodes.size(), NONE);
         for (std::size_t i = 0; i < graph_->nodes.size(); ++i) {
@@ -111,9 +111,10 @@ constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
     for (int64_t stride : value.strides) words.push_back(uint64_t(stride));
 }
 
-// The operation, its parameters and its dtypes are in its inference; so are the Types of its
-// inputs, or they follow from those of the values. A result of an operation with several shares
-// that of the operation, and has its own parameters. Flat, since a word costs less than a call.
+// The inference determines the operation, its parameters and its dtypes. It also determines the
+// Types of its inputs, or they follow from those of the values. A result of an operation with
+// several shares that of the operation, and has its own parameters. Flat, since a word costs less
+// than a call.
 [[gnu::flatten]] void write_pending(const LinearizedGraph& graph, const LinearizedNode& entry,
                                     const Starts* anchor, std::vector<uint64_t>& words) {
     const Node& node = *entry.node;

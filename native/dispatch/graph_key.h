@@ -1,8 +1,8 @@
 // Graph key: everything that a plan may depend on, as words that are compared in full. Types,
-// parameters and inferences count by identity, so a cached Key holds them: their addresses are
-// never reused. A Python scalar counts by its form alone, unless its value is one that rules know.
-// The parts taken of an array, or replaced, count by their offset from the first of them, if
-// nothing else reads the array: then it is as if the array were moved. A key may be exact in both.
+// parameters and inferences count by identity. A cached Key holds them, so their addresses are
+// never reused. A Python scalar counts by its form alone, unless rules know its value. Parts of an
+// array that are read or replaced count by their offset from the first one. That holds if nothing
+// else reads the array: a moved array then has the same key. A key may be exact in both.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace tenfold {
 
-// Numbers that rewrite rules may tell from others: halves of whole numbers up to 16, and what is
-// not finite.
+// Numbers that rewrite rules may treat specially: halves of integers up to 16, and non-finite
+// numbers.
 bool is_special_value(const Scalar& scalar);
 
 // The word or words of a Python scalar; with its value where it is notable, or `exact`.
@@ -26,11 +26,11 @@ struct Key {
     // For each graph node the bytes by which its memory counts as moved; empty when none is.
     std::vector<int64_t> base_offsets;
 
-    // Writes over what it has; false for a walk that cannot be planned: it holds a placeholder.
+    // Overwrites the key. False for a graph with a placeholder, which cannot be planned.
     bool write(const LinearizedGraph& graph, std::span<const uint64_t> options, uint8_t exact);
 };
 
-// What the addresses in a key belong to.
+// Owners of the addresses in a key.
 struct KeyOwners {
     std::vector<Ref<Type>> types;
     std::vector<Ref<Params>> params;

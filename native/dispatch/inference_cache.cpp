@@ -80,7 +80,7 @@ struct ThreadInferenceCache {
     }
 
     void clear_if_stale() {
-        // Relaxed: what a thread recalls before it sees a new epoch is still right.
+        // Relaxed: entries that a thread finds before it sees a new epoch are still valid.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (std::exchange(epoch, now) != now) entries = {};
     }
@@ -145,7 +145,7 @@ void cache_shapes_and_types(const InferenceQuery& query, const Inferred& inferre
     insert(query, inferred);
 }
 
-// What is taken has an inference of its own, by which it is told apart from other picks.
+// A slice has its own inference, whose identity distinguishes it from other slices.
 bool is_cached_per_type(const InferenceQuery& query) { return query.op->part == Op::slice; }
 
 Inferred infer_or_find(const InferenceQuery& query) {

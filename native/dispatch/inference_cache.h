@@ -15,8 +15,8 @@
 
 namespace tenfold {
 
-// The answer of an op's rules. Where ir/inferred_shapes.h knows the shapes of an operation, it is
-// that for operands of some dtypes: an example, whose result may have another shape.
+// The result of an op's rules. If ir/inferred_shapes.h knows an operation's shapes, it covers all
+// operands of some dtypes. It is then an example, whose result may have another shape.
 struct Inference {
     std::atomic<uint32_t> references{1};
     uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
@@ -28,7 +28,7 @@ struct Inference {
     Ref<Loops> loops;
     // Of a view: owned; null: not asked for yet.
     std::atomic<const ViewMap*> view_map{nullptr};
-    // Of a call: Python's object of its op, owned; given back through the release list.
+    // Of a call: the Python object of its op, owned; released through the deferred decrefs.
     void* op_owner = nullptr;
 
     ~Inference() {
@@ -53,10 +53,10 @@ struct Inferred {
     explicit operator bool() const { return bool(inference); }
 };
 
-// What is known without Python's rules: by the same Types, or by the same dtypes
+// The inference, if it is known without Python's rules: by equal Types or equal dtypes
 // (ir/inferred_shapes.h).
 Inferred find_inference(const InferenceQuery& query);
-// What Python's rules have said.
+// Caches a result of Python's rules.
 void cache_inference(const InferenceQuery& query, const Ref<Inference>& inference);
 
 // Of an op that is not called any more.

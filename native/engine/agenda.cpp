@@ -1,5 +1,5 @@
 // Agenda: the engine's priority queue, single operators by critical path, batches by mean depth.
-// All of it runs with the engine's Lock held, but for the wake-ups at the end.
+// Every function runs with the engine's Lock held, except the wake-ups at the end.
 #include <algorithm>
 
 #include "engine/engine.h"
@@ -18,7 +18,7 @@ bool is_batchable(const Operation& operation) {
 
 } // namespace
 
-// What has no parameters is known by what it does, under its options; else by its address.
+// An operation without parameters is identified by its op and options, any other by its address.
 Signature Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
     Signature signature;
     signature.options = operation.options_number();
@@ -89,7 +89,7 @@ void Engine::remove_from_batch(Future& future) {
     batcher->sum_depths -= future.depth;
 }
 
-// With a limit of memory what has come far goes first: it is nearer to freeing what it reads.
+// Under a memory limit the deepest operators go first: they are nearer to freeing their inputs.
 uint32_t Engine::priority(const Future& future) const {
     return limits_.max_bytes ? future.depth : future.height;
 }

@@ -40,7 +40,7 @@ std::atomic<uint64_t> num_engines{0}; // relaxed: a count
 Engine::Engine(const Limits& limits, Host& host)
     : limits_(limits), host_(host), fork_count_(fork_count.load(std::memory_order_relaxed)),
       engine_id_(num_engines.fetch_add(1, std::memory_order_relaxed)) {
-    batchers_.emplace(Signature(), std::make_unique<Batcher>()); // of what runs alone
+    batchers_.emplace(Signature(), std::make_unique<Batcher>()); // of operators that run alone
     Guard guard(engine_registry->lock);
     engine_registry->all.push_back(this);
 }
@@ -82,8 +82,8 @@ bool Engine::is_from_parent_process() const {
     return fork_count.load(std::memory_order_relaxed) != fork_count_;
 }
 
-// The engine counts as a GIL-free thread from a push until it is idle: its workers count
-// references without the GIL.
+// The engine counts as a GIL-free thread from a push until it is idle. Its workers count references
+// without the GIL.
 void Engine::register_gil_free() {
     if (is_registered_) return;
     is_registered_ = true;
@@ -99,7 +99,7 @@ void Engine::unregister_if_idle() {
     gil_free_threads.fetch_sub(1);
 }
 
-// Lists: of what is pending, and of versions whose increments are to be added.
+// Lists of pending Futures, and of versions with unsummed increments.
 
 Future*& Engine::list_of(Future& future) {
     return future.state == Future::lazy ? lazy_list_ : pending_list_;

@@ -11,7 +11,7 @@
 
 namespace tenfold {
 
-// What a worker does at one go.
+// One unit of work for a worker.
 struct Job {
     enum Kind : uint8_t { nothing, rows, python, classify, callbacks };
     Kind kind = nothing;
@@ -22,7 +22,7 @@ struct Job {
     std::vector<Signature> signatures; // of the operators to be classified, without answers
 };
 
-// What the engine asks of Python, where each takes the GIL, and of the system.
+// The engine's interface to Python, whose calls take the GIL, and to the operating system.
 class Host {
   public:
     virtual ~Host() = default;
@@ -37,7 +37,7 @@ class Host {
     // Whether anything of Python's waits to be freed; `tidy` frees it.
     virtual bool has_deferred() { return false; }
     virtual void run_deferred() {}
-    // A thread that works for the engine; false where there can be none.
+    // Starts a thread that works for the engine; false if it cannot be started.
     virtual bool start_thread(Engine& engine);
     // So many of those that sleep until the word changes.
     virtual void wake(Word& word, int sleepers);
@@ -61,7 +61,7 @@ struct EngineStatistics {
 struct DeferredFrees {
     std::vector<Ref<Future>> futures;
     std::vector<Future*> awaited; // among `futures`
-    std::vector<Future*> unread;  // whether they are still needed; among `futures`, or held
+    std::vector<Future*> unread;  // dropped if unneeded; in `futures`, or referenced
     std::vector<std::pair<Future*, Ref<Failure>>> failure_queue;
     bool draining_failures = false; // a caller further up works through `failing`
     std::vector<void*> objects;     // of Python
@@ -76,12 +76,12 @@ struct DeferredFrees {
     void free();
 };
 
-// Who works for an engine, one step after the other: a thread of its own, or one that waits and
-// helps. Between two steps others may do anything: a test takes those of many in every order.
+// A thread that works for an engine, step by step: one of its own, or a waiting caller that helps.
+// Other threads may run between two steps: a test runs the steps of many in every order.
 struct Worker {
     enum Next : uint8_t { poll, compute, finish, free, run_deferred, sleep, exit, exited };
     Next next = poll;
-    bool is_helper = false; // only with what needs no GIL
+    bool is_helper = false; // runs only work that needs no GIL
     bool is_idle = false;   // nothing has happened for a while
     bool busy = false, sleeps_with_timeout = false;
     int64_t timeout_ns = 0;       // nanoseconds to sleep, where it watches
@@ -98,8 +98,8 @@ class Engine {
     Engine(const Limits& limits, Host& host);
     static void destroy(Engine* engine);
 
-    // With the GIL. `inputs` are borrowed, of this engine. Returns what will be the result, for a
-    // Handle, which counts by now; null when the engine is closed.
+    // With the GIL. `inputs` are borrowed, of this engine. Returns the Future for a Handle, whose
+    // reference counts already. Null when the engine is closed.
     Ref<Future> push(Ref<Operation> operation, Ref<PushSite> site, std::span<Future* const> inputs,
                      bool by_operator = false);
     Ref<Future> put(OperatorResult answer);
@@ -113,12 +113,13 @@ class Engine {
     void release_hold();
     bool is_held() const { return num_holds_ > 0; }
 
-    // From now on it and what it needs runs before all else; to be followed by a wait.
+    // Gives it and its inputs the highest priority; the caller then waits.
     void prioritize(Future& future);
-    // All that is pending; returns what `oldest` is to be asked for until it has none.
+    // Prioritizes all pending Futures. Returns `last` for `oldest`, which the caller repeats until
+    // it is null.
     uint64_t prioritize_all();
     Ref<Future> oldest(uint64_t last);
-    uint64_t pushed_by_operators(); // how often one that ran has pushed
+    uint64_t pushed_by_operators(); // number of pushes by running operators
     // Waits until ended Futures are freed, so that live counts are exact.
     void wait_for_frees();
     // If it is a sum of increments it is computed.
@@ -132,8 +133,8 @@ class Engine {
     void step(Worker& worker);
     // Whether no signal came since it began to sleep.
     bool may_sleep(const Worker& worker) const { return signal_.load() == worker.signal_at_sleep; }
-    const Word& signal() const { return signal_; } // what its workers sleep on
-    void work();                                   // what a thread of its own does
+    const Word& signal() const { return signal_; } // the word on which its workers sleep
+    void work();                                   // main function of its own threads
     bool cancel(Future& future);
     // Wants the Future, and calls Host::call once it is settled; false when it is settled already.
     bool notify_when_settled(Future& future);
@@ -141,7 +142,7 @@ class Engine {
     void close();         // nothing can be pushed any more
     bool close_if_done(); // if nothing is pending; whether it is closed
     void cancel_all();
-    void cancel_unneeded(); // what is pure and needed by nothing that is not
+    void cancel_unneeded(); // pure operators that no impure one needs
     // Workers end; waits for them, at most so many nanoseconds. False when some are left.
     bool stop(int64_t timeout_ns);
     bool closed() const { return closed_; }
@@ -149,8 +150,8 @@ class Engine {
     uint64_t trace_id(const Future& future) const { return engine_id_ << 32 | future.number; }
     bool is_from_parent_process() const; // of this process, which is a fork
 
-    // Whether there is room for so many bytes more; else whether what runs or is ready could make
-    // some. `likely`: there may be no room by what came of such operators before.
+    // Whether so many bytes fit; if not, whether running or ready operators could free some.
+    // `likely`: earlier results of such operators suggest that memory may be short.
     enum Room : uint8_t { room, likely, perhaps, none };
     Room memory_room(std::size_t bytes, const Operation* operation);
     // Failures that were never observed; they count as observed from now on.
@@ -158,7 +159,7 @@ class Engine {
     void forget_failure(Failure& failure);
 
     EngineStatistics statistics();
-    // What is pending, by the numbers of the pushes.
+    // The pending Futures, in push order.
     struct PendingInfo {
         uint64_t number;
         bool impure;
@@ -169,7 +170,7 @@ class Engine {
     void account(int64_t objects, int64_t bytes);
     Batcher* batcher_of(const Signature& signature);
     Batcher& add_batcher(const Signature& signature, Batcher&& batcher);
-    // What tenfold's operation of that number adds by, for sums of increments.
+    // The addition of tenfold, for sums of increments.
     void set_add(Ref<Operation> add) { add_ = std::move(add); }
     const Ref<Operation>& add() const { return add_; }
     const BatchRows* sum_rows(const Type& type, uint64_t options);
@@ -187,7 +188,7 @@ class Engine {
     };
     using Heap = std::priority_queue<Entry>;
 
-    // All with lock_ held.
+    // All of these need lock_.
     void link_inputs(Future& future, std::span<Future* const> inputs, DeferredFrees& frees);
     void list_insert(Future& future);
     void list_remove(Future& future);
@@ -268,19 +269,19 @@ class Engine {
     bool unclassified_urgent_ = false;
     std::vector<Ref<Future>> to_call_, to_free_;
     std::vector<Failure*> failures_; // that are alive
-    std::size_t reserved_bytes_ = 0; // bytes of what is pending, as far as they are known
+    std::size_t reserved_bytes_ = 0; // bytes of pending results whose Types are known
     struct SizeEstimate {
         std::size_t pending = 0, bytes = 0; // bytes: of the last result
         bool known = false;
     };
     std::unordered_map<const void*, SizeEstimate>
         size_estimates_;            // of operators whose results are guessed
-    std::size_t guessed_bytes_ = 0; // bytes of what is pending, by its families
+    std::size_t guessed_bytes_ = 0; // estimated bytes of the other pending results
     std::deque<Job> batch_parts_;
     Future *pending_list_ = nullptr, *lazy_list_ = nullptr; // lists, the newest first
     Future* oldest_ = nullptr;                              // of the pending ones
     uint64_t num_arrivals_ = 0;
-    std::atomic<int> num_freeing_{0}; // threads that free what a step has left; relaxed: a look
+    std::atomic<int> num_freeing_{0}; // threads that free objects of a step; relaxed: a hint
     uint64_t num_events_ = 0;         // pushes, and steps that ended
     uint64_t num_pushed_ = 0, num_done_ = 0, num_failed_ = 0, num_cancelled_ = 0, num_dropped_ = 0,
              num_batches_ = 0;
@@ -292,16 +293,16 @@ class Engine {
         num_woken_ = 0;          // watchers sleep for a while only
     bool is_registered_ = false; // among `gil_free_threads`
     bool stopping_ = false, is_orphan_ = false, has_due_batch_ = false;
-    bool ran_python_ = false;         // since Python's objects were freed: there may be some
+    bool ran_python_ = false;         // since the last free of Python objects, so some may be due
     std::atomic<bool> closed_{false}; // relaxed: a look; the Lock's where it is written
     Word num_alive_{0};               // threads that have not ended; changed with the Lock
     Word signal_{0};                  // changed to wake workers
     std::atomic<int64_t> live_objects_{0}, live_bytes_{0}, peak_bytes_{0};
     const uint32_t fork_count_;
-    const uint64_t engine_id_; // how many engines there were before
+    const uint64_t engine_id_; // the number of engines created before
 };
 
-// Engines there are, for the end of the process.
+// All engines that exist, for the end of the process.
 std::vector<Ref<Engine>> live_engines();
 
 } // namespace tenfold

@@ -1,4 +1,4 @@
-// Engine threads: workers, which are started when there is work, and callers that wait.
+// Engine threads: workers, which are started on demand, and callers that wait.
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -241,7 +241,8 @@ TraceEvent traced_step(const Job& job) {
 
 } // namespace
 
-// What rows cannot compute loops of any layout can, or Python, or that says why not.
+// Computes members that the rows could not: by the template, in any layout, or by Python, which
+// also reports errors.
 void Engine::run_remaining(Job& job) {
     Job remaining;
     std::vector<std::size_t> indices;
@@ -323,7 +324,7 @@ void Engine::finish_job(Worker& worker) {
 
 void Engine::wait_for_frees() {
     if (is_from_parent_process()) return;
-    Heap ready, urgent; // of what was taken from the other one, or has ended
+    Heap ready, urgent; // members removed from the other queue, or settled
     DeferredFrees frees;
     {
         Guard guard(lock_);

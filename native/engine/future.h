@@ -25,7 +25,7 @@ struct OptionSet {
     static void destroy(OptionSet* submitted);
 };
 
-// What was pushed: an operation of tenfold, or a user's operator.
+// A pushed operation: one of tenfold's, or a user's operator.
 struct Operation {
     enum Kind : uint8_t {
         value,       // put: nothing runs
@@ -43,18 +43,18 @@ struct Operation {
     bool pure = true;
     bool identity_increment = false; // cumulative: an increment is the one input
     bool elementwise_add = false;    // cumulative, fold: increments are added by tenfold's `add`
-    bool memoized = false;           // of tenfold, pure: for all pushes that are alike
+    bool memoized = false;           // of tenfold, pure: one object for all equal pushes
     Ref<Operation> sum;              // cumulative: the fold of its increments
     uint8_t min_inputs = 0, max_inputs = 255;
     std::string name;
     const Op* op = nullptr;
     const void* cost_class = nullptr;          // the operator's class, by which sizes are guessed
     void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
-    void* constants = nullptr; // owned: a tuple of what comes behind the inputs, or null
+    void* constants = nullptr; // owned: a tuple of the constants behind the inputs, or null
     Ref<OptionSet> options;
-    // Of a call of a traced function: the parameters of its op, its plan, or one without any, what
-    // it captured when it was pushed, and how its results stand in one object: owned, null for one
-    // Array.
+    // Of a call of a traced function: its parameters, its GIL-free call and its captured values.
+    // That call may lack a plan. `result_tree` is how its results form one object: owned, null for
+    // one Array.
     Ref<Params> call;
     Ref<GilFreeCall> gil_free_call;
     std::vector<Ref<Value>> captured;
@@ -90,7 +90,7 @@ struct Failure {
                                         Ref<PushSite> site) = nullptr;
 };
 
-// What an operator gives: a value of tenfold's, or one of Python's, or a failure.
+// Result of an operator: a value of tenfold's, a Python object, or a failure.
 struct OperatorResult {
     Ref<Value> value;
     void* object = nullptr;         // owned
@@ -122,7 +122,8 @@ struct Block {
     Block* next = nullptr;                // counted
 };
 
-// The increments of a version: kept while they have not been added, and while it is the newest.
+// The increments of a version. They live until they are summed, and while the version is the
+// newest.
 struct Increments {
     Future* base = nullptr; // counted, and read
     Leaves* leaves = nullptr;
@@ -147,7 +148,7 @@ struct Future {
 
     std::atomic<uint32_t> references{1};
     Word settlement{pending}; // acquire, release: a reader that sees it settled sees its value
-    // The engine's Lock protects from here on what is not written before it is known to others.
+    // From here on the engine's Lock protects each field that changes after publication.
     State state = waiting;
     bool urgent = false, impure = false;
     bool has_callback = false;  // Host::call is due when it is settled
@@ -155,7 +156,7 @@ struct Future {
     bool type_is_known =
         false; // its Type is known beforehand; written before it is known to others
     uint32_t handles = 0, readers = 0, num_missing = 0, depth = 0, height = 0;
-    uint64_t number = 0, arrival = 0; // the latter among what is pending
+    uint64_t number = 0, arrival = 0; // arrival: among the pending ones
     Engine* engine = nullptr;         // counted
     Ref<Operation> operation;
     Ref<PushSite> push_site;
@@ -167,7 +168,7 @@ struct Future {
     Ref<Timeline> timeline;  // of an object that was changed
     std::unique_ptr<Increments> increments;
     Future *prev = nullptr, *next = nullptr; // among the pending ones
-    // What it is.
+    // The result.
     Type* type = nullptr;   // counted; known beforehand, or from the value; null of several results
     Ref<Value> value;       // or values, chained
     void* object = nullptr; // owned

@@ -14,7 +14,7 @@ void Engine::account(int64_t objects, int64_t bytes) {
            !peak_bytes_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {}
 }
 
-// With the Lock, as the next two. What is changed in place takes no more than it did.
+// With the Lock, as the next two. An in-place operator needs no additional memory.
 void Engine::reserve_memory(Future& future) {
     if (const Type* type = future.type) {
         future.bytes = type->bytes();

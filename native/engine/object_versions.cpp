@@ -1,6 +1,6 @@
 // Object versions: order in-place operators and increments of an object by their pushes. Increments
-// are added by a tree whose shape depends on their number alone: runs of 64, sums of runs, sums of
-// 64 sums. All of it runs with the engine's Lock held.
+// are added by a tree whose shape depends on their number alone. It has runs of 64, sums of runs,
+// and sums of 64 sums. Every function runs with the engine's Lock held.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t RUN_LENGTH = 64;
 
-// What is added: the base, the blocks, the increments.
+// The summands: the base, the blocks, the increments.
 std::vector<Future*> inputs_of(const Increments& increments) {
     std::vector<Future*> inputs;
     for (Block* block = increments.blocks; block; block = block->next) inputs.push_back(block->sum);
@@ -143,7 +143,8 @@ void Engine::add_increment(Future& version, Future& head, Ref<Future> increment,
     list_insert(version);
 }
 
-// Its sum is to be computed, and first those that it needs: there may be a million.
+// Schedules its sum, and first the sums below it. A stack replaces recursion: a chain may have a
+// million links.
 void Engine::force(Future& first, DeferredFrees& frees) {
     std::vector<Future*> stack{&first};
     while (!stack.empty()) {
@@ -181,7 +182,7 @@ void Engine::force_all(DeferredFrees& frees) {
     }
 }
 
-// What must not have started for it to be cancelled: of a version its increment.
+// The Future whose start prevents the cancellation: for a version, that of its increment.
 Future* Engine::cancellation_target(Future& future, DeferredFrees& frees) {
     Increments* increments = future.increments.get();
     if (!increments) return &future;

@@ -17,8 +17,8 @@ struct BatchRows {
     const Loop* loop = nullptr;
 };
 
-// What members of a batch have in common: addresses, which the Batcher keeps from being taken over,
-// or the number that a user's signature was given; and the number of their options.
+// The common properties of a batch's members. They are addresses, which the Batcher keeps valid, or
+// the number of a user's signature. The last one is the number of their options.
 struct Signature {
     std::array<const void*, 4> parts{};
     uint64_t options = 0;
@@ -31,7 +31,7 @@ struct SignatureHash {
 // The engine's Lock protects it.
 struct Batcher {
     Operation::Kind kind = Operation::general; // general: such members run alone
-    // Of what the GIL is not needed for: how most lie, and how any do.
+    // Batches that need no GIL: rows for contiguous operands, a template for any layout.
     std::optional<BatchRows> rows;
     std::unique_ptr<GraphTemplate> graph_template;
     std::unique_ptr<Products> products;
@@ -48,7 +48,7 @@ struct Batcher {
     const Ref<Type>& type() const {
         return rows ? rows->type : graph_template ? graph_template->type() : products->type;
     }
-    // Whether a number can enter the operation there; if not, Python says what is wrong.
+    // Whether the operation accepts this scalar as that input; if not, Python reports the error.
     bool accepts_scalar(std::size_t position, const Scalar& scalar) const;
 };
 
@@ -56,18 +56,17 @@ struct Batcher {
 // length.
 std::size_t left_part_length(std::size_t length);
 
-// Computes what members of one Batcher give; nothing where another way is to be tried.
-// `first`: what they launch is counted, once for all.
+// Computes the results of one Batcher's members; an Answer stays empty where another tier must
+// compute it. `count_launches`: launches are counted once per batch.
 void run_rows(const BatchRows& rows, std::span<const Ref<Future>> members,
               std::vector<OperatorResult>& answers, bool count_launches);
 
-// Of those that have no Answer, one at least. With a maker of loops the GIL is held.
+// Computes the members without an Answer, at least one. With a kernel compiler the GIL is held.
 void run_template_batch(const GraphTemplate& graph_template, std::span<const Ref<Future>> members,
                         std::vector<OperatorResult>& answers, bool count_launches,
                         OpKernelCompiler* compiler);
 
-// base + (blocks + leaves), all of one Type: an Answer without anything where that cannot be said
-// by these rows.
+// base + (blocks + leaves), all of one Type. An Answer stays empty if these rows cannot compute it.
 OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold);
 
 } // namespace tenfold

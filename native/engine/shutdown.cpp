@@ -71,8 +71,8 @@ void Engine::cancel_all() {
     wake_settled(frees);
 }
 
-// A reader was pushed after its inputs. So the walk starts at the newest: it cancels each Future
-// without readers, which may have been the last reader of an older one.
+// A reader is pushed after its inputs. So the newest Future comes first. A cancelled Future may
+// have been the last reader of an older one.
 void Engine::cancel_unneeded() {
     DeferredFrees frees;
     {

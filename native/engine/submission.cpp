@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t MAX_NODES = 512;
 constexpr int64_t MAX_ELEMENTS = 1 << 16;
-constexpr int64_t MAX_MATRIX_ELEMENTS = 1 << 12; // of what takes more than an operation for each
+constexpr int64_t MAX_MATRIX_ELEMENTS = 1 << 12; // of ops with several steps per element
 
 bool is_small(Node& node) {
     if (node.op && node.op->unbounded_time && !value_of(&node)) return false;

@@ -40,7 +40,7 @@ template <class Note> std::vector<Note*> take(std::atomic<Note*>& stack) {
     return records;
 }
 
-// What the threads of the parent were doing does not end in the child.
+// The parent's open events never end in the child.
 const int registered = pthread_atfork(nullptr, nullptr, [] {
     event_stack.store(nullptr, std::memory_order_relaxed);
     counter_stack.store(nullptr, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Timeline: records what engines did, and when, while a recorder is open.
+// Timeline: records the engines' events and their times, while a recorder is open.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TraceEvent {
     double depth = 0;
 };
 
-// How much there was at a time.
+// Memory and queue length at one time.
 struct TraceCounter {
     int64_t time;
     int64_t bytes, objects;
@@ -33,7 +33,7 @@ struct Traces {
 struct OpenTrace; // of a step that has not ended
 
 inline std::atomic<bool> tracing{false}; // relaxed: a thread that misses a change is a step late
-// All of these may be called with any Lock held: they take none.
+// All of these may be called with any Lock held: they take no Lock.
 void trace(TraceEvent event);
 void trace(const TraceCounter& level);
 OpenTrace* trace_begin(TraceEvent event);

@@ -4,7 +4,7 @@
 
 namespace tenfold {
 
-constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf worth a group of its own
+constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf that justifies its own batches
 
 bool SignaturePartition::add(uint32_t position) {
     const LinearizedNode& entry = graph_.nodes[position];
@@ -34,7 +34,7 @@ SignaturePartition::NodeFacts SignaturePartition::facts_of(uint32_t position) co
     return facts;
 }
 
-// What would have to be copied to lie beside others is small.
+// Whether an op can be batched, with operands that are shared or small enough to be copied.
 bool SignaturePartition::is_batchable(uint32_t position) const {
     const Op& op = *node(position).op;
     auto fits = [&](uint32_t input) { return !facts_[input].large || is_shared_leaf(input); };

@@ -1,6 +1,6 @@
-// Batch signature: groups the nodes of a graph that do the same on operands of their own. Such
-// nodes have one operation, the same Types, and the same large leaves, as weights are. Nodes are
-// added one after the other, inputs before users; equal ones get the number of one batch.
+// Batch signature: partitions the nodes of a graph by operation, Types and shared large leaves,
+// such as weights. Members of one part apply one operation to operands of their own. Nodes are
+// added in topological order; equal signatures get the number of one part.
 #pragma once
 #include "ir/linearize.h"
 
@@ -24,8 +24,8 @@ class SignaturePartition {
     bool is_shared_leaf(uint32_t position) const { return facts_[position].shared_leaf; }
     uint32_t group(uint32_t position) const { return group_[position]; }
     std::size_t num_groups() const { return groups_.size(); }
-    // An operand is shared only when all members share it, not just those of one batch. So a group
-    // has one form and one plan, whichever members are ready first.
+    // An operand is shared only if all members share it, not just those of one batch. So all
+    // batches of one signature have one form and one plan, whatever the order of completion.
     bool varies(uint32_t group, std::size_t operand) const {
         return groups_[group].varies >> std::min<std::size_t>(operand, 63) & 1;
     }
@@ -59,7 +59,7 @@ class SignaturePartition {
     std::vector<NodeFacts> facts_;
     std::vector<uint32_t> group_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> table_; // of groups by hash, open addressing
+    std::vector<uint32_t> table_; // indices of groups_, by hash, open addressing
 };
 
 } // namespace tenfold

@@ -12,7 +12,7 @@ constexpr std::size_t MAX_MEMBERS = std::size_t(1) << (Products::SIZES - 1);
 
 using Batch = std::span<const Ref<Future>>;
 
-// How members' blocks of rows lie in a whole.
+// The layout of the members' row blocks in the stacked matrix.
 struct Blocks {
     Products::Form form;
     int64_t count, rows;
@@ -22,7 +22,7 @@ struct Blocks {
         : form(form), count(int64_t(count)), rows(type.shape[0]),
           row(std::size_t(type.shape[1]) * dtype_of(type.dtype).bytes) {}
 
-    // Calls with where each row lies in its block, and in the whole.
+    // Calls with the byte offset of each row in its block, and in the stacked matrix.
     template <class F> void for_each_row(int64_t block, F&& copy_row) const {
         for (int64_t i = 0; i < rows; ++i) {
             int64_t at = form == Products::stacked_columns ? i * count + block : block * rows + i;
@@ -37,7 +37,7 @@ const Ref<Value>& operand(Future& member, std::size_t position) {
     return member.inputs()[position].input->value;
 }
 
-// The operands at one position in one; empty where one does not lie in C's order.
+// Stacks the operands at one position; empty if one of them is not in C order.
 Ref<Value> stack_factors(Batch members, std::size_t position, Products::Form form,
                          const Ref<Type>& type) {
     Blocks blocks(form, *operand(*members[0], position)->type, members.size());
@@ -76,7 +76,8 @@ bool all_share(Batch members, std::size_t position) {
         members, [&](const auto& member) { return operand(*member, position) == first; });
 }
 
-// A column is multiplied by itself: it is summed in another order than many.
+// A single column is a matrix-vector product, whose summation order differs from that of several
+// columns.
 Products::Form form_of(const Products& products, Batch members) {
     if (members.size() < 2) return Products::single;
     if (products.types[1]->shape[1] > 1 && all_share(members, 0)) return Products::stacked_columns;

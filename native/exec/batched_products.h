@@ -34,8 +34,8 @@ class PanelCompiler {
     }
 };
 
-// Computes what is multiplied; nothing where a panel is missing, or an operand is not in C's order.
-// `first`: what they launch is counted, once for all.
+// Computes the products. An Answer stays empty if a panel is missing, or an operand is not in C
+// order. `count_launches`: launches are counted once per batch.
 void run_products(Products& products, std::span<const Ref<Future>> members,
                   std::span<OperatorResult> answers, bool count_launches, PanelCompiler& compiler);
 

@@ -11,11 +11,11 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t MIN_MEAN_GROUP_SIZE = 4,
-                      MIN_BATCH_SIZE = 24;            // members of a group that are worth it
-constexpr std::size_t MAX_BATCH_BYTES = 256ull << 20; // of what a group makes and puts side by side
+                      MIN_BATCH_SIZE = 24;            // minimum members of a profitable batch
+constexpr std::size_t MAX_BATCH_BYTES = 256ull << 20; // of a batch's results and stacked operands
 constexpr int64_t LARGE_ROW_BYTES = 1 << 14;
 constexpr std::size_t MAX_LARGE_ROWS = 16;
-constexpr uint32_t SPARSE_RATIO = 4; // of so many rows one must be held, or it is copied
+constexpr uint32_t SPARSE_RATIO = 4; // below one live-out row in so many, rows are copied
 constexpr uint32_t NONE = SignaturePartition::NONE;
 constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
@@ -66,7 +66,7 @@ class BatchAgenda {
         return true;
     }
 
-    // The value of a node: a row of what its group has made.
+    // The value of a node as a row of its batch's result.
     struct RowRef {
         uint32_t result = NONE, row = 0;
     };
@@ -83,7 +83,8 @@ class BatchAgenda {
         uint32_t num_members;
     };
 
-    // What nodes get of what their group has made. Few rows must not keep all others.
+    // Values of the nodes of a batch. A few live-out rows are copied, so that they do not keep the
+    // whole batch alive.
     class RowViews {
       public:
         RowViews(const BatchResult& result, const Ref<Type>& type, std::size_t count)
@@ -158,7 +159,8 @@ class BatchAgenda {
         return true;
     }
 
-    // By what a member makes and reads of its own; a row that is held keeps all others.
+    // Bounded by the bytes that a member computes and reads alone: one live row keeps the whole
+    // batch alive.
     std::size_t max_batch_size(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
         if (bytes >= LARGE_ROW_BYTES) return MAX_LARGE_ROWS;
@@ -177,7 +179,7 @@ class BatchAgenda {
         groups_[group].ready.push_back(position);
     }
 
-    // Of the groups with ready members.
+    // The batch signature with the lowest mean depth, among those with ready members.
     Group& pop_lowest_group() {
         auto mean = [&](uint32_t g) { return double(groups_[g].depths) / groups_[g].num_pending; };
         auto best = std::ranges::min_element(active_, {}, mean);
@@ -187,7 +189,7 @@ class BatchAgenda {
         return group;
     }
 
-    // What its readers take; made now where it is a row of what a group has made.
+    // The value for a node's readers; a row of a batch is created on first use.
     const Ref<Value>& value(uint32_t position) {
         if (entry(position).value) return entry(position).value;
         Ref<Value>& value = interpreter_.value(position);
@@ -264,7 +266,7 @@ class BatchAgenda {
             if (--num_pending_inputs_[readers_[at]] == 0) mark_ready(readers_[at]);
     }
 
-    // A row is given to its node at the end: by then it is known how many of its group are held.
+    // Rows become values of their nodes at the end: then the number of live-out rows is known.
     void keep_live_out(uint32_t position) {
         if (row_refs_[position].result == NONE) {
             publish(entry(position).node.get(), value(position));
@@ -288,7 +290,7 @@ class BatchAgenda {
         }
     }
 
-    // Of one group.
+    // All positions have one batch signature.
     void publish_rows(std::span<const uint32_t> positions) {
         std::vector<Ref<Value>> values(positions.size());
         for (std::size_t k = num_results_[positions[0]]; k-- > 0;) {
@@ -421,19 +423,20 @@ class BatchAgenda {
     const LinearizedGraph& graph_;
     SignaturePartition partition_;
     OpInterpreter& interpreter_;
-    BatchCompiler* compiler_; // null: nothing is put together
-    // Of each node. What is asked for together stands together: a large graph is in no cache.
+    BatchCompiler* compiler_; // null: no batching
+    // One entry per node. Fields that are read together are adjacent: a large graph does not fit
+    // the cache.
     std::vector<uint32_t> depth_, num_pending_inputs_,
         num_pending_readers_;              // left: readers to come
     std::vector<uint32_t> reader_offsets_; // where its own begin in readers_
     std::vector<uint32_t> num_results_;
     std::vector<RowRef> row_refs_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> active_;        // groups with ready members
-    std::vector<uint32_t> ready_singles_; // ready, and computed by themselves
-    std::vector<uint32_t> readers_;       // of each node in a row
+    std::vector<uint32_t> active_;        // signatures with ready members
+    std::vector<uint32_t> ready_singles_; // ready, and computed one by one
+    std::vector<uint32_t> readers_;       // of each node, contiguous
     std::vector<BatchResult> batch_results_;
-    std::vector<uint32_t> live_out_rows_; // whose nodes are given their rows at the end
+    std::vector<uint32_t> live_out_rows_; // live-out nodes, published at the end
     std::size_t num_pending_ = 0;
 };
 

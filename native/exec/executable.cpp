@@ -186,7 +186,7 @@ class Executor {
             if (i == 0)
                 product = factor;
             else
-                product[0] *= factor[0]; // of complex numbers there is one
+                product[0] *= factor[0]; // a complex scale has one factor
         }
         for (std::size_t part = 0; part < parts; ++part)
             if (scale.negative) product[part] = -product[part];
@@ -330,13 +330,14 @@ PlanCache& plan_cache() { return *plan_cache_instance; }
 [[maybe_unused]] Cache& registered =
     register_cache({"bound plans", CAPACITY, num_cached_plans, clear_plan_cache});
 
-// In front of the table each thread has the plans it used last, of those that run without end:
-// found without a hash and without the Lock.
+// Each thread's cache in front of the table: its latest plans with unlimited runs. It needs no hash
+// and no Lock.
 class ThreadPlanCache {
   public:
     static constexpr bool INHERITED = true;
 
-    // What was found there last, unless it is time to ask the table, where plans age.
+    // The entry of this slot. Empty at regular intervals, so that the shared table sees its plans
+    // in use.
     Ref<Executable> find(std::span<const uint64_t> key, std::size_t kind) {
         clear_if_stale();
         Entry& entry = slot(key, kind);
@@ -406,8 +407,8 @@ void Executable::destroy(Executable* plan) {
 
 namespace {
 
-// The walk found these nodes without other references, and no thread has reached them since. From
-// now on a thread that reaches one waits, until the result written in place is published.
+// Linearization found these nodes unreferenced elsewhere, and no thread has reached them since.
+// From now on a thread that reaches one waits for the publication of the in-place result.
 class Claim {
   public:
     Claim(const Executable& plan, const LinearizedGraph& graph) : plan_(plan), graph_(graph) {
@@ -471,7 +472,7 @@ uint8_t exactness_of_key(std::span<const uint64_t> key) {
 void cache_plan(Ref<Executable> plan) {
     Plans::Entries evicted;
     Guard guard(plan_cache().lock);
-    // One of the same key, which another thread has kept meanwhile.
+    // A plan of the same key, which another thread has cached meanwhile.
     const Ref<Executable>* previous = plan_cache().plans.find(plan->key);
     if (previous && (*previous)->remaining_runs != 0 && !plan->exact) return;
     if (previous) {

@@ -31,7 +31,7 @@ struct Executable {
         std::vector<int64_t> strides; // empty: C order
         bool temporary;
     };
-    // What is in `source`, whose elements are written over.
+    // `slot` reuses the buffer of `source` in place.
     struct Share {
         Slot slot, source;
     };
@@ -43,8 +43,8 @@ struct Executable {
     };
     struct BufferRef {
         static constexpr Slot ADDRESS = ~Slot(0);
-        Slot slot;      // or NOWHERE: of no value, but a function of a library
-        int64_t offset; // bytes; from NOWHERE its address
+        Slot slot;      // or ADDRESS: no value, but a library function
+        int64_t offset; // bytes; for ADDRESS, the address
     };
     // A kernel's scalar: of a graph node in some dtype, or `bits` as they are.
     struct Number {
@@ -54,16 +54,16 @@ struct Executable {
         bool imaginary = false;
         uint64_t bits = 0;
     };
-    // What a product is multiplied by, or what is added to it: an element of up to 16 bytes, or the
-    // product of scalars of the walk (~position) and arrays without axes (a slot), or its negative.
+    // A scale factor or an addend of a product: an element of up to 16 bytes. With `factors` it is
+    // a product, negated if `negative`. Each factor is a scalar of the linearized graph (~position)
+    // or a 0-d array (a slot).
     struct Scale {
         std::array<uint64_t, 2> element;
         uint16_t dtype; // with factors: of floats, complex ones for one factor only
         bool negative;
         std::vector<int64_t> factors;
     };
-    // What is counted as well for each of so many numbers, float64, that a launch leaves other
-    // than 0 in a slot.
+    // Additional multiply-adds, for each nonzero float64 that a launch leaves in a slot.
     struct WorkCounter {
         Slot slot = 0;
         int64_t offset = 0, stride = 0; // bytes
@@ -111,13 +111,13 @@ struct Executable {
     struct Mark {
         uint32_t position;
     };
-    // Most are small, and there are many.
+    // Most instructions are small, and plans have many.
     using Instruction = std::variant<Load, Allocate, Share, View, Indirect<Run>, Indirect<Call>,
                                      Raise, Drop, Publish, Mark>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
-    std::vector<int64_t> base_offsets; // of the walk it was made for, as the key has it
+    std::vector<int64_t> base_offsets; // of the graph that it was compiled for, as in its key
     KeyOwners key_owners;
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
@@ -152,21 +152,21 @@ class ExecutionContext {
     virtual void publish(Node* node, Ref<Value> value) { tenfold::publish(node, std::move(value)); }
 };
 
-// Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
-// part of it failed: what is not published is to be computed anew.
+// Runs a plan on a linearized graph of its key; records each step in `timings`, if it is not null.
+// False when a step failed: the caller recomputes the unpublished results.
 bool replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
             ExecutionContext& context, std::vector<StepTiming>* timings = nullptr);
 
-// A scalar in a dtype, as NumPy casts it, of those that plans are given.
+// A scalar as bits of a dtype, cast like NumPy, for the dtypes that plans pass.
 uint64_t scalar_bits(const Scalar& scalar, const Executable::Number& number);
 
 uint32_t this_thread(); // a number of the calling thread, not 0
 
 std::size_t hash_of(std::span<const uint64_t> key);
-// Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
-// of the table.
+// Empty if no plan is cached. Graphs of different `kind` rarely compete for one slot of the
+// thread's cache.
 Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind);
-// What graphs of such a key are told apart by besides, as far as is known; no run is counted.
+// The exactness known for graphs of this key. Counts no run.
 uint8_t exactness_of_key(std::span<const uint64_t> key);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
 void cache_plan(Ref<Executable> plan);

@@ -4,7 +4,7 @@
 
 namespace tenfold {
 
-// To nearest, subnormals kept, no trap.
+// Round to nearest, subnormals preserved, exceptions masked.
 constexpr unsigned DEFAULT_MXCSR = 0x1F80;
 
 class DefaultFloatMode { // while it lives; a foreign library may have set others

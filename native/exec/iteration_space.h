@@ -11,11 +11,11 @@ namespace tenfold {
 
 constexpr std::size_t MAX_AXES = 16;
 
-// How operands lie over the axes of a result that are longer than 1, as few as there can be. The
-// last operand is the result.
+// Iteration space: strides of all operands over the coalesced axes of a result. Axes of length 1
+// are dropped. The last operand is the result.
 struct IterationSpace {
     std::size_t operands = 0, axes = 0;
-    // As far as there are axes and operands; strides in bytes.
+    // The first `axes` and `operands` entries are valid; strides in bytes.
     std::array<int64_t, MAX_AXES> lengths;
     std::array<std::array<int64_t, MAX_AXES>, Loops::OPERANDS + 1> strides;
 
@@ -27,7 +27,7 @@ struct IterationSpace {
     }
 };
 
-// The strides of an array over the axes of what it is broadcast to.
+// The strides of an array over the axes of its broadcast result.
 class Strides {
   public:
     Strides(const Type& type, std::span<const int64_t> strides, std::size_t axes)
@@ -51,23 +51,23 @@ class Strides {
     std::array<int64_t, MAX_AXES> in_c_order_{};
 };
 
-// The order of a result's axes in memory, innermost first: that in which all arrays of its shape
-// lie without gaps, if they agree, else C's.
+// The order of a result's axes in memory, innermost first. It is the common order of the gap-free
+// arrays of its shape, if they agree, else C order.
 struct Order {
     std::array<uint8_t, MAX_AXES> axes{};
     bool is_c = true;
 };
 
-// As most do: all of one shape and in C's order. False where they lie otherwise.
+// Fast path: all arrays have one shape and are in C order. False otherwise.
 bool is_contiguous(const Type& result, std::span<const Value* const> arrays, IterationSpace& space);
 
-// False where there are too many axes.
+// False if the result has more than MAX_AXES axes.
 bool axis_order(const Type& result, std::span<const Value* const> arrays, Order& order);
 
 // Those of a result; empty for C's order.
 std::vector<int64_t> strides_in(const Order& order, const Type& type);
 
-// False where there are too many axes.
+// False if more than MAX_AXES axes remain.
 bool coalesce_axes(const Type& result, std::span<const Value* const> arrays, const Order& order,
                    std::span<const int64_t> strides_of_result, IterationSpace& space);
 

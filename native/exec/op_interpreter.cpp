@@ -49,7 +49,7 @@ class ColdGraphRun : public OpInterpreter {
         return true;
     }
 
-    // For leaves that are given; again and again.
+    // Runs a template on inputs; may be called repeatedly.
     Ref<Value> run(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs) {
         begin();
         scalars_.resize(values_.size());
@@ -74,7 +74,7 @@ class ColdGraphRun : public OpInterpreter {
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
         bool is_in_place_update =
-            node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // not in groups
+            node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
         return is_in_place_update ? run_update(position)
                                   : run_view(position) || compute_by_plan(position);
     }
@@ -203,7 +203,7 @@ class ColdGraphRun : public OpInterpreter {
         numbers_.clear();
         if (is_number) write_number(graph_.nodes[rhs].node->scalar, entry.node->type->dtype);
         if (in_place)
-            publish_readers(target); // else they could be computed again of what is there then
+            publish_readers(target); // else they could be recomputed from the overwritten memory
         if (!copy(*updated_slice(*entry.node, *result),
                   is_number ? nullptr : computed_value(rhs).get()))
             return false;
@@ -213,13 +213,13 @@ class ColdGraphRun : public OpInterpreter {
             bool has_alias = graph_.nodes[target].value || is_claimed(target);
             num_stale_aliases_[position] = num_stale_aliases_[target] + has_alias;
             claim(position);
-            publish(entry.node.get(), result); // what it was made of is gone
+            publish(entry.node.get(), result); // its operand's value has been overwritten
         }
         values_[position] = std::move(result);
         return true;
     }
 
-    // What has been computed from a value that is to be written over, and others.
+    // Publishes all other results before a value is overwritten.
     void publish_readers(uint32_t position) {
         for (uint32_t i = 0; i < graph_.nodes.size(); ++i)
             if (values_[i] && i != position) publish(graph_.nodes[i].node.get(), values_[i]);
@@ -276,11 +276,11 @@ class ColdGraphRun : public OpInterpreter {
                }) == 1;
     }
 
-    // Its inputs are given their values first, and keep them until their last reader has run.
+    // Publishes the inputs first; they stay until their last reader has run.
     bool compute_by_plan(uint32_t position) {
-        if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
+        if (!scalars_.empty()) return false; // template nodes are never published
         const LinearizedNode& entry = graph_.nodes[position];
-        // What was written may equal what is read.
+        // After CSE the node's own inputs may differ from the graph's inputs.
         std::vector<Ref<Node>> original_inputs = inputs_of(entry.node.get());
         for (std::size_t k = 0; k < original_inputs.size(); ++k) {
             uint32_t input = graph_.inputs(entry)[k];
@@ -412,7 +412,7 @@ class ColdGraphRun : public OpInterpreter {
     std::vector<StepTiming>* timings_;
     std::vector<Ref<Value>> values_;
     std::vector<uint32_t> num_pending_readers_; // readers to come
-    std::vector<const Scalar*> scalars_;        // of a pattern: those that are given
+    std::vector<const Scalar*> scalars_;        // of a template: the scalar inputs
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
     std::vector<Node*> claimed_nodes_;
@@ -420,7 +420,7 @@ class ColdGraphRun : public OpInterpreter {
         num_stale_aliases_; // Values before one that have its memory, too; of a run
 };
 
-// Of what is to be computed: then only that part may be.
+// A small part of a pending array: a plan may then compute that part alone.
 bool is_small_part(const LinearizedGraph& graph, const LinearizedNode& entry) {
     constexpr int64_t SMALL_SLICE_RATIO = 4;
     const LinearizedNode& source = graph.nodes[graph.inputs(entry)[0]];
@@ -489,7 +489,7 @@ bool interpret(const LinearizedGraph& graph, int threads, OpKernelCompiler& comp
 }
 
 GraphTemplate::~GraphTemplate() {
-    graph.nodes.clear(); // first: the last count of a node must be what is kept
+    graph.nodes.clear(); // first: `owner` must hold the last reference of each node
     defer_decref(owner);
 }
 

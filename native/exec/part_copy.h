@@ -8,10 +8,10 @@
 
 namespace tenfold {
 
-// What is copied to each element of a part.
+// The bytes of an element that fills a part.
 using ElementBytes = std::array<uint64_t, 2>;
 
-// Whether a node replaces a part by what has its dtype already, or is a number that is known here.
+// Whether a node replaces a part by an array of its dtype, or by a scalar constant.
 bool can_assign(const LinearizedGraph& graph, const LinearizedNode& entry);
 
 // A part of a value in the memory of that, as `update` says it with these Params.
@@ -20,11 +20,11 @@ Ref<Value> updated_slice(const Node& update, const Value& whole);
 // A Launch that copies to a part. It must outlive the Work.
 class Assignment {
   public:
-    // `given` broadcasts to the part and shares no memory with it; null: the element.
+    // `rhs` broadcasts to the part and shares no memory with it; null: the element fills it.
     Assignment(const Value& part, const Value* rhs, const ElementBytes& element, int threads);
     Assignment(const Assignment&) = delete;
     Assignment& operator=(const Assignment&) = delete;
-    // Of no units where there is nothing to be done; false: there are too many axes.
+    // False if the part has more than MAX_AXES axes. An empty part has a Work of 0 units.
     bool fits() const { return fits_; }
     Work work();
 

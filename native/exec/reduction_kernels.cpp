@@ -19,7 +19,7 @@ constexpr int64_t BLOCK = 1024, LANES = 32; // of the tree
 constexpr int64_t SHORT_AXIS = 32;          // rows that are shorter leave lanes of the tree empty
 constexpr int64_t COLUMN_BYTES = 1 << 15;   // of scratch memory, for some packets of columns
 
-// The loops of this process, which are few: by operation, dtypes and form.
+// The loops of this process, a small number: by operation, dtypes and form.
 struct ReductionCache {
     Lock lock;
     std::unordered_map<uint64_t, std::unique_ptr<const ReductionLoop>> loops;
@@ -52,8 +52,8 @@ const ReductionLoop* find_or_compile(const Node& node, uint16_t source, Reductio
 
 struct Axis {
     uint8_t index = 0;              // in the input
-    int64_t length = 1, stride = 0; // in bytes, of what is read
-    int64_t output_stride = 0;      // the stride, in elements, of what is made
+    int64_t length = 1, stride = 0; // stride: in bytes, of the source
+    int64_t output_stride = 0;      // in elements, of the result
 };
 
 struct Axes {
@@ -99,7 +99,8 @@ class ReductionRun {
     }
 
   private:
-    // What stays and what is folded, without axes of length 1; false for what only plans compute.
+    // Splits the axes into kept and reduced ones, without axes of length 1. False for reductions
+    // that only plans support.
     bool split_axes() {
         const Type& type = *input_.type;
         std::size_t rank = type.shape.size();
@@ -129,8 +130,8 @@ class ReductionRun {
         return true;
     }
 
-    // What one fold leaves, in the order in which it lies in memory, innermost first; that of C
-    // where one is not stepped through.
+    // The axes of one pass's result in memory order, innermost first. C order if an axis is
+    // broadcast.
     Axes memory_order() {
         Axes axes = kept_axes_;
         for (const Axis& other : reduced_axes_) axes.push(other);
@@ -244,7 +245,7 @@ class ReductionRun {
         return true;
     }
 
-    // The next axis is folded in what was made of this one.
+    // The next pass reduces the result of this one.
     void read_next(Ref<Allocation> memory, const ReductionLoop& loop, Axes& remaining) {
         int64_t itemsize = dtype_of(loop.dtype).bytes;
         context_.count(Counter::temporaries);
@@ -262,7 +263,7 @@ class ReductionRun {
         return Value::in_memory(std::move(memory), node_.type, strides_of(*node_.type, remaining));
     }
 
-    // Of the result, whose axes lie in this order; none for C's.
+    // Strides of a result whose axes are in this order; empty for C order.
     std::vector<int64_t> strides_of(const Type& type, Axes& remaining) const {
         bool in_c_order = std::is_sorted(remaining.begin(), remaining.end(),
                                          [](auto& a, auto& b) { return a.index > b.index; });

@@ -1,5 +1,5 @@
-// Reduction kernels: run a reduction by itself, axis by axis, for any shape and layout. The order
-// of folding depends on lengths alone (docs/decisions/0001).
+// Reduction kernels: run a single reduction, axis by axis, for any shape and layout. The reduction
+// order depends on lengths alone (docs/decisions/0001).
 #pragma once
 #include "ir/value.h"
 #include "jit/code_loader.h"
@@ -13,10 +13,10 @@ struct Node;
 
 // Which kernel of a reduction along one axis.
 struct ReductionForm {
-    bool reduce_outer; // packets lie along an axis that stays; else along the folded one
-    bool strided;      // what is read is stepped through along that axis
-    bool first_pass;   // it reads elements; else what an axis before has been folded to
-    bool last_pass;    // it writes results; else what an axis after this one is to fold
+    bool reduce_outer; // SIMD along a kept axis; else along the reduced one
+    bool strided;      // the source is strided along the SIMD axis
+    bool first_pass;   // reads elements; else partial results of an earlier pass
+    bool last_pass;    // writes results; else partial results for a later pass
 };
 
 // A kernel of two outer axes, the folded one and, of a column, that of the columns.
@@ -34,7 +34,7 @@ struct ReductionResult {
     Ref<Value> value; // empty where it fits and has failed
 };
 
-// What a node of such an operation makes of its input.
+// Reduces `input` as the node says.
 ReductionResult run_reduction(const Node& node, const Value& input, int threads,
                               OpKernelCompiler& compiler, ExecutionContext& context);
 

@@ -34,7 +34,7 @@ void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
                      itemsize);
 }
 
-// Memory for the rows of members; null where there is none.
+// Memory for the rows of members; null when memory is short.
 char* allocate_rows(StackedOperand& operand, const Type& type, std::size_t members) {
     Ref<Allocation> memory = Allocation::from_pool(members * std::size_t(bytes_of(type)));
     if (!memory) return nullptr;
@@ -46,8 +46,8 @@ char* allocate_rows(StackedOperand& operand, const Type& type, std::size_t membe
     return data;
 }
 
-// Whether rows lie so already. Others are copied even where they lie equally far apart: each
-// distance would be another plan.
+// Whether the rows are already contiguous. Equidistant rows are copied as well: each distance would
+// need its own plan.
 bool view_if_contiguous(StackedOperand& operand, std::span<const StridedRef> members,
                         const Type& type, std::size_t rows) {
     const StridedRef& first = members[0];
@@ -104,7 +104,7 @@ struct RowCopier {
             std::memcpy(to + row * bytes, data(ref), std::size_t(bytes));
     }
 
-    // Each lies somewhere else, and where is known only to an Allocation that lies elsewhere, too.
+    // Prefetches upcoming rows. A row's address needs its Allocation, so that comes first.
     void prefetch(int64_t row) const {
         __builtin_prefetch(member(row + 2 * PREFETCH_DISTANCE).buffer->allocation.get());
         const char* upcoming = data(member(row + PREFETCH_DISTANCE));

@@ -6,14 +6,14 @@
 
 namespace tenfold {
 
-// An input of a group: a Python scalar, or a value that all members share or have rows of.
+// An input of a batch: a Python scalar, a value shared by all members, or a stack of rows.
 struct StackedOperand {
     const Scalar* scalar = nullptr;
     Ref<Value> value;
     bool stacked = false;
 };
 
-// Where an array lies; its strides, where they are not those of C order.
+// Memory of an array; `strides` is null for C order.
 struct StridedRef {
     const Buffer* buffer;
     int64_t offset;
@@ -30,8 +30,8 @@ void copy_elements(char* to, const Value& from);
 // uses so many threads at most. False where memory runs out.
 bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads);
-// Python's scalars, where they differ in the dtype in which they enter; false where native code
-// does not know their bits.
+// Stacks Python scalars that differ in the dtype of the operation. False if native code does not
+// know their bits.
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows);
 

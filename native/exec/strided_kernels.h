@@ -21,8 +21,8 @@ template <class T, class Make> const T* get_or_create(std::atomic<const T*>& slo
     return expected;
 }
 
-// A kernel with an outer and an inner axis. Results and what is read element by element are
-// contiguous along the inner one, where others are stepped through by a stride, or not at all.
+// A kernel with an outer and an inner axis. Results and operands read element by element are
+// contiguous along the inner axis. Other operands have a constant stride, or stride 0.
 struct Loop {
     enum SizeKind : uint8_t { length, stride, block, unused };
     struct Size { // of a length `first` is the axis; 1 is the inner one
@@ -34,8 +34,8 @@ struct Loop {
     std::vector<Size> sizes;
 };
 
-// The loops of one operation on some dtypes, by the steps of its array operands along the inner
-// axis: '0', '1' or 's' each.
+// The loops of one operation on some dtypes. They are indexed by the steps of its array operands
+// along the inner axis: '0', '1' or 's' each.
 struct Loops {
     static constexpr std::size_t OPERANDS = 3, FORMS = 27;
     std::atomic<uint32_t> references{1};

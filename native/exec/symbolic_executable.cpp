@@ -12,11 +12,11 @@
 namespace tenfold {
 namespace {
 
-// Of the words of a form; as the tags of a key.
+// Tags of the words of a form, like those of a key.
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
 constexpr std::size_t MAX_LENGTHS = 16;
-constexpr std::size_t MAX_NODES = 512; // of a walk: to plan a long one with formulas takes long
+constexpr std::size_t MAX_NODES = 512; // of a graph: symbolic planning of a long one is slow
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -48,7 +48,7 @@ class FormWriter {
         });
     }
 
-    // Which of the lengths it is.
+    // The index of a length in the form.
     std::size_t length_index(int64_t length, std::size_t axis) {
         std::size_t index = 0;
         while (index < form_.lengths.size() &&
@@ -83,7 +83,7 @@ class FormWriter {
         append(pending_tag | uint64_t(entry.live_out) << 8 |
                uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
                uint64_t(entry.num_inputs) << 32);
-        append(node.op->id); // of one that is freed the address may be taken again
+        append(node.op->id); // an id: the address of a freed op may be reused
         append(kind_of(*node.type));
         if (node.op->part == Op::none) {
             append(address_word(node.params.get()));
@@ -91,7 +91,7 @@ class FormWriter {
             const LinearizedNode& array = graph_.nodes[graph_.inputs(entry)[0]];
             append(array.node->type->shape.size());
             if (node.op->part == Op::slice_update) return false;
-            // What is taken of something computed is a matter for rules, which look at lengths.
+            // Rules rewrite slices of pending arrays, and depend on lengths.
             if (!append_slice_key(*node.op, *node.params, *array.node->type, form_.words) &&
                 !array.value && rules_)
                 return false;
@@ -150,7 +150,7 @@ bool evaluate(const SymbolicExecutable& symbolic, std::span<const int64_t> lengt
                        });
 }
 
-// Whether the nodes of a walk have the lengths that were inferred with formulas.
+// Whether the nodes of a linearized graph have the inferred lengths of the formulas.
 bool matches_inferred_shapes(const SymbolicExecutable& symbolic, const LinearizedGraph& graph,
                              const Registers& registers) {
     std::size_t next = 0;
@@ -239,7 +239,7 @@ Ref<Type> substitute_lengths(const Type& type, const SymbolicExecutable::Shape& 
     return intern_type({lengths, type.dtype, type.device, type.storage, type.weak});
 }
 
-// A plan with the instructions of a template's, to be filled in.
+// A plan with the instructions of a template, to be patched.
 Ref<Executable> instantiate(const Executable& template_plan) {
     auto plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
     plan->code = template_plan.code;
@@ -261,7 +261,7 @@ void patch(Executable& plan, const SymbolicExecutable& symbolic, const Registers
     }
 }
 
-// What is known of a form: the lengths that came first, and templates, the newest first.
+// Entry of a form: its first lengths, and its symbolic executables, the newest first.
 struct SymbolicEntry {
     std::vector<int64_t> lengths;
     std::vector<Ref<SymbolicExecutable>> templates;
@@ -276,11 +276,11 @@ using Table = std::unordered_map<std::vector<uint64_t>, SymbolicEntry, SymbolicH
 
 constexpr std::size_t CAPACITY = 4096;
 constexpr std::size_t MAX_WORDS =
-    1 << 22; // of all together, about: templates of long forms are large
+    1 << 22; // of all entries, about: long forms need large symbolic executables
 constexpr std::size_t MAX_TEMPLATES = 12; // of a form
 constexpr int MAX_TRIES = 16;
 
-// The words of memory that a template takes, about.
+// The approximate words of memory of a symbolic executable.
 std::size_t footprint_words(const SymbolicExecutable& symbolic) {
     constexpr std::size_t INSTRUCTION = sizeof(Executable::Instruction) / sizeof(uint64_t) + 20;
     return symbolic.template_plan->instructions.size() * INSTRUCTION + 2 * symbolic.rows.size() +
@@ -322,7 +322,8 @@ SymbolicCache& known() { return *symbolic_cache_instance; }
 [[maybe_unused]] Cache& registered = register_cache(
     {"templates of plans, by form", CAPACITY, num_cached_forms, clear_template_cache});
 
-// Those of a form; what is tried is held, so that it can be done outside the lock.
+// The symbolic executables of a form. The caller's references allow it to try them outside the
+// lock.
 std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
     Table evicted;
     Guard guard(known().lock);
@@ -330,8 +331,8 @@ std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
-// In front of the table each thread has the templates it used last, each with a plan to be filled
-// in for one shape after another, and notes for which keys it has done so.
+// Each thread's cache in front of the table: its latest templates. Each has a plan that is patched
+// for successive shapes. It also records the keys that it has instantiated.
 class NearbySymbolics {
   public:
     static constexpr bool INHERITED = true;
@@ -364,7 +365,7 @@ class NearbySymbolics {
     }
 
     void clear_if_stale() {
-        // Relaxed: a template that is found before the new epoch is seen is still right.
+        // Relaxed: a template that is found before the new epoch is seen is still valid.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (std::exchange(epoch_, now) != now) entries_ = {}, seen_hashes_ = {};
     }
@@ -386,7 +387,7 @@ class NearbySymbolics {
                matches_inferred_shapes(symbolic, graph, registers_);
     }
 
-    // Two keys of one hash only have a plan kept a little sooner.
+    // A hash collision only caches a plan one request earlier.
     bool seen_before(const Key& key) {
         std::size_t hash = hash_of(key.words);
         return std::exchange(seen_hashes_[hash % NUM_SEEN], hash) == hash;
@@ -452,7 +453,7 @@ bool should_compile_template(const Form& form, bool can_compile) {
 
 std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
     Ref<Executable> template_plan =
-        instantiate(*symbolic->template_plan); // without what finds a plan
+        instantiate(*symbolic->template_plan); // without a key, base offsets and other key owners
     template_plan->key_owners.params =
         symbolic->template_plan->key_owners.params; // the form has their addresses
     symbolic->template_plan = std::move(template_plan);

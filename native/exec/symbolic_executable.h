@@ -1,16 +1,16 @@
 // Symbolic executable: an Executable whose numbers are formulas of its leaves' lengths, with guards
-// on them. Python writes it, once a structure comes with other lengths. From then on a plan for any
-// lengths that satisfy the guards is made here. Symbolic executables are cached by Form, the key of
-// a graph without its lengths.
+// on them. Python compiles it when a structure recurs with other lengths. From then on native code
+// instantiates plans for all lengths that satisfy the guards. Symbolic executables are cached by
+// Form, the key of a graph without its lengths.
 #pragma once
 #include "exec/executable.h"
 
 namespace tenfold {
 
-// The key of a walk as far as lengths do not matter: dtypes and ranks in place of Types, and of
-// each axis of a leaf whether its length is 0, 1, or which of `lengths` it is. Where all goes
-// element by element, only lengths of the same axis are ever compared: there those of different
-// axes are different ones, be they equal or not, so that equal ones need no form of their own.
+// Shape signature of a graph: its key without lengths. It has dtypes and ranks instead of Types.
+// Each axis of a leaf has length 0, 1 or an index into `lengths`. In elementwise graphs only
+// lengths of the same axis interact. There lengths of different axes have different indices, even
+// if they are equal.
 struct Form {
     std::vector<uint64_t> words;
     std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
@@ -63,7 +63,7 @@ struct SymbolicExecutable {
     std::vector<Row> rows;
     std::vector<Guard> guards;
     std::vector<Register>
-        inferred_lengths; // the lengths of all pending nodes of the walk, in their order
+        inferred_lengths; // the lengths of all pending nodes of the graph, in their order
     std::vector<PatchedField> patches;
     std::vector<Shape> shapes; // of the Types of instructions
 
@@ -72,19 +72,19 @@ struct SymbolicExecutable {
     bool is_valid() const;
 };
 
-// The plan for a graph of this form; empty when no template fits. On the thread's second request it
-// is cached under `key`. Before that the next plan overwrites it, once it has no references: most
-// shapes come only once.
+// The plan for a graph of this form; empty when no template fits. It is cached under `key` on the
+// thread's second request. Before that the next plan overwrites it, once it has no references: most
+// shapes occur only once.
 Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key);
-// Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
-// were made for other lengths, by which there is none for these, and there are not too many yet.
-// Notes the lengths.
+// Whether Python should compile a template. It can if it has optimized the kernels (`can_compile`).
+// It should if other lengths came before, no template fits these, and tries remain. Records the
+// lengths.
 bool should_compile_template(const Form& form, bool can_compile = true);
-// Returns how many there are of the form.
+// Returns the number of symbolic executables of the form.
 std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> result);
 void clear_template_cache();
 std::size_t num_cached_templates();
 std::size_t num_cached_forms();
-void set_templates_enabled(bool enabled_now); // whether plans are made of them; they are at first
+void set_templates_enabled(bool enabled_now); // whether templates are used; true at start
 
 } // namespace tenfold

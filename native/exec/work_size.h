@@ -4,7 +4,7 @@
 
 namespace tenfold {
 
-constexpr int64_t GIL_RELEASE_THRESHOLD = 1 << 12; // elements; up to here the GIL is kept
+constexpr int64_t GIL_RELEASE_THRESHOLD = 1 << 12; // elements; up to here the GIL is not released
 constexpr int64_t SERIAL_THRESHOLD = 1 << 15;      // elements; up to here one thread runs
 constexpr int64_t BLOCK_ELEMENTS = 4096;           // of a unit of work, at most
 constexpr int64_t GRAIN_ELEMENTS = 1 << 14;        // of a range of units

@@ -51,8 +51,8 @@ class CsePass {
 
     const Node& node(uint32_t position) const { return *graph_.nodes[position].node; }
 
-    // What reads something that equals nothing, and that nothing else reads, equals nothing; and to
-    // look for what equals a few elements takes longer than to compute them.
+    // A node has no duplicate if it is the only reader of an input without a duplicate. Small nodes
+    // are cheaper to recompute than to compare.
     bool may_have_duplicate(uint32_t position) {
         int64_t elements = node(position).type->size();
         for (uint32_t input : inputs(position)) {
@@ -86,7 +86,7 @@ class CsePass {
     bool are_equal(uint32_t one, uint32_t other) {
         const Node &first = node(one), &second = node(other);
         auto is_same = [&](uint32_t a, uint32_t b) { return is_same_input(a, b); };
-        // What was inferred stands for the parameters, but of picks, and lies nearer.
+        // The inference stands for the parameters, except of slices, and is cheaper to load.
         bool same_params = first.op->python && first.op->part == Op::none &&
                            first.inference.get() == second.inference.get();
         return first.op == second.op &&

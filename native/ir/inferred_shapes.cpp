@@ -20,7 +20,7 @@ using Shape = std::vector<int64_t>;
 
 struct Example {
     Ref<Inference> inference;
-    Ref<Params> params; // keeps alive what their bytes, which are in the key, have by identity
+    Ref<Params> params; // hold the objects that count by identity in `bytes`, and so in the key
 };
 struct ShapeHash {
     std::size_t operator()(const std::string& key) const {
@@ -50,7 +50,7 @@ uint64_t kind_of(const Type& type, const Op& op) {
     return type.kind() | uint64_t(axes ? type.shape.size() : 0) << 40;
 }
 
-// Of what is taken the Params say no more than the shape.
+// Of a slice the Params say no more than the shape.
 const Params* cache_params(const InferenceQuery& query) {
     return query.op->part == Op::none ? query.params : nullptr;
 }
@@ -141,7 +141,7 @@ bool reduced_shape(const Type& type, std::string_view bytes, Shape& shape) {
     if (!read_axes(bytes, type.shape.size(), axes)) return false;
     for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
         bool is_reduced = axes.is_reduced(axis);
-        if (is_reduced && type.shape[axis] == 0) return false; // there may be no identity
+        if (is_reduced && type.shape[axis] == 0) return false; // a reduction may have no identity
         if (!is_reduced || axes.keepdims) shape.push_back(is_reduced ? 1 : type.shape[axis]);
     }
     return true;
@@ -165,7 +165,7 @@ bool fits(const Shape& shape, uint16_t dtype) {
     return max_elements > 0 && shape.size() <= MAX_AXES;
 }
 
-// In front of the table each thread has what it asked for last, for few operands.
+// Each thread's cache in front of the table: its latest queries with few operands.
 class NearbyShapes {
   public:
     static constexpr bool INHERITED = true;
@@ -190,7 +190,7 @@ class NearbyShapes {
     }
 
     void clear_if_stale() {
-        // Relaxed: what is found before the new epoch is seen is still right.
+        // Relaxed: entries that are found before the new epoch is seen are still valid.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (std::exchange(epoch_, now) != now) entries_ = {};
     }
@@ -250,7 +250,7 @@ Ref<Inference> example_of(const InferenceQuery& query) {
     return example;
 }
 
-// One of its own, as what is taken is told apart by its inference.
+// A new Inference, since the identity of its inference distinguishes a slice.
 Inferred copy_for_type(const Inference& example, Ref<Type> type) {
     auto inference = Ref<Inference>::adopt(new Inference);
     inference->kind = example.kind;

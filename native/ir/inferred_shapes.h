@@ -19,13 +19,11 @@ struct ReducedAxes {
 // From the bytes of its Params; false where they say nothing of the kind.
 bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
 
-// Empty where Python's rules are to be asked: for other operations, for new dtypes, and where there
-// is an error to be raised.
+// Empty where Python's rules must run: for other operations, for new dtypes, and for errors.
 Inferred infer_shape(const InferenceQuery& query);
-// The same where that is quickest, else empty: of few operands, all of one Type, which the result
-// has as well.
+// Fast path for few operands, all of one Type, which the result has as well. Else empty.
 Inferred infer_same_type(const InferenceQuery& query);
-// Of what Python's rules have said.
+// Caches a result of Python's rules.
 void cache_dtypes(const InferenceQuery& query, const Ref<Inference>& inference);
 // Of an op that is not called any more.
 void drop_dtypes_of(const Op* op);

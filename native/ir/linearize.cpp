@@ -44,8 +44,8 @@ class PositionMap {
     static constexpr std::size_t INLINE_ENTRIES = 12, NODE_BYTES = 128, NODES_PER_ROW = 64;
     static_assert(sizeof(Node) >= NODE_BYTES, "two nodes have two numbers");
 
-    // Nodes that were made one after the other lie so in memory, and here: a row that meets another
-    // goes around it in one step.
+    // Nodes that were created in succession are adjacent in memory, and in the table. A row that
+    // collides with another passes it in one step.
     std::size_t slot_of(Node* node) const {
         std::size_t mask = table_.size() - 1,
                     number = reinterpret_cast<std::size_t>(node) / NODE_BYTES;
@@ -73,24 +73,23 @@ class PositionMap {
     std::size_t count_ = 0, expected_ = 0;
 };
 
-// A node on the way down. Its inputs stand at the end of `inputs_`; there is room for their
-// positions in the edges.
+// A stack frame of the traversal. Its inputs are at the end of `inputs_`; the edges have space for
+// their positions.
 struct Frame {
     Ref<Node> node;
     uint32_t first_input, next_input, first_edge;
-    bool shared; // whether the walk may come by again
+    bool shared; // whether the traversal may reach it again
 };
 
-// Whether the node's reference and the walk's are the only ones, to the value and to its memory,
-// so that it may be written over.
+// Whether only the node and the linearized graph reference the value and its memory, so that it may
+// be overwritten.
 bool is_unaliased(const Value& value) {
     const Allocation& memory = *value.buffers[0].allocation;
     return !memory.owner && !value.next && value.references.load(std::memory_order_relaxed) == 2 &&
            memory.references.load(std::memory_order_relaxed) == 1;
 }
 
-// What a walk needs memory for; the next one of the thread has it again, but for that of a large
-// graph.
+// Memory of a linearization, reused by the thread's next one, except that of a large graph.
 struct LinearizerScratch {
     static constexpr std::size_t MAX_KEPT_NODES = 1024;
     std::vector<Frame> stack;
@@ -120,7 +119,7 @@ class Linearizer {
         scratch_.last_large_size = last_large_size;
     }
 
-    // Of many outputs those that come soon, and what they read; unless others may be changing them.
+    // Prefetches upcoming outputs and their inputs, unless other threads may be changing them.
     static void prefetch(std::span<Node* const> outputs) {
         if (outputs.size() <= 2 * PREFETCH_DISTANCE || !no_gil_free_threads()) return;
         prefetch_node(outputs[2 * PREFETCH_DISTANCE]);
@@ -141,7 +140,7 @@ class Linearizer {
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
             if (graph_.nodes.size() > SMALL_GRAPH_NODES) graph_.prefetch(i);
             LinearizedNode& entry = graph_.nodes[i];
-            // Each use by a pending node of the walk is one count, the walk's own is another.
+            // Each use by a pending node of the graph is one count, the graph's own is another.
             // Relaxed: a new holder can only come from one that is counted already.
             uint32_t references = entry.node->references.load(std::memory_order_relaxed);
             entry.live_out = references > entry.num_uses + 1;
@@ -163,8 +162,8 @@ class Linearizer {
     }
 
   private:
-    // Of a leaf, or a node that was computed, where it stands now. What was made before and after
-    // it lies so in memory.
+    // Visits a node and returns its position if it is a leaf or computed. Nodes created before and
+    // after it are adjacent in memory.
     [[gnu::always_inline]] uint32_t visit(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size(), first = graph_.edges.size();
         if (graph_.nodes.size() > SMALL_GRAPH_NODES)
@@ -187,7 +186,7 @@ class Linearizer {
             return;
         }
         Ref<Node> input =
-            std::move(inputs_[frame.next_input++]); // only the walk and its readers count
+            std::move(inputs_[frame.next_input++]); // only the graph and its readers count
         // A node without other references has one reader: this edge is the only way to it. A scalar
         // has a position for each read, whether its readers share a node or not.
         bool shared = input->references.load(std::memory_order_relaxed) > 2 && !input->is_scalar();
@@ -222,7 +221,7 @@ class Linearizer {
         prefetch_for_write(graph_.nodes.data() + position + PREFETCH_DISTANCE);
     }
 
-    // Takes over what it is given.
+    // Takes ownership of its arguments.
     [[gnu::always_inline]] uint32_t add(Ref<Node>& node, Ref<Value>& value, uint32_t first,
                                         uint32_t width, bool shared) {
         auto position = uint32_t(graph_.nodes.size());
@@ -234,7 +233,7 @@ class Linearizer {
 
     LinearizedGraph graph_;
     LinearizerScratch& scratch_ =
-        ThreadLocal<LinearizerScratch>::get(); // nothing that runs in a walk walks itself
+        ThreadLocal<LinearizerScratch>::get(); // linearization never calls itself
     std::vector<Frame>& stack_ = scratch_.stack;
     std::vector<Ref<Node>>& inputs_ = scratch_.inputs;
     PositionMap& positions_ = scratch_.positions;
@@ -250,7 +249,7 @@ LinearizedGraph::~LinearizedGraph() {
             nodes[i].node = nullptr;
         }
     if (nodes.capacity() == 0 || nodes.capacity() > LinearizerScratch::MAX_KEPT_NODES) return;
-    nodes.clear(); // this may free arrays, not Python's: nothing walks meanwhile
+    nodes.clear(); // this may free arrays, but runs no Python: no linearization starts meanwhile
     edges.clear();
     outputs.clear();
     LinearizerScratch& scratch = ThreadLocal<LinearizerScratch>::get();

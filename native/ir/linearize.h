@@ -1,6 +1,6 @@
 // Linearization: lists every node below some outputs in topological order, inputs before users. The
-// order depends only on the shape of the graph. The walk is iterative, linear, and leaves no marks
-// in the nodes.
+// order depends only on the shape of the graph. The traversal is iterative, takes linear time, and
+// leaves no marks in the nodes.
 #pragma once
 #include <span>
 #include <vector>
@@ -12,12 +12,12 @@ namespace tenfold {
 
 struct LinearizedNode {
     Ref<Node> node;
-    Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
+    Ref<Value> value;                        // of a leaf, and of a node that was already computed
     uint32_t first_edge = 0, num_inputs = 0; // its inputs: a range of LinearizedGraph::edges
-    uint32_t num_uses = 0;                   // how often nodes of the walk read it
-    bool live_out = false;                   // live-out: it has references outside of the walk
-    // Of a value: dead after its last read. Neither it nor its memory, which is the pool's, has
-    // outside references, so an op may then reuse the memory in place.
+    uint32_t num_uses = 0;                   // number of reads by nodes of the graph
+    bool live_out = false;                   // live-out: it has references outside of the graph
+    // Of a value: dead after its last read. It has no outside references, nor has its memory, which
+    // is the pool's. So an op may then reuse the memory in place.
     bool dead_after_read = false;
 };
 
@@ -28,7 +28,7 @@ struct LinearizedGraph {
     // For each node the earlier one that it equals, if any (ir/cse.h). Such a node is not computed,
     // and has no readers. Empty where CSE has not run.
     std::vector<uint32_t> merged_into;
-    uint32_t claimed_by = 0; // the thread that is writing over a value in it; then walk again
+    uint32_t claimed_by = 0; // a thread that writes in place to a value; then retry
     std::size_t num_ops = 0,
                 num_calls = 0;  // operations, with those of calls; calls, which are pending
     std::size_t depth = 1;      // pending operations on the longest way down
@@ -38,7 +38,7 @@ struct LinearizedGraph {
     LinearizedGraph() = default;
     LinearizedGraph(LinearizedGraph&&) = default;
     LinearizedGraph& operator=(LinearizedGraph&&) = default;
-    ~LinearizedGraph(); // the next walk of the thread has the memory again
+    ~LinearizedGraph(); // the thread's next linearization reuses the memory
 
     // Who goes through all nodes is at this one.
     void prefetch(std::size_t position) const {
@@ -59,8 +59,8 @@ struct LinearizedGraph {
 
 LinearizedGraph linearize(std::span<Node* const> outputs);
 
-// What was inferred stands for the parameters, but of parts of an array, and of calls, which have
-// none: one of many inputs is inferred anew each time.
+// The inference stands for the parameters, except of slices and of calls. Calls have none: with
+// many inputs one is inferred anew each time.
 inline std::size_t hash_of_operation(const Node& node) {
     const void* inferred = node.op->weight > 1 ? nullptr : node.inference.get();
     if (node.op->part != Op::none) inferred = node.params.get();

@@ -15,8 +15,8 @@
 
 namespace tenfold {
 
-// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and
-// `imaginary` the floating values; `real` of a `huge` int is its nearest double.
+// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`). `real` and
+// `imaginary` hold the floating values; `real` of a `huge` int is its nearest double.
 struct Scalar {
     enum Form : uint8_t {
         none,
@@ -48,8 +48,8 @@ struct alignas(64) Node {
         false}; // a spin lock: protects value and inputs when the node is computed
     std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
     std::atomic<bool> pending{false};      // until it has been computed
-    // The number of the thread that is writing over the value of this node in place, which no Array
-    // names; a thread that reaches it by another way waits. 0: none.
+    // The number of the thread that overwrites the value of this node in place; 0: none. No Array
+    // names the node. A thread that reaches it by another path waits.
     std::atomic<uint32_t> claimed_by{0};
     uint32_t input_count = 0;
     const Op* op = nullptr;   // null for a leaf
@@ -63,9 +63,10 @@ struct alignas(64) Node {
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
     std::atomic<uint32_t> submission{0};  // the number of its submission; 0: none
-    // Of an assignment: a number for how far it went from the one before; how many in a row, up to
-    // this, wrote to alike parts of one Array before any value was read; and how many of them wait
-    // to be computed together. Written before it is seen.
+    // Of an assignment: `stride_hash` is a hash of its distance from the previous one.
+    // `num_similar` counts the successive writes to similar parts of one Array before any value was
+    // read, this included. `num_deferred` counts those that wait to be computed together. Written
+    // before the node is published.
     uint16_t stride_hash = 0;
     uint8_t num_similar = 0, num_deferred = 0;
     Scalar scalar; // of a leaf that is a Python scalar
@@ -82,7 +83,7 @@ struct alignas(64) Node {
 };
 static_assert(sizeof(Node) == 128);
 
-// Prefetches a node that is soon counted or written: a large graph is only in the cache of the core
+// Prefetches a node that is soon counted or written. A large graph is only in the cache of the core
 // that wrote it. Nothing is read, so the node may already be freed.
 inline void prefetch_node(const Node* node) {
     prefetch_for_write(node);
@@ -93,10 +94,9 @@ Ref<Node> value_node(Ref<Value> value);
 Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type);
 Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
                          std::span<Node* const> inputs);
-// An input that has a Type but no value: what a rule is traced on.
+// An input that has a Type but no value, for tracing rules.
 Ref<Node> placeholder_node(Ref<Type> type);
-// Counts anew what is pending below a node, which was counted when it was made, as far as that is
-// near.
+// Recounts the pending operations near a node. Its stored counts date from its creation.
 void recompute_depth(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.
 Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, std::size_t index);
@@ -106,15 +106,15 @@ void publish(Node* node, Ref<Value> value);
 
 // The inputs as counted references, safe against a publish by another thread.
 std::vector<Ref<Node>> inputs_of(Node* node);
-// The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
+// The value, if it is known; else appends the inputs to `inputs`. Both are read atomically.
 Ref<Value> load_value_or_inputs(Node* node, std::vector<Ref<Node>>& inputs);
 Ref<Value> value_of(Node* node);
-// The pending nodes that read a node, found among all there are. No node may be made or freed
-// meanwhile: the caller holds the GIL, as does each thread that makes and frees nodes.
+// The pending nodes that read a node, found among all nodes. No node may be made or freed
+// meanwhile. So the caller holds the GIL, as does each thread that makes and frees nodes.
 std::vector<Ref<Node>> readers_of(const Node* node);
 
-// 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the
-// position of the first that is not.
+// 0 if every scalar input is in the range of its dtype in the operation. Else 1 + the position of
+// the first that is not.
 std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
                                       std::span<Node* const> inputs);
 

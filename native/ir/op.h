@@ -21,22 +21,22 @@ struct Op {
     bool unbounded_time = false; // it may take any time, however small its arrays are
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
-    bool multiplies = false;     // of a call: what it is made of has products or solves
+    bool multiplies = false;     // of a call: its expansion has products or solves
     bool merges = true;          // calls on the same inputs are one
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
-    // What its Params say of its first input: a part that it takes, or replaces; see
+    // Whether it reads or replaces a part of its first input, described by its Params; see
     // ir/slice_params.h.
     enum Part : uint8_t { none, slice, slice_update } part = none;
-    // What the shape of its result is: stated by Python's rule, or what those of its operands
-    // broadcast to, or that of its operand without axes that its Params name, or with its axes in
-    // their order; see ir/inferred_shapes.h.
+    // How the shape of its result is inferred. `stated`: by Python's rule. `broadcast`: from its
+    // operands. `reduced`: without the axes in its Params. `permuted`: with its axes reordered. See
+    // ir/inferred_shapes.h.
     enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
-    // How it folds axes, if it does: each by itself, all as one in row-major order, or in any
-    // order, all of which have the same bits; see exec/reduction_kernels.h.
+    // How it reduces axes, if it does: one by one, all as one in row-major order, or in any order.
+    // All orders of the last kind yield the same bits; see exec/reduction_kernels.h.
     enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;
-    // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
-    // leave all bits can match it with others that may.
+    // Whether it may be computed before its readers are known: no rule that changes bits matches it
+    // with them.
     bool rule_free = false;
 };
 

@@ -21,8 +21,8 @@ struct Params {
     Params* next = nullptr; // the Interner's
     std::string bytes;
     bool has_starts = false; // a part that is told by its starts, and not interned
-    // Owned: one Python reference, given back through the release list. Null where no Python has
-    // asked yet for what native code has made; written under the GIL.
+    // Owned: one Python reference, released through the deferred decrefs. Null until Python asks
+    // for parameters that native code has made; written under the GIL.
     mutable void* python = nullptr;
     mutable std::atomic<const Starts*> starts{nullptr}; // owned
 

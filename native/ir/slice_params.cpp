@@ -112,7 +112,7 @@ struct OffsetParams : Params {
     Starts starts_data;
 };
 
-// The shape of what is taken.
+// The shape of a slice.
 std::vector<int64_t> shape_of(const SliceSpec& picks) {
     std::vector<int64_t> shape;
     for (const SliceDim& pick : picks.dims)
@@ -263,7 +263,7 @@ bool is_full_slice(const Params& picks, const Type& array) {
 
 namespace {
 
-// How many are taken from a start on, as a kind of number and the number.
+// The extent of a slice from its start on, as a kind and a number.
 enum ExtentKind : uint64_t { to_end, all_but_last, exact_count };
 
 std::pair<ExtentKind, int64_t> extent_of(const SliceDim& pick, int64_t start, int64_t length) {

@@ -1,6 +1,6 @@
 // Slice parameters: the slices that the Params of `index` and `update` describe, read from their
 // bytes. The canonical bytes are those of ops/indexing.py and ops/assignment.py. A pick is an int,
-// or start, count and step; an index map has an axis of the part or None, a coefficient and a
+// or start, count and step. An index map has an axis of the part or None, a coefficient and a
 // start.
 #pragma once
 #include <algorithm>
@@ -45,34 +45,33 @@ class AxisVector {
 // pattern: the Params of the part that begins at 0.
 struct Starts {
     AxisVector starts;
-    const Params* pattern = nullptr; // the Params themselves, or what they own
+    const Params* pattern = nullptr; // the Params themselves, or a pattern that they own
     Op::Part part = Op::none;
-    // Of a pattern: what `update` has for the part that `index` takes of an array of this Type, or
-    // nothing; under the GIL.
+    // Of a pattern: the Params of `update` for the part that `index` reads of an array of this
+    // Type. Empty if they are not cached; under the GIL.
     mutable Ref<Type> array;
     mutable Ref<Params> update_params;
     // Of a pattern: assignments to such parts were not computed together in one go.
     mutable std::atomic<bool> not_deferred{false};
 };
 
-// Of the Params of an op that takes or replaces a part (Op::part); kept with them.
+// Of the Params of an op that reads or replaces a part (Op::part); cached in them.
 const Starts& starts_of(const Op& op, const Params& params);
 // The Params of the part that begins there.
 Ref<Params> params_with_starts(const Op& op, const Params& pattern, const AxisVector& starts);
 // The canonical bytes of any Params.
 std::string bytes_of(const Params& params);
 
-// The Params with which `update` replaces what `index` takes of an array, in the one form that
-// equal parts have; empty where that is nothing, or all. Under the GIL.
+// The Params with which `update` replaces the part that `index` reads. Equal parts have the same
+// canonical Params. Empty if the part is empty, or the whole array. Under the GIL.
 Ref<Params> update_params_for(const Op& index, const Op& update, const Params& picks, Type& array);
 
-// The shape of what `index` takes, put behind what `shape` has; false where its array has another
-// number of axes.
+// Appends the shape of an `index` result to `shape`. False if its array has another rank.
 bool slice_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape);
 // How `index` reads its array; starts may stand for those of `picks`.
 ViewMap slice_view_map(const Params& picks);
 
-// What `update` replaces, from its pattern: how its part is a view of the array, and the shape.
+// The part that `update` replaces, from its pattern: its view of the array, and its shape.
 struct SliceUpdate {
     ViewMap view_map;
     std::vector<int64_t> shape;
@@ -82,9 +81,8 @@ SliceUpdate parse_slice_update(const Params& pattern);
 // Whether `index` takes all of an array, as it is.
 bool is_full_slice(const Params& picks, const Type& array);
 
-// Writes what `index` takes of an array behind what `words` has, as it may be said of arrays of
-// other lengths: the words and the lengths tell the picks. False where it does not take all, which
-// axes of length 1 may be put into.
+// Appends a length-independent form of a slice to `words`: the words and the lengths determine the
+// slice. False if it is not the full slice, up to inserted axes of length 1.
 bool append_slice_key(const Op& index, const Params& picks, const Type& array,
                       std::vector<uint64_t>& words);
 

@@ -1,6 +1,6 @@
 // Value: a Type and Buffers, named by the storage kind in Python: dense has one. A Buffer is a
-// range of an Allocation. An Allocation is memory of the pool, or foreign memory kept alive by a
-// Python object.
+// range of an Allocation. An Allocation is memory of the pool, or foreign memory owned by a Python
+// object.
 #pragma once
 #include <array>
 #include <atomic>
@@ -18,7 +18,7 @@ struct Allocation {
     void* data = nullptr;
     std::size_t bytes = 0;
     void* owner =
-        nullptr; // foreign memory: one Python reference, given back through the release list
+        nullptr; // foreign memory: one Python reference, released through the deferred decrefs
 
     static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
     static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes); // takes it over

@@ -10,8 +10,8 @@
 namespace tenfold {
 
 struct ViewMap {
-    // Of each axis of the input: the axis of the result along which it is stepped through, or
-    // NO_AXIS, by how many of its elements, and where it begins.
+    // For each axis of the input: the result axis along it, or NO_AXIS, the step in elements, and
+    // the start.
     static constexpr int64_t NO_AXIS = -1;
     struct Step {
         int64_t axis, coefficient, start;
@@ -21,8 +21,8 @@ struct ViewMap {
     std::vector<Step> steps;
 };
 
-// The view of a Value; empty where there is none without copying elements. `starts`, where there
-// are any, stand for those of the steps: views that differ in nothing else have one Movement.
+// The view of a Value; empty if elements would have to be copied. `starts`, if not empty, replace
+// those of the steps: views that differ in nothing else share one ViewMap.
 Ref<Value> make_view(const ViewMap& map, const Value& input, Ref<Type> type,
                      std::span<const int64_t> starts);
 

@@ -53,14 +53,14 @@ struct stat file_status(const FileDescriptor& file) {
     return status;
 }
 
-// What can be read can be used, so that the time cannot be noted is nothing.
+// A failure is ignored: a readable entry is usable, whatever its time.
 void touch_file(const FileDescriptor& file, const struct stat& status) {
     if (std::time(nullptr) - status.st_mtime > TOUCH_INTERVAL_SECONDS)
         (void)futimens(file.descriptor(), nullptr);
 }
 
 Bytes content(const FileDescriptor& file, std::size_t size) {
-    Bytes bytes(size + 1); // one more, to see that there is no more
+    Bytes bytes(size + 1); // one more, to detect a file that has grown
     std::size_t length = 0;
     while (length < bytes.size()) {
         ssize_t count = TEMP_FAILURE_RETRY(

@@ -1,6 +1,6 @@
-// Cache entry: reads a compiled kernel's file from the disk cache, and validates it. A file is
-// accepted if it is a plain one, not a link, belongs to us and is closed to others. Its contents
-// are accepted if the hash over all of them is right. tenfold/jit/cache_entry.py defines the bytes,
+// Cache entry: reads a compiled kernel's file from the disk cache, and validates it. An accepted
+// file is regular, not a link, belongs to the user and is closed to others. Its contents are
+// accepted if the hash over all of them is right. tenfold/jit/cache_entry.py defines the bytes,
 // tenfold/jit/atomic_write.py writes them.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tenfold {
 
-// Something on disk is not as we would have left it; the text says what.
+// An invalid file or directory of the cache; the message says why.
 struct InvalidEntry : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -21,13 +21,13 @@ struct InvalidEntry : std::runtime_error {
 using Bytes = std::vector<uint8_t>;
 using Part = std::span<const uint8_t>;
 
-// Where what stands in the bytes of a file begins; they are kept with it.
+// Parts of a cache entry, as views into the bytes of its file, which it owns.
 class CacheEntry {
   public:
     static constexpr std::size_t MAX_BYTES = std::size_t(1) << 24; // bytes; kernels have thousands
     static constexpr std::size_t MAX_NOTE_BYTES = 200, MAX_FUNCTIONS = 16;
 
-    // Throws Doubt.
+    // Throws InvalidEntry.
     explicit CacheEntry(Bytes bytes);
     CacheEntry(const CacheEntry&) = delete;
     CacheEntry& operator=(const CacheEntry&) = delete;
@@ -57,12 +57,13 @@ class FileDescriptor {
     int fd_;
 };
 
-// A directory, not what a link leads to, that belongs to a user and is closed to others. Throws
-// Doubt, std::system_error.
+// A directory, not a symbolic link, that belongs to a user and is closed to others. Throws
+// InvalidEntry, std::system_error.
 FileDescriptor open_directory(const char* path, uid_t user);
 
-// The entry in a file of a directory, which is named by its key. It is for use where it must be of
-// an environment, which the time of the file then says. Throws Doubt, std::system_error.
+// The entry in a file of a directory, which is named by its key. A non-empty `environment` must be
+// the entry's, and the file's modification time then records the use. Throws InvalidEntry,
+// std::system_error.
 CacheEntry read_entry(int directory, const std::string& name, uid_t user, Part environment = {});
 
 // 0123456789abcdef, two for each byte.

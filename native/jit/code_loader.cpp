@@ -14,7 +14,7 @@ constexpr std::size_t ARENA_BYTES = std::size_t(1) << 20;
 constexpr std::size_t MAX_CODE_BYTES = std::size_t(1) << 30; // bytes of one piece of code
 
 struct Arena {
-    Lock lock; // protects what follows; a fork finds no page written in part
+    Lock lock; // protects the other fields; a fork finds no page written in part
     std::uint8_t* next = nullptr;
     std::size_t bytes_left = 0;
     std::size_t bytes_loaded = 0;
@@ -23,7 +23,7 @@ struct Arena {
 
 Arena* const arena = new Arena; // made at load, and never destroyed: kernels run until the end
 
-// Writeable pages of the arena that hold no code yet; the latest ones may be given back.
+// Writeable pages of the arena that hold no code yet; the latest ones may be returned.
 std::uint8_t* reserve_pages(std::size_t bytes) {
     if (bytes > arena->bytes_left) {
         std::size_t arena_bytes = bytes > ARENA_BYTES ? bytes : ARENA_BYTES;

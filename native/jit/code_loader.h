@@ -1,8 +1,7 @@
 // Code loader: copies machine code to executable memory. Memory is never writeable and executable
-// at once: a piece of code has pages of its own, which are made executable when it has been
-// written. Pages come from arenas of a megabyte, so that a hundred kernels are two mappings of the
-// system's, not two hundred. Code lives as long as its references: an owner of an address in it, or
-// a thread that runs it, holds the Code.
+// at once. Code has pages of its own, which become executable after it is written. Pages come from
+// arenas of a megabyte, so a hundred kernels need two mappings, not two hundred. Code lives as long
+// as its references. An owner of an address in it, or a thread that runs it, holds the Code.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -21,8 +20,7 @@ struct Code {
     static void destroy(Code* code); // gives the pages back to the system
 };
 
-// A copy of code that runs wherever it lies; empty where the system gives no memory, or none that
-// can be executed.
+// A copy of position-independent code. Empty if the system has no executable memory.
 Ref<Code> load_code(const void* code, std::size_t bytes);
 
 // Bytes of the pages that hold code.

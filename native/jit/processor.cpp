@@ -22,8 +22,8 @@ Registers cpuid(uint32_t leaf, uint32_t part = 0) {
     return r;
 }
 
-// Of the registers that the system keeps for a thread, which it does keep: without it AVX cannot
-// be used however able the processor is.
+// The register sets that the system saves for a thread. Without its support AVX is unusable,
+// whatever the processor.
 uint64_t enabled_xsave_features() {
     constexpr uint32_t OSXSAVE = 1u << 27;
     if (!(cpuid(1).ecx & OSXSAVE)) return 0;
@@ -46,9 +46,9 @@ bool has_sha_extensions() {
 }
 
 std::vector<uint32_t> processor_identity() {
-    // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. Left out
-    // is what is another on each core (leaf 1's ebx), at each time (leaf 0xd's), or on a machine of
-    // another size that is the same otherwise (leaf 0x80000008's ecx).
+    // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. The
+    // identity omits fields that differ per core (leaf 1's ebx) or over time (leaf 0xd's). It also
+    // omits the size of otherwise equal machines (leaf 0x80000008's ecx).
     Registers vendor = cpuid(0), model = cpuid(1);
     std::vector<uint32_t> identity{vendor.ebx, vendor.ecx, vendor.edx,
                                    model.eax,  model.ecx,  model.edx};

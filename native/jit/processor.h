@@ -11,8 +11,9 @@ int processor_level();
 // Whether it has instructions for SHA-256, and those that go with them.
 bool has_sha_extensions();
 
-// What the processor and the system say of vendor, model and features: equal on processors that run
-// each other's code, whatever thread asks. A compiler that goes by the processor goes by this.
+// Vendor, model and features, as reported by the processor and the system. They are equal on
+// processors that run each other's code, on all threads. A compiler that targets the host uses this
+// key.
 std::vector<uint32_t> processor_identity();
 
 } // namespace tenfold

@@ -77,9 +77,9 @@ void compress_blocks(State& state, const uint8_t* next, std::size_t blocks) {
     for (; blocks; --blocks, next += BLOCK) compress_block(state, next);
 }
 
-// The same by the processor's instructions for it, which have the state as a, b, e, f and c, d, g,
-// h, and take two rounds each (Intel, Software Developer's Manual, vol. 2B, SHA256RNDS2,
-// SHA256MSG1, SHA256MSG2).
+// The same by the processor's SHA instructions. They have the state as a, b, e, f and c, d, g, h,
+// and take two rounds each. (Intel, Software Developer's Manual, vol. 2B, SHA256RNDS2, SHA256MSG1,
+// SHA256MSG2.)
 __attribute__((target("sha,sse4.1"))) void compress_blocks_sha_ni(State& state, const uint8_t* next,
                                                                   std::size_t blocks) {
     const auto [a, b, c, d, e, f, g, h] = std::bit_cast<std::array<int, 8>>(state);
@@ -120,7 +120,7 @@ Digest compute_digest(const void* data, std::size_t bytes, decltype(&compress_bl
     compress(state, next, bytes / BLOCK);
     next += bytes - tail_bytes;
 
-    std::array<uint8_t, 2 * BLOCK> padded_tail{}; // what is left, a bit, zeros, the length in bits
+    std::array<uint8_t, 2 * BLOCK> padded_tail{}; // remaining bytes, a 1 bit, zeros, length in bits
     if (tail_bytes) std::memcpy(padded_tail.data(), next, tail_bytes);
     padded_tail[tail_bytes] = 0x80;
     std::size_t end = tail_bytes + 9 <= BLOCK ? BLOCK : 2 * BLOCK;

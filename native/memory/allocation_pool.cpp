@@ -18,16 +18,15 @@ namespace {
 
 constexpr std::size_t HUGE_PAGE_BYTES = std::size_t(2) << 20;
 
-// Every so many blocks that come back it is looked which were not needed since the last time: those
-// keep their place, and give their pages back to the system. (Freed, they would leave holes in
-// which small things settle.) A loop that takes and gives back the same blocks leaves none idle,
-// but the most that were ever in use at once, of each size, are a number that creeps up for ever.
+// After so many returned blocks, blocks that were idle since the last check return their pages to
+// the system. They keep their addresses: freed, they would leave holes for small objects. A loop
+// that reuses the same blocks leaves none idle. But the peak use of each size may grow for ever.
 constexpr std::size_t IDLE_CHECK_INTERVAL = 1 << 16, MIN_TRIMMED_BYTES = 1 << 16,
                       PAGE_BYTES = 4096; // blocks; bytes
 
 struct FreeBlocks {
     std::vector<void*> blocks;
-    std::size_t num_idle = 0; // the fewest there were since the last look
+    std::size_t num_idle = 0; // the minimum of blocks.size() since the last check
 
     std::vector<void*> take_idle(std::size_t max_blocks) {
         auto end = blocks.begin() + std::ptrdiff_t(std::min(max_blocks, num_idle));
@@ -145,7 +144,7 @@ void trim_idle() {
     }
 }
 
-// Makes room for a block of so many bytes by what is idle.
+// Makes room for a block of so many bytes by evicting idle blocks.
 void evict_idle(std::size_t bytes, std::vector<void*>& evicted) {
     AllocationPoolStatistics& statistics = pool().statistics;
     if (bytes > statistics.cap_bytes) return;

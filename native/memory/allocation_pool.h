@@ -1,6 +1,6 @@
-// Allocation pool: recycles 64-byte aligned blocks in size classes, up to a cap. There are four
-// classes per power of two; large blocks ask for huge pages. Blocks that are idle for long give
-// their pages back to the system, and go first when the cap is reached.
+// Allocation pool: recycles 64-byte aligned blocks in size classes, up to a cap. Each power of two
+// has four classes; large blocks ask for huge pages. Blocks that stay idle return their pages to
+// the system, and are evicted first at the cap.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@ std::size_t size_class(std::size_t bytes);
 // are.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
-// As many blocks of so many bytes as there are places; null where memory runs out.
+// Fills `blocks` with blocks of so many bytes; null where memory runs out.
 void pool_allocate(std::size_t bytes, std::span<void*> blocks);
 
-// For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;
-// 0 takes that back.
+// For tests of memory exhaustion: the n-th pool_allocate from now returns nullptr, once. 0 cancels
+// it.
 void fail_allocation(int64_t n);
 
 struct AllocationPoolStatistics {
@@ -30,7 +30,7 @@ struct AllocationPoolStatistics {
 };
 AllocationPoolStatistics pool_statistics();
 void set_pool_cap(std::size_t bytes);
-// Returns everything kept to the system; the bytes returned.
+// Returns all cached blocks to the system; the number of bytes returned.
 std::size_t trim_pool();
 
 } // namespace tenfold

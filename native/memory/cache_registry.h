@@ -9,7 +9,7 @@ namespace tenfold {
 
 struct Cache {
     const char* name;
-    std::size_t capacity; // entries at most; 0 of a table of what others hold
+    std::size_t capacity; // entries at most; 0 for a table of objects that others own
     std::size_t (*num_entries)();
     void (*clear)(); // of such a table: finds its entries new places
 };

@@ -9,7 +9,7 @@ void defer_decref(void* python);
 // Calls `release` for everything on the list.
 void drain_deferred_decrefs(void (*release)(void*));
 
-// True when there is something to drain; one relaxed load.
+// Whether decrefs are pending; one relaxed load.
 bool has_deferred_decrefs() noexcept;
 
 } // namespace tenfold

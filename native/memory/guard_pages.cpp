@@ -32,8 +32,8 @@ const bool enabled = environment_enables();
 
 std::atomic<uint64_t> num_mapped{0}; // relaxed: a number
 
-// The sequence of Thue and Morse: both ways equally often, and no period with which the allocations
-// of a program could fall in.
+// The Thue-Morse sequence: both kinds equally often, and no period that a program's allocations
+// could match.
 bool aligns_to_page_start() {
     return std::popcount(num_mapped.fetch_add(1, std::memory_order_relaxed)) % 2 == 0;
 }

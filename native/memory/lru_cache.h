@@ -7,7 +7,7 @@
 
 namespace tenfold {
 
-// Hash and Same are transparent: they take a Key, or what a Key may be looked up by.
+// Hash and Same are transparent: they accept a Key, or an equivalent lookup key.
 template <class Key, class Value, class Hash, class Same> class LruCache {
   public:
     struct Entry {

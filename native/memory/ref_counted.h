@@ -7,8 +7,8 @@
 
 namespace tenfold {
 
-// The number of GIL-free threads that may count references. While it is 0, a thread that counts
-// holds the GIL and needs no locked instructions, which are most of the cost of a small graph. Only
+// The number of GIL-free threads that may count references. While it is 0, each counting thread
+// holds the GIL and needs no locked instructions. Those are most of the cost of a small graph. Only
 // a thread with the GIL may let others begin. It starts at 1: a process without Python has no GIL.
 inline std::atomic<uint32_t> gil_free_threads{1};
 
@@ -19,7 +19,7 @@ inline bool no_gil_free_threads() noexcept {
 template <class T>
 [[gnu::always_inline]] inline void retain(T* object, uint32_t counts = 1) noexcept {
     std::atomic<uint32_t>& references = object->references;
-    // Relaxed: a new count is only ever taken from a count that is already held.
+    // Relaxed: a new reference is only ever copied from an existing one.
     if (no_gil_free_threads())
         references.store(references.load(std::memory_order_relaxed) + counts,
                          std::memory_order_relaxed);
@@ -41,7 +41,7 @@ template <class T> [[gnu::always_inline]] inline bool drop(T* object) noexcept {
         references.store(remaining, std::memory_order_relaxed);
         return remaining == 0;
     }
-    // A thread that sees 1 is the only owner, and no other thread can be counting: it needs no
+    // A thread that sees 1 is the only owner, so no other thread can be counting. It needs no
     // locked instruction. Acquire lets it see the writes of the others. An interned object must
     // reach 0 instead.
     if constexpr (!Interned<T>)
@@ -90,8 +90,8 @@ template <class T> class Ref {
     T* object_ = nullptr;
 };
 
-// Many counts of one object, taken at once: single counts by two threads would move its cache line
-// between them each time. The creator holds a count, too.
+// Many references to one object, counted at once. Single increments by two threads would move its
+// cache line between them each time. The creator holds a reference, too.
 template <class T> class BulkRef {
   public:
     BulkRef(const Ref<T>& of, std::size_t count) noexcept

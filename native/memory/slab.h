@@ -1,8 +1,8 @@
 // Slab<T>: allocates many objects of one type that one thread makes and another frees. They are cut
 // from pages that are never returned. Free objects are tracked by pages, and a wholly free page is
-// cut anew from its begin. So objects that are made one after the other are adjacent in memory,
-// whatever was made and freed before. Each thread takes all free objects of a page at once, and
-// gives them back by pages, so that making or freeing one takes no lock in the common case.
+// cut anew from its begin. So objects made in succession are adjacent in memory, whatever the
+// history of the slab. Each thread claims all free objects of a page at once, and returns them by
+// pages. Making or freeing one therefore takes no lock in the common case.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ namespace tenfold {
 template <class T> class Slab {
   public:
     union Slot;
-    // A free slot has 0 in place of the reference count of a T, which is 1 or more while it lives.
+    // A free slot has 0 in place of the reference count of a live T, which is at least 1.
     struct Free {
         uint32_t references;
         Slot* next;
@@ -121,7 +121,7 @@ template <class T> class Slab {
             return chain;
         }
 
-        // One that is wholly free goes in front, since what comes of it lies in a row.
+        // A wholly free page goes to the front, since its objects will be contiguous.
         void return_chain(Page* page, const Chain& chain) {
             Guard guard(lock);
             chain.last->free.next = page->free.first;
@@ -158,8 +158,8 @@ template <class T> class Slab {
         }
     };
 
-    // What is freed of the page that the thread takes from is taken next, as caches have it still;
-    // what is freed of others is gathered, a few pages at a time.
+    // Objects freed to the thread's current page are reused first, as they are still in the CPU
+    // cache. Those freed to other pages are collected, a few pages at a time.
     struct Local {
         PageRun current;
         std::array<PageRun, 8> others;

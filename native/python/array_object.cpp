@@ -71,8 +71,7 @@ void deallocate(PyObject* object) {
     else
         PyObject_Free(self);
     Py_DECREF(type);
-    // A view of a view of a view ...: unlinked one by one, since each would free the next by
-    // recursion.
+    // A chain of views is unlinked iteratively, since each would free the next by recursion.
     while (base && Py_REFCNT(as_object(base)) == 1) {
         list_remove(base);
         ArrayObject* next = std::exchange(base->base, nullptr);

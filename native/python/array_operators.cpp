@@ -53,8 +53,8 @@ constexpr uint32_t SHALLOW_DEPTH =
     64; // no limit is below it, so most nodes need not look the option up
 
 // Past the limit the graph below is computed, so that a loop that never reads values keeps a flat
-// graph. A later read of the value raises a failure; the depth starts again, so that it is not
-// tried at every step.
+// graph. A later read of the value raises a failure. The depth then restarts, so that not every
+// step tries it again.
 bool limit_depth(PyObject* array, Ref<Node> node) {
     if (node->depth.load(std::memory_order_relaxed) <= current_options().pending_depth) return true;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);
@@ -116,8 +116,8 @@ PyObject* unary(OperatorIndex position, PyObject* self) {
     });
 }
 
-// `x op= e`: rebinds a whole Array, no window, when the result has its Type; everything else is the
-// `assign` hook's.
+// `x op= e`: rebinds a whole Array, not one on external memory, when the result has its Type. The
+// `assign` hook does everything else.
 PyObject* in_place(OperatorIndex position, PyObject* self, PyObject* other) {
     return to_python_error([&]() -> PyObject* {
         auto* array = reinterpret_cast<ArrayObject*>(self);
@@ -182,8 +182,8 @@ template <const char* Form> PyObject* to_python(PyObject* self) {
     return PyObject_CallFunction(hooks.scalar_of, "Os", self, Form);
 }
 
-// The only element of a computed array, where it lies in the pool's memory as C has it: programs
-// that decide by values ask for thousands.
+// The only element of a computed array in C order in the pool's memory: data-dependent programs
+// read thousands.
 std::optional<double> element_of(PyObject* self) {
     Node* node = type_of(self).size() == 1 ? node_of(self) : nullptr;
     if (!node) PyErr_Clear(); // Python finds it again

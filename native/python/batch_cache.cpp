@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::span<const uint64_t>;
 
-PyObject* batch_factory = nullptr; // see group in tenfold/transforms/batch_compiler.py
+PyObject* batch_factory = nullptr; // see batch_expression in tenfold/transforms/batch_compiler.py
 
 // The expression of batches of one signature, on placeholders for their operands. While a batch is
 // computed by it, it has the values of that batch, and no other thread takes it.
@@ -67,7 +67,7 @@ void clear_batch_cache() {
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-// False for what is known to Python alone.
+// False if the key depends on a value that only Python has.
 bool write_key(std::vector<uint64_t>& key, Words options, const Batch& batch,
                std::span<const StackedOperand> operands) {
     const Node& representative = *batch.node(0);
@@ -150,8 +150,8 @@ uint32_t position_of(const LinearizedGraph& graph, const Node* node) {
     return LinearizedGraph::NONE;
 }
 
-// From (outputs, placeholders, rows, options, whether there are rules); null where one of its
-// results cannot be found in it.
+// From (outputs, placeholders, rows, options, whether rules apply). Null if the graph lacks one of
+// its results.
 ExpressionPtr parse_expression(nb::handle spec, const Ref<Params>& params,
                                std::span<const StackedOperand> operands) {
     auto expression = std::make_shared<Expression>();

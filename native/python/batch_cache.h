@@ -21,7 +21,7 @@ class DynamicBatcher : public BatchCompiler {
 
     std::span<const uint64_t> options_; // in force
     std::vector<uint64_t> key_;
-    nb::dict batch_notes_; // what Python notes of batches, to say why others are apart
+    nb::dict batch_notes_; // notes of Python about batches, to explain batch splits
 };
 
 } // namespace tenfold::bindings

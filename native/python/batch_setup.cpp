@@ -7,13 +7,13 @@
 namespace tenfold::bindings {
 namespace {
 
-// What stands for the inputs while it is found out.
+// Placeholders for an operation's inputs during batch setup.
 struct Inputs {
     std::vector<Ref<Node>> nodes;
     std::vector<Node*> borrowed;
     bool arrays = false, scalars = false, ours = true;
 
-    // With values there is memory, whatever is in it.
+    // `values`: the inputs have values, in uninitialized memory.
     explicit Inputs(std::span<Type* const> types, bool values = false) {
         for (Type* type : types) {
             Scalar one{Scalar::integer, 1, 1, 0};
@@ -82,7 +82,7 @@ std::unique_ptr<GraphTemplate> pattern_of(nb::object array, const Inputs& inputs
     return result;
 }
 
-// Whether it runs without Python, without end, and writes over nothing that it is given.
+// Whether it runs without Python, any number of times, and overwrites no input.
 bool is_reusable(const Ref<Executable>& plan) {
     return plan && plan->remaining_runs < 0 && plan->donated_inputs.empty() &&
            std::ranges::none_of(plan->instructions, [](const auto& each) {
@@ -90,8 +90,8 @@ bool is_reusable(const Ref<Executable>& plan) {
            });
 }
 
-// Plans an operation on arrays of these Types, if no call of it needs Python. With values in its
-// inputs it must make what it has made without.
+// Plans an operation on arrays of these Types, if no call of it needs Python. Inputs with values
+// must yield the same graph as the placeholders.
 void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types, true);
     nb::object arrays = applied(operation, inputs);
@@ -140,7 +140,7 @@ class PythonPanelCompiler : public PanelCompiler {
         Ref<GilFreeCall> panel =
             array.is_valid() ? planned_of(std::move(array), inputs, *products.operation, types)
                              : Ref<GilFreeCall>::adopt(new GilFreeCall);
-        PyErr_Clear(); // each alone says what was wrong
+        PyErr_Clear(); // each member, computed alone, reports its own error
         return panel.detach();
     }
 };

@@ -22,8 +22,8 @@ PyObject* known_fields = nullptr;
 
 uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object); }
 
-// Names of the fields of an object whose parts are arguments too, None for a leaf; null for a type
-// on its first request: the next call knows it.
+// Field names of an object whose parts are arguments too; None for a leaf. Null on a type's first
+// request: the next call knows it.
 PyObject* fields(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
     if (PyObject* known = PyDict_GetItemWithError(known_fields, key)) return known;
@@ -33,7 +33,7 @@ PyObject* fields(PyTypeObject* type) {
     return nullptr;
 }
 
-// False where only Python can tell what an argument is.
+// False for an argument that only Python can classify.
 bool write(PyObject* object, CallArguments& to, int depth = 0);
 
 bool write_parts(PyObject* object, CallArguments& to, int depth) {
@@ -80,7 +80,7 @@ bool write(PyObject* object, CallArguments& to, int depth) {
         Node* node = is_immediate(object) ? node_of(object) : nullptr;
         return write_array(object, to, node, node ? node->type.get() : nullptr);
     }
-    if (is_handle(object)) { // of what will be an Array, or is a number
+    if (is_handle(object)) { // of an Array, perhaps pending, or of a number
         const Future* future = reinterpret_cast<HandleObject*>(object)->future;
         Type* type = future ? future->known_type() : nullptr;
         return type && future->scalar ? write(static_cast<PyObject*>(future->object), to, depth)
@@ -235,8 +235,9 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
     });
 }
 
-// remember(args, kwargs, op, params, order, captured, read, form, run): a call with such arguments
-// is one of the op from now on. `captured`: (node, source or None) of each; `read`: (array, node).
+// remember_call(caller, args, kwargs, op, params, order, captured, read, form, run). A call with
+// such arguments is one of the op from now on. `captured`: (node, source or None) of each; `read`:
+// (array, node).
 void cache_call(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, nb::object params,
                 std::vector<std::size_t> order, nb::list captured, nb::list read, nb::object form,
                 nb::object run) {

@@ -63,7 +63,7 @@ Ref<PushSite> current_push_site() {
     return created;
 }
 
-// Waits until there is room for so many bytes; false with a Python error where there will be none.
+// Waits until so many bytes fit; false with a Python error if they never will.
 bool wait_for_memory(Engine& engine, std::size_t bytes, const Operation* operation,
                      const char* method) {
     constexpr int64_t POLL_INTERVAL_NS = 1'000'000; // nanoseconds
@@ -301,7 +301,8 @@ PyObject* end_hold(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// What is pending runs, and what operators push meanwhile; then nothing can be pushed any more.
+// Runs all pending operators, and those that they push meanwhile; then nothing can be pushed any
+// more.
 PyObject* finish(PyObject* self, PyObject*) {
     return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
@@ -352,7 +353,7 @@ PyObject* statistics(PyObject* self, PyObject*) {
     });
 }
 
-// What is pending: (number, name, state, numbers of its pending inputs), by number.
+// The pending Futures: (number, name, state, numbers of its pending inputs), by number.
 PyObject* pending(PyObject* self, PyObject*) {
     return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(self);
@@ -400,7 +401,7 @@ int clear(PyObject* self) {
     return 0;
 }
 
-// What is pending goes on: its handles may be alive.
+// Pending operators continue: their handles may be alive.
 void deallocate(PyObject* object) {
     EngineObject* self = as_engine(object);
     PyObject_GC_UnTrack(object);
@@ -480,9 +481,9 @@ nb::list events_to_python(const std::vector<TraceEvent>& trace_events) {
     return events;
 }
 
-// take_engine_trace() -> (events, running, levels): (name, category, begin, end, thread, operators,
-// inputs, depth), the same of what has not ended, and (time, live bytes, live objects, pending) of
-// each, times in nanoseconds.
+// take_engine_trace() -> (events, running, levels). Events are (name, category, begin, end, thread,
+// operators, inputs, depth), `running` the same for unfinished ones. Levels are (time, live bytes,
+// live objects, pending). Times are in nanoseconds.
 nb::tuple take_engine_trace() {
     nb::list counters;
     Traces traces = take_traces();

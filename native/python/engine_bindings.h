@@ -22,23 +22,24 @@ bool make_handle_type(PyObject* module);
 PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
 
 Host& host();
-// Waits for what is pending, and for what operators push meanwhile; false with a Python error.
+// Waits for all pending operators, and for those that they push meanwhile. False with a Python
+// error.
 bool flush_all(Engine& engine);
 void finish_frees(Engine& engine); // frees ended operators, and logs unobserved failures
 // Closes it; whether its workers have ended within so many seconds.
 bool shut_down_engine(Engine& engine, bool cancel, double seconds);
-// At the end of the interpreter: what is impure has so many seconds to end. Returns what did not:
-// (name, whether it runs) of each.
+// At the end of the interpreter: impure operators have so many seconds to end. Returns (name,
+// whether it runs) of each that did not.
 nb::list shut_down_engines(double seconds);
-// What is pushed, under the options in force here, or under others; empty with a Python error.
-// `params`: a dict, or null. Of those given, what counts by its value alone may have become
-// constants of the operation, which are taken off.
+// The operation of a push, under the options in force here, or under others. Empty with a Python
+// error. `params`: a dict, or null. Arguments with value semantics may become constants of the
+// operation, and are then removed from `args`.
 Ref<Operation> make_operation(PyObject* operator_, PyObject* params,
                               std::span<PyObject* const>& args);
 Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* operator_,
                                            PyObject* params, std::span<PyObject* const>& args);
-// A call of a traced function that is pushed. Those given, of which `names` stand behind the
-// others, become its inputs, which `call` keeps. Where only a run can tell what it is made of, it
+// The operation of a pushed call of a traced function. Its arguments become its inputs, which
+// `call` owns; `names` are the keywords of the last ones. If only a run can determine its graph, it
 // is an operator that calls the function.
 struct PushedCall {
     std::vector<nb::object> imported;
@@ -47,15 +48,15 @@ struct PushedCall {
 bool is_caller(PyObject* object);
 Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>& args,
                                    PyObject* names, PyObject* params, PushedCall& call);
-// Its plan for such inputs and what it captures; without one where it needs Python.
+// The plan for such inputs and captured values; without a plan if it needs Python.
 Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types);
-// A value as Python has it, that of an operation with a form as that says.
+// A value as a Python object, in the form that the operation states.
 PyObject* value_to_python(const Operation* operation, Ref<Value> value);
 const Ref<OptionSet>& current_option_set(); // the options in force here; empty with a Python error
 // Whether this thread is running an operator.
 bool is_inside_operator();
 
-// What a Python object is as a value; it must need no import. Empty with a Python error.
+// Converts a Python object to a value; it must need no import. Empty with a Python error.
 OperatorResult answer_from_object(PyObject* object);
 // A settled Future's value; a new reference. Null with a Python error where it failed.
 PyObject* value_to_python(const Future& future);
@@ -66,13 +67,13 @@ double seconds_now();
 // Logs unobserved failures.
 void log_unobserved();
 void log_failure(const Failure& failure);
-// What a worker calls once a Future is settled.
+// A callback that a worker runs once a Future is settled.
 void add_callback(Future& future, PyObject* function);
 void drop_callbacks(Future& future);
 
 // Makes known how operations of tenfold on such Types are batched.
 void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types);
-// A loop for contiguous operands; null where there is none. In exec/op_interpreter.cpp.
+// A loop for contiguous operands; null without a kernel. In exec/op_interpreter.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device_of_type);
 OpKernelCompiler& python_kernel_compiler(); // with the GIL

@@ -54,7 +54,7 @@ Executable::Number number_from(nb::handle object) {
     return number;
 }
 
-// Programs: the kernel and what is to run after all units, or None, of the same code.
+// Programs: the kernel, and the code to run after all units, or None, of the same code object.
 void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list buffers,
                 std::vector<std::size_t> tables, nb::bytes sizes, nb::list numbers,
                 std::size_t scratch, int64_t units, int64_t grain, int threads, bool whole,
@@ -156,17 +156,17 @@ class PythonContext : public ExecutionContext {
     }
 };
 
-// What a walk is known by; the next one of the thread has the memory again.
+// The keys of a linearized graph; the thread's next graph reuses the memory.
 struct GraphKeys {
     Key key;
     Form form;
-    bool has_form = false; // of what is known by the form of scalars, and has no plan
+    bool has_form = false; // `form` is written: scalars count by form, and no plan is cached
     bool in_use = false;
 
     GraphIdentity identity() const { return {key, has_form ? &form : nullptr}; }
 };
 
-// For a caller that computes one walk repeatedly.
+// For a caller that computes one linearized graph repeatedly.
 class Collector : public PythonContext {
   public:
     Collector(const LinearizedGraph& graph, std::span<Ref<Value>> results)
@@ -181,8 +181,9 @@ class Collector : public PythonContext {
     std::span<Ref<Value>> results_;
 };
 
-// Writes the words too. What the last graph with such an end was told apart by is tried first. What
-// was `made` for it is there, even if others have used up its runs.
+// Finds or instantiates a plan, and writes the keys. The exactness of the last graph with such an
+// end is tried first. `fallback`, compiled for this graph, counts even if other threads have used
+// up its runs.
 Ref<Executable> plan_of(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
                         GraphKeys& keys, const Ref<Executable>& fallback = {}) {
     Key& key = keys.key;
@@ -207,7 +208,7 @@ Ref<Executable> plan_of(const LinearizedGraph& graph, std::span<const uint64_t> 
     return plan;
 }
 
-// The thread's Words; its own where what runs in a replay replays itself.
+// The thread's GraphKeys; own ones in a nested replay.
 class BorrowedKeys {
   public:
     BorrowedKeys() : keys(shared_.in_use ? local_ : shared_) {
@@ -295,7 +296,7 @@ PyObject* compute_natively(PyObject* array, bool blocking) {
     });
 }
 
-// x.wait(): Python is asked for no more than what it alone can do.
+// x.wait(): calls Python only for work that native code cannot do.
 PyObject* wait_array(PyObject* array, PyObject*) {
     PyObject* computed = compute_natively(array, true);
     if (!computed) return nullptr;
@@ -381,7 +382,7 @@ LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs) {
     }
 }
 
-// What is known to be told apart already is so from now on.
+// The new structure starts with the known exactness of its key.
 uint8_t exactness_of_key(const StructureHandle& structure) {
     return tenfold::exactness_of_key(structure.keys[Key::by_form].words);
 }

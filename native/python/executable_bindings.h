@@ -5,7 +5,7 @@
 namespace tenfold::bindings {
 
 struct StructureHandle {
-    std::array<Key, 4> keys; // by what they are exact in
+    std::array<Key, 4> keys; // one for each exactness
     KeyOwners owned;
     std::vector<bool> had_value; // of each graph node, whether it had a value
     Form form;
@@ -22,16 +22,16 @@ struct PlanHandle {
     }
 };
 
-// Of pending nodes, if one is known, or a template for it; and the bytes by which the memory of
-// what it is made of counts as moved.
+// The plan of pending nodes: a cached one, or instantiated from a template. Writes the base offsets
+// of its graph.
 Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
                                          std::vector<int64_t>& base_offsets);
-// Computes a walk by a plan that is known, or a template for it, and puts what its outputs are
-// where they stand in `made`: its nodes are used again. False with or without a Python error.
+// Computes a linearized graph by a cached plan, or by a template for it. Writes the values of its
+// outputs to `results`: its nodes are reused. False with or without a Python error.
 bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
                        std::span<Ref<Value>> results);
 bool is_timeline_recording(); // whether a timeline is recorded
-// What plans of a structure are known to be told apart by.
+// The known exactness of a structure's plans.
 uint8_t exactness_of_key(const StructureHandle& structure);
 
 void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structure,

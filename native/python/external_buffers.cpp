@@ -21,8 +21,8 @@ nb::object window_of(nb::handle array) {
     return window ? nb::borrow(window->record) : nb::none();
 }
 
-// Whether nothing but the given Array, if there is one, and this handle can see a Value's memory.
-// Relaxed: a new holder can only come from one that is counted already, and the GIL is held.
+// Whether only this handle and `array`, if it is not None, can read a Value's memory. Relaxed: a
+// new holder can only come from one that is counted already, and the caller holds the GIL.
 bool is_alone(const ValueHandle& self, nb::handle array) {
     const Value& value = *self.value;
     uint32_t known = 1;
@@ -44,8 +44,7 @@ void exchange_memory(ValueHandle& self, ValueHandle& other) {
     std::swap(mine.owner, theirs.owner);
 }
 
-// Swaps the buffers of two Values: references to one, a part of some memory, see the elements of
-// the other from now on.
+// Swaps the buffers of two Values. References to either then see the elements of the other.
 void exchange_part(ValueHandle& self, ValueHandle& other) {
     std::swap(self.value->buffers, other.value->buffers);
     std::swap(self.value->strides, other.value->strides);
@@ -64,7 +63,7 @@ void declare_external_buffers(nb::module_& module) {
     module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
     module.def("exchange_part", exchange_part, "value"_a, "other"_a);
     module.def("drain",
-               drain_decrefs); // what kept memory may be asked for at once: a bytearray resized
+               drain_decrefs); // the memory's former owner may be used: a bytearray resized
 }
 
 } // namespace tenfold::bindings

@@ -16,10 +16,10 @@ namespace {
 constexpr Py_ssize_t MAX_ARGUMENTS = 8, MAX_OPERANDS = 3;
 constexpr std::size_t MAX_CACHED_CALLS = 32, MAX_CALL_BYTES = 256; // calls, and the bytes of one
 
-// A call whose arguments have been bound: what they were, and what came of them.
+// A bound call: its arguments, and the parameters and inputs derived from them.
 struct BoundCall {
     std::string call;
-    std::vector<Ref<Type>> types; // keeps the addresses in `call` from being taken over
+    std::vector<Ref<Type>> types; // keep the addresses in `call` from reuse
     Ref<Params> params;
     std::vector<uint8_t> inputs; // which arguments
 };
@@ -48,11 +48,11 @@ Cache& call_cache = register_cache({"calls of functions", 0, num_cached_calls, c
 
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;
-    PyObject *python, *attributes; // owned; what is called where nothing is remembered
+    PyObject *python, *attributes; // owned; `python` is called on a cache miss
     const Op* op;
     FunctionCache* cache;    // owned
     uint8_t num_elementwise; // of an operation on elements: how many it takes
-    bool no_views;           // whether what comes of a view may depend on its base
+    bool no_views;           // whether results on a view may depend on its base
     bool depends_on_options; // whether it depends on options; then it may have no arrays
     bool ranks_only;         // whether it depends on no more of Types than dtypes and ranks
 };
@@ -95,7 +95,7 @@ void write_type(const FunctionObject& self, const Type& type, std::string& bytes
     append(bytes, type.shape.size());
 }
 
-// Writes what a call depends on: false where that is more than Types and plain values.
+// Writes the key of a call. False if it depends on more than Types and plain values.
 bool write_call(const FunctionObject& self, Arguments args, PyObject* names, std::string& bytes) {
     bytes.clear();
     bool any_array = self.depends_on_options;
@@ -149,7 +149,7 @@ void cache_call(const FunctionObject& self, Arguments args, const std::string& c
         };
         auto it = std::find_if(args.begin(), args.end(), is_this_input);
         if (it == args.end() || std::find_if(it + 1, args.end(), is_this_input) != args.end())
-            return; // made of an argument; or of one that was given twice
+            return; // derived from an argument, or passed twice
         bound.inputs.push_back(uint8_t(it - args.begin()));
         bound.types.emplace_back(&type_of(*it));
     }

@@ -230,7 +230,7 @@ int wait_for_future(Future& future, double seconds, const char* what) {
         int64_t longest = LOOK;
         if (seconds >= 0)
             longest = int64_t(std::max(0.0, std::min(until - seconds_now(), 0.05)) * 1e9);
-        // By hand: where the GIL is taken again Python may end a daemon thread, which no destructor
+        // Without RAII: Python may end a daemon thread that retakes the GIL, which no destructor
         // survives.
         gil_free_threads.fetch_add(1); // it helps
         PyThreadState* state = PyEval_SaveThread();
@@ -250,7 +250,7 @@ PyObject* new_handle(Ref<Future> future) {
         return nullptr;
     }
     self->weak_references = nullptr;
-    // What tenfold computes refers to no handle: the collector need not look at it.
+    // A result that tenfold computes refers to no handle: the garbage collector need not track it.
     const Operation* operation = future->operation.get();
     bool cyclic = operation ? operation->kind >= Operation::user : future->object != nullptr;
     self->future = future.detach();

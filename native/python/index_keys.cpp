@@ -13,8 +13,8 @@ namespace {
 const Op* index_op = nullptr;
 const Op* update_op = nullptr;
 
-// What a key of ints, slices, `...` and None takes of an array. As core/shape_rules.py has it: a
-// pick of fewer than two has step 1. Another form would only not be found.
+// A basic index of ints, slices, `...` and None. As in core/shape_rules.py, a slice with fewer than
+// two elements has step 1. Another form would only miss the cache.
 class BasicIndex {
   public:
     bool element = true; // every axis has an int: then the result is not a view
@@ -102,7 +102,7 @@ class BasicIndex {
         return add_dim(count ? start : 0, count, count < 2 ? 1 : step);
     }
 
-    // Without a step, which is what most slices are.
+    // Fast path: most slices have no step.
     bool add_unit_slice(const PySliceObject& bounds, int64_t length) {
         int64_t start = bound_of(bounds.start, 0, length),
                 stop = bound_of(bounds.stop, length, length);
@@ -171,7 +171,7 @@ PatternCache* const pattern_cache = new PatternCache; // outlives the interprete
     register_cache({"forms of keys", 1 << PatternCache::LOG2_SLOTS,
                     [] { return pattern_cache->num_entries(); }, [] { pattern_cache->clear(); }});
 
-// The Params of the parts that were taken last: loops take the same ones again. Under the GIL.
+// The Params of recent slices: loops repeat them. Under the GIL.
 class SliceParamsCache {
   public:
     const Ref<Params>& find_or_create(const Params& pattern, const BasicIndex& index) {
@@ -224,11 +224,11 @@ namespace {
 
 // Where more have piled up one has failed; Python knows when it is tried again.
 constexpr uint32_t MAX_TRIED_UPDATES = MAX_DEFERRED + 4;
-// What is counted below a node has been computed in part when it counts so many.
+// From this count on, the pending updates below a node are recounted: some may be computed.
 constexpr uint32_t MAX_STALE_UPDATES = 4;
 
-// What is assigned to elements of a Type: an Array's node, or that of the float that a number
-// becomes. Nothing where Python is to be asked.
+// The node of a right-hand side: an Array's node, or that of a number converted to float. Null if
+// Python must convert it.
 Ref<Node> rhs_node(PyObject* value, PyObject* array) {
     if (is_array(value)) return Ref<Node>(node_of(value));
     bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
@@ -260,8 +260,8 @@ const Starts& pattern_of(const Params& part) {
     return starts_of(*update_op, *starts_of(*update_op, part).pattern);
 }
 
-// The distance of a part from the last assigned part of the same form, as a number that is not 0; 0
-// for another form, for the same part, or where the value has been read meanwhile.
+// A nonzero hash of the distance from the last assigned part of the same form; else 0. It is 0 for
+// another form, for the same part, or if the value has been read meanwhile.
 uint16_t offset_hash(Node& previous, const Params& part) {
     if (previous.op != update_op || value_of(&previous)) return 0;
     const Starts &previous_starts = starts_of(*update_op, *previous.params),
@@ -273,10 +273,10 @@ uint16_t offset_hash(Node& previous, const Params& part) {
     for (std::size_t i = 0; i < current.starts.size(); ++i)
         number = number * 0x9e3779b97f4a7c15ULL +
                  uint64_t(current.starts[i] - previous_starts.starts[i]);
-    return uint16_t(number >> 48 | 1); // another that is alike waits for nothing: it is right, too
+    return uint16_t(number >> 48 | 1); // a collision only defers; the result stays right
 }
 
-// Whether the work before an assignment may wait for it: in a long row of them, to be done at once.
+// Whether an assignment in a long run may defer earlier work, so that it is done at once.
 bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash) {
     return previous.num_similar >= MIN_RUN_TO_DEFER && previous.num_deferred < MAX_DEFERRED &&
            (previous.num_deferred == 1 || previous.stride_hash == offset_hash) &&
@@ -324,7 +324,7 @@ bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
     if (array->base) // all of a view
         return source->root != array->root && is_full_slice(*pattern, type_of(self)) &&
                update_view(array, value);
-    if (source->base == array) { // `x[key] op= e` ends with an assignment of what it has written to
+    if (source->base == array) { // `x[key] op= e` ends by assigning the updated view to itself
         if (source->view_op != index_op) return false;
         const Starts& part = starts_of(*index_op, *source->view_params);
         return part.pattern == pattern.get() && part.starts == index.starts();

@@ -96,7 +96,7 @@ bool take_arguments(PyObject* const* args, Py_ssize_t count, LaunchArguments& ar
 
 // The error of a Launch that ended early.
 PyObject* cut_short(const Result& result, const Work& work) {
-    if (PyErr_Occurred()) return nullptr; // what a signal handler raised
+    if (PyErr_Occurred()) return nullptr; // raised by a signal handler
     if (result.outcome == Outcome::no_memory)
         return PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of scratch", work.scratch);
     if (ending) // a daemon thread ends without a word, as where it waits for the GIL
@@ -117,10 +117,10 @@ bool interrupted(void* context) {
     return raised;
 }
 
-// Where the GIL is taken again, Python ends a daemon thread if the interpreter is gone: what it
-// unwinds must not touch Python.
+// After finalization Python ends a daemon thread that retakes the GIL. The unwound stack must not
+// touch Python.
 Result run_without_gil(Work& work) {
-    Launch launch(work); // counted while the GIL is held: cancel_launches() misses none
+    Launch launch(work); // counted under the GIL: cancel_launches() misses none
     PyThreadState* state = PyEval_SaveThread();
     work.interrupted = work.uninterruptible ? nullptr : interrupted;
     work.context = &state;
@@ -152,8 +152,8 @@ PyObject* launch(PyObject*, PyObject* const* args, Py_ssize_t count) {
     });
 }
 
-// From now on Python ends a daemon thread that comes for the GIL, and unwinds its stack: what lets
-// nothing through would end the process instead.
+// After finalization Python ends a daemon thread that retakes the GIL, and unwinds its stack. A
+// noexcept function on it would terminate the process.
 std::terminate_handler before_ending = nullptr;
 void pause_daemon() {
     while (gettid() != getpid()) pause();
@@ -169,8 +169,8 @@ PyObject* end(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// Calls of BLAS and LAPACK on daemon threads. While one runs the process ends without destructors:
-// OpenBLAS's waits for its threads, which the call may have taken for ever.
+// Calls of BLAS and LAPACK on daemon threads. While one runs, the process exits without
+// destructors. OpenBLAS's destructor waits for its threads, which the call may occupy forever.
 std::atomic<int> library_calls{0}; // relaxed: a number
 
 void leave_library_calls(int status, void*) {

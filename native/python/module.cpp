@@ -34,7 +34,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
-    if (is_permanent) python.release(); // else it lives as long as what calls it, and its calls
+    if (is_permanent) python.release(); // else its readers and its calls keep it alive
     op.view = view;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
@@ -75,10 +75,9 @@ void count_by_name(const std::string& name, int64_t by) {
     throw nb::key_error(name.c_str());
 }
 
-// A daemon thread that comes for the GIL when the interpreter is gone is ended by Python, which
-// unwinds its stack; nanobind catches that like an exception, but there is none, and what it makes
-// of it would need the GIL. The thread goes no further: it waits for the process to end, as Python
-// 3.14 lets it.
+// After finalization Python ends a daemon thread that requests the GIL, and unwinds its stack. The
+// library nanobind catches that like an exception, without an exception object. Its handler would
+// need the GIL. So the thread pauses until the process ends, as in Python 3.14.
 void hold_what_unwinds(const std::exception_ptr& exception, void*) {
     if (exception) std::rethrow_exception(exception); // another translator's
     for (;;) pause();
@@ -191,7 +190,7 @@ NB_MODULE(_native, module) {
     module.def("guard_pages", guard_pages);
     module.def("trim", [] {
         clear_caches();
-        drain_decrefs(); // the objects that caches have held
+        drain_decrefs(); // the former objects of the caches
         return trim_pool();
     });
     // The last translator is asked first: no other can read an object that is not an exception.

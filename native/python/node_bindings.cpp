@@ -12,13 +12,12 @@ namespace tenfold::bindings {
 
 namespace {
 
-// All written under the GIL.
-// Whether there is a block, or was one that a copied context may have kept: else the variables
-// below have no value in any context.
+// All written under the GIL. Whether a block is open, or was when a context was copied. Otherwise
+// the variables below have no value in any context.
 bool has_option_blocks = false;
 int num_internal_blocks = 0; // blocks that are open and that no context keeps
 PyObject* options_variable = nullptr;
-Options process_options; // what holds where no `tn.options` block is open
+Options process_options; // the options outside of all `tn.options` blocks
 uint64_t process_rules = 0;
 PyObject *rules_variable = nullptr, *no_rules = nullptr;
 
@@ -45,8 +44,8 @@ Ref<Inference> infer(const InferenceQuery& query, const Params* python_params) {
     return inference;
 }
 
-// Whether parameters are, or hold, an object that counts by identity, as a traced function does:
-// what is remembered of them would keep it alive.
+// Whether parameters are, or hold, an object that counts by identity, such as a traced function. A
+// cache entry would keep it alive.
 bool holds_identity_object(const Op* op, const Params* params) {
     auto holds = [op](auto&& self, nb::handle object) -> bool {
         std::string bytes;
@@ -59,7 +58,7 @@ bool holds_identity_object(const Op* op, const Params* params) {
     return params && params->python && holds(holds, static_cast<PyObject*>(params->python));
 }
 
-// What takes the place of an operation whose integer scalar its dtype cannot hold; most ops refuse.
+// Replaces an operation whose integer scalar does not fit its dtype; most ops raise an error.
 Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Inference& inference,
                         std::size_t at) {
     nb::list types;
@@ -141,8 +140,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     const Params* key_params = is_slice ? starts_of(*op, *params).pattern : params.get();
     InferenceQuery query{op, key_params, options.strict, types};
     Inferred inferred = find_inference(query);
-    std::vector<Ref<Node>>
-        owned_inputs; // to the end: what runs Python may drop an input's last Array
+    std::vector<Ref<Node>> owned_inputs; // to the end: Python code may drop an input's last Array
     if (!inferred) {
         for (Node* input : inputs) owned_inputs.emplace_back(input);
         Ref<Inference> inference = infer(query, params.get());
@@ -202,9 +200,10 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
     return nb::tuple(inputs);
 }
 
-// walk(outputs, options) -> (nodes, inputs as positions, uses, held, dying), lists of equal length,
-// positions of the outputs, and the structure or None. Each scalar is a node of its own there:
-// keys tell scalars apart by position, so a plan must not learn that two of them are one node.
+// walk(outputs, options) -> (nodes, inputs, uses, live-out, outputs, dead-after-read, structure or
+// None). Inputs and outputs are positions. Dead-after-read is empty without options. Each scalar is
+// a node of its own there. Keys identify scalars by position, so a plan must not learn that two of
+// them are one node.
 nb::tuple linearize_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
     nb::list nodes, inputs, uses, live_out, dead_after_read;
     LinearizedGraph graph = linearize_when_unclaimed(nodes_from(outputs));
@@ -238,7 +237,7 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
     return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
 }
 
-// What a node takes of an array of this Type, as forms have it.
+// The slice of an array of this Type, as in the words of a Form.
 std::vector<int64_t> slice_key_of(const NodeHandle& self, nb::handle array) {
     std::vector<uint64_t> words;
     Ref<Type> type = type_from_python(array);
@@ -253,8 +252,8 @@ nb::list readers_to_python(const NodeHandle& self) {
     return readers;
 }
 
-// pending_of(arrays) -> the nodes that are to be computed, and not submitted yet; or the position
-// of an element that is not an Array.
+// pending_of(arrays) -> the pending nodes that are not submitted yet. Returns the position of an
+// element that is not an Array, if any.
 nb::object pending_of(nb::tuple arrays) {
     NodesHandle pending_nodes;
     std::size_t position = 0;
@@ -277,7 +276,7 @@ nb::tuple references_of(const NodeHandle& self) {
                           value ? other_references(value->buffers[0].allocation) : 0);
 }
 
-// What tells a Value and its memory from all others that there are.
+// The unique identities of a Value and its memory.
 nb::tuple identity_of(const ValueHandle& self) {
     auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
     return nb::make_tuple(number(self.value.get()),

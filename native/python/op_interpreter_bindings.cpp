@@ -23,21 +23,23 @@ PyObject* reduction_factory = nullptr; // fold_loop(op, source, operand, result,
 PyObject* view_map_factory = nullptr;  // movement(op, params, shape)
 uint8_t device = 0;                    // whose loops they are
 
-// How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
-// often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
+// Hotness of a graph, by hash: a collision only compiles a plan earlier. Forms also count attempts
+// at a symbolic executable. After MAX_FAILED_PLANS of them, hot graphs are compiled for their
+// shapes.
 struct HotnessCount {
     uint64_t hash = 0;
     uint16_t count = 0, num_failed_plans = 0;
 };
 constexpr uint16_t MAX_FAILED_PLANS = 64; // twice for a plan
 using HotnessTable = std::array<HotnessCount, NUM_SLOTS>;
-// Structures and graphs apart: many shapes of one structure must not evict its count.
+// Structures and graphs have separate tables: many shapes of one structure must not evict its
+// count.
 HotnessTable structure_hotness, graph_hotness;
 
 bool compute_results(Node& node, bool may_compile);
 
-// Calls that were computed with a plan of their own each, of one kind: what they share among their
-// inputs is another plan.
+// Number of calls of one op that were compiled separately. Each pattern of shared inputs needs
+// another plan.
 constexpr uint16_t MAX_NEW_CALLS = 4;
 bool count_new_call(const Node& node) {
     HotnessCount& hotness =
@@ -46,7 +48,7 @@ bool count_new_call(const Node& node) {
     return hotness.count < MAX_NEW_CALLS && ++hotness.count;
 }
 
-// One node is being computed by itself: no groups are looked for in it.
+// A single node is being computed: batching is off.
 thread_local int single_node_depth = 0;
 struct SingleNodeScope {
     SingleNodeScope() { ++single_node_depth; }
@@ -123,8 +125,8 @@ class PythonKernelCompiler : public OpKernelCompiler {
 
     bool compute_node(Node& node) override {
         SingleNodeScope single_node_depth;
-        // In a group of one products may have other last bits, and nothing may depend on what came
-        // before.
+        // A batch of one may change the last bits of a product. Results must not depend on earlier
+        // calls.
         bool may_compile = !batching_ || node.op->weight == 1 || node.op->multiplies;
         if (node.op->weight > 1 && node.inference->results.size() > 1)
             return compute_results(node, may_compile);
@@ -143,7 +145,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
     const bool batching_;
 };
 
-// Of a call with several results, so that it is computed as what it is made of.
+// Computes a call with several results through the graph of its results.
 bool compute_results(Node& node, bool may_compile) {
     nb::object arrays = nb::steal(wrap_results(Ref<Node>(&node), nullptr));
     if (!arrays.is_valid()) nb::raise_python_error();
@@ -179,7 +181,7 @@ HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
     return hotness;
 }
 
-// By its form, so that a structure of ever new shapes has a template.
+// Counts by form, so that a structure with ever new shapes gets a symbolic executable.
 HotnessCount& hotness_of(const GraphIdentity& identity) {
     if (identity.form) {
         HotnessCount& hotness = hotness_of(identity.form->words, structure_hotness);
@@ -197,8 +199,8 @@ bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> optio
     return is_enabled && can_interpret(graph, device);
 }
 
-// By what it has of operations and dtypes, whatever the lengths: a graph that replaces a part of an
-// array has no template. What came with so many lengths goes node by node from then on.
+// Counts by operations and dtypes, ignoring lengths: a graph that replaces a part of an array has
+// no template. After MAX_NEW_LENGTHS it is interpreted until it is hot.
 constexpr uint16_t MAX_NEW_LENGTHS = 4;
 static HotnessCount& hotness_ignoring_lengths(const LinearizedGraph& graph) {
     std::vector<uint64_t> words;
@@ -230,8 +232,8 @@ static bool consists_of_calls(const LinearizedGraph& graph) {
     return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, is_call_or_leaf);
 }
 
-// A long graph, in groups; a short one of several calls, call by call until it has come often
-// enough to be worth a plan, which has the same bits.
+// Whether a graph is interpreted in batches. A long graph is. A short one of several calls runs
+// call by call, until it is hot. Its plan has the same bits.
 static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t> options,
                          const GraphIdentity& identity) {
     const Options& options_now = current_options();
@@ -244,7 +246,7 @@ static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t>
 
 namespace {
 
-// Notes what would be computed together, and computes nothing.
+// Records the batches without computing them.
 class BatchDryRun : public DynamicBatcher, public OpInterpreter {
   public:
     BatchDryRun() : DynamicBatcher({}) { dry_run = true; }
@@ -264,9 +266,9 @@ class BatchDryRun : public DynamicBatcher, public OpInterpreter {
     Ref<Value> no_value;
 };
 
-// groups_of(nodes, options) -> the groups in the order in which they would be computed, each
-// (number, positions in the walk, whether together, whether a limit cut it off from the one
-// before); None where the graph does not go in groups.
+// groups_of(nodes, options) -> the batches in order of computation. Each is (number, positions in
+// the linearized graph, whether batched, whether it continues a batch at the size limit). None if
+// the graph is not batched.
 nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     LinearizedGraph graph = linearize(nodes_from(nodes));
     BatchDryRun dry_run;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t MOST_KNOWN = 4096;
 
-// The operations of tenfold that were pushed, by their addresses, as they keep their Python
-// objects, their options and the bytes of their parameters.
+// The pushed operations of tenfold. Each key has the address of its Python object, which the
+// operation holds, its options and its parameters.
 struct KnownOperators {
     std::unordered_map<std::string, Ref<Operation>> all;
     Ref<Operation> last; // without parameters or constants
@@ -21,7 +21,7 @@ KnownOperators& known_operations() {
     return *known;
 }
 
-// False for what does not count by its value alone.
+// False for an object without value semantics.
 bool write(std::string& key, PyObject* object) {
     if (!PyType_Check(object)) return append_plain_bytes(key, object);
     key.push_back('y');
@@ -38,7 +38,8 @@ bool write_key(std::string& key, PyObject* operator_, uint64_t options, PyObject
     return true;
 }
 
-// What Python says of an operator: (kind, pure, name, fewest, most, plain run, plain add, op id).
+// Python's description of an operator: (kind, pure, name, fewest, most, plain run, plain add, op
+// id).
 Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<OptionSet>& options) {
     nb::object description = nb::steal(PyObject_CallFunctionObjArgs(
         engine_hooks.describe, operator_, params ? params : Py_None, nullptr));

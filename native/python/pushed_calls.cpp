@@ -1,6 +1,6 @@
 // Pushed calls: turn a pushed call of a traced function into an operation with a plan. That needs a
-// matching earlier call, or arguments that it can be traced for; the plan captures at the push what
-// it reads. Otherwise the function is called when its inputs are ready.
+// matching earlier call, or arguments that it can be traced for. The push captures the arrays that
+// the plan reads. Otherwise the function is called when its inputs are ready.
 #include <algorithm>
 
 #include "python/call_cache.h"
@@ -11,8 +11,8 @@ namespace {
 PyObject *trace_pushed = nullptr,
          *make_deferred_call = nullptr; // of a function, arguments and names
 
-// What a call has captured, as it is now; false where it is to be traced anew, or with a Python
-// error.
+// The present values of a call's captured arrays. False if it must be traced again, or with a
+// Python error.
 bool capture(const CachedCall& call, std::vector<Ref<Value>>& captured) {
     for (const auto& [array, node] : call.read_arrays)
         if (reinterpret_cast<ArrayObject*>(array.ptr())->node != node.get()) return false;
@@ -33,7 +33,7 @@ bool capture(const CachedCall& call, std::vector<Ref<Value>>& captured) {
     return true;
 }
 
-// The operation of a call under some options; the same as long as what it captures is the same.
+// The operation of a call under some options; reused while its captured values are the same.
 Ref<Operation> operation_for(CachedCall& call, const Ref<OptionSet>& options) {
     std::vector<Ref<Value>> captured;
     if (!capture(call, captured)) return {};
@@ -97,7 +97,7 @@ Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> a
     return {};
 }
 
-// An ndarray that is given by itself becomes an Array.
+// An ndarray argument becomes an Array.
 nb::object import_array(PyObject* object) {
     bool is_foreign = !is_array(object) && !is_handle(object) &&
                       PyObject_HasAttrString(object, "__array_interface__");
@@ -140,8 +140,7 @@ PyObject* value_to_python(const Operation* operation, Ref<Value> value) {
                       next);
 }
 
-// stand_in(handle) -> what the Array will be to a trace, or the number; None where that is not
-// known.
+// stand_in(handle) -> a placeholder Array for a trace, or the number; None if it is not known.
 nb::object stand_in(nb::handle handle) {
     bool is_known_handle = is_handle(handle.ptr());
     const Future* future =

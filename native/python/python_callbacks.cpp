@@ -13,8 +13,8 @@ thread_local int operators_running = 0;
 thread_local PyThreadState* worker_state = nullptr; // of a worker, from its first time to its end
 thread_local PyGILState_STATE worker_gil_state;
 
-// Where the interpreter is gone Python ends a thread that comes for the GIL, and unwinds its stack:
-// what stands on it must not touch Python. So the thread goes no further.
+// After finalization Python ends a thread that requests the GIL, and unwinds its stack, which must
+// not touch Python. So the thread pauses.
 template <class F> auto call_python(F&& call) {
     try {
         return call();
@@ -41,8 +41,8 @@ class GilGuard {
 };
 
 // A worker that holds the GIL, and is the only one of its engine, is not a GIL-free thread
-// meanwhile: it counts references as any Python thread does. A thread that waits for the engine
-// counts itself.
+// meanwhile. It counts references like any Python thread. A thread that waits for the engine counts
+// itself.
 class NoGilFreeThread {
   public:
     explicit NoGilFreeThread(const Engine& engine)
@@ -82,7 +82,7 @@ class OptionScope {
     PyObject* context_ = nullptr;
 };
 
-// What is to be called when a Future is settled; under the GIL.
+// The callbacks of Futures, run when they are settled; under the GIL.
 std::unordered_multimap<Future*, PyObject*>& callbacks() {
     static auto* all = new std::unordered_multimap<Future*, PyObject*>;
     return *all;
@@ -127,7 +127,7 @@ Ref<Failure> failure_of(const Future& future) {
     return failure;
 }
 
-// An input as an operator is given it; a new reference.
+// An input in the form that an operator gets; a new reference.
 PyObject* input_to_python(const Future& input) {
     if (input.value) return value_to_python(input.operation.get(), input.value);
     return Py_NewRef(static_cast<PyObject*>(input.object));
@@ -168,7 +168,7 @@ nb::object inputs_of(Engine& engine, Future& future) {
     return inputs;
 }
 
-// What `run` of Python gave for one member: a value, or an exception in a tuple of its own.
+// The result of Python's `run` for one member: a value, or an exception in a 1-tuple.
 OperatorResult answer_from(PyObject* result, const Future& future) {
     OperatorResult answer;
     if (PyTuple_CheckExact(result) && PyTuple_GET_SIZE(result) == 1) {
@@ -240,7 +240,7 @@ class PythonCallbacks : public Host {
             if (job.batcher && job.batcher->graph_template) { // loops may be missing
                 run_template_batch(*job.batcher->graph_template, job.members, job.answers,
                                    job.is_first_part, &python_kernel_compiler());
-                PyErr_Clear(); // each alone says what was wrong
+                PyErr_Clear(); // each member, computed alone, reports its own error
             }
             if (!computed) run_python(engine, job);
         }

@@ -16,8 +16,8 @@ namespace tenfold::bindings {
 namespace nb = nanobind;
 
 // A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
-// view caches the node it made; the cache holds while the root Array, which alone can be rebound,
-// has the version the cache was made for.
+// view caches its node. The cache is valid while the root Array, which alone can be rebound, has
+// the same version.
 struct ExternalBuffer;
 
 struct ArrayObject {
@@ -34,7 +34,7 @@ struct ArrayObject {
     PyObject* weak_references;
 };
 
-// What makes an Array a window on memory that its user can write to: Python's record of it.
+// The Python record of an Array on external memory, which its user can write to.
 struct ExternalBuffer {
     PyObject* record; // owned
 };
@@ -44,20 +44,20 @@ inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
 
 bool make_array_type(PyObject* module);
 PyObject* new_array(Ref<Node> node); // a new reference
-// The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes
-// views.
+// The arrays of a node's results: one Array, or a tuple of them. They are views of `base` if the op
+// makes views.
 PyObject* wrap_results(Ref<Node> node, PyObject* base);
-// The results of a node with several, each by itself.
+// The results of a node with several, one by one.
 std::vector<Ref<Node>> results_of(const Ref<Node>& node);
 // The node an Array names now, borrowed; brings a view up to date; null with a Python error on
 // failure.
 Node* checked_node_of(PyObject* array);
 Type& type_of(PyObject* array); // it cannot change, so no view is brought up to date for it
-// The nodes that views have kept are made again when they are asked for.
+// Invalidates the cached nodes of all views; each is recreated on use.
 void invalidate_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
-// How many functions are being traced, by any thread (watch.h); this thread's trace, if there is
-// one, is told of each Array that is made, looked at with its node, or about to be rebound.
+// Number of functions being traced, by all threads (trace_log.h). This thread's trace, if any,
+// records each Array that is created, read with its node, or about to be rebound.
 extern int num_active_traces;
 void trace_created(PyObject* array);
 void trace_read(PyObject* array, Node* node);
@@ -87,7 +87,7 @@ struct Options {
     int threads = 1;
     uint32_t batch_limit = 0; // members of a batch at most; 0: any number, 1: no batching
     bool rules = true;        // whether any rewrites
-    bool verify = false;      // what is computed in groups is compared with its members
+    bool verify = false;      // batched results are compared with their members
 };
 const Options& current_options();
 void set_process_options(const Options& options);
@@ -95,11 +95,11 @@ void set_options_variable(PyObject* context_variable);
 void enable_option_blocks(); // of options or rules: from now on the variables may have values
 // The same for an internal block, in which the context is never copied: until it ends.
 void enter_internal_block(bool entering);
-// What holds of rules: a number for the process's, and a context variable that has its default
-// where no block is open.
+// The state of rewrite rules: a number for the process, and a context variable. The variable has
+// its default while no block is open.
 void set_process_rules(uint64_t number);
 void set_rules_variable(PyObject* context_variable, PyObject* none);
-// What stands for options and rules in the keys of plans; false where only Python can tell.
+// The words of options and rules in the keys of plans. False where only Python can tell.
 using OptionKey = std::array<uint64_t, 3>;
 bool current_option_key(OptionKey& key);
 
@@ -116,9 +116,9 @@ inline bool is_immediate(PyObject* object) {
     return !array->base || (array->version == array->root->version && !array->root->external);
 }
 
-// A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
-// Array or kept here. `get()` is null with a Python error, or without one when the object is not
-// ours.
+// A Python scalar, an Array, or an object that the `convert` hook accepts, as a Node. The Node is
+// borrowed from an Array, or owned here. `get()` is null with a Python error, or without one if the
+// object is not supported.
 class Operand {
   public:
     Operand(PyObject* object, PyObject* peer) {
@@ -141,21 +141,22 @@ PyObject* scalar_to_python(const Scalar& scalar);
 
 // Empty with a Python error for parameters that have no canonical form.
 Ref<Params> params_of(PyObject* tuple);
-// Adds the canonical bytes of what counts by its value alone: numbers, texts, None, dtypes, and
-// tuples of them; false for anything else.
+// Appends the canonical bytes of an object with value semantics: numbers, strings, None, dtypes,
+// and tuples of them. False for anything else.
 bool append_plain_bytes(std::string& bytes, PyObject* object);
 
 PyObject* params_to_python(const Params* params); // a new reference
 
 // x[key] where that needs no Python; null without an error where it does.
 PyObject* get_basic_item(PyObject* self, PyObject* key);
-// x[key] = value where that needs no Python: false without an error where it does, and nothing is
-// done. `replace_part` is what comes of `part op= e`, for a part of an array.
+// x[key] = value where that needs no Python: false without an error where it does, with no effect.
+// `update_view` does the same for `part op= e`, for a part of an array.
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
 bool update_view(ArrayObject* part, PyObject* value);
-// Assignments that may be pending one upon the other: of an Array, and below what is assigned.
+// Limits on pending assignments: of one Array, and below an assigned value.
 constexpr uint32_t MAX_PENDING_UPDATES = 1, MAX_PENDING_READ = 32;
-// Assignments in a row to alike parts of one Array: after so many, so many wait for each other.
+// After MIN_RUN_TO_DEFER successive assignments to similar parts of one Array, up to MAX_DEFERRED
+// are computed together.
 constexpr uint32_t MIN_RUN_TO_DEFER = 32, MAX_DEFERRED = 8;
 void disable_deferral(const Node& node); // such assignments do not wait any more
 void set_slice_ops(Op& index, Op& update);
@@ -170,7 +171,7 @@ PyObject* shape_tuple(const Type& type);
 // recorded, or with windows: then Python computes. Throws the exception of a signal.
 bool compute_by_plan(Ref<Node> node);
 bool compute_by_plan(std::span<Node* const> pending);
-void enable_external_buffers(); // from now on there may be one
+void enable_external_buffers(); // from now on an Array may use external memory
 
 void declare_type_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);

@@ -101,7 +101,7 @@ class Repeated {
                *static_cast<bool*>(value_of(next->get())->buffers[0].address());
     }
 
-    // The nodes of a step; what was carried is theirs alone.
+    // The nodes of a step. They alone reference the carried values.
     std::vector<Ref<Node>> results(int64_t row) {
         for (Ref<Value>& value : carried_) leaves_.push_back(value_node(std::exchange(value, {})));
         for (const StackedSteps& each : read_) leaves_.push_back(each.row(row));

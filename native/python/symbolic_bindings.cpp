@@ -11,7 +11,7 @@
 namespace tenfold::bindings {
 namespace {
 
-// Templates of a form: for what none of so many is right comes seldom.
+// After so many symbolic executables of a form, hotness is reset: lengths that fit none are rare.
 constexpr std::size_t AT_ONCE = 5;
 
 using Registers = std::vector<SymbolicExecutable::Register>;

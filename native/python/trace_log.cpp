@@ -56,7 +56,7 @@ void TraceLog::record_created(PyObject* array) {
     created_set_.insert(array);
 }
 
-// What is looked at after a change is not what the next call will find.
+// Ignores reads after a change in the trace: the next call finds another value there.
 void TraceLog::record_read(PyObject* array, Node* node) {
     auto* root = reinterpret_cast<PyObject*>(reinterpret_cast<ArrayObject*>(array)->root);
     if (created_set_.contains(array) || rebound_set_.contains(root)) return;

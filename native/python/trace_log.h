@@ -19,8 +19,8 @@ class TraceLog {
 
     static TraceLog* current(); // of this thread
     void begin();
-    // Puts back every Array that was changed and not made since it began; those that were another
-    // value at the end. A second time it does nothing.
+    // Restores every rebound Array that the trace did not create. Returns those whose values
+    // differed at the end. A second call does nothing.
     nb::list end();
     nb::list reads() const { return reads_; }
 
@@ -36,9 +36,9 @@ class TraceLog {
     TraceLog* outer_ = nullptr;
     nb::list reads_; // (Array, Node) of each look at one that was not made here
     std::vector<nb::object> created_;
-    std::unordered_set<PyObject*> created_set_; // those of made_, which keeps their addresses
-    std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // and what they were at first
-    std::unordered_set<PyObject*> rebound_set_;             // those of changed_
+    std::unordered_set<PyObject*> created_set_; // of created_, which keeps the addresses valid
+    std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // with their nodes at first
+    std::unordered_set<PyObject*> rebound_set_;             // of rebound_
 };
 
 } // namespace tenfold::bindings

@@ -95,8 +95,8 @@ bool encode_text(std::string& bytes, PyObject* object) {
     return true;
 }
 
-// The canonical bytes of a parameter. Whatever has no value of its own (a function, an Op) counts
-// by identity: the Params keep it alive, so its address cannot be taken over.
+// The canonical bytes of a parameter. An object without value semantics (a function, an Op) counts
+// by identity. The Params keep it alive, so its address is not reused.
 bool encode(std::string& bytes, PyObject* object, int depth) {
     if (depth > 100) {
         PyErr_SetString(PyExc_ValueError, "parameters are nested deeper than 100 levels");
@@ -184,7 +184,7 @@ Ref<Params> params_of(PyObject* tuple) {
 
 namespace {
 
-// What the canonical bytes from `at` on say, of parameters that native code has made: tuples,
+// Decodes the canonical bytes from `at` on, of parameters that native code has made: tuples,
 // integers and None. A new reference.
 PyObject* decode(std::string_view bytes, std::size_t& at) {
     char tag = bytes.at(at++);
@@ -218,8 +218,8 @@ PyObject* params_to_python(const Params* params) {
 
 namespace {
 
-// Scalar nodes that a thread used last: `x + 1` in a loop makes one node of 1.
-// Walks do not tell whether two scalars are one node.
+// Scalar nodes that a thread used last: `x + 1` in a loop makes one node of 1. Linearized graphs do
+// not record whether two scalars are one node.
 class Scalars {
   public:
     static constexpr bool INHERITED = true;

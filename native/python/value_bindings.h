@@ -39,17 +39,16 @@ std::vector<Node*> nodes_from(nb::handle sequence);
 // Within the Allocation, where that has known ends; and whether they are those of C order.
 bool is_within_allocation(const Value& value, std::span<const int64_t> strides);
 bool is_c_order(const Type& type, std::span<const int64_t> strides);
-// A walk in which no thread is writing in place; it waits for such threads without the GIL.
+// A linearized graph without in-place writes in progress; waits for such threads without the GIL.
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs);
-// The key of a walk as Python keeps it, or None.
+// The key of a linearized graph for Python, or None.
 nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t> options);
-// By what graphs that come often are known.
+// The keys under which hot graphs are counted.
 struct GraphIdentity {
     const Key& key;
     const Form* form; // or null
 };
-// Of a graph that has no plan: whether it may be computed node by node; is to be, as it came
-// seldom; was.
+// For a graph without a plan: whether it may be interpreted, should be (it is cold), and was.
 bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options);
 bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
              const GraphIdentity& identity);
@@ -57,7 +56,7 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
                    const GraphIdentity& identity, ExecutionContext& context,
                    std::vector<StepTiming>* timings);
 void reset_hotness(const Form& form); // graphs of this form are counted anew
-// A Launch with the GIL given away; a Python error where it was interrupted.
+// Runs a Launch without the GIL; a Python error if it was interrupted.
 Result launch_without_gil(Work& work);
 
 } // namespace tenfold::bindings

@@ -77,7 +77,7 @@ inline const Ref<Operation>& make_operation(Statement::Verb verb) {
     return (*all)[verb - Statement::elements];
 }
 
-// What was pushed, in order, and what it should be.
+// The pushes, in order, and their expected results.
 class Model {
   public:
     enum Reasons : uint8_t { none = 0, failed = 1, cancelled = 2 };
@@ -119,7 +119,7 @@ class Model {
             if (node.verb == Statement::fails && !node.reasons) node.reasons = failed;
         }
     }
-    // Whether that is what it should be.
+    // Whether a Future has its expected result.
     static bool agrees(const Node& node, const Future& future) {
         if (!future.is_settled()) return false;
         if (!node.reasons) return !future.failure && number_of(future) == node.value;

@@ -1,5 +1,5 @@
-// Stress test: threads make, share, publish, walk and drop nodes and launch kernels. It runs for
-// some seconds (argv[1], default 2), and is meant for the thread sanitizer.
+// Stress test: threads make, share, publish, linearize and drop nodes and launch kernels. It runs
+// for some seconds (argv[1], default 2), and is meant for the thread sanitizer.
 #include <chrono>
 #include <cstdlib>
 #include <random>

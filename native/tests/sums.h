@@ -178,7 +178,7 @@ class TestKernelCompiler : public OpKernelCompiler {
     ViewMap how;                    // views read their input
 };
 
-// Notes what is launched.
+// Records the launches.
 class Noting : public ExecutionContext {
   public:
     Result launch(Work& work) override {
@@ -205,7 +205,7 @@ inline LinearizedGraph linearized(const Ref<Node>& node) {
     return linearize(outputs);
 }
 
-// The element of an array at an index into what it is broadcast to.
+// The element of an array at an index into its broadcast shape.
 inline double element(Node* node, const Shape& index) {
     if (node->is_scalar()) return node->scalar.real;
     Ref<Value> value = value_of(node);

@@ -2,8 +2,8 @@
 // steps. An order departs from the default turn at most TENFOLD_DEVIATIONS times (2). Larger
 // programs run in TENFOLD_ORDERS (20,000) random orders, which begin at TENFOLD_SEED.
 //
-// After each order: every handle has what a sequential evaluation gives; nothing is pending, queued
-// or alive; nothing ran twice, and nothing without its inputs; all impure operators ran.
+// After each order every handle has the result of a sequential evaluation. Nothing is pending,
+// queued or alive. Nothing ran twice, or without its inputs, and all impure operators ran.
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -236,7 +236,7 @@ int number_from(const char* name, int otherwise) {
     return fields ? std::atoi(fields) : otherwise;
 }
 
-// Programs of one to three pushes, and what may meet them.
+// Programs of one to three pushes, and of events that may interfere with them.
 std::vector<std::vector<Script>> small_programs() {
     return {
         {{{S::elements}, {S::elements, 1, 0}, {S::wait, 2}}},

@@ -42,7 +42,7 @@ static bool refused(const Bytes& bytes) {
     try {
         CacheEntry entry(bytes);
         for (uint64_t place : entry.function_offsets) CHECK(place < entry.code.size());
-        uint32_t read = entry.level; // what is believed can be read to its ends
+        uint32_t read = entry.level; // an accepted entry can be read to its ends
         for (Part part : {entry.environment, entry.key, entry.note, entry.code})
             for (uint8_t byte : part) read += byte;
         return read == 0xffffffff;
@@ -72,7 +72,8 @@ static void every_flipped_bit_and_every_end_is_refused() {
         CHECK(refused(Bytes(whole.begin(), whole.begin() + std::ptrdiff_t(length))));
 }
 
-// Who can write a hash can write what he likes: it is refused or stays within its bytes.
+// An attacker who can write a hash can write any bytes: the entry is rejected, or stays within
+// them.
 static void whatever_has_its_hash_stays_within_its_bytes() {
     std::mt19937 choices(0);
     const Bytes content = unsigned_entry();

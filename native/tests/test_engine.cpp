@@ -1,6 +1,6 @@
 // Engine test: pushes, waits, cancels, drops and calls from many threads at once. It also has holds
-// with waiters, objects with increments, limits of batches and of memory, and a shutdown in the
-// middle. TENFOLD_PUSHES says how many pushes each thread makes.
+// with waiters, and objects with increments. Batches and memory have limits, and a shutdown comes
+// in the middle. TENFOLD_PUSHES says how many pushes each thread makes.
 #include <cstdlib>
 #include <random>
 #include <thread>

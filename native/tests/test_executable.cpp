@@ -1,6 +1,5 @@
-// Executable test: what a key tells apart, and replays of launches and of scaled products. It also
-// has a result that reuses its operand's buffer, a failure that publishes nothing, and readers that
-// wait for a claim.
+// Executable test: the distinctions of a key, and replays of launches and of scaled products. One
+// result reuses its operand's buffer, and a failure publishes nothing. Readers wait for a claim.
 #include "exec/executable.h"
 
 #include <thread>
@@ -115,7 +114,7 @@ static void keys_tell_structures_apart() {
     CHECK(key_of(plus(x, 3.7)) != key_of(plus(x, 2.0)));
     CHECK(key_of(plus(x, 0.0)) != key_of(plus(x, -0.0)));
     Ref<Node> alone = add(leaf(4), leaf(4));
-    CHECK(key_of(alone) != key_of(add(x, y))); // what dies may be written over
+    CHECK(key_of(alone) != key_of(add(x, y))); // a dead-after-read value may be overwritten
 }
 
 static void parts_count_from_the_first_one_on() {

@@ -1,6 +1,5 @@
 // Fork test: a child forked while other threads use every lock can use them too. A fork never
-// deadlocks, as it would where a thread holds one Lock while it takes another that a fork takes
-// first.
+// deadlocks. It would if a thread acquired two Locks in the opposite order of the fork.
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>

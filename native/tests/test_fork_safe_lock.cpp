@@ -77,7 +77,7 @@ static void waiters_get_their_turn_after_a_long_one() {
         ++turns;
     });
     while (coming < 4) std::this_thread::yield();
-    // Until they rest between looks; what holds does not depend on how long.
+    // Until they sleep between polls; correctness does not depend on the delay.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(inside == 0);
     lock.unlock();

@@ -37,7 +37,7 @@ static void read_at(const void* memory, std::ptrdiff_t offset) {
     static_cast<void>(*(static_cast<const volatile char*>(memory) + offset));
 }
 
-// Blocks of both kinds: of any three one after the other both occur.
+// Blocks of both kinds: among any three successive ones both occur.
 static void for_both(std::size_t bytes, const std::function<void(char*, bool)>& check) {
     bool begins = false, ends = false;
     for (int i = 0; i < 3; ++i) {

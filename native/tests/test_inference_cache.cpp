@@ -27,8 +27,7 @@ int main() {
         Type* one[] = {type.get()};
         InferenceQuery many{add_op(), nullptr, false, one};
         cache_inference(many, inferred(type).inference);
-        CHECK(find_inference(query).inference ==
-              known); // what is asked for all the time is never dropped
+        CHECK(find_inference(query).inference == known); // frequent queries are never evicted
     }
     for (int64_t length = 199'000; length < 200'000; ++length) { // whatever else a thread recalls
         Ref<Type> type = vector_type(length);

@@ -27,7 +27,7 @@ Op& fresh_op(Op::Shapes shapes) {
     return op;
 }
 
-// A question that owns what it asks about.
+// A query that owns its operands.
 struct Asked {
     Asked(const Op& op, std::vector<Ref<Type>> owned, Ref<Params> with = {}, bool strict = false)
         : types(std::move(owned)), params(std::move(with)) {
@@ -158,7 +158,7 @@ static void two_devices_are_left_to_the_rules() {
     CHECK(!infer(op, {type({3}), type({3}, WIDE, 1)}));
     CHECK(!infer(op, {type({3}), type({3}, WIDE, 0, 1)})); // and two kinds of storage
     learn(op, {weak(), type({3}, WIDE, 1)});
-    CHECK(infer(op, {weak(), type({5}, WIDE, 1)}).type->device == 0); // what the rules said
+    CHECK(infer(op, {weak(), type({5}, WIDE, 1)}).type->device == 0); // as the rules said
     CHECK(!infer(op, {weak(1), type({5}, WIDE, 1)}));
 }
 

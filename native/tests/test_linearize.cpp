@@ -1,4 +1,4 @@
-// Linearization test: the properties by which a linearized graph tells its nodes apart.
+// Linearization test: the properties by which a linearized graph distinguishes its nodes.
 #include "check.h"
 #include "graphs.h"
 #include "ir/linearize.h"

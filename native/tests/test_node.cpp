@@ -1,6 +1,6 @@
-// Node test: kinds and depths compose, and a published node drops its inputs. Readers are found, a
-// long chain is freed and walked without recursion, and scalars are checked against their dtype's
-// range.
+// Node test: kinds and depths compose, and a published node drops its inputs. Readers are found,
+// and a long chain is freed and linearized without recursion. Scalars are checked against their
+// dtype's range.
 #include "check.h"
 #include "graphs.h"
 #include "ir/linearize.h"
@@ -35,7 +35,7 @@ static void readers_are_found_among_all_nodes() {
           (readers[0] == twice && readers[1] == once));
     readers.clear();
     publish(once.get(), x->value);
-    twice = nullptr; // its place is free: what it read is no more than bytes
+    twice = nullptr; // its slot is free: its former inputs are only bytes
     CHECK(readers_of(x.get()).empty());
     for (int i = 0; i < 5000; ++i) above = add(above, other); // more than one chunk holds
     CHECK(readers_of(other.get()).size() == 5000);

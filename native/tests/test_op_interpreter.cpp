@@ -61,7 +61,7 @@ static void contiguous_arrays_take_one_launch() {
     }
     CHECK(computed({array({}), array({})}).noted.units.size() == 1);
     CHECK(computed({array({2, 3, 4, 5, 6}), array({2, 3, 4, 5, 6})}).noted.units.size() == 1);
-    Shape many(20, 1); // more axes than can be told apart, but they need not be
+    Shape many(20, 1); // more than MAX_AXES axes, but almost all of length 1
     many[3] = 7;
     computed({array(many), array(many)});
 }
@@ -256,7 +256,7 @@ static void other_operations_are_computed_between() {
     CHECK(interpret(linearized(last), 1, maker, noted, &timings));
     CHECK(element(last.get(), {5}) ==
           2 * element(x.get(), {0}) + element(y.get(), {0}) + element(result.get(), {5}));
-    CHECK(timings.size() == 4); // what `compute` does notes itself
+    CHECK(timings.size() == 4); // `compute` records its own nodes
     for (const StepTiming& timing : timings)
         CHECK(*timing.label == "sum" && timing.begin <= timing.end);
 }
@@ -281,7 +281,7 @@ static void failures_publish_no_result() {
     Noting noted;
     maker.fails = true;
     CHECK(!interpret(linearized(last), 1, maker, noted, nullptr));
-    maker.fails = false; // nothing was kept of the failure
+    maker.fails = false; // the failure left no cache entry
     CHECK(interpret(linearized(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
     Ref<Node> between = first_of(sum({array({6}), array({6})}));
     maker.fails = true;

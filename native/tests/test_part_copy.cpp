@@ -32,7 +32,7 @@ Ref<Value> filled(const Shape& shape, int64_t begin) {
     return result;
 }
 
-// What has these lengths and strides, in elements, in the memory of another.
+// A value with these lengths and strides, in elements, in the memory of another.
 Ref<Value> part(const Value& of, const Shape& shape, Shape strides, int64_t offset) {
     for (int64_t& stride : strides) stride *= 8;
     Ref<Value> result =

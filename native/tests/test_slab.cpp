@@ -33,7 +33,7 @@ std::vector<Thing*> result(std::size_t count) {
     return things;
 }
 
-// How many lie right behind the one that was made before.
+// How many are adjacent to the previous one.
 std::size_t in_a_row(const std::vector<Thing*>& things) {
     std::size_t count = 0;
     for (std::size_t i = 1; i < things.size(); ++i) count += things[i] == things[i - 1] + 1;
@@ -85,7 +85,7 @@ void test_memory_does_not_grow_where_as_many_are_freed() {
     for (Thing* thing : things) delete thing;
 }
 
-// Each thread frees what another has made.
+// Each thread frees objects that another has made.
 void test_threads_make_and_free() {
     constexpr std::size_t THREADS = 4, COUNT = 20'000;
     std::vector<std::atomic<Thing*>> places(1024);

@@ -82,7 +82,7 @@ Ref<SymbolicExecutable> template_of(const LinearizedGraph& graph) {
 Ref<Executable> plan_for(const Ref<Node>& node) {
     LinearizedGraph graph = linearized(node);
     Key key;
-    Form form; // of the same walk: another one would count this one's references
+    Form form; // of the same graph: a second one would count the references of the first
     CHECK(key.write(graph, {}, Key::by_form) && form.write(graph, {}));
     return instantiate_plan(form, graph, key);
 }
@@ -135,7 +135,7 @@ static void forms_know_what_is_taken_of_an_array_by_its_ends() {
     CHECK(form(9, 0, 3) == form(20, 0, 3) && form(9, 0, 3) != form(20, 0, 4));   // x[:3]
     CHECK(form(9, 6, 3) == form(20, 17, 3) && form(9, 6, 3) != form(20, 6, 3));  // x[-3:]
     CHECK(form(9, 0, 9) != form(9, 0, 8) && form(9, 4, 0) == form(20, 4, 0));
-    // Of what is computed rules look at the lengths.
+    // Rules look at the lengths of slices of pending arrays.
     CHECK(Form().write(linearized(part(doubled(4), 0, 4, {1})), {}));
     CHECK(!Form().write(linearized(part(doubled(4), 1, 3, {})), {}));
 }
@@ -183,7 +183,7 @@ static void a_plan_is_kept_when_it_is_asked_for_again() {
         CHECK(key.write(linearized(doubled(length)), {}, Key::by_form));
         return find_plan(key.words, 0);
     };
-    Ref<Type> types[] = {vector_type(7), vector_type(9)}; // so that their keys stay what they are
+    Ref<Type> types[] = {vector_type(7), vector_type(9)}; // keep the interned Types, so keys match
     const Executable* first = plan_for(doubled(7)).get();
     Ref<Executable> second = plan_for(doubled(9)), third = plan_for(doubled(7));
     CHECK(second.get() == first && third != second); // a holder keeps its plan unchanged
@@ -270,7 +270,7 @@ static void a_template_is_wanted_for_the_second_lengths() {
     CHECK(should_compile_template(form_of(doubled(5))));
     int wanted = 0;
     for (int i = 0; i < 100; ++i) wanted += should_compile_template(form_of(doubled(5)));
-    CHECK(wanted > 0 && wanted < 50); // a form that keeps failing is tried less often
+    CHECK(wanted > 0 && wanted < 50); // a form that fails repeatedly is tried less often
     clear_template_cache();
 }
 

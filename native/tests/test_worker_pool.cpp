@@ -173,7 +173,7 @@ void interrupt_is_noticed_while_a_worker_runs() {
                      int64_t) -> int64_t {
         auto& shared = *static_cast<Shared*>(buffers[0]);
         if (std::this_thread::get_id() == shared.caller) {
-            while (!shared.worker) usleep(100); // there are two ranges: the worker takes the other
+            while (!shared.worker) usleep(100); // of two ranges the worker takes the other
             return 0;
         }
         shared.worker = true;
@@ -256,7 +256,7 @@ void forked_children_launch() {
     for (int round = 0; round < 40; ++round) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(20); // a child that hangs ends by itself
+            alarm(20); // a child that hangs is killed
             compute_in_child();
             _exit(0);
         }
@@ -309,7 +309,7 @@ void end_cancels_the_launches_of_other_threads() {
     CHECK(endless.inside == 0);
     thread.join();
     CHECK(cancelled);
-    count_once(1000, 3, 4); // what comes later runs
+    count_once(1000, 3, 4); // later launches run
 }
 
 } // namespace

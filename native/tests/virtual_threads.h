@@ -10,10 +10,10 @@
 
 namespace tenfold {
 
-// Which of some ways to go on is taken: all of them in time, or one at random.
+// Picks one of several alternatives: all of them over time, or one at random.
 class Choices {
   public:
-    // Every way, depth first: `next` goes to one that has not been, if there is any.
+    // Every alternative, depth first: `next` moves to an unvisited one, if any remains.
     std::size_t choose(std::size_t count) {
         if (count == 1) return 0;
         if (random_) return (*random_)() % count;
@@ -46,20 +46,20 @@ struct VirtualThread {
     virtual ~VirtualThread() = default;
     virtual bool ended() const = 0;
     virtual void step() = 0;
-    std::vector<std::pair<const Word*, int>> calls; // what it wakes before its next step
+    std::vector<std::pair<const Word*, int>> calls; // the wake-ups before its next step
     const Word* asleep_on = nullptr;
     bool wakes_by_itself = false; // after some time
 };
 
-// Runs virtual threads, one step of one of them at a time: the last one as long as it can go on,
-// then the next one. It deviates from that rule at most so many times (Emmi, Qadeer, Rakamaric,
-// "Delay-bounded scheduling", 2011); at random, any number of times.
+// Runs virtual threads, one step at a time. The last one runs as long as it can continue, then the
+// next one. An order deviates from that rule a bounded number of times (Emmi, Qadeer, Rakamaric,
+// "Delay-bounded scheduling", 2011). A random order deviates any number of times.
 class VirtualScheduler : public NativeHost {
   public:
     VirtualScheduler(Choices& choices, int deviations)
         : choices_(choices), deviations_(deviations) {}
 
-    std::function<void(const Worker&)> before_compute; // a look at what is about to run
+    std::function<void(const Worker&)> before_compute; // runs just before a job is computed
 
     void add(std::unique_ptr<VirtualThread> thread) { threads_.push_back(std::move(thread)); }
 
@@ -101,8 +101,8 @@ class VirtualScheduler : public NativeHost {
         return chosen;
     }
 
-    // Threads that can run next: the last one if it can continue, then round robin; last those
-    // whose sleep ends by itself.
+    // Threads that can run next: the last one if it can continue, then round robin. Threads whose
+    // sleep times out come last.
     void find_able() {
         able_.clear();
         std::size_t count = threads_.size();

@@ -4,7 +4,7 @@ namespace tenfold {
 namespace {
 
 struct LibraryRegistry {
-    Lock lock; // protects what follows
+    Lock lock; // protects `libraries`
     std::vector<BlasLibrary*> libraries;
 };
 

@@ -1,6 +1,5 @@
-// BLAS threads: holds a library with threads of its own to few threads while ours run. While there
-// are holders, it has no more than the fewest that they ask for; the last holder restores the old
-// number.
+// BLAS threads: limits the threads of a BLAS library while kernels run. The lowest limit of all
+// holders applies; the last holder restores the original number.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -35,7 +34,7 @@ class BlasLibrary {
     int original_threads_ = 0; // the threads it had
 };
 
-// Libraries that are held as long as this stands.
+// Limits the threads of some libraries during its lifetime.
 class BlasThreadLimit {
   public:
     BlasThreadLimit(const std::vector<BlasLibrary*>& libraries, int threads)

@@ -37,7 +37,7 @@ inline void count_anywhere(Counter counter, int64_t by = 1) noexcept {
     counters[std::size_t(counter)].fetch_add(by, std::memory_order_relaxed);
 }
 
-// Of what is counted with the GIL or among gil_free_threads alone.
+// For events that only occur with the GIL, or among gil_free_threads.
 inline void count(Counter counter, int64_t by = 1) noexcept {
     std::atomic<int64_t>& total = counters[std::size_t(counter)];
     if (no_gil_free_threads())

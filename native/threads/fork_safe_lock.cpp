@@ -11,7 +11,7 @@
 namespace tenfold {
 namespace {
 
-// Protects the list itself; it is held over a fork like the locks in it.
+// Protects the list itself; it is locked over a fork like the locks in it.
 std::mutex& registry_mutex() {
     static std::mutex* mutex =
         new std::mutex; // never destroyed: locks of static objects outlive main

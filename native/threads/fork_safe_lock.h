@@ -1,8 +1,8 @@
 // Fork-safe lock: a mutex that is free in the child of a fork(), with its data whole. Every Lock of
-// the core registers itself. Around a fork all are held, and released in parent and child, so the
-// child never inherits a structure that another thread was changing. The handlers are registered
-// with the C library, not with Python. Between two of Python's handlers another thread may run, and
-// would wait for a held Lock while it holds the GIL.
+// the core registers itself. A fork acquires all of them first, and releases them in parent and
+// child. So the child never inherits a structure that another thread was changing. The handlers are
+// registered with the C library, not with Python. Between two of Python's handlers another thread
+// may run. It would wait for an acquired Lock while it holds the GIL.
 //
 // A critical section takes tens of nanoseconds, so a waiter spins first. A Lock is one locked
 // instruction where a mutex of the C library is two and two calls.

@@ -9,8 +9,8 @@
 
 namespace tenfold {
 
-// A T that counts references: a thread that ends does not hold the GIL, so it must not take them
-// off. It leaves its T to the next thread that asks for one.
+// A T that counts references. An ending thread does not hold the GIL, so it must not release them.
+// It leaves its T to the next thread that asks for one.
 template <class T>
 concept Inherited = requires {
     T::INHERITED;

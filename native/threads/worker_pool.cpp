@@ -19,7 +19,7 @@
 
 namespace tenfold {
 
-// Kept and grown.
+// Scratch memory, reused, and grown on demand.
 class Scratch {
   public:
     ~Scratch() {
@@ -51,7 +51,7 @@ namespace {
 constexpr int MAX_THREADS = 1024;
 constexpr int64_t POLL_INTERVAL_NS = 25'000'000; // nanoseconds between two looks for an interrupt
 constexpr int64_t MAX_CANCEL_WAIT_NS = 1'000'000'000;
-// About 40 us: a sleeper takes as long to wake up, and the next kernel of a plan is there sooner.
+// About 40 us, the time in which a sleeper wakes up. The next kernel of a plan comes sooner.
 constexpr int SPINS = 1000;
 
 // One spin; now and then it yields the core to another thread.
@@ -68,8 +68,8 @@ int64_t now() {
         .count();
 }
 
-// No Lock and no condition variable: every state of these is one that a fork may copy. `busy` is
-// held by the thread whose Launch has the workers; it alone writes what is not atomic.
+// No Lock and no condition variable: a fork may copy these in any state. `busy` belongs to the
+// thread whose Launch has the workers; it alone writes the non-atomic fields.
 struct Workers {
     std::atomic<bool> busy{false}; // acquire, release: hands over the plain members
     Launch* launch = nullptr;
@@ -78,8 +78,9 @@ struct Workers {
     pthread_t threads[MAX_THREADS];
     cpu_set_t affinity;   // the processors of the thread that started them; none where unknown
     int avoided_cpu = -1; // the one that they keep away from
-    // A worker takes part when it takes a seat (acquire: it sees launch and scratch as of the
-    // release that offered it), and is counted in `left` (release: the caller sees its writes).
+    // A worker takes part when it takes a seat, and then counts itself in `num_finished`. Acquire:
+    // it sees launch and scratch as of the release that offered it. Release: the caller sees its
+    // writes.
     std::atomic<int> num_free_seats{0};
     std::atomic<uint32_t> num_finished{0};
     std::atomic<uint32_t> offer_epoch{0}; // workers sleep until it changes
@@ -119,8 +120,8 @@ void reset_after_fork() {
 // At load, not at first use: a static that another thread is making stays half made in a child.
 const int registered = pthread_atfork(nullptr, nullptr, reset_after_fork);
 
-// Round to nearest, subnormals kept, no traps: what kernels are compiled for, whatever a foreign
-// library left behind.
+// Rounds to nearest, with subnormals and without traps. Kernels are compiled for this mode,
+// whatever a foreign library left behind.
 class FloatControl {
   public:
     FloatControl() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
@@ -175,7 +176,7 @@ void worker_main() {
     }
 }
 
-// Starts what is missing; the workers there are, up to `wanted`.
+// Starts the missing workers; returns the number of workers, up to `num_wanted`.
 int start_workers(Workers& workers, int num_wanted) {
     if (workers.num_started >= num_wanted) return num_wanted;
     SignalsBlocked blocked;
@@ -193,9 +194,9 @@ int start_workers(Workers& workers, int num_wanted) {
     return workers.num_started;
 }
 
-// Keeps workers away from the caller's processor, where it is one of few. A scheduler may wake a
-// worker where it ran last, which is there, though another processor is idle: until it looks again,
-// milliseconds later, both would take turns.
+// Keeps workers away from the caller's processor, if processors are few. A scheduler may wake a
+// worker on the caller's processor, though another is idle. Both would share it for milliseconds,
+// until the scheduler balances the load.
 void avoid_caller_cpu(Workers& workers, int num_wanted) {
     int cpu = sched_getcpu();
     if (cpu == workers.avoided_cpu || cpu < 0 || cpu >= CPU_SETSIZE) return;

@@ -50,7 +50,7 @@ class Launch {
     // From now on cancel_launches() does not wait for this one.
     void unregister();
 
-    void run_ranges(const Scratch& scratch, bool caller); // what each of its threads does
+    void run_ranges(const Scratch& scratch, bool caller); // main function of its threads
     void poll_interrupt();                                // for an interrupt, if it is time
 
   private:
@@ -78,8 +78,8 @@ class Launch {
 void set_threads(int threads);
 int threads();
 
-// Cancels every Launch made so far and waits a second at most until their threads have left the
-// kernels: before the memory they run in goes away.
+// Cancels every Launch made so far. Waits a second at most until their threads have left the
+// kernels, before their memory goes away.
 void cancel_launches();
 
 } // namespace tenfold

@@ -329,7 +329,7 @@ def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.Mon
 
 
 def test_what_lapack_cannot_count_is_numpys() -> None:
-    order = drivers.LARGEST + 1
+    order = drivers.MAX_ORDER + 1
     layout = ((order, order), (8 * order, 8), FLOAT64)
     type_ = _native.Type((order, order), FLOAT64, "cpu")
     assert dispatch.launch_of(linalg.inv, (), (layout,), (type_,)) is None

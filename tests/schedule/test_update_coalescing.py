@@ -13,7 +13,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.ops.indexing import capture
 from tenfold.schedule import schedule
-from tenfold.schedule.kernel_splitting import LARGEST_BODY
+from tenfold.schedule.kernel_splitting import MAX_BODY_OPS
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.testing import assert_equal_bits
@@ -386,7 +386,7 @@ def test_no_kernel_is_longer_than_any_other() -> None:
         x = tn.set_at(x, n + 1, value)
     bodies = [len(launch.kernel.body) for launch in launches(planned(x))]
     assert 5 < len(bodies) < 19
-    assert max(bodies) <= 2 * LARGEST_BODY  # with its constants and parameters
+    assert max(bodies) <= 2 * MAX_BODY_OPS  # with its constants and parameters
 
 
 KEEPERS: dict[str, tuple[Callable[[Any, int], Any], int]] = {

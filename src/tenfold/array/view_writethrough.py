@@ -31,16 +31,16 @@ from tenfold.ops.cast import convert
 from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
 
-MOST_PENDING = _native.MOST_PENDING
+MAX_PENDING = _native.MOST_PENDING
 """The most assignments to an Array that may be pending when the next one begins."""
-MOST_READ = _native.MOST_READ
+MAX_READ = _native.MOST_READ
 """The most pending assignments, to any Arrays, below an assigned value."""
 
 
 MAX_SHARING = 16
-"""As MOST_PENDING, where each computes the same product: together they compute it once."""
+"""As MAX_PENDING, where each computes the same product: together they compute it once."""
 MAX_AFTER_FAILURE = 256
-"""As MOST_PENDING, after a failure."""
+"""As MAX_PENDING, after a failure."""
 _retry_limits: dict[int, int] = {}
 """Arrays, by identity, whose work has failed, and at how many pending ones it is tried again."""
 
@@ -83,8 +83,8 @@ def advance(target: Array, value: Any) -> None:
     if TRACE.get() is not None:
         return
     pending = _native.node_of(target)
-    count, limit = pending.assignments, _retry_limits.get(id(target), MOST_PENDING)
-    may_share = MOST_PENDING <= count < MAX_SHARING
+    count, limit = pending.assignments, _retry_limits.get(id(target), MAX_PENDING)
+    may_share = MAX_PENDING <= count < MAX_SHARING
     if may_share and isinstance(value, Array) and shares_product(pending, _native.node_of(value)):
         return
     if count >= limit:
@@ -93,13 +93,13 @@ def advance(target: Array, value: Any) -> None:
         else:
             weakref.finalize(target, _retry_limits.pop, id(target), None)
             _retry_limits[id(target)] = max(MAX_AFTER_FAILURE, 2 * count)
-    elif limit > MOST_PENDING:
+    elif limit > MAX_PENDING:
         return
     if isinstance(value, Array):
         value_node = _native.node_of(value)
         count = value_node.assignments
         # The count is from the creation of the node, so it includes computed assignments.
-        if count and not count % MOST_READ and (nodes := _pending_assignments(value_node)):
+        if count and not count % MAX_READ and (nodes := _pending_assignments(value_node)):
             pipeline.compute(nodes)
 
 

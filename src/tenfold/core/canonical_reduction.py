@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tenfold.core.shape_rules import MOST_AXES
+from tenfold.core.shape_rules import MAX_AXES
 
 LANES = 32
 BLOCK = 1024
-MOST_UNSPLIT = MOST_AXES - 2
+MAX_UNSPLIT = MAX_AXES - 2
 """The most axes of an array that is folded without a reshape: folding adds two axes."""
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -42,7 +42,7 @@ def fold_last(combine: Combine, x: np.ndarray, identity: object) -> np.ndarray:
     length = x.shape[-1]
     if length == 0:
         return np.full(x.shape[:-1], identity, x.dtype)
-    if x.ndim > MOST_UNSPLIT:
+    if x.ndim > MAX_UNSPLIT:
         rows = fold_last(combine, x.reshape(-1, length), identity)
         return rows.reshape(x.shape[:-1])
     full_length = length - length % BLOCK

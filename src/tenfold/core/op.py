@@ -31,7 +31,7 @@ from tenfold.dtypes import kind_of
 from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
 
 P = ParamSpec("P")
-MOST_OPERANDS = 3
+MAX_OPERANDS = 3
 """The most operands of an elementwise op with a native call path
 (native/python/function_objects.cpp)."""
 Params = tuple[Any, ...]  # values with a canonical form: native/python/type_tables.cpp
@@ -355,7 +355,7 @@ class Op(Operation[P]):
         elements = 0
         if self.kind == Kind.MAP and self.dtypes is not None and code is not None:
             operands = code.co_argcount if not code.co_kwonlyargcount else 0
-            elements = operands if operands <= MOST_OPERANDS else 0
+            elements = operands if operands <= MAX_OPERANDS else 0
         if self.on_call is not None or not (elements or self.bind_depends_on):
             return python
         return _native.function(python, self.id, elements, self.bind_depends_on)

@@ -17,8 +17,8 @@ from tenfold.errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
-LARGEST = 2**63 - 1
-MOST_AXES = 64
+MAX_LENGTH = 2**63 - 1
+MAX_AXES = 64
 
 
 def product(lengths: Iterable[int]) -> int:
@@ -42,13 +42,13 @@ def checked_shape(shape: object, itemsize: int = 1) -> Shape:
         raise ShapeError(
             "", f"shape {lengths} has a negative length", remedy="use lengths of 0 or more"
         )
-    if len(lengths) > MOST_AXES:
+    if len(lengths) > MAX_AXES:
         raise ShapeError(
             "",
-            f"{len(lengths)} axes are more than {MOST_AXES}",
+            f"{len(lengths)} axes are more than {MAX_AXES}",
             remedy="join some axes with tn.reshape",
         )
-    if product(length or 1 for length in lengths) * itemsize > LARGEST:
+    if product(length or 1 for length in lengths) * itemsize > MAX_LENGTH:
         raise ShapeError(
             "", f"shape {lengths} has more than 2**63 - 1 bytes", remedy="work on smaller parts"
         )
@@ -249,7 +249,7 @@ def reshaped_strides(shape: Shape, strides: Sequence[int], target: Shape) -> tup
     return (*result, *(1 for _ in target[target_axis:]))
 
 
-MOST_LEVELS = 64
+MAX_LEVELS = 64
 """The most levels of nested lists: NumPy's largest number of axes."""
 
 
@@ -263,7 +263,7 @@ def nested_levels(items: Iterable[Any], operation: str) -> Iterator[list[Any]]:
     [[[1, 2], [3]], [1, 2, 3]]
     """
     level: list[Any] = [items]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [item for nested in level for item in nested]
         yield level
         level = [*{id(item): item for item in level if isinstance(item, (list, tuple))}.values()]
@@ -271,6 +271,6 @@ def nested_levels(items: Iterable[Any], operation: str) -> Iterator[list[Any]]:
             return
     raise ShapeError(
         operation,
-        f"a list has more than {MOST_LEVELS} levels, or contains itself",
+        f"a list has more than {MAX_LEVELS} levels, or contains itself",
         remedy="give nested lists of numbers, as many levels as the array is to have axes",
     )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tenfold._native import Handle
-from tenfold.core.op import MOST_OPERANDS, Op, Operation
+from tenfold.core.op import MAX_OPERANDS, Op, Operation
 from tenfold.core.op import Kind as Composed
 from tenfold.engine.operands import contains_instance
 from tenfold.engine.operators import (
@@ -78,7 +78,7 @@ def _describe_operation(
     if isinstance(operation, Op):
         pure, op_id = operation.pure, operation.id
         is_elementwise = operation.kind == Composed.MAP and operation.dtypes is not None
-        if not params and is_elementwise and min_inputs == max_inputs <= MOST_OPERANDS:
+        if not params and is_elementwise and min_inputs == max_inputs <= MAX_OPERANDS:
             kind = OperatorKind.ELEMENTS
         elif not params and operation.symbol == "@":
             kind = OperatorKind.PRODUCT

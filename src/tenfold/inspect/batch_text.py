@@ -24,11 +24,11 @@ from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, shortened
 from tenfold.settings import batch_limit, changed_compute_options, get
 
-MOST_LISTED = 3
+MAX_LISTED = 3
 """Signatures of one kind that are listed; more are counted."""
 WIDTH = 4
 """Nodes per level and per signature from which nodes are batched, as in dynamic_batching.cpp."""
-MOST_ELEMENTS = 1 << 16
+MAX_ELEMENTS = 1 << 16
 """Elements of an operand up to which it is stacked, as in batch_signature.h."""
 
 
@@ -122,7 +122,7 @@ def _family_lines(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]
             reason = batch_split_reasons.split_reason(largest.features, group.features)
             kinds.setdefault(reason.kind, []).append((group, reason))
     for kind, same_kind in kinds.items():
-        if len(same_kind) > MOST_LISTED:
+        if len(same_kind) > MAX_LISTED:
             members = sum(group.members for group, _ in same_kind)
             total = f"{members:,} members in {len(same_kind)} signatures"
             yield f"  {node.name}: {total} {batch_split_reasons.PLURAL_KINDS.get(kind, kind)}"
@@ -207,7 +207,7 @@ def _limit_reached(graph: Graph) -> str:
         return f"it is narrow: {nodes}, fewer than {WIDTH} per level"
     operands = [inputs for inputs in graph.inputs if inputs]
     if all(any(_is_large(graph, at) for at in inputs) for inputs in operands):
-        return f"operands have more than {MOST_ELEMENTS:,} elements, the limit for stacking"
+        return f"operands have more than {MAX_ELEMENTS:,} elements, the limit for stacking"
     return f"fewer than {WIDTH} ready nodes share a signature"
 
 
@@ -222,7 +222,7 @@ def _levels(graph: Graph) -> int:
 
 def _is_large(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
-    is_large = not node.is_scalar and node.type.size > MOST_ELEMENTS
+    is_large = not node.is_scalar and node.type.size > MAX_ELEMENTS
     return is_large and not _is_common(graph, position)
 
 

@@ -26,9 +26,9 @@ from tenfold._native import Array
 
 PACKAGE_FOLDER = f"{Path(__file__).parent.parent}{os.sep}"
 """The folder whose frames are skipped: tenfold's own variables are not reported."""
-MOST_CALLS = 200
+MAX_CALLS = 200
 """The most frames that are searched."""
-MOST_ELEMENTS = 10_000
+MAX_ELEMENTS = 10_000
 """The most elements of a container that are searched."""
 KEYS = (str, int, float, bool, bytes)
 """Types of dict keys that are printed."""
@@ -68,7 +68,7 @@ def _names() -> Iterator[FrameVariable]:
     frame: FrameType | None = sys._getframe(1)
     seen_globals: list[object] = []
     calls = 0
-    while frame is not None and calls < MOST_CALLS:
+    while frame is not None and calls < MAX_CALLS:
         if not frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
             is_outer = bool(calls)
             calls += 1
@@ -119,7 +119,7 @@ def _parts_of(obj: object) -> Iterator[tuple[str, object]]:
         items = ((f"[{key!r}]", element) for key, element in pairs if type(key) in KEYS)
     elif not issubclass(kind, (type, ModuleType, FunctionType)):
         items = _attributes(obj)
-    return islice(items, MOST_ELEMENTS)
+    return islice(items, MAX_ELEMENTS)
 
 
 def _attributes(obj: object) -> Iterator[tuple[str, object]]:

@@ -31,9 +31,9 @@ from tenfold.schedule.in_place_updates import REFERENCED, copy_reason, update_po
 from tenfold.schedule.schedule import Step, is_replayable
 from tenfold.storage import dense
 
-MOST_HOLDERS = 8
+MAX_HOLDERS = 8
 """The most references that are named."""
-MOST_NAMES = 3
+MAX_NAMES = 3
 """The most names of one object that are printed."""
 UNNAMED = "without a variable here"
 FOREIGN = "the object it was imported from, whose memory it shares"
@@ -66,7 +66,7 @@ class HolderReport:
         self.drop += named_object.names
 
     def __str__(self) -> str:
-        listed = self.holders[:MOST_HOLDERS]
+        listed = self.holders[:MAX_HOLDERS]
         if len(self.holders) > len(listed):
             listed.append(f"{len(self.holders) - len(listed)} more")
         *leading, last = listed
@@ -82,7 +82,7 @@ class HolderReport:
 def _join_names(names: Sequence[str]) -> str:
     """The names without duplicates, joined."""
     names = [*dict.fromkeys(names)]
-    return ", ".join([*names[:MOST_HOLDERS], "..."] if len(names) > MOST_HOLDERS else names)
+    return ", ".join([*names[:MAX_HOLDERS], "..."] if len(names) > MAX_HOLDERS else names)
 
 
 class ReplacedValues(NamedTuple):
@@ -200,7 +200,7 @@ def _named_object(variables: Sequence[FrameVariable]) -> NamedObject:
     """One object, by its variables in one frame."""
     first, obj = variables[0], variables[0].obj
     same_frame = [variable for variable in variables if variable.location == first.location][
-        :MOST_NAMES
+        :MAX_NAMES
     ]
     text, names = (
         " = ".join(map(str, same_frame)),
@@ -254,9 +254,7 @@ def _expression_text(node: Node, dependents: Sequence[tuple[NamedObject, Node]])
     results = ", ".join(type_text(type_) for type_ in node.types)
     details = [array.text for array, array_node in dependents if array_node == node] + ["pending"]
     if len(details) == 1 and dependents:
-        details.append(
-            f"needed for {', '.join(array.text for array, _ in dependents[:MOST_NAMES])}"
-        )
+        details.append(f"needed for {', '.join(array.text for array, _ in dependents[:MAX_NAMES])}")
     if node.origin is not None:
         details.append(f"written at {node.origin[0]}:{node.origin[1]}")
     return f"{node.name} -> {results} ({', '.join(details)})"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MOST_NAMES = 12
+MAX_NAMES = 12
 """The most operations of one step that are named."""
 LONGEST = 1000
 """The most lines of one stage; of longer ones the beginning and the end are shown."""
@@ -61,9 +61,9 @@ def operations(names: Sequence[str], joint: str) -> str:
     >>> operations(["add"] * 20, "+")
     'add+add+add+add+add+add+add+add+add+add+add+add+... (20 operations)'
     """
-    if len(names) <= MOST_NAMES:
+    if len(names) <= MAX_NAMES:
         return joint.join(names)
-    return f"{joint.join([*names[:MOST_NAMES], '...'])} ({len(names)} operations)"
+    return f"{joint.join([*names[:MAX_NAMES], '...'])} ({len(names)} operations)"
 
 
 def in_time(nanoseconds: float) -> str:

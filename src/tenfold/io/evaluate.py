@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tenfold.io.expression import LARGEST_INTEGER, CheckedExpression, expression_error
+from tenfold.io.expression import MAX_INTEGER, CheckedExpression, expression_error
 from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, error_text
 from tenfold.io.vocabulary import Vocabulary
 
@@ -297,7 +297,7 @@ def _check_count(node: ast.expr, name: str, arguments: list[object]) -> None:
 
 
 def _check_size(node: ast.expr, step_name: str, result: object, scope: Scope) -> None:
-    if isinstance(result, int) and abs(result) >= LARGEST_INTEGER:
+    if isinstance(result, int) and abs(result) >= MAX_INTEGER:
         raise expression_error(
             node, f"{step_name} gives an integer of more than 64 bits; write floats"
         )

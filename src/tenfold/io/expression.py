@@ -26,7 +26,7 @@ from tenfold.io.input_errors import ExpressionError, error_text
 MAX_TEXT = 10_000
 MAX_NESTING = 100
 MAX_STRING = 100
-LARGEST_INTEGER = 2**64
+MAX_INTEGER = 2**64
 """Limit of integer literals and results: no array has a larger integer."""
 
 
@@ -206,7 +206,7 @@ def _check_constant(node: ast.Constant, context: SyntaxContext) -> None:
     elif value is Ellipsis:
         if context is not SyntaxContext.INDEX:
             raise expression_error(node, "'...' is allowed only in a subscript, as in x[..., 0]")
-    elif isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+    elif isinstance(value, int) and abs(value) >= MAX_INTEGER:
         raise expression_error(
             node, "an integer of more than 64 bits; write it as a float, as in 1e30"
         )

@@ -35,7 +35,7 @@ MAGIC = b"TENFOLD\n"
 FORMAT = 1
 HEAD = struct.Struct("<8sIIIIQQ32s32s")
 HASH = 32
-LARGEST = _native.LARGEST_ENTRY
+MAX_ENTRY_BYTES = _native.LARGEST_ENTRY
 """The largest file in bytes that is read; kernels have thousands."""
 Doubt = _native.Doubt
 

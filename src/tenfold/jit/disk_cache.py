@@ -32,7 +32,7 @@ from typing import NamedTuple
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.jit.atomic_write import remove_abandoned, write_atomic
-from tenfold.jit.cache_entry import LARGEST, CacheEntry, Doubt, pack_entry
+from tenfold.jit.cache_entry import MAX_ENTRY_BYTES, CacheEntry, Doubt, pack_entry
 from tenfold.jit.log_once import log_warning
 
 SUBDIRECTORY = "kernels"
@@ -103,7 +103,7 @@ class DiskCache:
     def store(self, entry: CacheEntry) -> bool:
         """Store an entry; return whether it succeeded."""
         data = pack_entry(entry)
-        if len(data) > min(LARGEST, self.limit):
+        if len(data) > min(MAX_ENTRY_BYTES, self.limit):
             return False
         try:
             self._create_directory()

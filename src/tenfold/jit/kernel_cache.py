@@ -25,7 +25,7 @@ from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.target_key import environment, key_of
 from tenfold.settings import get
 
-MOST_DIRECTORIES = 16
+MAX_DIRECTORIES = 16
 """The capacity of the caches of directories."""
 
 
@@ -84,13 +84,13 @@ def store() -> DiskCache | None:
     return _default_cache(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
 
 
-@memoized("directories of kernels that are named", MOST_DIRECTORIES)
+@memoized("directories of kernels that are named", MAX_DIRECTORIES)
 def _named_cache(path: str, limit: int) -> DiskCache:
     return DiskCache(Path(path), limit << 20)
 
 
 # Cached, since every kernel looks up the store. The arguments are the inputs of `directory`.
-@memoized("usual directories of kernels", MOST_DIRECTORIES)
+@memoized("usual directories of kernels", MAX_DIRECTORIES)
 def _default_cache(
     cache_home: str,  # noqa: ARG001
     home: str | None,  # noqa: ARG001

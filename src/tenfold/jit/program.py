@@ -54,12 +54,12 @@ QUICK, OPTIMISED = 0, 2
 """LLVM's optimisation levels of the two tiers."""
 USES_WORTH_OPTIMISING = 8
 """Small launches after which a kernel is recompiled with optimisation in the background."""
-REPLAYS, REPLAY_GROWTH, MOST_GROWTHS = 64, 8, 2
+REPLAYS, REPLAY_GROWTH, MAX_GROWTHS = 64, 8, 2
 """Replays of an executable until it is built again with optimised programs; the growth of that
 number if they are not ready, and the most growths."""
 
 
-MOST_PROGRAMS = 4096
+MAX_PROGRAMS = 4096
 """The capacity of each program cache."""
 
 
@@ -83,8 +83,8 @@ class Programs:
         self._lock = fork_safe_lock.lock()  # protects the counts of uses
         # one kernel at a time; the kernels of other Programs wait for LLVM's lock
         self._background: CompileThread[Program] = CompileThread()
-        self.quick: LruCache[tuple[Source, str], QuickProgram] = LruCache(MOST_PROGRAMS)
-        self.optimised: LruCache[tuple[Source, str], Program] = LruCache(MOST_PROGRAMS)
+        self.quick: LruCache[tuple[Source, str], QuickProgram] = LruCache(MAX_PROGRAMS)
+        self.optimised: LruCache[tuple[Source, str], Program] = LruCache(MAX_PROGRAMS)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of `elements`, on one processor."""
@@ -128,7 +128,7 @@ class Programs:
             return -1
         quick = self.quick.get((kernel, cpu))
         unmet_requests = max(quick.pending_requests - 1, 0) if quick else 0
-        return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MOST_GROWTHS))
+        return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MAX_GROWTHS))
 
     def note_use(self, kernel: Source, cpu: str) -> None:
         """Count a replayed launch of an unoptimised program; optimise it if it is hot."""

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from tenfold import settings
-from tenfold.core.shape_rules import MOST_AXES
+from tenfold.core.shape_rules import MAX_AXES
 from tenfold.dtypes import (
     BFLOAT16,
     DTYPES,
@@ -192,7 +192,7 @@ class NamespaceInfo:
         return {
             "boolean indexing": True,
             "data-dependent shapes": True,
-            "max dimensions": MOST_AXES,
+            "max dimensions": MAX_AXES,
         }
 
     def default_device(self) -> str:

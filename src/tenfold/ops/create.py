@@ -59,14 +59,14 @@ def _refuse_out_of_range(value: int, dtype: np.dtype, operation: str) -> None:
         limits = np.iinfo(dtype)
         in_range = int(limits.min) <= value <= int(limits.max)
     else:
-        in_range = kind == "b" or abs(value) <= _LARGEST_FLOAT
+        in_range = kind == "b" or abs(value) <= _MAX_FLOAT
     if not in_range:
         description = value if abs(value) < 10**30 else f"of {value.bit_length()} bits"
         rule = f"Python integer {description} is out of bounds for {dtype}"
         raise OverflowError(message(operation, rule, (), "name a dtype that can hold it"))
 
 
-_LARGEST_FLOAT = int(np.finfo(np.float64).max)
+_MAX_FLOAT = int(np.finfo(np.float64).max)
 
 
 def default_dtype(values: tuple[Any, ...]) -> np.dtype:

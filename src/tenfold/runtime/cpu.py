@@ -42,7 +42,7 @@ from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
-MOST_PLANS = 4096
+MAX_PLANS = 4096
 """The capacity of the plan cache."""
 LONGEST, CHUNK = 1024, 256
 """The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
@@ -57,7 +57,7 @@ class Cpu:
     rewrites = True
 
     def __init__(self) -> None:
-        self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(MOST_PLANS, "plans of steps")
+        self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(MAX_PLANS, "plans of steps")
 
     def plan(self, graph: Graph) -> Schedule:
         """Return the plan of a graph, cached by its structure."""

@@ -27,7 +27,7 @@ from tenfold.core.index_map import (
 )
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.kernel_splitting import LARGEST_BODY, LOAD, STORE, BodySizes, weight_of
+from tenfold.schedule.kernel_splitting import LOAD, MAX_BODY_OPS, STORE, BodySizes, weight_of
 from tenfold.schedule.materialize_views import needs_copy
 from tenfold.schedule.schedule_ir import ScheduleItem
 
@@ -171,10 +171,10 @@ class Fusion:
         for number, item in enumerate(self.items):
             if item.kind not in INLINED or item.kind in ("view", "scalar"):
                 continue
-            if bodies.measure(number, roots) > LARGEST_BODY:
+            if bodies.measure(number, roots) > MAX_BODY_OPS:
                 crossing = bodies.crossing(number) or ([] if number in roots else [number])
                 for i in crossing:
-                    self._mark_stored(roots, i, f"a kernel has at most {LARGEST_BODY} operations")
+                    self._mark_stored(roots, i, f"a kernel has at most {MAX_BODY_OPS} operations")
                 bodies.measure(number, roots)
             read_count = read_counts[number]
             if number in roots or read_count <= item.size:
@@ -458,8 +458,8 @@ class Fusion:
             for predecessor in other_predecessors
         ):
             return "it also depends on a step that depends on that kernel"  # fused: a cycle
-        if group.weight + self._added_weight(root, group, embedding) > LARGEST_BODY:
-            return f"a kernel has at most {LARGEST_BODY} operations"
+        if group.weight + self._added_weight(root, group, embedding) > MAX_BODY_OPS:
+            return f"a kernel has at most {MAX_BODY_OPS} operations"
         item = self.items[root]
         if item.kind == "fold" and group.axis not in (None, item.axis):
             return "another axis is reduced"

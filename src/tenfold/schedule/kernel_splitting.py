@@ -6,7 +6,7 @@ stores all values that are read after it: no subexpression is computed on both s
 
     bodies = BodySizes(items, users, cost)
     for number in range(len(items)):
-        if bodies.measure(number, stored) > LARGEST_BODY:
+        if bodies.measure(number, stored) > MAX_BODY_OPS:
             stored.update(bodies.crossing(number))
             bodies.measure(number, stored)
 """
@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.schedule.schedule_ir import ScheduleItem
 
-LARGEST_BODY = 300
+MAX_BODY_OPS = 300
 """Operations of one kernel; longer expressions are split."""
 FORMULA_WEIGHT = 10
 """Operations that an elementary function counts as: it is compiled to many instructions."""
 STORE, LOAD = 2.0, 1.0
 """The cost of writing and of reading an element of memory, in additions."""
-MOST_CROSSING = 16
+MAX_CROSSING_VALUES = 16
 """Values that cross a cut at most; with more of them recomputing some is cheaper."""
 
 CostFunction = Callable[[ScheduleItem], float]
@@ -81,7 +81,7 @@ class BodySizes:
             and self.cost(i) > STORE + LOAD
         ]
         size = self.items[number].size
-        if len(crossing_values) > MOST_CROSSING or any(
+        if len(crossing_values) > MAX_CROSSING_VALUES or any(
             self.items[i].size > size for i in crossing_values
         ):
             return []

@@ -36,7 +36,7 @@ from tenfold.schedule.elementwise_lowering import has_rule
 
 SHORT_ROW = 16
 """Elements of a last axis below which most lanes of a packet are empty: many such rows are slow."""
-FEW_ELEMENTS = 1 << 12
+SMALL_THRESHOLD = 1 << 12
 """Elements up to which short rows are accepted."""
 
 LoopDirections = Mapping[int, tuple[int, ...]]
@@ -310,7 +310,7 @@ def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
     The rule is run on a body that is discarded.
     """
     shape = node.type.shape
-    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > FEW_ELEMENTS):
+    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > SMALL_THRESHOLD):
         return False
     body = Body()
 

@@ -28,10 +28,10 @@ from tenfold.core.op import Kind
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
 from tenfold.rewrite.rules.update_slices import are_disjoint, relative_access
-from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, LARGEST_BODY
+from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, MAX_BODY_OPS
 from tenfold.schedule.schedule_ir import UpdateRuns
 
-MOST_PARTS, MOST_LARGE_PARTS, MOST_HUGE_PARTS = 64, 8, 4
+MAX_PARTS, MAX_LARGE_PARTS, MAX_HUGE_PARTS = 64, 8, 4
 """The most parts of one run: small ones, larger than some pages, and larger than a cache. More of
 them at a time would evict each other from the cache."""
 LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
@@ -88,7 +88,7 @@ class _UpdateRun:
         last, updated_part = self.members[-1], self._updated_part(at)
         if len(self.stored) >= self._part_limit(updated_part):
             return False
-        if self.weight + self._added_weight(last, at) > LARGEST_BODY:
+        if self.weight + self._added_weight(last, at) > MAX_BODY_OPS:
             return False
         for stored_part in self.stored.values():
             if (
@@ -114,15 +114,15 @@ class _UpdateRun:
         access, shape = updated_part
         size = self.graph.nodes[self.base].type.dtype.itemsize * product(shape)
         if size <= LARGE_PART_BYTES:
-            return MOST_PARTS
+            return MAX_PARTS
         strides, offset = strides_in(access, self.strides, len(shape))
         last_access, last_shape = next(reversed(self.stored.values()))
         distance = abs(offset - strides_in(last_access, self.strides, len(last_shape))[1])
         steps = zip(shape, strides, strict=True)
         smallest_stride = min(abs(stride) for length, stride in steps if length > 1)
         if distance < smallest_stride:  # interleaved parts: columns share cache lines
-            return MOST_PARTS
-        return MOST_LARGE_PARTS if size <= HUGE_PART_BYTES else MOST_HUGE_PARTS
+            return MAX_PARTS
+        return MAX_LARGE_PARTS if size <= HUGE_PART_BYTES else MAX_HUGE_PARTS
 
     def _added_weight(self, last: int, at: int) -> int:
         """The operations between two updates in graph order."""

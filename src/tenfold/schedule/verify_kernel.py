@@ -48,7 +48,7 @@ from tenfold.settings import get
 if TYPE_CHECKING:
     from tenfold.schedule.schedule import Schedule
 
-MOST_LANES = 64
+MAX_LANES = 64
 
 
 def verifies() -> bool:
@@ -87,7 +87,7 @@ def verify_kernel(kernel: Kernel) -> None:
     >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
     >>> verify_kernel(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
     """
-    if not 1 <= kernel.lanes <= MOST_LANES or kernel.lanes & (kernel.lanes - 1):
+    if not 1 <= kernel.lanes <= MAX_LANES or kernel.lanes & (kernel.lanes - 1):
         raise violation(kernel, f"packets of {kernel.lanes} elements")
     if kernel.form in ("row", "split") and kernel.lanes != LANES:
         raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")

@@ -22,8 +22,8 @@ from tenfold.core.symbolic.sym_int import Monomial, NotSymbolic, SymInt, Terms
 
 LOWEST = 2
 """The smallest length that is a SymInt."""
-MOST_GUARDS = 128
-MOST_TERMS = 64
+MAX_GUARDS = 128
+MAX_TERMS = 64
 """The most terms of a formula; a planner's formulas have a few."""
 
 
@@ -68,7 +68,7 @@ class ShapeEnv:
         nonzero = sorted([term for term in terms.items() if term[1]])
         if not nonzero or nonzero[-1][0] == ():  # the constant comes first
             return nonzero[0][1] if nonzero else 0
-        if len(nonzero) > MOST_TERMS:
+        if len(nonzero) > MAX_TERMS:
             raise NotSymbolic
         if value is None:
             value = sum([factor * self._value(monomial) for monomial, factor in nonzero])
@@ -115,7 +115,7 @@ class ShapeEnv:
         return decision
 
     def _check_guard_count(self) -> None:
-        if len(self._positive) + len(self._zero) > MOST_GUARDS:
+        if len(self._positive) + len(self._zero) > MAX_GUARDS:
             raise NotSymbolic
 
     def _is_length_difference(self, number: SymInt) -> bool:

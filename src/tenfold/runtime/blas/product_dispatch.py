@@ -49,7 +49,7 @@ BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
 registers of 64 bytes it never was."""
 PANEL = 256
 """The rows of one call of gemm."""
-LARGEST = 2**31 - 1
+MAX_DIMENSION = 2**31 - 1
 """The largest integer of BLAS."""
 GRAIN = 1 << 18
 """The multiply-adds of a thread's range of units."""
@@ -241,7 +241,7 @@ def _blas_step(
         max(1, inner, outer // form.dtype.itemsize)
         for inner, outer in zip(_inner_lengths(form), _outer_strides(form), strict=True)
     ]
-    if max(form.m, form.k, form.n, *leading) > LARGEST:
+    if max(form.m, form.k, form.n, *leading) > MAX_DIMENSION:
         return None
     left, right = form.layouts
     form = replace(form, stack=form.stack._replace(third=()))

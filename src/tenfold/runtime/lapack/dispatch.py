@@ -28,7 +28,7 @@ from tenfold.ops import factors
 from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import eig_svd_qr, factor_solve
-from tenfold.runtime.lapack.drivers import LARGEST, DriverLaunch, launch
+from tenfold.runtime.lapack.drivers import MAX_ORDER, DriverLaunch, launch
 from tenfold.runtime.lapack.lapack_program import COMPUTE_DTYPES, StackedLayout, UnsupportedLayout
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.settings import get
@@ -55,7 +55,7 @@ def launch_of(
     )
     if build_program is None or not all(math.prod(layout.shape) for layout in layouts):
         return None
-    if max(max(layout.shape[-2:]) for layout in layouts) > LARGEST:
+    if max(max(layout.shape[-2:]) for layout in layouts) > MAX_ORDER:
         return None
     try:
         return build_program(layouts, types, *params)

@@ -42,7 +42,7 @@ GRAIN = 1 << 17
 """The multiply-adds of a thread's range of units."""
 BLAS_THREADED_WORK = 1 << 24
 """Multiply-adds of a single matrix from which BLAS uses its own threads."""
-LARGEST = 1 << 14
+MAX_ORDER = 1 << 14
 """The order up to which LAPACK's 32-bit work lengths suffice."""
 
 
