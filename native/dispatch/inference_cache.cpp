@@ -13,8 +13,8 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t CAPACITY = 1 << 16;
-constexpr std::size_t MAX_CACHED_INPUTS =
-    64; // inputs; a wider call is inferred anew, its key would outweigh the rule
+// Inputs; a wider call is inferred anew, its key would outweigh the rule.
+constexpr std::size_t MAX_CACHED_INPUTS = 64;
 
 struct InferenceKey {
     const Op* op;

@@ -14,10 +14,10 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t MAX_SLEEP_NS =
-    20'000'000; // nanoseconds a waiter sleeps at most before it looks again
-constexpr int64_t DEFERRED_DELAY_NS =
-    1'000'000; // nanoseconds without work after which Python's objects go
+// Nanoseconds a waiter sleeps at most before it looks again.
+constexpr int64_t MAX_SLEEP_NS = 20'000'000;
+// Nanoseconds without work after which Python's objects go.
+constexpr int64_t DEFERRED_DELAY_NS = 1'000'000;
 
 timespec to_timespec(int64_t nanoseconds) {
     return {time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};

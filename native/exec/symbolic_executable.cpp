@@ -275,8 +275,8 @@ struct SymbolicHash {
 using Table = std::unordered_map<std::vector<uint64_t>, SymbolicEntry, SymbolicHash>;
 
 constexpr std::size_t CAPACITY = 4096;
-constexpr std::size_t MAX_WORDS =
-    1 << 22; // of all entries, about: long forms need large symbolic executables
+// Of all entries, about: long forms need large symbolic executables.
+constexpr std::size_t MAX_WORDS = 1 << 22;
 constexpr std::size_t MAX_TEMPLATES = 12; // of a form
 constexpr int MAX_TRIES = 16;
 

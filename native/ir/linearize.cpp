@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t NONE = ~uint32_t(0);
 constexpr std::size_t SMALL_GRAPH_NODES = 64; // nodes of a graph that is in the nearest cache
-constexpr std::ptrdiff_t PREFETCH_DISTANCE =
-    8; // from a node of a larger one to that which is fetched
+// From a node of a larger one to that which is fetched.
+constexpr std::ptrdiff_t PREFETCH_DISTANCE = 8;
 
 // Positions by node: the first few in a row, since few are shared, more by open addressing.
 class PositionMap {

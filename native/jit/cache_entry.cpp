@@ -21,8 +21,8 @@ namespace {
 constexpr char MAGIC[] = "TENFOLD\n";
 constexpr uint32_t FORMAT = 1;
 constexpr std::size_t HASH_BYTES = 32;
-constexpr time_t TOUCH_INTERVAL_SECONDS =
-    3600; // seconds from which on a file that is read is marked as used
+// Seconds from which on a file that is read is marked as used.
+constexpr time_t TOUCH_INTERVAL_SECONDS = 3600;
 constexpr int OPEN_FLAGS = O_NOFOLLOW | O_CLOEXEC;
 
 struct FileHeader { // little-endian, as the machine

@@ -49,8 +49,8 @@ Symbol symbols[POSITIONS] = {
     {"!=", nullptr},  {">", nullptr},  {">=", nullptr},
 };
 
-constexpr uint32_t SHALLOW_DEPTH =
-    64; // no limit is below it, so most nodes need not look the option up
+// No limit is below it, so most nodes need not look the option up.
+constexpr uint32_t SHALLOW_DEPTH = 64;
 
 // Past the limit the graph below is computed, so that a loop that never reads values keeps a flat
 // graph. A later read of the value raises a failure. The depth then restarts, so that not every
