@@ -102,6 +102,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
+def no_history() -> None:
+    """Forget what other tests computed: what came with many lengths would be interpreted."""
+    import tenfold as tn
+
+    tn.trim()
+
+
+@pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the graphs that Python has planned."""
     import tenfold as tn

@@ -14,6 +14,8 @@ import pytest
 import tenfold as tn
 from tenfold.errors import AliasError, DTypeError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 
 def numbered(*shape: int) -> np.ndarray:
     return np.arange(float(np.prod(shape))).reshape(shape)

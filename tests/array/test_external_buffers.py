@@ -20,6 +20,8 @@ from tenfold.errors import AliasError, DeviceError, DTypeError, RunError, ShapeE
 from .assignment_programs import MANNERS, Machine, bits
 from .copying_interpreter import Name
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 CHUNK = 50
 PROGRAMS = max(200, hypothesis.settings.default.max_examples)
 """The profile "fuzz" raises it."""

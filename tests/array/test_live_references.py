@@ -10,6 +10,8 @@ import pytest
 
 import tenfold as tn
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 HELD = "the old value is referenced by "
 
 

@@ -13,6 +13,8 @@ from tenfold import _native
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DeviceError, DTypeError, ShapeError
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 
 @pytest.fixture(params=["cpu", "reference"], autouse=True)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:

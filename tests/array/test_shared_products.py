@@ -12,6 +12,8 @@ from tenfold import _native
 from tenfold.array.defer_shared_products import shares_product
 from tenfold.array.view_writethrough import MAX_SHARING
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 N = 70
 CUBED, SQUARED = N**3, N**2
 

@@ -309,7 +309,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     freed.set()
 
 
-LONGEST_REPLAY = program.REPLAYS * program.REPLAY_GROWTH**program.MOST_GROWTHS
+LONGEST_REPLAY = program.REPLAYS * program.REPLAY_GROWTH**program.MAX_GROWTHS
 """Launches after which a plan looks for the optimised kernel at the latest."""
 
 

@@ -12,11 +12,13 @@ from tenfold.core.graph import Graph
 from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.testing import assert_equal_bits
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 
 @pytest.fixture(autouse=True)
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several assignments are planned together; plans that are kept do not fall out meanwhile."""
-    monkeypatch.setattr(view_writethrough, "MOST_PENDING", 99)
+    monkeypatch.setattr(view_writethrough, "MAX_PENDING", 99)
     tn.trim()
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import tenfold as tn
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 Step = Callable[[Any], object]
 
 

@@ -18,6 +18,8 @@ from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.testing import assert_equal_bits
 
+pytestmark = pytest.mark.usefixtures("no_history")
+
 Put = Callable[[Any, Any, Any], Any]
 Program = Callable[[Any, Put, Any], Any]
 ROWS = 9
