@@ -49,11 +49,9 @@ KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tes
            tests/ops/test_reduce.py tests/ops/test_scan.py \
            tests/runtime/test_cpu_reductions.py tests/runtime/test_symbolic_executables.py \
            tests/runtime/test_products.py
-# What of them asks for dtypes and shapes alone does not depend on the level.
-NO_KERNELS := not scalar_is_weak and not shapes_broadcast and not refuse
 LEVEL ?= x86-64-v3
 test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64
-	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest -k '$(NO_KERNELS)' $(KERNELS)
+	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest $(KERNELS)
 
 lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check
