@@ -55,11 +55,25 @@ bool should_fail() {
            failure_countdown.fetch_sub(1, std::memory_order_relaxed) == 1;
 }
 
+std::atomic<std::size_t> headroom_bytes{0}; // relaxed: a number
+
+// By malloc, as the library asks: freed blocks in its lists count as free.
+bool is_memory_free(std::size_t bytes) {
+    void* volatile memory = std::malloc(bytes); // volatile: the compiler keeps the call
+    std::free(memory);
+    return memory;
+}
+
 void* system_allocate(std::size_t bytes) {
-    if (bytes < HUGE_PAGE_BYTES) return std::aligned_alloc(ALIGNMENT, bytes);
-    void* memory = std::aligned_alloc(HUGE_PAGE_BYTES, (bytes + HUGE_PAGE_BYTES - 1) /
-                                                           HUGE_PAGE_BYTES * HUGE_PAGE_BYTES);
-    if (memory)
+    bool is_large = bytes >= HUGE_PAGE_BYTES;
+    std::size_t alignment = is_large ? HUGE_PAGE_BYTES : ALIGNMENT;
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    std::size_t headroom = headroom_bytes.load(std::memory_order_relaxed);
+    if (memory && headroom && !is_memory_free(headroom)) {
+        std::free(memory);
+        return nullptr;
+    }
+    if (memory && is_large)
         madvise(memory, bytes, MADV_HUGEPAGE); // advice: a kernel without huge pages may refuse
     return memory;
 }
@@ -191,6 +205,17 @@ void fail_allocation(int64_t n) { failure_countdown.store(n, std::memory_order_r
 AllocationPoolStatistics pool_statistics() {
     Guard guard(pool().lock);
     return pool().statistics;
+}
+
+bool reserve_headroom(std::size_t bytes) {
+    std::size_t total = headroom_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (is_memory_free(total) || (trim_pool() > 0 && is_memory_free(total))) return true;
+    release_headroom(bytes);
+    return false;
+}
+
+void release_headroom(std::size_t bytes) {
+    headroom_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 void set_pool_cap(std::size_t bytes) {

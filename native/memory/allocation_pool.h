@@ -33,4 +33,10 @@ void set_pool_cap(std::size_t bytes);
 // Returns all cached blocks to the system; the number of bytes returned.
 std::size_t trim_pool();
 
+// Reserves address space for a library that ends the process when it finds none, as LLVM does: new
+// array memory leaves so much free until it is released. False if it is not free, even without
+// cached blocks.
+bool reserve_headroom(std::size_t bytes);
+void release_headroom(std::size_t bytes);
+
 } // namespace tenfold

@@ -187,6 +187,8 @@ NB_MODULE(_native, module) {
         AllocationPoolStatistics statistics = pool_statistics();
         return nb::make_tuple(statistics.cached_bytes, statistics.cap_bytes);
     });
+    module.def("reserve_headroom", reserve_headroom, "num_bytes"_a);
+    module.def("release_headroom", release_headroom, "num_bytes"_a);
     module.def("guard_pages", guard_pages);
     module.def("trim", [] {
         clear_caches();

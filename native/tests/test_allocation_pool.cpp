@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace tenfold;
@@ -71,8 +74,39 @@ static void a_full_pool_keeps_what_comes_for_what_lies_idle() {
     set_pool_cap(cap);
 }
 
+std::size_t mapped_bytes() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * std::size_t(sysconf(_SC_PAGESIZE));
+}
+
+void arrays_leave_the_reserved_memory_free() {
+    CHECK(!reserve_headroom(std::size_t(1) << 60));
+    void* memory = pool_allocate(1 << 20);
+    CHECK(memory); // the refused reservation is gone
+    pool_free(memory, 1 << 20);
+    trim_pool();
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they map all at the start
+    rlimit unlimited;
+    getrlimit(RLIMIT_AS, &unlimited);
+    rlimit limit{mapped_bytes() + (std::size_t(64) << 20), unlimited.rlim_max};
+    CHECK(reserve_headroom(32 << 20));
+    setrlimit(RLIMIT_AS, &limit);
+    memory = pool_allocate(48 << 20);
+    CHECK(!memory);
+    release_headroom(32 << 20);
+    memory = pool_allocate(48 << 20);
+    CHECK(memory);
+    pool_free(memory, 48 << 20);
+    CHECK(reserve_headroom(32 << 20)); // the cached block makes room
+    release_headroom(32 << 20);
+    setrlimit(RLIMIT_AS, &unlimited);
+#endif
+}
+
 int main() {
     nth_allocation_fails_once();
+    arrays_leave_the_reserved_memory_free();
     what_was_not_needed_for_long_gives_its_pages_back();
     a_full_pool_keeps_what_comes_for_what_lies_idle();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {

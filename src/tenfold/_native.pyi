@@ -612,6 +612,10 @@ def cut_hashes(bits: int) -> None:
 def pool_bytes() -> tuple[int, int]:
     """Return the bytes that are kept for reuse, and how many may be."""
 
+def reserve_headroom(num_bytes: int) -> bool:
+    """Reserve address space for LLVM: new arrays leave it free. False if it is not free."""
+
+def release_headroom(num_bytes: int) -> None: ...
 def guard_pages() -> bool:
     """Return what TENFOLD_GUARD said when this module was loaded: whether each array lies between
     unmapped pages.

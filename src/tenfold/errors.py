@@ -10,6 +10,7 @@ add: shapes (2, 3) and (3, 2) do not broadcast
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -115,6 +116,39 @@ class VerifyError(ExplainedError, AssertionError):
 
 class RunError(ExplainedError, RuntimeError):
     """A computation failed for its values; raised from the original error where a caller waits."""
+
+
+def raise_if_failed(failure: Exception | None) -> None:
+    """Raise the failure that a computation returned, if it failed.
+
+    No frame of tenfold refers to the error afterwards, so that the arrays of the computation are
+    freed without the garbage collector: the caller must not bind the failure to a variable.
+    """
+    if failure is not None:
+        _clear_frames(failure)
+        try:
+            raise failure
+        finally:
+            del failure
+
+
+def _clear_frames(failure: BaseException) -> None:
+    """Clear the variables of the finished frames of tenfold below an error and its causes.
+
+    Frames of users keep theirs, for a debugger.
+    """
+    error: BaseException | None = failure
+    while error is not None:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        frame = frames[-1] if frames else None
+        while frame is not None:
+            if frame.f_globals.get("__name__", "").startswith("tenfold."):
+                try:
+                    frame.clear()
+                except RuntimeError:  # it is running, and so are the frames that called it
+                    break
+            frame = frame.f_back
+        error = error.__cause__
 
 
 LinAlgError = np.linalg.LinAlgError

@@ -63,6 +63,42 @@ def test_no_memory_for_any_allocation_is_an_error_and_leaves_nothing_behind(
     assert failures >= 3
 
 
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+@pytest.mark.parametrize(
+    ("fails", "error"),
+    [
+        (lambda large: tn.linalg.inv(large[:200, None] * tn.zeros(200)), tn.errors.LinAlgError),
+        (lambda large: tn.ones(1 << 44) + tn.sum(large), MemoryError),
+    ],
+    ids=["singular", "too large"],
+)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_a_handled_error_holds_no_array(
+    fails: Callable[[tn.Array], tn.Array], error: type[Exception], device: str
+) -> None:
+    with tn.options(device=device):
+        live_bytes = []
+        for _ in range(3):
+            large = tn.asarray(np.ones(100_000)) * 2
+            y = fails(large)
+            with pytest.raises(error):
+                y.wait()
+            with pytest.raises(error):
+                np.asarray(y)
+            del large, y
+            live_bytes.append(_native.live_bytes())
+    assert live_bytes[1:] == [live_bytes[0]] * 2
+
+
 def test_no_memory_in_a_replay_is_made_good_by_computing_anew() -> None:
     x = tn.asarray(np.random.default_rng(0).random((70, 80)))
     with tn.options(tier=1):

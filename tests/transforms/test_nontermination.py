@@ -149,6 +149,30 @@ def test_memory_that_is_gone_is_an_error_and_comes_back() -> None:
     assert line.startswith("MemoryError [1.76159")
 
 
+def test_a_kernel_without_memory_to_compile_it_is_an_error_and_comes_back() -> None:
+    lines = told("""
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        def limit(mebibytes_left):
+            with open("/proc/self/status") as status:
+                size = next(int(line.split()[1]) for line in status if line.startswith("VmSize"))
+            resource.setrlimit(resource.RLIMIT_AS, ((size << 10) + (mebibytes_left << 20), hard))
+        tn.set_options(cache=False)
+        limit(100)
+        raised((tn.gelu(x) * 2).wait)  # LLVM cannot be loaded
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        print((tn.gelu(x) * 2).tolist())
+        limit(40)
+        y = tn.tanh(x) / 3 + tn.exp(x)
+        raised(y.wait)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        print(y.tolist())
+    """)
+    assert lines[0].startswith("MemoryError compile: 256 MiB of address space are not free")
+    assert lines[1].startswith("[1.68268")
+    assert lines[2].startswith("MemoryError compile: 64 MiB of address space are not free")
+    assert lines[3].startswith("[2.97214")
+
+
 def test_arrays_that_cannot_be_computed_for_memory_are_an_error() -> None:
     (line,) = told("""
         rows = [step(tn.ones(1 << 20) * i) for i in range(1000)]

@@ -22,7 +22,7 @@ from tenfold.array.setitem import set_item
 from tenfold.array.view_writethrough import advance
 from tenfold.core import op_decorators
 from tenfold.core.op import Kind, infer, refuse_scalar
-from tenfold.errors import UnsupportedError, message
+from tenfold.errors import UnsupportedError, message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
 from tenfold.interop.asarray import asarray, from_dlpack, to_device
@@ -69,15 +69,11 @@ def _origin() -> tuple[str, int]:
 
 
 def _evaluate_all(arrays: tuple[Array, ...]) -> None:
-    failure = pipeline.evaluate(arrays)
-    if failure is not None:
-        raise failure
+    raise_if_failed(pipeline.evaluate(arrays))
 
 
 def _evaluate(array: Array) -> None:
-    failure = pipeline.evaluate([array])
-    if failure is not None:
-        raise failure
+    raise_if_failed(pipeline.evaluate([array]))
 
 
 def array_namespace(_self: Array, *, api_version: str | None = None) -> ModuleType:

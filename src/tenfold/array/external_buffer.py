@@ -29,7 +29,7 @@ from tenfold.core.index_map import IndexMap, strides_in
 from tenfold.core.shape_rules import Shape
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import canonical
-from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, message
+from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.jit.fork_safe_lock import lock
@@ -237,8 +237,7 @@ def _compute(value: Array) -> tuple[Values, Value | None]:
     `x[3]` does: a copy of that part is smaller than a copy of the whole window.
     """
     node = _native.node_of(value)
-    if (failure := pipeline.compute([node])) is not None:
-        raise failure
+    raise_if_failed(pipeline.compute([node]))
     result = node.value()
     if result is None:
         return value_of(value), None  # which raises: a rule is being traced
@@ -254,8 +253,8 @@ def compute_before_writes(joined: Array, values: Sequence[Any]) -> None:
     `joined` drops its reference to the old values, since the caller joins the new ones.
     """
     nodes = [_native.node_of(value) for value in values if isinstance(value, Array)]
-    if nodes and (failure := pipeline.compute(nodes)) is not None:
-        raise failure
+    if nodes:
+        raise_if_failed(pipeline.compute(nodes))
     type_ = _native.node_of(joined).type
     _native.rebind(joined, _native.node_of(_native.placeholder(type_)))
 

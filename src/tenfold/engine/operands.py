@@ -17,7 +17,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Executable, Handle
-from tenfold.errors import message
+from tenfold.errors import message, raise_if_failed
 
 Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
@@ -43,9 +43,7 @@ def compute_array(array: Array) -> Array:
     Raises the failure of the computation.
     """
     if not _native.replayed(array):
-        failure = _array_hooks["evaluate"]([array])
-        if failure is not None:
-            raise failure
+        raise_if_failed(_array_hooks["evaluate"]([array]))
     return _native.array_of(_native.node_of(array))
 
 

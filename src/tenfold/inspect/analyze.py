@@ -19,6 +19,7 @@ from typing import NamedTuple
 from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.core.graph import Graph
+from tenfold.errors import raise_if_failed
 from tenfold.inspect import machine_limits
 from tenfold.inspect.graph_text import bytes_of, operations_of
 from tenfold.inspect.memory_traffic import required_bytes
@@ -62,9 +63,7 @@ def measured_text(arrays: Sequence[Array], run: AnalyzedRun) -> str:
     """
     expected, compiled = run
     with recording() as record:
-        failure = pipeline.evaluate(arrays, planned=True)
-    if failure is not None:
-        raise failure
+        raise_if_failed(pipeline.evaluate(arrays, planned=True))
     thread_events = [event for event in record.events if event.thread == threading.get_ident()]
     if expected is None:
         return _times(thread_events)

@@ -18,7 +18,7 @@ from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.errors import RunError, ShapeError, UnsupportedError, message
+from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
 from tenfold.ops.cast import cast_values
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
@@ -36,9 +36,8 @@ def _compute_value(array: Array, operation: str | None = None) -> Value:
         if operation is not None:
             _refuse_sync(operation, array)
         _native.count("host_syncs")
-        failure = pipeline.compute([node])  # not the array: another thread may rebind it
-        if failure is not None:
-            raise failure
+        # not the array: another thread may rebind it
+        raise_if_failed(pipeline.compute([node]))
     value = node.value()
     if value is None:
         note_wait()

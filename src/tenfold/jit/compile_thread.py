@@ -18,12 +18,17 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from tenfold import _native
 from tenfold.jit import fork_safe_lock
 
 Result = TypeVar("Result")
 
 POLL_SECONDS = 0.1
 """The interval at which a waiting thread checks that the working thread is alive."""
+
+HEADROOM_BYTES = 64 << 20
+"""The address space that is reserved for each task. LLVM ends the process when it finds none; a
+kernel of 300 operations takes 14 MiB."""
 
 
 class CompileThread(Generic[Result]):
@@ -38,18 +43,34 @@ class CompileThread(Generic[Result]):
     def run(self, name: Hashable, function: Callable[[], Result]) -> Result:
         """Return the result of a function, or of the running function of the same name.
 
-        Raises its exception, or that of a signal handler in the meantime.
+        Raises its exception, or that of a signal handler in the meantime. Raises MemoryError when
+        `HEADROOM_BYTES` are not free.
         """
         if _outlives_main_thread():
             time.sleep(POLL_SECONDS)
-        new_task = _CompileTask(self._lock, self._tasks, name, function)
-        task = self._tasks.setdefault(name, new_task)
-        if task is new_task:
-            try:
-                new_task.start()
-            except RuntimeError:  # no new threads, for instance at the end of the interpreter
-                new_task.run()
+        task = self._tasks.get(name)
+        if task is None:
+            new_task = self._reserved_task(name, function)
+            task = self._tasks.setdefault(name, new_task)
+            if task is not new_task:  # another thread was first
+                _native.release_headroom(HEADROOM_BYTES)
+            else:
+                try:
+                    new_task.start()
+                except RuntimeError:  # no new threads, for instance at the end of the interpreter
+                    new_task.run()
         return task.result()
+
+    def _reserved_task(
+        self, name: Hashable, function: Callable[[], Result]
+    ) -> _CompileTask[Result]:
+        """Return a new task, for which address space is reserved until its end."""
+        if not _native.reserve_headroom(HEADROOM_BYTES):
+            raise MemoryError(
+                f"compile: {HEADROOM_BYTES >> 20} MiB of address space are not free; "
+                f"delete arrays, or raise the limit (ulimit -v)"
+            )
+        return _CompileTask(self._lock, self._tasks, name, function)
 
     def is_running(self, name: Hashable) -> bool:
         """Whether the function of this name is running."""
@@ -69,16 +90,21 @@ class CompileThread(Generic[Result]):
         """Start a function on a thread, for a later `run`; False while another function runs.
 
         It starts one function at a time, so the end of the interpreter waits for one at most. A
-        `run` that waits for the function raises its error; otherwise the error is dropped.
+        `run` that waits for the function raises its error; otherwise the error is dropped. False
+        also without free memory.
         """
         if _outlives_main_thread() or self.busy():
             return False
-        task = _CompileTask(self._lock, self._tasks, name, function)
+        try:
+            task = self._reserved_task(name, function)
+        except MemoryError:
+            return False
         self._tasks[name] = task
         try:
             task.start()
         except RuntimeError:
             self._tasks.pop(name, None)
+            _native.release_headroom(HEADROOM_BYTES)
             return False
         return True
 
@@ -121,6 +147,7 @@ class _CompileTask(threading.Thread, Generic[Result]):
             except Exception as error:  # noqa: BLE001  # the waiting thread raises it
                 self._error = error
             self._tasks.pop(self._key, None)
+            _native.release_headroom(HEADROOM_BYTES)
             self._done = True
             self._done_lock.release()
 

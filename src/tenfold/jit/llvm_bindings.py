@@ -21,9 +21,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tenfold import _native
 from tenfold.jit import fork_safe_lock
 
 LIBRARY = "libllvmlite.so"
+LIBRARY_BYTES = 256 << 20
+"""The address space that the library takes when it is loaded, with its first thread."""
 KNOWN_VERSIONS = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
 """Versions of llvmlite whose signatures are `FUNCTIONS`; others use llvmlite's declarations."""
 RELOCATION, MODEL = "pic", "small"
@@ -65,13 +68,24 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 @cache
 def library() -> dict[str, Any]:
-    """Return the functions by name. Raises OSError if the library is not as expected."""
+    """Return the functions by name. Raises OSError if the library is not as expected, MemoryError
+    if there is no address space for it.
+    """
     import llvmlite
 
     if ".".join(llvmlite.__version__.split(".")[:2]) not in KNOWN_VERSIONS:
         return _llvmlite_declarations()
     folder = Path(llvmlite.__file__).parent / "binding"
-    shared_library = ctypes.CDLL(str(folder / LIBRARY))
+    try:
+        shared_library = ctypes.CDLL(str(folder / LIBRARY))
+    except OSError as error:
+        if _native.reserve_headroom(LIBRARY_BYTES):
+            _native.release_headroom(LIBRARY_BYTES)
+            raise
+        rule = f"{LIBRARY_BYTES >> 20} MiB of address space are not free for LLVM"
+        raise MemoryError(
+            f"compile: {rule}; delete arrays, or raise the limit (ulimit -v)"
+        ) from error
     functions: dict[str, Any] = {}
     for name, (result, arguments) in FUNCTIONS.items():
         function = functions[name] = shared_library[f"LLVMPY_{name}"]

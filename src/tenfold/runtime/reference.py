@@ -23,7 +23,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Kind, Op
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import kind_of
-from tenfold.errors import ExplainedError, RunError, UnsupportedError
+from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
 from tenfold.ops.cast import cast_values
 from tenfold.runtime import interruptible, timeline
 from tenfold.runtime.device import OptimisedGraph, declare
@@ -116,9 +116,7 @@ class Reference:
             _native.count("multiply_adds", multiply_adds(types, *node.params))
         timeline.record(node.name, category, start)
         if get("check_nans"):
-            failure = nan_failure(node, [values[0] for values in inputs], results)
-            if failure is not None:
-                raise failure
+            raise_if_failed(nan_failure(node, [values[0] for values in inputs], results))
         return results
 
 

@@ -22,7 +22,7 @@ from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.dtypes import compute_dtype, kind_of
-from tenfold.errors import RunError
+from tenfold.errors import RunError, raise_if_failed
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import override
 from tenfold.storage import dense
@@ -170,9 +170,7 @@ def _compute_batch(
 def _compute_values(nodes: Sequence[Node]) -> list[np.ndarray]:
     with override(**UNBATCHED_OPTIONS):
         pending = [node for node in nodes if node.pending]
-        failure = pipeline.compute(pending) if pending else None
-    if failure is not None:
-        raise failure
+        raise_if_failed(pipeline.compute(pending) if pending else None)
     return [dense.export(value) for node in nodes if (value := node.value()) is not None]
 
 

@@ -22,7 +22,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array, Handle
 from tenfold.core.pytree import flatten
 from tenfold.engine.operators import Deferred
-from tenfold.errors import message
+from tenfold.errors import message, raise_if_failed
 
 if TYPE_CHECKING:
     from tenfold.transforms.function import Function
@@ -81,9 +81,9 @@ def _hides_handle(value: Any) -> bool:
 
 def compute_tree(tree: Any) -> Any:
     """Compute the Arrays of a tree and return it. Raises the first failure."""
-    failure = pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
-    if failure is not None:
-        raise failure
+    raise_if_failed(
+        pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
+    )
     return tree
 
 
