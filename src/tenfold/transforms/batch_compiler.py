@@ -17,14 +17,13 @@ import numpy as np
 from tenfold import _native, pipeline, settings
 from tenfold._native import Node, Type, Value
 from tenfold.caches import LruCache
-from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
+from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
-from tenfold.transforms.tracer import substitute
 
 MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
@@ -133,10 +132,9 @@ def _compute_unchecked(
         compiled = batch_expression(op, params, types, stacked_flags, scalars)
         if compiled is None:
             return None
-        graph, inputs, stacked, skip_rules = compiled
-        values = [x for x, _ in operands if isinstance(x, Value)]
-        nodes = [_native.node_of(_native.value_array(value)) for value in values]
-        outputs = substitute(graph, dict(zip(inputs, nodes, strict=True)))
+        subgraph, stacked, skip_rules = compiled
+        arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
+        outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
         is_frequent = _is_frequent(op, params, stacked_flags)
         with settings.override(optimise=False) if skip_rules else nullcontext():
@@ -153,11 +151,11 @@ def _compute_unchecked(
     ]
     if not (want_compiled and is_frequent):
         return results, None
-    fresh_outputs = substitute(
-        graph, {stacked_flag: stacked_flag for stacked_flag in inputs}
-    )  # the same expression, with new nodes
+    # the same expression, with new nodes
+    fresh_outputs = subgraph.apply(list(map(_native.array_of, subgraph.inputs)))
     rules = not skip_rules and bool(settings.get("optimise"))
-    return results, (fresh_outputs, inputs, stacked, options, rules)
+    fresh_nodes = tuple(map(_native.node_of, fresh_outputs))
+    return results, (fresh_nodes, subgraph.inputs, stacked, options, rules)
 
 
 def _compute_verified(
@@ -203,10 +201,10 @@ def forget_op_later(op: int) -> None:
     _forget_queue[op] = _OpLifetime(op)
 
 
-Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
-"""The expression of a batch, its placeholders, which outputs are stacked, and whether rewrite rules
-are skipped. Without products the rules save little, and a rule that reads lengths would force a new
-plan for each batch size."""
+Expression = tuple[Subgraph, tuple[bool, ...], bool]
+"""The expression of a batch, which outputs are stacked, and whether rewrite rules are skipped.
+Without products the rules save little, and a rule that reads lengths would force a new plan for
+each batch size."""
 
 
 def batch_expression(
@@ -249,7 +247,7 @@ def _build_expression(
         replacements[_native.node_of(member_input)] = BatchedNode(batch_input, stacked)
     try:
         returned_value = (
-            op.body(member_operands)
+            op.body.apply(member_operands)
             if op.body
             else _native.apply(op.id, tuple(member_operands), params)
         )
@@ -259,9 +257,11 @@ def _build_expression(
         )
     except UnsupportedError:
         return None
-    graph = Graph.of([_native.node_of(entry.value) for entry in batched_nodes])
-    has_products = any(isinstance(node.op, Op) and node.op.multiply_adds for node in graph.nodes)
-    return graph, tuple(inputs), tuple([entry.batched for entry in batched_nodes]), not has_products
+    outputs = [_native.node_of(entry.value) for entry in batched_nodes]
+    subgraph = Subgraph(op.name, outputs, inputs)
+    ops = [node.op for node in subgraph.graph.nodes]
+    has_products = any(isinstance(op, Op) and op.multiply_adds for op in ops)
+    return subgraph, tuple([entry.batched for entry in batched_nodes]), not has_products
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:

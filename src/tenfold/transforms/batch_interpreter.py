@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
@@ -34,7 +35,6 @@ from tenfold.ops.create import zeros
 from tenfold.ops.indexing import index_view
 from tenfold.ops.joining import stack
 from tenfold.ops.reshaping import broadcast_to, reshape
-from tenfold.rewrite.rewrite_graph import ORIGIN
 
 IMPLICIT_BATCH: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
 """Whether members are batched without a `vmap`: then a member must not compute both branches."""
@@ -56,22 +56,22 @@ def batch_nodes(
     Raises ShapeError when the replacements have no common length.
     """
     length = _common_length(replacements.values())
-    graph = Graph.of(outputs)
-    batched_nodes: list[
-        BatchedNode | None
-    ] = []  # None for a node without replaced inputs: it is reused
 
-    def entry(at: int) -> BatchedNode:
-        return batched_nodes[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
+    def rule(node: Node, operands: list[BatchedNode | Node]) -> BatchedNode | Node:
+        if BatchedNode not in map(type, operands):  # without replaced inputs
+            return node
+        return _batch_node(node, list(map(_batched, operands)), length)
 
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in replacements:
-            batched_nodes.append(replacements[node])
-        elif all(batched_nodes[at] is None for at in inputs):
-            batched_nodes.append(None)
-        else:
-            batched_nodes.append(_batch_node(node, [entry(at) for at in inputs], length))
-    return [entry(at) for at in graph.outputs]
+    environment: Mapping[Node, BatchedNode | Node] = replacements
+    return list(map(_batched, interpret(Graph.of(outputs), environment, rule)))
+
+
+def _batched(result: BatchedNode | Node) -> BatchedNode:
+    """Return a result as a batched value; that of a reused node is shared."""
+    if isinstance(result, BatchedNode):
+        return result
+    value = result.scalar if result.is_scalar else _native.array_of(result)
+    return BatchedNode(value, batched=False)
 
 
 def batch_nodes_implicitly(
@@ -94,10 +94,6 @@ def _common_length(entries: Any) -> int:
         rule = f"batch axes of lengths {', '.join(map(str, sorted(lengths)))} meet"
         raise ShapeError("batch", rule, remedy="give stand-ins of one length")
     return lengths.pop() if lengths else 0
-
-
-def _value(node: Node) -> Any:
-    return node.scalar if node.is_scalar else _native.array_of(node)
 
 
 def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> BatchedNode:
@@ -130,7 +126,7 @@ def _batch_call(members: Members, node: Node) -> Any:
         member_input = _native.placeholder(member_node.type)
         member_inputs.append(member_input)
         replacements[_native.node_of(member_input)] = BatchedNode(operand, is_batched)
-    outputs = [_native.node_of(result) for result in node.op.body(member_inputs)]
+    outputs = [_native.node_of(result) for result in node.op.body.apply(member_inputs)]
     results = tuple(
         [with_batch_axis(entry, members.length) for entry in batch_nodes(outputs, replacements)]
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -26,15 +25,13 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.caches import LruCache
-from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message
 from tenfold.interop.asarray import asarray
 from tenfold.settings import get
-from tenfold.transforms import batch_compiler
-from tenfold.transforms.call_op import call_op
+from tenfold.transforms.call_op import Callee
 from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.py_callback import checked_function
 from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
@@ -86,15 +83,9 @@ class TraceCall:
 
     def __init__(self, function: Callable[..., Any], trace: TracedFunction, family: object) -> None:
         self.trace = trace
-        name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
-        graph = Graph.of(trace.outputs)
-        self.op: Op[...] = call_op(name, page or "", graph, trace.inputs, family=family)
-
-    def __del__(self) -> None:
-        """Free its cached plans; the op is freed with its last call node."""
-        if hasattr(self, "op") and not sys.is_finalizing():
-            batch_compiler.forget_op(self.op.id)
-            batch_compiler.forget_op_later(self.op.id)  # calls that are pending may yet be planned
+        page = getattr(function, "__module__", "") or ""
+        self.callee = Callee(trace.subgraph, page, family)
+        self.op = self.callee.op
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
         """Make the node of a call and return its results in the structure of the function."""
@@ -172,7 +163,7 @@ class Function:
         leaves, _ = self._flatten_arguments(numbered_arguments.pop(""), numbered_arguments)
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
         trace = call.trace
-        arrays = len(trace.inputs) - len(trace.captured)
+        arrays = len(trace.subgraph.inputs) - len(trace.captured)
         if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
         _native.remember_call(
@@ -233,7 +224,8 @@ class Function:
         self._tracing.add(active_key)
         try:
             trace = trace_function(self.function, leaves, structure)
-            if max((node.assignments for node in trace.outputs), default=0) > MAX_ASSIGNMENTS:
+            outputs = trace.subgraph.outputs
+            if max((node.assignments for node in outputs), default=0) > MAX_ASSIGNMENTS:
                 raise NeedsValues(assigned=False)
             call = TraceCall(self.function, trace, self._family)
         except NeedsValues:

@@ -9,7 +9,7 @@ with captures that cannot be found, is traced each time.
 >>> runs = []
 >>> def double(x): runs.append(1); return x + x
 >>> for _ in range(3): trace = cached_trace("tn.scan", double, (tn.ones((2,)),))
->>> trace.subgraph, len(runs)
+>>> trace.callee, len(runs)
 (<double: 1 operation>, 1)
 """
 
@@ -23,13 +23,14 @@ from weakref import WeakKeyDictionary
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.caches import LruCache
+from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.pytree import flatten
 from tenfold.core.trace_state import note_wait
 from tenfold.errors import UnsupportedError
 from tenfold.settings import get
+from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
-from tenfold.transforms.subgraph import Subgraph, intern_subgraph
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
+from tenfold.transforms.tracer import NeedsValues, TracedFunction, name_of, trace_function
 from tenfold.transforms.tracing_scope import ASSIGNS_WINDOW, line_of, mutation_error
 
 MAX_TRACES = 64
@@ -38,10 +39,10 @@ Function = Callable[..., Any]
 
 
 class CachedTrace(NamedTuple):
-    """A trace, its interned Subgraph, and the captures that it is valid for."""
+    """A trace, its interned Callee, and the captures that it is valid for."""
 
     trace: TracedFunction
-    subgraph: Subgraph
+    callee: Callee
     bindings: list[Any]
     """References to the objects that the function could read; empty for an uncached trace."""
 
@@ -71,7 +72,7 @@ def cached_trace(
     ):
         return cached
     try:
-        trace = trace_function(function, leaves, structure, **options)
+        trace = trace_function(function, leaves, structure, rule=rebuild_with_origin, **options)
     except NeedsValues as error:
         note_wait()  # an enclosing function may run untraced
         if error.assigned:
@@ -85,21 +86,12 @@ def cached_trace(
     current_bindings = (
         bindings(function) if isinstance(function, FunctionType) else None
     )  # the call may have rebound objects
-    result = CachedTrace(
-        trace,
-        intern_subgraph(name_of(function), trace.outputs, trace.inputs),
-        current_bindings or [],
-    )
+    result = CachedTrace(trace, interned_callee(trace.subgraph), current_bindings or [])
     if current_bindings is not None and all(
         contains_array(current_bindings, array) for array in _read_arrays(trace)
     ):
         traces[key] = result
     return result
-
-
-def name_of(function: Function) -> str:
-    """Return the name of a function for messages."""
-    return getattr(function, "__name__", type(function).__name__)
 
 
 def _read_arrays(trace: TracedFunction) -> list[Array]:
@@ -108,4 +100,4 @@ def _read_arrays(trace: TracedFunction) -> list[Array]:
     return [*sources, *[array for array, _ in trace.guards]]
 
 
-__all__ = ["CachedTrace", "cached_trace", "name_of"]
+__all__ = ["CachedTrace", "cached_trace"]
