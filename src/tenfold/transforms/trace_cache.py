@@ -26,12 +26,19 @@ from tenfold.caches import LruCache
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.pytree import flatten
 from tenfold.core.trace_state import note_wait
-from tenfold.errors import UnsupportedError
 from tenfold.settings import get
 from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, name_of, trace_function
-from tenfold.transforms.tracing_scope import ASSIGNS_WINDOW, line_of, mutation_error
+from tenfold.transforms.tracer import (
+    ASSIGNS_WINDOW,
+    NeedsValues,
+    TracedFunction,
+    line_of,
+    mutation_error,
+    name_of,
+    needs_values_error,
+    trace_function,
+)
 
 MAX_TRACES = 64
 """Capacity of the trace cache of one function (LRU)."""
@@ -80,9 +87,8 @@ def cached_trace(
                 operation, f"{name_of(function)} {ASSIGNS_WINDOW}"
             ) from error.__cause__
         location = line_of(error.__cause__) if error.__cause__ else name_of(function)
-        rule = f"{location} asks for a value, and an array that is traced has none"
         remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
-        raise UnsupportedError(operation, rule, remedy=remedy) from error.__cause__
+        raise needs_values_error(operation, location, remedy) from error.__cause__
     current_bindings = (
         bindings(function) if isinstance(function, FunctionType) else None
     )  # the call may have rebound objects

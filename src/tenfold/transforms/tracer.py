@@ -1,8 +1,10 @@
 """Tracer: runs a Python function on placeholders and records its operations as nodes.
 
-Takes a function and arguments, returns a TracedFunction: result nodes on placeholders for the
-argument arrays, and the captured arrays. A subexpression without arguments is hoisted: it is
-captured, computed once and shared by all calls.
+Takes a function and arguments, returns a TracedFunction: the Subgraph of its operations, and the
+captured arrays. A subexpression without arguments is hoisted: it is captured, computed once and
+shared by all calls. `tracing` opens a trace for other transforms, such as `tn.vmap`. In a trace
+deep expressions are not computed early, and no external buffer is written. After it, even on an
+error, every Array has its former value.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])
@@ -10,12 +12,22 @@ captured, computed once and shared by all calls.
 >>> trace = trace_function(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], structure)
 >>> trace.subgraph, len(trace.captured)
 (<<lambda>: 3 operations>, 1)
+>>> x = _native.placeholder(_native.Type((), tn.float64, "cpu"))
+>>> with tracing("tn.vmap", "choose with tn.where"):
+...     abs(x) if x < 0 else x
+Traceback (most recent call last):
+...
+tenfold.errors.UnsupportedError: tn.vmap: <doctest ...>:2 asks for a value, and ... has none
+  remedy: choose with tn.where
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +38,99 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.subgraph import Subgraph
-from tenfold.errors import message
+from tenfold.core.trace_state import TRACE, TraceState
+from tenfold.errors import RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
-from tenfold.transforms.tracing_scope import CHANGES_ARRAY, mutation_error, open_trace
+from tenfold.runtime.reference import TRACED
+from tenfold.settings import override
+
+PACKAGE = str(Path(__file__).parents[1])
+
+
+class Trace(TraceState):
+    """An open trace, with the Arrays that it read and changed."""
+
+    def __init__(self, outer: TraceState | None) -> None:
+        super().__init__(outer)
+        self.log = _native.TraceLog()
+        self.mutated: list[Array] = []
+        """Outside Arrays that the block has changed; their former values are restored."""
+
+    @property
+    def accessed(self) -> list[tuple[Array, Node]]:
+        """Outside Arrays that were read, with their nodes."""
+        return self.log.seen
+
+
+@contextmanager
+def open_trace() -> Iterator[Trace]:
+    """Trace the block. At its end outside Arrays get their former values back, and the accesses are
+    recorded in an enclosing trace.
+    """
+    trace = Trace(TRACE.get())
+    token = TRACE.set(trace)
+    try:
+        trace.log.begin()
+        with override(pending_depth=0):
+            yield trace
+    finally:
+        trace.mutated = trace.log.end()
+        TRACE.reset(token)
+
+
+@contextmanager
+def tracing(operation: str, remedy: str) -> Iterator[None]:
+    """Raise UnsupportedError with the user's line where the block asks for missing values.
+
+    Raises RunError where it changes an outside array.
+    """
+    with restore_arrays(operation):
+        try:
+            yield
+        except UnsupportedError as error:
+            if error.rule != TRACED:
+                raise
+            raise needs_values_error(operation, line_of(error), remedy) from error
+
+
+@contextmanager
+def restore_arrays(operation: str) -> Iterator[None]:
+    """Raise RunError where the block changes an outside array, and restore the array's value."""
+    with open_trace() as trace:
+        try:
+            yield
+        finally:
+            if trace.waited and trace.outer is not None:
+                trace.outer.waited = True  # an enclosing function may run untraced
+    if trace.assigned:  # and the function went on
+        raise mutation_error(operation, f"the function {ASSIGNS_WINDOW}")
+    if trace.mutated:
+        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.mutated)
+
+
+ASSIGNS_WINDOW = "changes the memory of a window"
+CHANGES_ARRAY = "changes an array that it was not given"
+
+
+def mutation_error(operation: str, rule: str, mutated: Sequence[Array] = ()) -> RunError:
+    """Return the error of a function that changes outside arrays."""
+    remedy = "return the new value, and assign it where the function is called"
+    return RunError(operation, rule, mutated[:1], remedy)
+
+
+def needs_values_error(operation: str, location: str, remedy: str) -> UnsupportedError:
+    """Return the error of a function that asks for a value at a location."""
+    rule = f"{location} asks for a value, and an array that is traced has none"
+    return UnsupportedError(operation, rule, remedy=remedy)
+
+
+def line_of(error: BaseException) -> str:
+    """Return the innermost line outside of tenfold that an error went through."""
+    line = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            line = f"{frame.f_code.co_filename}:{number}"
+    return line
 
 
 @dataclass(frozen=True, slots=True)
