@@ -1,9 +1,10 @@
 """Trace cache: stores the traces of Python functions by the Types of their arguments.
 
 Takes a function and its arguments, returns a CachedTrace. A plain function is traced once for each
-signature. It is traced again after a relevant change of an array that it reads, or after an object
-that it could read was rebound (`transforms/closure_capture.py`). Any other callable, and a function
-with captures that cannot be found, is traced each time.
+signature. It is traced again after a relevant change of an array that it reads. The function of a
+loop or branch is traced again after an object that it could read was rebound
+(`transforms/closure_capture.py`). Any other callable there, and a function with captures that
+cannot be found, is traced each time.
 
 >>> import tenfold as tn
 >>> runs = []
@@ -15,19 +16,19 @@ with captures that cannot be found, is traced each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tenfold import _native
-from tenfold._native import Array
+from tenfold._native import Array, Node
 from tenfold.caches import LruCache
 from tenfold.core.interpreter import rebuild_with_origin
-from tenfold.core.pytree import flatten
+from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import note_wait
 from tenfold.settings import get
-from tenfold.transforms.call_op import Callee, interned_callee
+from tenfold.transforms.call_op import Callee, exact_params, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
 from tenfold.transforms.tracer import (
     ASSIGNS_WINDOW,
@@ -40,21 +41,49 @@ from tenfold.transforms.tracer import (
     trace_function,
 )
 
-MAX_TRACES = 64
+MAX_TRACES = 256
 """Capacity of the trace cache of one function (LRU)."""
 Function = Callable[..., Any]
 
 
 class CachedTrace(NamedTuple):
-    """A trace, its interned Callee, and the captures that it is valid for."""
+    """A trace with the Callee of its calls, and the bindings that it is valid for."""
 
     trace: TracedFunction
     callee: Callee
     bindings: list[Any]
-    """References to the objects that the function could read; empty for an uncached trace."""
+    """References to the objects that the function could read; empty where they are not compared."""
 
 
-_traces: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
+class TraceCache(LruCache[Hashable, CachedTrace | type[NeedsValues]]):
+    """The traces of one function by signature; NeedsValues for one that cannot be traced."""
+
+    def find(
+        self, key: Hashable, current_bindings: list[Any] | None
+    ) -> tuple[CachedTrace | type[NeedsValues] | None, list[Node]]:
+        """Return the entry of a signature and the current nodes of its captures.
+
+        Return None for a trace that is not valid any more.
+        """
+        cached = self.get(key)
+        if not isinstance(cached, CachedTrace):
+            return cached, []
+        if not are_same(cached.bindings, current_bindings):
+            return None, []
+        captured = cached.trace.current_captures()
+        return (None, []) if captured is None else (cached, captured)
+
+
+def signature_key(leaves: Sequence[Any], structure: TreeDef, *options: Hashable) -> Hashable:
+    """Return the key of a call: the Types of Arrays, other values, and the options in force."""
+    leaf_keys = [
+        _native.node_of(leaf).type if isinstance(leaf, Array) else exact_params(leaf)
+        for leaf in leaves
+    ]
+    return structure, tuple(leaf_keys), get("strict_dtypes"), get("device"), *options
+
+
+_traces: WeakKeyDictionary[FunctionType, TraceCache] = WeakKeyDictionary()
 
 
 def cached_trace(
@@ -65,18 +94,12 @@ def cached_trace(
     Raises UnsupportedError where the function asks for the values of an Array.
     """
     leaves, structure = flatten((args, {}))
-    types = tuple([_native.node_of(leaf).type for leaf in leaves])
-    key = structure, types, get("strict_dtypes"), get("device"), *options.items()
-    traces: LruCache[Hashable, CachedTrace] = LruCache(MAX_TRACES)
-    current_bindings = None
+    key = signature_key(leaves, structure, *options.items())
+    traces, current_bindings = TraceCache(MAX_TRACES), None
     if isinstance(function, FunctionType):
         traces, current_bindings = _traces.setdefault(function, traces), bindings(function)
-    cached = traces.get(key)
-    if (
-        cached is not None
-        and are_same(cached.bindings, current_bindings)
-        and cached.trace.current_captures() is not None
-    ):
+    cached, _ = traces.find(key, current_bindings)
+    if isinstance(cached, CachedTrace):
         return cached
     try:
         trace = trace_function(function, leaves, structure, rule=rebuild_with_origin, **options)
@@ -106,4 +129,4 @@ def _read_arrays(trace: TracedFunction) -> list[Array]:
     return [*sources, *[array for array, _ in trace.guards]]
 
 
-__all__ = ["CachedTrace", "cached_trace"]
+__all__ = ["MAX_TRACES", "CachedTrace", "TraceCache", "cached_trace", "signature_key"]
