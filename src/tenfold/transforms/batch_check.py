@@ -28,8 +28,7 @@ from tenfold.errors import RunError, raise_if_failed
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import override
 from tenfold.storage import dense
-from tenfold.transforms.batch_compiler import ExactNumber
-from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
+from tenfold.transforms.batch_compiler import ExactNumber, batch_member, member_subgraph
 
 UNBATCHED_OPTIONS = {"verify": False, "batch": False, "reassociate": False}
 """The options under which a single member is computed."""
@@ -94,33 +93,14 @@ def _build_checked_operation(
     all_ops: bool,
 ) -> CheckedOperation:
     """Build the graph of an operation for one member and for the batch."""
-    member_operands: list[Any] = []
-    replacements: dict[Node, BatchedNode] = {}
-    for type_, stacked, scalar in zip(types, flags, scalars, strict=True):
-        if type_ is None:
-            member_operands.append(scalar.value)
-            continue
-        shape = type_.shape[1:] if stacked else type_.shape
-        member_operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
-        replacements[_native.node_of(member_operands[-1])] = BatchedNode(
-            _native.placeholder(type_), stacked
-        )
-    returned_value = (
-        op.body.apply(member_operands)
-        if op.body
-        else _native.apply(op.id, tuple(member_operands), params)
-    )
-    results = returned_value if isinstance(returned_value, tuple) else (returned_value,)
-    graph = Graph.of(_inline_calls([_native.node_of(result) for result in results]))
-    compared_nodes = [node for node in graph.nodes if _is_compared(node, all_ops)]
-    member_outputs = [*[graph.nodes[at] for at in graph.outputs], *compared_nodes]
-    member = Subgraph(op.name, member_outputs, tuple(replacements))
-    batched_nodes = batch_nodes_implicitly(member.outputs, replacements)
-    outputs = [_native.node_of(entry.value) for entry in batched_nodes]
-    inputs = [_native.node_of(entry.value) for entry in replacements.values()]
-    stacked_flags = tuple([entry.batched for entry in batched_nodes])
-    batch = Subgraph(op.name, outputs, inputs)
-    return CheckedOperation(member, batch, stacked_flags, len(results))
+    member = member_subgraph(op, params, types, flags, scalars)
+    results = _inline_calls(member.outputs)
+    compared_nodes = [node for node in Graph.of(results).nodes if _is_compared(node, all_ops)]
+    compared = Subgraph(op.name, [*results, *compared_nodes], member.inputs)
+    batched = batch_member(compared, types, flags)
+    stacked_flags = batched.result_flags()
+    batch = batched.to_subgraph(stacked_flags)
+    return CheckedOperation(compared, batch, tuple(stacked_flags), len(results))
 
 
 def _inline_calls(nodes: Sequence[Node]) -> list[Node]:

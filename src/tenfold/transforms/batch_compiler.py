@@ -23,7 +23,7 @@ from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
+from tenfold.transforms.batch_interpreter import BatchedSubgraph, batch_implicitly
 
 MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
@@ -232,36 +232,47 @@ def _build_expression(
     stacked_flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
 ) -> Expression | None:
-    member_operands: list[Any] = []
-    replacements: dict[Node, BatchedNode] = {}
+    try:
+        member = member_subgraph(op, params, types, stacked_flags, scalars)
+        batched = batch_member(member, types, stacked_flags)
+    except UnsupportedError:
+        return None
+    stacked = batched.result_flags()
+    subgraph = batched.to_subgraph(stacked)
+    ops = [node.op for node in subgraph.graph.nodes]
+    has_products = any(isinstance(op, Op) and op.multiply_adds for op in ops)
+    return subgraph, tuple(stacked), not has_products
+
+
+def member_subgraph(
+    op: Op[...],
+    params: Params,
+    types: tuple[Type | None, ...],
+    stacked_flags: tuple[bool, ...],
+    scalars: tuple[Any, ...],
+) -> Subgraph:
+    """Return an operation of one member, with constants for its scalars."""
+    operands: list[Any] = []
     inputs: list[Node] = []
     for type_, stacked, scalar in zip(types, stacked_flags, scalars, strict=True):
         if type_ is None:
-            member_operands.append(scalar.value)
+            operands.append(scalar.value)
             continue
         shape = type_.shape[1:] if stacked else type_.shape
-        member_input = _native.placeholder(Type(shape, type_.dtype, type_.device))
-        batch_input = _native.placeholder(type_)
-        member_operands.append(member_input)
-        inputs.append(_native.node_of(batch_input))
-        replacements[_native.node_of(member_input)] = BatchedNode(batch_input, stacked)
-    try:
-        returned_value = (
-            op.body.apply(member_operands)
-            if op.body
-            else _native.apply(op.id, tuple(member_operands), params)
-        )
-        results = returned_value if isinstance(returned_value, tuple) else (returned_value,)
-        batched_nodes = batch_nodes_implicitly(
-            [_native.node_of(result) for result in results], replacements
-        )
-    except UnsupportedError:
-        return None
-    outputs = [_native.node_of(entry.value) for entry in batched_nodes]
-    subgraph = Subgraph(op.name, outputs, inputs)
-    ops = [node.op for node in subgraph.graph.nodes]
-    has_products = any(isinstance(op, Op) and op.multiply_adds for op in ops)
-    return subgraph, tuple([entry.batched for entry in batched_nodes]), not has_products
+        operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
+        inputs.append(_native.node_of(operands[-1]))
+    results = op.body.apply(operands) if op.body else _native.apply(op.id, tuple(operands), params)
+    arrays = results if isinstance(results, tuple) else (results,)
+    return Subgraph(op.name, list(map(_native.node_of, arrays)), inputs)
+
+
+def batch_member(
+    member: Subgraph, types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]
+) -> BatchedSubgraph:
+    """Batch the Subgraph of one member, whose operands have these Types in the batch."""
+    pairs = [(type_, x) for type_, x in zip(types, stacked_flags, strict=True) if type_ is not None]
+    length = next((type_.shape[0] for type_, stacked in pairs if stacked), 0)
+    return batch_implicitly(member, [stacked for _, stacked in pairs], length)
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:

@@ -25,10 +25,11 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
+from tenfold.core.subgraph import Subgraph
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.create import zeros
@@ -74,16 +75,45 @@ def _batched(result: BatchedNode | Node) -> BatchedNode:
     return BatchedNode(value, batched=False)
 
 
-def batch_nodes_implicitly(
-    outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
-) -> list[BatchedNode]:
-    """As `batch_nodes`, for members that are batched without a `vmap`.
+class BatchedSubgraph:
+    """The batched form of a Subgraph: its results on inputs that have the batch axis, or not."""
+
+    def __init__(self, member: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
+        self.member, self.length = member, length
+        self.inputs: list[Node] = []
+        replacements: dict[Node, BatchedNode] = {}
+        for node, is_batched in zip(member.inputs, batched_flags, strict=True):
+            type_ = node.type
+            if is_batched:
+                array = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
+                replacements[node] = BatchedNode(array, batched=True)
+                node = _native.node_of(array)
+            self.inputs.append(node)
+        self.results = batch_nodes(member.outputs, replacements)
+
+    def result_flags(self) -> list[bool]:
+        """Which of its results are batched."""
+        return [entry.batched for entry in self.results]
+
+    def to_subgraph(self, batched_flags: Sequence[bool]) -> Subgraph:
+        """Return it as a Subgraph; results with a flag get the batch axis."""
+        outputs = [
+            _native.node_of(with_batch_axis(entry, self.length) if is_batched else entry.value)
+            for entry, is_batched in zip(self.results, batched_flags, strict=True)
+        ]
+        return Subgraph(self.member.name, outputs, self.inputs, self.member.rule)
+
+
+def batch_implicitly(
+    member: Subgraph, batched_flags: Sequence[bool], length: int
+) -> BatchedSubgraph:
+    """Batch a Subgraph for members that are batched without a `vmap`.
 
     Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
     token = IMPLICIT_BATCH.set(True)
     try:
-        return batch_nodes(outputs, replacements)
+        return BatchedSubgraph(member, batched_flags, length)
     finally:
         IMPLICIT_BATCH.reset(token)
 
@@ -211,7 +241,8 @@ def _member_operand(members: Members, at: int, member: int) -> Any:
 __all__ = [
     "IMPLICIT_BATCH",
     "BatchedNode",
+    "BatchedSubgraph",
+    "batch_implicitly",
     "batch_nodes",
-    "batch_nodes_implicitly",
     "with_batch_axis",
 ]

@@ -33,7 +33,7 @@ from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import (
     IMPLICIT_BATCH,
     BatchedNode,
-    batch_nodes,
+    BatchedSubgraph,
     with_batch_axis,
 )
 from tenfold.transforms.call_op import Callee, interned_callee
@@ -140,34 +140,6 @@ def _cond_rule(types: tuple[Type, ...], true_branch: Callee, *_: Any) -> Inferre
     return Inferred(results, tuple([type_.dtype for type_ in types]))
 
 
-class BatchedSubgraph:
-    """The batched form of a Subgraph: its results and its placeholders."""
-
-    def __init__(self, member: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
-        self.name, self.length = member.name, length
-        self.inputs = []
-        replacements = {}
-        for node, is_batched in zip(member.inputs, batched_flags, strict=True):
-            array, type_ = _native.array_of(node), node.type
-            if is_batched:
-                array = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
-                replacements[node] = BatchedNode(array, batched=True)
-            self.inputs.append(array)
-        self.results = batch_nodes(member.outputs, replacements)
-
-    def result_flags(self) -> list[bool]:
-        """Which of its results are batched."""
-        return [entry.batched for entry in self.results]
-
-    def to_subgraph(self, batched_flags: Sequence[bool]) -> Subgraph:
-        """Return the Subgraph; results with a flag get the batch axis."""
-        outputs = [
-            with_batch_axis(entry, self.length) if is_batched else entry.value
-            for entry, is_batched in zip(self.results, batched_flags, strict=True)
-        ]
-        return subgraph_of_arrays(self.name, outputs, self.inputs)
-
-
 def subgraph_of_arrays(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
     """Return the Subgraph of output arrays on placeholder arrays."""
     nodes = [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)]
@@ -250,16 +222,15 @@ def _batch_while(members: Members, step: Callee, carry_count: int, device: str) 
         return _with_batch_axes(members, results, batched_flags[:carry_count])
     batched_flags[:carry_count] = [True] * carry_count
     batched_step = BatchedSubgraph(step.subgraph, batched_flags, length)
+    inputs = [_native.array_of(node) for node in batched_step.inputs]
     active = _native.placeholder(Type((length,), BOOL, device))
     *next_carry, next_condition = [with_batch_axis(entry, length) for entry in batched_step.results]
-    masked_carry = [
-        _select(active, x, old) for x, old in zip(next_carry, batched_step.inputs, strict=False)
-    ]
+    masked_carry = [_select(active, x, old) for x, old in zip(next_carry, inputs, strict=False)]
     still_active = active & next_condition
     loop_body = subgraph_of_arrays(
-        batched_step.name,
+        step.subgraph.name,
         [still_active, *masked_carry, any_(still_active)],
-        [active, *batched_step.inputs],
+        [active, *inputs],
     )
     first_active, *operands = _batched_operands(members, (True, *batched_flags))
     batched_params = interned_callee(loop_body), carry_count + 1, device
