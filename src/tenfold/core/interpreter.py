@@ -52,20 +52,24 @@ def rebuild(node: Node, operands: list[Any]) -> Any:
 
     A result is an Array, a Python number, or for several results the tuple of them.
     """
+    op = node.op
     if not operands and not node.pending:
         return node.scalar if node.is_scalar else _native.array_of(node)
-    if node.op is None:
+    if op is None:
         return operands[0][node.params[0]]
-    return _native.apply(node.op.id, tuple(operands), node.params)
+    return _native.apply(op.id, tuple(operands), node.params)
 
 
 def rebuild_with_origin(node: Node, operands: list[Any]) -> Any:
     """As `rebuild`; the new node has the user's line of the old one."""
-    if node.op is None or not node.pending:
+    op, origin = node.op, node.origin
+    if op is None or not (operands or node.pending):
         return rebuild(node, operands)
-    token = ORIGIN.set(node.origin or ORIGIN.get())
+    if origin is None:
+        return _native.apply(op.id, tuple(operands), node.params)
+    token = ORIGIN.set(origin)
     try:
-        return _native.apply(node.op.id, tuple(operands), node.params)
+        return _native.apply(op.id, tuple(operands), node.params)
     finally:
         ORIGIN.reset(token)
 
