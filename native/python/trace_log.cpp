@@ -1,4 +1,4 @@
-// Trace log: the undo log of a trace; see transforms/tracing_scope.py.
+// Trace log: the undo log of a trace; see transforms/tracer.py.
 #include "python/trace_log.h"
 
 #include "python/value_bindings.h"

@@ -21,6 +21,7 @@ from tenfold.array.external_buffer import wrap
 from tenfold.array.setitem import set_item
 from tenfold.array.view_writethrough import advance
 from tenfold.core import op_decorators
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind, infer, refuse_scalar
 from tenfold.errors import UnsupportedError, message, raise_if_failed
 from tenfold.inspect.explain import explain
@@ -30,7 +31,6 @@ from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
-from tenfold.rewrite.rewrite_graph import ORIGIN
 from tenfold.submission import eval  # noqa: A004  # the settled public name
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

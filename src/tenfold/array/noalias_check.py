@@ -17,11 +17,10 @@ tenfold.errors.AliasError: assign: the promise noalias=True does not hold: bytes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import row_major
 from tenfold.errors import AliasError
@@ -85,20 +84,21 @@ def _view_region(view: Node, region: StridedRegion) -> StridedRegion:
 
 def _reads(
     graph: Graph, origin: Node, root_region: StridedRegion
-) -> Iterator[tuple[str, StridedRegion]]:
-    """Yield operations with the regions they read: of `origin`, and of memory it may share."""
-    regions: dict[int, StridedRegion] = {}
-    for position, node in enumerate(graph.nodes):
-        inputs = graph.inputs[position]
-        if node == origin:
-            regions[position] = root_region
-        elif not node.is_scalar and node.value() is not None and origin.value() is not None:
-            regions[position] = _region(node)
-        elif node.op is not None and node.op.view and inputs and inputs[0] in regions:
-            regions[position] = _view_region(node, regions[inputs[0]])
-        else:
-            yield from ((node.name, regions[i]) for i in inputs if i in regions)
-    yield from (("the assignment", regions[i]) for i in graph.outputs if i in regions)
+) -> list[tuple[str, StridedRegion]]:
+    """Return operations with the regions they read: of `origin`, and of memory it may share."""
+    reads: list[tuple[str, StridedRegion]] = []
+    environment: dict[Node, StridedRegion | None] = {origin: root_region}
+
+    def region(node: Node, regions: list[StridedRegion | None]) -> StridedRegion | None:
+        if not node.is_scalar and node.value() is not None and origin.value() is not None:
+            return _region(node)
+        if node.op is not None and node.op.view and regions and regions[0] is not None:
+            return _view_region(node, regions[0])
+        reads.extend([(node.name, read) for read in regions if read is not None])
+        return None
+
+    outputs = interpret(graph, environment, region)
+    return [*reads, *[("the assignment", read) for read in outputs if read is not None]]
 
 
 def _byte_range(region: StridedRegion, root_region: StridedRegion) -> str:

@@ -85,12 +85,11 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each reduction: of one axis for all layouts, of several if contiguous."""
     yielded: set[Source] = set()
     for array in reductions(dtypes):
-        graph = Graph.of([_native.node_of(array)])
-        for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        for node in Graph.of([_native.node_of(array)]).nodes:
             op: Any = node.op
             if op is None or op.folding is None:
                 continue
-            source = graph.nodes[inputs[0]].type.dtype
+            source = node.inputs[0].type.dtype
             loop = GenericReduction(op, source, node.operands[0], node.type.dtype)
             for variant in (*one_axis_loops(loop), *multi_axis_loops(loop)):
                 if variant not in yielded:

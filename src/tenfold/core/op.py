@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import EnumType, IntFlag
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.deprecation import warn_renamed
 from tenfold.dtypes import kind_of
 from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
+
+if TYPE_CHECKING:
+    from tenfold.core.subgraph import Subgraph
 
 P = ParamSpec("P")
 MAX_OPERANDS = 3
@@ -287,8 +290,8 @@ class Op(Operation[P]):
     `accumulates_into(*params)` gives that operand's position, or None."""
     multiply_adds: Callable[..., int] | None = None
     """For products and solves: the multiply-adds of a call with these Types and params."""
-    body: Callable[[Sequence[Array]], tuple[Array, ...]] | None = None
-    """For a call of a traced function: inlines it, from its operands to its results."""
+    body: Subgraph | None = None
+    """For a call of a traced function: the Subgraph that it computes."""
     family: object = None
     """For a call of a traced function: a key that all traces of that function share."""
     multiplies: bool = False

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from tenfold import _native, pipeline
 from tenfold._native import Node
 from tenfold.core.graph import Graph, type_text
+from tenfold.core.interpreter import interpret
 from tenfold.inspect import batch_split_reasons
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, shortened
@@ -213,11 +214,11 @@ def _limit_reached(graph: Graph) -> str:
 
 def _levels(graph: Graph) -> int:
     """The length of the longest chain of pending nodes."""
-    depths: list[int] = []
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        depth = max((depths[at] for at in inputs), default=0)
-        depths.append(depth + (node.pending and not node.is_scalar))
-    return max(depths)
+
+    def depth(node: Node, depths: list[int]) -> int:
+        return max(depths, default=0) + (node.pending and not node.is_scalar)
+
+    return max(interpret(graph, {}, depth))
 
 
 def _is_large(graph: Graph, position: int) -> bool:

@@ -15,6 +15,8 @@ compute 'y' before assigning
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -24,6 +26,7 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Value
 from tenfold.core.graph import Graph, type_text
+from tenfold.core.interpreter import interpret
 from tenfold.inspect.frame_variables import FrameVariable, variables
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text
@@ -181,17 +184,15 @@ class _LiveNames:
     def dependents_of(self, nodes: Sequence[Node]) -> dict[Node, list[tuple[NamedObject, Node]]]:
         """For each of the given nodes the pending Arrays that depend on it."""
         dependents: dict[Node, list[tuple[NamedObject, Node]]] = {node: [] for node in nodes}
-        graph = self.pending_graph
         bits = {node: 1 << number for number, node in enumerate(nodes)}
-        reachable: list[int] = []
-        for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-            mask = bits.get(node, 0)
-            for i in inputs:
-                mask |= reachable[i]
-            reachable.append(mask)
-        for source, output in zip(self.pending, graph.outputs, strict=True):
+
+        def reachable(node: Node, masks: list[int]) -> int:
+            return functools.reduce(operator.or_, masks, bits.get(node, 0))
+
+        masks = interpret(self.pending_graph, {}, reachable)
+        for source, mask in zip(self.pending, masks, strict=True):
             for node, bit in bits.items():
-                if reachable[output] & bit:
+                if mask & bit:
                     dependents[node].append(source)
         return dependents
 

@@ -22,6 +22,7 @@ import numpy as np
 from tenfold import _native, settings
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import OPS, Op
 from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.runtime.reference import TRACED
@@ -46,8 +47,8 @@ class _NodeTable:
         self.payload_index: dict[int, int] = {}
         self.values: list[Any] = []
 
-    def write(self, node: Node, inputs: tuple[int, ...]) -> None:
-        """Append one node."""
+    def write(self, node: Node, inputs: list[int]) -> int:
+        """Append one node; return its position."""
         payload: Any
         if node.is_scalar:
             kind, payload = SCALAR, node.scalar
@@ -60,6 +61,7 @@ class _NodeTable:
         self.inputs.extend(inputs)
         self.counts.append(len(inputs))
         self.payloads.append(self._store_payload(payload))
+        return len(self.kinds) - 1
 
     def _op(self, node: Node) -> int:
         op: Any = node.op
@@ -99,10 +101,8 @@ def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 def reduce(self: Array) -> tuple[Any, ...]:
     """Return the pickled form of an Array."""
-    graph = Graph.of([_native.node_of(self)])
     writer = _NodeTable()
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        writer.write(node, inputs)
+    interpret(Graph.of([_native.node_of(self)]), {}, writer.write)
     columns = (writer.kinds, writer.counts, writer.inputs, writer.payloads)
     return restore, (FORMAT, tuple(writer.names), *(c.tobytes() for c in columns), writer.values)
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tenfold._native import Node
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
 from tenfold.dtypes import FLOAT32, FLOAT64, kind_of
@@ -44,7 +45,6 @@ from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import prod
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import ORIGIN
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import insert_axes
 

@@ -6,7 +6,6 @@ Python scalars are equal if they are one node, or equal numbers that plan keys d
 operation with an effect, a slice update and a user's Python function are never merged.
 
 >>> import tenfold as tn
->>> from tenfold.core.graph import Graph
 >>> from tenfold.rewrite.rewrite_graph import operators_of
 >>> x = tn.asarray([1.0, 2.0])
 >>> graph = Graph.of([tn._native.node_of(tn.exp(x + 1) - tn.exp(x + 1))])
@@ -20,6 +19,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenfold import _native
+from tenfold._native import Node
+from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op
 from tenfold.rewrite.rewrite_graph import LEAF, SCALAR, Operator, RewriteGraph
 
@@ -79,11 +81,17 @@ def _params_text(
     return repr(graph.nodes[at].params)
 
 
-def costly_pairs(graph: RewriteGraph, pairs: Pairs) -> Pairs:
-    """Return the pairs that compute a product or solve, before any rewrite."""
-    is_costly = [False] * graph.original_count
-    for at, inputs in enumerate(graph.original_inputs):
-        op = graph.ops[at]
+def costly_pairs(graph: Graph, pairs: Pairs) -> Pairs:
+    """Return the pairs of a graph that compute a product or solve."""
+    if not pairs:
+        return pairs
+    is_costly: list[bool] = []
+
+    def rule(node: Node, operands: list[bool]) -> bool:
+        op = node.op if node.pending else None
         is_product = isinstance(op, Op) and op.multiply_adds is not None
-        is_costly[at] = is_product or any(is_costly[i] for i in inputs)
+        is_costly.append(is_product or any(operands))
+        return is_costly[-1]
+
+    interpret(graph, {}, rule)
     return [pair for pair in pairs if is_costly[pair[0]]]

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import OPS, Op
 from tenfold.core.pattern import Constant, Number, OperationPattern, Pattern, PatternVariable
 from tenfold.dtypes import PYTHON_TYPES
@@ -36,7 +37,7 @@ from tenfold.rewrite.cse import Pairs, costly_pairs, equal_pairs
 from tenfold.rewrite.inline import RULE_NAME as INLINED
 from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, RewriteGraph, operators_of
+from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
 from tenfold.settings import override
 
@@ -101,7 +102,7 @@ def rewrite(
     run = _RewriteRun(_with_splittable(rewrite_graph, find_splittable), rules, describe, pairs)
     # Nodes keep the dtypes of the options they were written under, and nothing is computed here.
     with override(strict_dtypes=False, pending_depth=0):
-        early_pairs = costly_pairs(rewrite_graph, pairs)
+        early_pairs = costly_pairs(graph, pairs)
         if early_pairs and run.run_pass():
             rewrite_graph = RewriteGraph(graph, operators_of(graph))
             early_run = _RewriteRun(

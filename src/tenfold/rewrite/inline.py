@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op
-from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, RewriteGraph
+from tenfold.rewrite.rewrite_graph import Operator, RewriteGraph
 
 RULE_NAME = "inline"
 """The name of an inlining in the report."""
@@ -45,7 +46,7 @@ def _inline_call(graph: RewriteGraph, at: int) -> None:
     arguments = [_native.array_of(graph.nodes[i]) for i in graph.refresh(at)]
     token = ORIGIN.set(node.origin)  # a failure names the line of the call
     try:
-        results = op.body(arguments)
+        results = op.body.apply(arguments)
     finally:
         ORIGIN.reset(token)
     result_nodes = list(graph.readers(at)) if len(node.types) > 1 else []

@@ -16,7 +16,6 @@ origin and publishes its own value. `uses` always counts the live readers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from tenfold import _native
@@ -25,10 +24,6 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import Constant, Number
 from tenfold.errors import UnsupportedError
-
-Origin = tuple[str, int] | None
-ORIGIN: ContextVar[Origin] = ContextVar("tenfold_origin", default=None)
-"""The user's line of the replaced node, while a rule builds its replacement."""
 
 
 class OpMarker:

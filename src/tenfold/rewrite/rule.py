@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from tenfold._native import Array
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import (
     AnyUserPattern,
@@ -33,7 +34,7 @@ from tenfold.core.pattern import (
 )
 from tenfold.errors import DTypeError
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, Operator, RewriteGraph
+from tenfold.rewrite.rewrite_graph import SCALAR, Operator, RewriteGraph
 
 Exactness = Literal["bitwise", "linear-algebra", "fast"]
 CLASSES: tuple[Exactness, ...] = ("bitwise", "linear-algebra", "fast")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import kind_of
@@ -77,28 +79,28 @@ class Reference:
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph node by node; nodes that depend on a failed node stay pending."""
-        computed: list[Values | None] = [None] * len(graph)
-        remaining_uses = list(graph.uses)
-        failure: Exception | None = None
-        for position, node in enumerate(graph.nodes):
-            inputs = graph.inputs[position]
-            operands = [values for i in inputs if (values := computed[i]) is not None]
-            if len(operands) == len(inputs):
-                try:
-                    computed[position] = results = self._values(graph, position, operands)
-                except ReferenceFailure as failed:
-                    failure = failure or failed.error
-                else:
-                    if graph.live_out[position] and node.pending:
-                        node.publish([dense.adopt(value, self.name) for value in results])
-            for i in inputs:
-                remaining_uses[i] -= 1
-                if remaining_uses[i] == 0:
-                    computed[i] = None
+        live_out = set(compress(graph.nodes, graph.live_out))
+        failures: list[Exception] = []
+
+        def compute(node: Node, operands: list[Values | None]) -> Values | None:
+            inputs = [values for values in operands if values is not None]
+            if len(inputs) < len(operands):
+                return None
+            try:
+                results = self._values(node, inputs)
+            except ReferenceFailure as failed:
+                failures.append(failed.error)
+                return None
+            if node in live_out and node.pending:
+                node.publish([dense.adopt(value, self.name) for value in results])
+            return results
+
+        interpret(graph, {}, compute)
+        failure = failures[0] if failures else None
+        failures.clear()  # the traceback of a failure refers to this list, by `compute`
         return failure
 
-    def _values(self, graph: Graph, position: int, inputs: list[Values]) -> Values:
-        node = graph.nodes[position]
+    def _values(self, node: Node, inputs: list[Values]) -> Values:
         if node.is_scalar:
             return (np.asarray(node.scalar),)
         if not node.pending:
@@ -107,16 +109,15 @@ class Reference:
             return (inputs[0][node.params[0]],)
         category = "kernel" if node.op.kind < Kind.CONTRACTION else "call"
         start = timeline.begin()
-        results = run_op(node, [values[0] for values in inputs])
+        operands = [values[0] for values in inputs]
+        results = run_op(node, operands)
         _native.count(f"{category}s")
         _native.count("launches")
-        if (multiply_adds := node.op.multiply_adds) is not None:
-            # by the graph: the node drops its inputs if another thread computes it meanwhile
-            types = tuple(graph.nodes[i].type for i in graph.inputs[position])
-            _native.count("multiply_adds", multiply_adds(types, *node.params))
+        if node.op.multiply_adds is not None:
+            _native.count("multiply_adds", multiply_adds(node, operands))
         timeline.record(node.name, category, start)
         if get("check_nans"):
-            raise_if_failed(nan_failure(node, [values[0] for values in inputs], results))
+            raise_if_failed(nan_failure(node, operands, results))
         return results
 
 

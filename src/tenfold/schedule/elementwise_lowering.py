@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Type
+from tenfold._native import Node, Type
 from tenfold.caches import memoized
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op, Params
 from tenfold.core.scalar_ir import PRIMITIVES, Body, ComplexElement, Element, Instruction, Operand
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
@@ -87,25 +88,29 @@ def _apply_element_rule(
     """Run an element rule on placeholders, and apply the rules of its operations."""
     assert op.element is not None, "an operation has a reference or an element rule"
     leaves = [_native.placeholder(Type((), dtype, _DEVICE)) for dtype in operand_dtypes]
-    root = _native.node_of(op.element(*leaves))
-    values = dict(zip(map(_native.node_of, leaves), operands, strict=True))
-    graph = Graph.of([root])
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in values or node.is_scalar:
-            continue
-        operand_elements = [
-            constant_element(k, operand_node.scalar, dtype)
-            if (operand_node := graph.nodes[i]).is_scalar
-            else convert_element(k, values[operand_node], dtype)
-            for i, dtype in zip(inputs, node.operands, strict=True)
-        ]
-        result = apply_rule(
-            k, node.op, node.params, operand_elements, node.operands, node.type.dtype
-        )
-        if result is None:
-            return None
-        values[node] = result
-    return convert_element(k, values[root], result_dtype)
+    graph = Graph.of([_native.node_of(op.element(*leaves))])
+    elements: dict[Node, Operand | Node | None] = dict(
+        zip(map(_native.node_of, leaves), operands, strict=True)
+    )
+
+    def rule(node: Node, inputs: list[Operand | Node | None]) -> Operand | Node | None:
+        if node.is_scalar:
+            return node
+        operand_elements = []
+        for x, dtype in zip(inputs, node.operands, strict=True):
+            if x is None:
+                return None
+            operand_elements.append(
+                constant_element(k, x.scalar, dtype)
+                if isinstance(x, Node)
+                else convert_element(k, x, dtype)
+            )
+        return apply_rule(k, node.op, node.params, operand_elements, node.operands, node.type.dtype)
+
+    (root,) = interpret(graph, elements, rule)
+    if root is None or isinstance(root, Node):
+        return None
+    return convert_element(k, root, result_dtype)
 
 
 def has_rule(

@@ -23,6 +23,7 @@ import numpy as np
 
 from tenfold._native import Node, Type
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, Shape, product
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
@@ -81,22 +82,30 @@ lengths that are equal by coincidence."""
 def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
     """Return a graph with SymInts as lengths of its leaves; 0 and 1 stay ints."""
     nodes: list[SymbolicNode] = []
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        params = node.params
-        if node.pending:
-            types = tuple([nodes[i].type for i in inputs])
-            if node.op is index:
-                params = _symbolic_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
-            type_ = _infer_type(node, types, params)
-        else:
-            axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
-            shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
-            type_ = _symbolic_type(node, shape)
-            if not node.is_scalar:
-                _refuse_layout(node)
-        nodes.append(SymbolicNode(node, type_, params))
+
+    def rule(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
+        result = _pending_node(node, inputs) if node.pending else _leaf(node, lengths)
+        nodes.append(result)
+        return result
+
+    interpret(graph, {}, rule)
     symbolic_nodes: Any = nodes
     return replace(graph, nodes=symbolic_nodes, structure=None)
+
+
+def _pending_node(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
+    params, types = node.params, tuple([x.type for x in inputs])
+    if node.op is index:
+        params = _symbolic_picks(node, inputs[0].node.type, types[0].shape)
+    return SymbolicNode(node, _infer_type(node, types, params), params)
+
+
+def _leaf(node: Node, lengths: Lengths) -> SymbolicNode:
+    axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
+    shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
+    if not node.is_scalar:
+        _refuse_layout(node)
+    return SymbolicNode(node, _symbolic_type(node, shape), node.params)
 
 
 def _symbolic_type(node: Node, shape: Shape) -> SymbolicType:

@@ -20,15 +20,15 @@ from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
 from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret, rebuild
 from tenfold.core.op import Op, Params
+from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import compute_dtype, kind_of
 from tenfold.errors import RunError, raise_if_failed
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import override
 from tenfold.storage import dense
-from tenfold.transforms.batch_compiler import ExactNumber
-from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
-from tenfold.transforms.tracer import substitute
+from tenfold.transforms.batch_compiler import ExactNumber, batch_member, member_subgraph
 
 UNBATCHED_OPTIONS = {"verify": False, "batch": False, "reassociate": False}
 """The options under which a single member is computed."""
@@ -39,12 +39,9 @@ COMPLEX_ROUNDINGS = 4
 class CheckedOperation(NamedTuple):
     """An operation as the graph of one member and as the graph of the batch."""
 
-    member_graph: Graph
+    member: Subgraph
     """Its outputs are the results, then the operations that are compared one at a time."""
-    member_inputs: tuple[Node, ...]
-    """Placeholders of a member's operands."""
-    batch_graph: Graph
-    inputs: tuple[Node, ...]
+    batch: Subgraph
     stacked_flags: tuple[bool, ...]
     """Whether each output has a row for each member."""
     result_count: int
@@ -96,55 +93,34 @@ def _build_checked_operation(
     all_ops: bool,
 ) -> CheckedOperation:
     """Build the graph of an operation for one member and for the batch."""
-    member_operands: list[Any] = []
-    replacements: dict[Node, BatchedNode] = {}
-    for type_, stacked, scalar in zip(types, flags, scalars, strict=True):
-        if type_ is None:
-            member_operands.append(scalar.value)
-            continue
-        shape = type_.shape[1:] if stacked else type_.shape
-        member_operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
-        replacements[_native.node_of(member_operands[-1])] = BatchedNode(
-            _native.placeholder(type_), stacked
-        )
-    returned_value = (
-        op.body(member_operands)
-        if op.body
-        else _native.apply(op.id, tuple(member_operands), params)
-    )
-    results = returned_value if isinstance(returned_value, tuple) else (returned_value,)
-    graph = Graph.of(_inline_calls([_native.node_of(result) for result in results]))
-    compared_nodes = [node for node in graph.nodes if _is_compared(node, all_ops)]
-    member_graph = Graph.of([*[graph.nodes[at] for at in graph.outputs], *compared_nodes])
-    batched_nodes = batch_nodes_implicitly(
-        [member_graph.nodes[at] for at in member_graph.outputs], replacements
-    )
-    outputs = [_native.node_of(entry.value) for entry in batched_nodes]
-    inputs = tuple([_native.node_of(entry.value) for entry in replacements.values()])
-    stacked_flags = tuple([entry.batched for entry in batched_nodes])
-    return CheckedOperation(
-        member_graph, tuple(replacements), Graph.of(outputs), inputs, stacked_flags, len(results)
-    )
+    member = member_subgraph(op, params, types, flags, scalars)
+    results = _inline_calls(member.outputs)
+    compared_nodes = [node for node in Graph.of(results).nodes if _is_compared(node, all_ops)]
+    compared = Subgraph(op.name, [*results, *compared_nodes], member.inputs)
+    batched = batch_member(compared, types, flags)
+    stacked_flags = batched.result_flags()
+    batch = batched.to_subgraph(stacked_flags)
+    return CheckedOperation(compared, batch, tuple(stacked_flags), len(results))
 
 
 def _inline_calls(nodes: Sequence[Node]) -> list[Node]:
     """Replace calls of traced functions with the nodes of their bodies."""
     graph = Graph.of(nodes)
-    if not any(is_call(node.op) for node in graph.nodes if node.op is not None):
-        return list(nodes)
-    values: list[Any] = []
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        operands = [values[at] for at in inputs]
-        if node.op is None and inputs:  # a part of several results
-            values.append(operands[0][node.params[0]])
-        elif not inputs:
-            values.append(node.scalar if node.is_scalar else _native.array_of(node))
-        elif is_call(node.op):
-            results = node.op.body(operands)
-            values.append(results if len(results) > 1 else results[0])
-        else:
-            values.append(_native.apply(node.op.id, tuple(operands), node.params))
-    return _inline_calls([_native.node_of(values[at]) for at in graph.outputs])
+    while any(map(_is_pending_call, graph.nodes)):
+        results = interpret(graph, {}, _inline_call)
+        graph = Graph.of([_native.node_of(result) for result in results])
+    return [graph.nodes[at] for at in graph.outputs]
+
+
+def _is_pending_call(node: Node) -> bool:
+    return node.pending and node.op is not None and is_call(node.op)
+
+
+def _inline_call(node: Node, operands: list[Any]) -> Any:
+    if not _is_pending_call(node):
+        return rebuild(node, operands)
+    results = node.op.body.apply(operands)
+    return results if len(results) > 1 else results[0]
 
 
 def _is_compared(node: Node, all_ops: bool) -> bool:
@@ -157,10 +133,8 @@ def _compute_batch(
     checked: CheckedOperation, operands: Sequence[tuple[Any, bool]], members: int
 ) -> list[np.ndarray]:
     """Compute the batch: an ndarray with a row for each member, for each output."""
-    values = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
-    replacements = dict(zip(checked.inputs, map(_native.node_of, values), strict=True))
-    outputs = substitute(checked.batch_graph, replacements)
-    results = _compute_values(outputs)
+    arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
+    results = _compute_values(list(map(_native.node_of, checked.batch.apply(arrays))))
     return [
         x if stacked else np.broadcast_to(x, (members, *x.shape))
         for x, stacked in zip(results, checked.stacked_flags, strict=True)
@@ -199,38 +173,31 @@ def _first_difference(
 
     A difference is the responsible operation (None if unknown), the index and both values.
     """
-    graph, device = (
-        checked.member_graph,
-        checked.batch_graph.nodes[checked.batch_graph.outputs[0]].type.device,
-    )
-    leaf_values = dict(zip(checked.member_inputs, leaves, strict=True))
-    output_index = {at: i for i, at in enumerate(graph.outputs) if i >= checked.result_count}
-    values: list[Any] = []
-    recomputed: dict[int, tuple[Node, list[Any]]] = {}
-    for at, (node, inputs) in enumerate(zip(graph.nodes, graph.inputs, strict=True)):
-        operands = [values[i] for i in inputs]
-        if node in leaf_values:
-            values.append(leaf_values[node])
-        elif not inputs:
-            values.append(node.scalar if node.is_scalar else _native.array_of(node))
-        elif node.op is None:
-            values.append(operands[0][node.params[0]])
-        else:
-            values.append(_native.apply(node.op.id, tuple(operands), node.params))
-        if at in output_index:  # its readers read the batch's value
-            recomputed[at] = _native.node_of(values[at]), operands
-            row = np.array(batch_results[output_index[at]][member])
-            values[at] = _native.value_array(dense.adopt(row, device))
-    for at, (node, operands) in recomputed.items():
+    member_graph, count = checked.member, checked.result_count
+    device = checked.batch.outputs[0].type.device
+    batch_rows = dict(zip(member_graph.outputs[count:], batch_results[count:], strict=True))
+    recomputed: dict[Node, tuple[Node, list[Any]]] = {}
+
+    def rule(node: Node, operands: list[Any]) -> Any:
+        result = rebuild(node, operands)
+        if node not in batch_rows:
+            return result
+        recomputed[node] = _native.node_of(result), operands
+        row = np.array(batch_rows[node][member])  # its readers read the batch's value
+        return _native.value_array(dense.adopt(row, device))
+
+    environment = dict(zip(member_graph.inputs, leaves, strict=True))
+    results = interpret(member_graph.graph, environment, rule)
+    for compared, (node, operands) in recomputed.items():
         mismatch = _first_mismatch(
-            batch_results[output_index[at]][member],
+            batch_rows[compared][member],
             _compute_values([node])[0],
             _error_bound(node, operands),
         )
         if mismatch:
-            return graph.nodes[at], *mismatch
-    results = [_native.node_of(values[at]) for at in graph.outputs[: checked.result_count]]
-    for row, value in zip(batch_results, _compute_values(results), strict=False):
+            return compared, *mismatch
+    values = _compute_values([_native.node_of(result) for result in results[:count]])
+    for row, value in zip(batch_results, values, strict=False):
         mismatch = _first_mismatch(row[member], value, None)
         if mismatch:
             return None, *mismatch

@@ -17,14 +17,13 @@ import numpy as np
 from tenfold import _native, pipeline, settings
 from tenfold._native import Node, Type, Value
 from tenfold.caches import LruCache
-from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
+from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes_implicitly
-from tenfold.transforms.tracer import substitute
+from tenfold.transforms.batch_interpreter import BatchedSubgraph, batch_implicitly
 
 MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
@@ -133,10 +132,9 @@ def _compute_unchecked(
         compiled = batch_expression(op, params, types, stacked_flags, scalars)
         if compiled is None:
             return None
-        graph, inputs, stacked, skip_rules = compiled
-        values = [x for x, _ in operands if isinstance(x, Value)]
-        nodes = [_native.node_of(_native.value_array(value)) for value in values]
-        outputs = substitute(graph, dict(zip(inputs, nodes, strict=True)))
+        subgraph, stacked, skip_rules = compiled
+        arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
+        outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
         is_frequent = _is_frequent(op, params, stacked_flags)
         with settings.override(optimise=False) if skip_rules else nullcontext():
@@ -153,11 +151,11 @@ def _compute_unchecked(
     ]
     if not (want_compiled and is_frequent):
         return results, None
-    fresh_outputs = substitute(
-        graph, {stacked_flag: stacked_flag for stacked_flag in inputs}
-    )  # the same expression, with new nodes
+    # the same expression, with new nodes
+    fresh_outputs = subgraph.apply(list(map(_native.array_of, subgraph.inputs)))
     rules = not skip_rules and bool(settings.get("optimise"))
-    return results, (fresh_outputs, inputs, stacked, options, rules)
+    fresh_nodes = tuple(map(_native.node_of, fresh_outputs))
+    return results, (fresh_nodes, subgraph.inputs, stacked, options, rules)
 
 
 def _compute_verified(
@@ -203,10 +201,10 @@ def forget_op_later(op: int) -> None:
     _forget_queue[op] = _OpLifetime(op)
 
 
-Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
-"""The expression of a batch, its placeholders, which outputs are stacked, and whether rewrite rules
-are skipped. Without products the rules save little, and a rule that reads lengths would force a new
-plan for each batch size."""
+Expression = tuple[Subgraph, tuple[bool, ...], bool]
+"""The expression of a batch, which outputs are stacked, and whether rewrite rules are skipped.
+Without products the rules save little, and a rule that reads lengths would force a new plan for
+each batch size."""
 
 
 def batch_expression(
@@ -234,34 +232,47 @@ def _build_expression(
     stacked_flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
 ) -> Expression | None:
-    member_operands: list[Any] = []
-    replacements: dict[Node, BatchedNode] = {}
+    try:
+        member = member_subgraph(op, params, types, stacked_flags, scalars)
+        batched = batch_member(member, types, stacked_flags)
+    except UnsupportedError:
+        return None
+    stacked = batched.result_flags()
+    subgraph = batched.to_subgraph(stacked)
+    ops = [node.op for node in subgraph.graph.nodes]
+    has_products = any(isinstance(op, Op) and op.multiply_adds for op in ops)
+    return subgraph, tuple(stacked), not has_products
+
+
+def member_subgraph(
+    op: Op[...],
+    params: Params,
+    types: tuple[Type | None, ...],
+    stacked_flags: tuple[bool, ...],
+    scalars: tuple[Any, ...],
+) -> Subgraph:
+    """Return an operation of one member, with constants for its scalars."""
+    operands: list[Any] = []
     inputs: list[Node] = []
     for type_, stacked, scalar in zip(types, stacked_flags, scalars, strict=True):
         if type_ is None:
-            member_operands.append(scalar.value)
+            operands.append(scalar.value)
             continue
         shape = type_.shape[1:] if stacked else type_.shape
-        member_input = _native.placeholder(Type(shape, type_.dtype, type_.device))
-        batch_input = _native.placeholder(type_)
-        member_operands.append(member_input)
-        inputs.append(_native.node_of(batch_input))
-        replacements[_native.node_of(member_input)] = BatchedNode(batch_input, stacked)
-    try:
-        returned_value = (
-            op.body(member_operands)
-            if op.body
-            else _native.apply(op.id, tuple(member_operands), params)
-        )
-        results = returned_value if isinstance(returned_value, tuple) else (returned_value,)
-        batched_nodes = batch_nodes_implicitly(
-            [_native.node_of(result) for result in results], replacements
-        )
-    except UnsupportedError:
-        return None
-    graph = Graph.of([_native.node_of(entry.value) for entry in batched_nodes])
-    has_products = any(isinstance(node.op, Op) and node.op.multiply_adds for node in graph.nodes)
-    return graph, tuple(inputs), tuple([entry.batched for entry in batched_nodes]), not has_products
+        operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
+        inputs.append(_native.node_of(operands[-1]))
+    results = op.body.apply(operands) if op.body else _native.apply(op.id, tuple(operands), params)
+    arrays = results if isinstance(results, tuple) else (results,)
+    return Subgraph(op.name, list(map(_native.node_of, arrays)), inputs)
+
+
+def batch_member(
+    member: Subgraph, types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]
+) -> BatchedSubgraph:
+    """Batch the Subgraph of one member, whose operands have these Types in the batch."""
+    pairs = [(type_, x) for type_, x in zip(types, stacked_flags, strict=True) if type_ is not None]
+    length = next((type_.shape[0] for type_, stacked in pairs if stacked), 0)
+    return batch_implicitly(member, [stacked for _, stacked in pairs], length)
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:

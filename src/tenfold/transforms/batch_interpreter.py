@@ -25,16 +25,17 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
+from tenfold.core.subgraph import Subgraph
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.create import zeros
 from tenfold.ops.indexing import index_view
 from tenfold.ops.joining import stack
 from tenfold.ops.reshaping import broadcast_to, reshape
-from tenfold.rewrite.rewrite_graph import ORIGIN
 
 IMPLICIT_BATCH: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
 """Whether members are batched without a `vmap`: then a member must not compute both branches."""
@@ -56,34 +57,63 @@ def batch_nodes(
     Raises ShapeError when the replacements have no common length.
     """
     length = _common_length(replacements.values())
-    graph = Graph.of(outputs)
-    batched_nodes: list[
-        BatchedNode | None
-    ] = []  # None for a node without replaced inputs: it is reused
 
-    def entry(at: int) -> BatchedNode:
-        return batched_nodes[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
+    def rule(node: Node, operands: list[BatchedNode | Node]) -> BatchedNode | Node:
+        if BatchedNode not in map(type, operands):  # without replaced inputs
+            return node
+        return _batch_node(node, list(map(_batched, operands)), length)
 
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in replacements:
-            batched_nodes.append(replacements[node])
-        elif all(batched_nodes[at] is None for at in inputs):
-            batched_nodes.append(None)
-        else:
-            batched_nodes.append(_batch_node(node, [entry(at) for at in inputs], length))
-    return [entry(at) for at in graph.outputs]
+    environment: Mapping[Node, BatchedNode | Node] = replacements
+    return list(map(_batched, interpret(Graph.of(outputs), environment, rule)))
 
 
-def batch_nodes_implicitly(
-    outputs: Sequence[Node], replacements: Mapping[Node, BatchedNode]
-) -> list[BatchedNode]:
-    """As `batch_nodes`, for members that are batched without a `vmap`.
+def _batched(result: BatchedNode | Node) -> BatchedNode:
+    """Return a result as a batched value; that of a reused node is shared."""
+    if isinstance(result, BatchedNode):
+        return result
+    value = result.scalar if result.is_scalar else _native.array_of(result)
+    return BatchedNode(value, batched=False)
+
+
+class BatchedSubgraph:
+    """The batched form of a Subgraph: its results on inputs that have the batch axis, or not."""
+
+    def __init__(self, member: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
+        self.member, self.length = member, length
+        self.inputs: list[Node] = []
+        replacements: dict[Node, BatchedNode] = {}
+        for node, is_batched in zip(member.inputs, batched_flags, strict=True):
+            type_ = node.type
+            if is_batched:
+                array = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
+                replacements[node] = BatchedNode(array, batched=True)
+                node = _native.node_of(array)
+            self.inputs.append(node)
+        self.results = batch_nodes(member.outputs, replacements)
+
+    def result_flags(self) -> list[bool]:
+        """Which of its results are batched."""
+        return [entry.batched for entry in self.results]
+
+    def to_subgraph(self, batched_flags: Sequence[bool]) -> Subgraph:
+        """Return it as a Subgraph; results with a flag get the batch axis."""
+        outputs = [
+            _native.node_of(with_batch_axis(entry, self.length) if is_batched else entry.value)
+            for entry, is_batched in zip(self.results, batched_flags, strict=True)
+        ]
+        return Subgraph(self.member.name, outputs, self.inputs, self.member.rule)
+
+
+def batch_implicitly(
+    member: Subgraph, batched_flags: Sequence[bool], length: int
+) -> BatchedSubgraph:
+    """Batch a Subgraph for members that are batched without a `vmap`.
 
     Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
     token = IMPLICIT_BATCH.set(True)
     try:
-        return batch_nodes(outputs, replacements)
+        return BatchedSubgraph(member, batched_flags, length)
     finally:
         IMPLICIT_BATCH.reset(token)
 
@@ -94,10 +124,6 @@ def _common_length(entries: Any) -> int:
         rule = f"batch axes of lengths {', '.join(map(str, sorted(lengths)))} meet"
         raise ShapeError("batch", rule, remedy="give stand-ins of one length")
     return lengths.pop() if lengths else 0
-
-
-def _value(node: Node) -> Any:
-    return node.scalar if node.is_scalar else _native.array_of(node)
 
 
 def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> BatchedNode:
@@ -130,7 +156,7 @@ def _batch_call(members: Members, node: Node) -> Any:
         member_input = _native.placeholder(member_node.type)
         member_inputs.append(member_input)
         replacements[_native.node_of(member_input)] = BatchedNode(operand, is_batched)
-    outputs = [_native.node_of(result) for result in node.op.body(member_inputs)]
+    outputs = [_native.node_of(result) for result in node.op.body.apply(member_inputs)]
     results = tuple(
         [with_batch_axis(entry, members.length) for entry in batch_nodes(outputs, replacements)]
     )
@@ -215,7 +241,8 @@ def _member_operand(members: Members, at: int, member: int) -> Any:
 __all__ = [
     "IMPLICIT_BATCH",
     "BatchedNode",
+    "BatchedSubgraph",
+    "batch_implicitly",
     "batch_nodes",
-    "batch_nodes_implicitly",
     "with_batch_axis",
 ]

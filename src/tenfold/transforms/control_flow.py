@@ -29,7 +29,8 @@ from tenfold.transforms.loop_carry import (
     flatten_arrays,
     structure_text,
 )
-from tenfold.transforms.trace_cache import CachedTrace, cached_trace, name_of
+from tenfold.transforms.trace_cache import CachedTrace, cached_trace
+from tenfold.transforms.tracer import name_of
 
 Function = Callable[..., Any]
 
@@ -77,7 +78,7 @@ def scan(
     steps = checked_length(xs_leaves, xs_structure, length)
     row_inputs = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in xs_leaves]
     body_trace = cached_trace(name, f, (form.unflatten(carry), xs_structure.unflatten(row_inputs)))
-    outputs, returned = body_trace.trace.outputs, body_trace.trace.structure
+    outputs, returned = body_trace.trace.subgraph.outputs, body_trace.trace.structure
     if not issubclass(returned.type or int, (tuple, list)) or len(returned.children) != 2:
         rule = f"{name_of(f)} returned {structure_text(returned)}, no pair of a carry and y"
         raise TypeError(message(name, rule, remedy="return (carry, y); y may be None"))
@@ -85,7 +86,7 @@ def scan(
     count = len(carry)
     check_carry(name, f, init, outputs[: carry_structure.leaves], carry_structure)
     inputs = [*carry, *xs_leaves, *_captured_arrays(body_trace)]
-    params = (body_trace.subgraph, count, len(xs_leaves), steps, bool(reverse), _device(inputs))
+    params = (body_trace.callee, count, len(xs_leaves), steps, bool(reverse), _device(inputs))
     results = _apply(SCAN, inputs, params) if outputs else ()
     return form.unflatten(results[:count]), ys_structure.unflatten(results[count:])
 
@@ -127,18 +128,18 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     carry, form = flatten_arrays(name, "init", init)
     tree, carry_count = form.unflatten(carry), len(carry)
     condition_trace = cached_trace(name, condition, (tree,))
-    subject, types = f"what {name_of(condition)} returned", condition_trace.subgraph.types
+    subject, types = f"what {name_of(condition)} returned", condition_trace.trace.subgraph.types
     check_condition(name, subject, condition_trace.trace.structure, types)
     body_trace = cached_trace(name, body, (tree,))
-    check_carry(name, body, init, body_trace.trace.outputs, body_trace.trace.structure)
+    check_carry(name, body, init, body_trace.trace.subgraph.outputs, body_trace.trace.structure)
     if not carry_count:
         rule = "init has no array, so that nothing could end the loop"
         raise TypeError(message(name, rule, remedy="carry what the condition depends on"))
     condition_captures = _captured_arrays(condition_trace)
-    (first_condition,) = condition_trace.subgraph.apply([*carry, *condition_captures])
+    (first_condition,) = condition_trace.trace.subgraph.apply([*carry, *condition_captures])
     inputs = [first_condition, *carry, *_captured_arrays(body_trace), *condition_captures]
     params = (
-        body_with_condition(body_trace.subgraph, condition_trace.subgraph, carry_count),
+        body_with_condition(body_trace.callee, condition_trace.callee, carry_count),
         carry_count,
         _device(inputs),
     )
@@ -182,8 +183,8 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     true_captures, false_captures = _captured_arrays(true_trace), _captured_arrays(false_trace)
     inputs = [*preds, *operand_leaves, *true_captures, *false_captures]
     params = (
-        true_trace.subgraph,
-        false_trace.subgraph,
+        true_trace.callee,
+        false_trace.callee,
         len(operand_leaves),
         len(true_captures),
         _device(inputs),

@@ -20,7 +20,9 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type, Value
 from tenfold.caches import memoized
+from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
+from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BOOL
 from tenfold.errors import UnsupportedError
 from tenfold.ops.batch_rules import Members
@@ -31,17 +33,17 @@ from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import (
     IMPLICIT_BATCH,
     BatchedNode,
-    batch_nodes,
+    BatchedSubgraph,
     with_batch_axis,
 )
-from tenfold.transforms.subgraph import Subgraph, intern_subgraph
+from tenfold.transforms.call_op import Callee, interned_callee
 
 Compute = Callable[..., Sequence[Value]]
 
 
 def _compute_scan(
     operands: Sequence[Value],
-    step: Subgraph,
+    step: Callee,
     carry_count: int,
     xs_count: int,
     length: int,
@@ -50,7 +52,7 @@ def _compute_scan(
 ) -> list[Value]:
     carry, remaining = list(operands[:carry_count]), operands[carry_count:]
     ys = []
-    for type_ in step.types[carry_count:]:
+    for type_ in step.subgraph.types[carry_count:]:
         stacked_type = Type((length, *type_.shape), type_.dtype, device)
         ys.append(Value.allocate(stacked_type, stacked_type.size * stacked_type.dtype.itemsize))
     xs, captures = remaining[:xs_count], remaining[xs_count:]
@@ -59,7 +61,7 @@ def _compute_scan(
 
 
 def _compute_while(
-    operands: Sequence[Value], step: Subgraph, carry_count: int, _: str
+    operands: Sequence[Value], step: Callee, carry_count: int, _: str
 ) -> list[Value]:
     first_condition, *remaining = operands
     carry = remaining[:carry_count]
@@ -70,8 +72,8 @@ def _compute_while(
 
 def _compute_cond(
     values: Sequence[Value],
-    true_branch: Subgraph,
-    false_branch: Subgraph,
+    true_branch: Callee,
+    false_branch: Callee,
     operand_count: int,
     true_capture_count: int,
     _: str,
@@ -120,53 +122,28 @@ def _scan_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
     step, carry_count, _, length, *_ = params
     ys = [
         ((length, *result_type.shape), result_type.dtype)
-        for result_type in step.types[carry_count:]
+        for result_type in step.subgraph.types[carry_count:]
     ]
-    carry = [(result_type.shape, result_type.dtype) for result_type in step.types[:carry_count]]
+    carry = [
+        (result_type.shape, result_type.dtype) for result_type in step.subgraph.types[:carry_count]
+    ]
     return Inferred((*carry, *ys), tuple([type_.dtype for type_ in types]))
 
 
-def _while_rule(types: tuple[Type, ...], step: Subgraph, carry_count: int, _: str) -> Inferred:
-    carry = tuple([(type_.shape, type_.dtype) for type_ in step.types[:carry_count]])
+def _while_rule(types: tuple[Type, ...], step: Callee, carry_count: int, _: str) -> Inferred:
+    carry = tuple([(type_.shape, type_.dtype) for type_ in step.subgraph.types[:carry_count]])
     return Inferred(carry, tuple([type_.dtype for type_ in types]))
 
 
-def _cond_rule(types: tuple[Type, ...], true_branch: Subgraph, *_: Any) -> Inferred:
-    results = tuple([(type_.shape, type_.dtype) for type_ in true_branch.types])
+def _cond_rule(types: tuple[Type, ...], true_branch: Callee, *_: Any) -> Inferred:
+    results = tuple([(type_.shape, type_.dtype) for type_ in true_branch.subgraph.types])
     return Inferred(results, tuple([type_.dtype for type_ in types]))
-
-
-class BatchedSubgraph:
-    """A batched Subgraph: its results and its placeholders."""
-
-    def __init__(self, member_graph: Subgraph, batched_flags: Sequence[bool], length: int) -> None:
-        self.member_graph, self.length = member_graph, length
-        self.inputs = []
-        replacements = {}
-        for node, is_batched in zip(member_graph.inputs, batched_flags, strict=True):
-            array, type_ = _native.array_of(node), node.type
-            if is_batched:
-                array = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
-                replacements[node] = BatchedNode(array, batched=True)
-            self.inputs.append(array)
-        self.results = batch_nodes(member_graph.outputs, replacements)
-
-    def result_flags(self) -> list[bool]:
-        """Which of its results are batched."""
-        return [entry.batched for entry in self.results]
-
-    def to_subgraph(self, batched_flags: Sequence[bool]) -> Subgraph:
-        """Return the Subgraph; results with a flag get the batch axis."""
-        outputs = [
-            with_batch_axis(entry, self.length) if is_batched else entry.value
-            for entry, is_batched in zip(self.results, batched_flags, strict=True)
-        ]
-        return subgraph_of_arrays(self.member_graph.name, outputs, self.inputs)
 
 
 def subgraph_of_arrays(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
     """Return the Subgraph of output arrays on placeholder arrays."""
-    return intern_subgraph(name, [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)])
+    nodes = [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)]
+    return Subgraph(name, *nodes, rebuild_with_origin)
 
 
 def _batch_step(
@@ -213,14 +190,14 @@ def _with_batch_axes(
 def _batch_scan(members: Members, *params: Any) -> Any:
     step, carry_count, xs_count, length, reverse, device = params
     batched_flags = list(members.batched)
-    batched_step = _batch_step(step, batched_flags, carry_count, members.length)
+    batched_step = _batch_step(step.subgraph, batched_flags, carry_count, members.length)
     result_flags = [*batched_flags[:carry_count], *batched_step.result_flags()[carry_count:]]
     operands = _batched_operands(members, batched_flags)
     for at in range(carry_count, carry_count + xs_count):
         if batched_flags[at]:
             operands[at] = members.to_front(operands[at], 1)
     batched_params = (
-        batched_step.to_subgraph(result_flags),
+        interned_callee(batched_step.to_subgraph(result_flags)),
         carry_count,
         xs_count,
         length,
@@ -234,27 +211,29 @@ def _batch_scan(members: Members, *params: Any) -> Any:
     return _with_batch_axes(members, results, result_flags)
 
 
-def _batch_while(members: Members, step: Subgraph, carry_count: int, device: str) -> Any:
+def _batch_while(members: Members, step: Callee, carry_count: int, device: str) -> Any:
     (condition_batched, *batched_flags), length = members.batched, members.length
-    batched_step = _batch_step(step, batched_flags, carry_count, length)
+    batched_step = _batch_step(step.subgraph, batched_flags, carry_count, length)
     if not condition_batched and not batched_step.result_flags()[carry_count]:
         operands = _batched_operands(members, (condition_batched, *batched_flags))
         loop_body = batched_step.to_subgraph([*batched_flags[:carry_count], False])
-        results = _call_members(members, operands, (loop_body, carry_count, device))
+        batched_params = interned_callee(loop_body), carry_count, device
+        results = _call_members(members, operands, batched_params)
         return _with_batch_axes(members, results, batched_flags[:carry_count])
     batched_flags[:carry_count] = [True] * carry_count
-    batched_step = BatchedSubgraph(step, batched_flags, length)
+    batched_step = BatchedSubgraph(step.subgraph, batched_flags, length)
+    inputs = [_native.array_of(node) for node in batched_step.inputs]
     active = _native.placeholder(Type((length,), BOOL, device))
     *next_carry, next_condition = [with_batch_axis(entry, length) for entry in batched_step.results]
-    masked_carry = [
-        _select(active, x, old) for x, old in zip(next_carry, batched_step.inputs, strict=False)
-    ]
+    masked_carry = [_select(active, x, old) for x, old in zip(next_carry, inputs, strict=False)]
     still_active = active & next_condition
     loop_body = subgraph_of_arrays(
-        step.name, [still_active, *masked_carry, any_(still_active)], [active, *batched_step.inputs]
+        step.subgraph.name,
+        [still_active, *masked_carry, any_(still_active)],
+        [active, *inputs],
     )
     first_active, *operands = _batched_operands(members, (True, *batched_flags))
-    batched_params = (loop_body, carry_count + 1, device)
+    batched_params = interned_callee(loop_body), carry_count + 1, device
     _, *results = _call_members(
         members, [any_(first_active), first_active, *operands], batched_params
     )
@@ -275,7 +254,7 @@ def _batch_cond(members: Members, *params: Any) -> Any:
         [*range(operand_count), *range(true_end, len(batched_flags))],
     )
     batched_branches = [
-        BatchedSubgraph(branch, [batched_flags[at] for at in positions], length)
+        BatchedSubgraph(branch.subgraph, [batched_flags[at] for at in positions], length)
         for branch, positions in zip((true_branch, false_branch), branch_operands, strict=True)
     ]
     if not condition_batched:
@@ -285,7 +264,7 @@ def _batch_cond(members: Members, *params: Any) -> Any:
                 batched_branches[0].result_flags(), batched_branches[1].result_flags(), strict=True
             )
         ]
-        branches = [branch_.to_subgraph(result_flags) for branch_ in batched_branches]
+        branches = [interned_callee(x.to_subgraph(result_flags)) for x in batched_branches]
         batched_params = (*branches, operand_count, true_capture_count, device)
         return _with_batch_axes(
             members, _call_members(members, members.operands, batched_params), result_flags
@@ -303,39 +282,42 @@ def _batch_cond(members: Members, *params: Any) -> Any:
 
 
 @memoized("bodies of loops with their conditions", 256)
-def body_with_condition(body: Subgraph, condition: Subgraph, carry_count: int) -> Subgraph:
+def body_with_condition(body: Callee, condition: Callee, carry_count: int) -> Callee:
     """Return a body whose last result is the condition of its new carry.
 
-    Both Subgraphs take `carry_count` arrays, then their captured arrays.
+    Both take `carry_count` arrays, then their captured arrays.
     """
-    condition_captures = [_native.placeholder(node.type) for node in condition.inputs[carry_count:]]
-    outputs = [_native.array_of(node) for node in body.outputs]
-    inputs = [_native.array_of(node) for node in body.inputs]
-    return subgraph_of_arrays(
-        body.name,
-        [*outputs, *condition.apply([*outputs, *condition_captures])],
+    first, second = body.subgraph, condition.subgraph
+    condition_captures = [_native.placeholder(node.type) for node in second.inputs[carry_count:]]
+    outputs = [_native.array_of(node) for node in first.outputs]
+    inputs = [_native.array_of(node) for node in first.inputs]
+    subgraph = subgraph_of_arrays(
+        first.name,
+        [*outputs, *second.apply([*outputs, *condition_captures])],
         [*inputs, *condition_captures],
     )
+    return interned_callee(subgraph)
 
 
-def _subgraph_lines(head: str, subgraph: Subgraph) -> list[str]:
-    return [head, *(f"  {line}" for line in str(subgraph.graph).splitlines())]
+def _callee_lines(head: str, callee: Callee) -> list[str]:
+    return [head, *(f"  {line}" for line in str(callee.subgraph.graph).splitlines())]
 
 
 def _explain_scan(
-    step: Subgraph, _carry_count: int, _xs_count: int, length: int, *_: Any
+    step: Callee, _carry_count: int, _xs_count: int, length: int, *_: Any
 ) -> list[str]:
-    return _subgraph_lines(f"{length:,} steps, each of them:", step)
+    return _callee_lines(f"{length:,} steps, each of them:", step)
 
 
-def _explain_while(step: Subgraph, carry_count: int, _: str) -> list[str]:
-    return _subgraph_lines(f"steps until %{step.graph.outputs[carry_count]} is false:", step)
+def _explain_while(step: Callee, carry_count: int, _: str) -> list[str]:
+    condition = step.subgraph.graph.outputs[carry_count]
+    return _callee_lines(f"steps until %{condition} is false:", step)
 
 
-def _explain_cond(true_branch: Subgraph, false_branch: Subgraph, *_: Any) -> list[str]:
+def _explain_cond(true_branch: Callee, false_branch: Callee, *_: Any) -> list[str]:
     return [
-        *_subgraph_lines(f"where it is true, {true_branch.name}:", true_branch),
-        *_subgraph_lines(f"else, {false_branch.name}:", false_branch),
+        *_callee_lines(f"where it is true, {true_branch.subgraph.name}:", true_branch),
+        *_callee_lines(f"else, {false_branch.subgraph.name}:", false_branch),
     ]
 
 

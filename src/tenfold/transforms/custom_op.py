@@ -39,7 +39,7 @@ from tenfold.transforms.py_callback import (
     read_only_view,
     with_function_metadata,
 )
-from tenfold.transforms.tracing_scope import restore_arrays
+from tenfold.transforms.tracer import restore_arrays
 
 
 def op(

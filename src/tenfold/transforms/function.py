@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -25,19 +24,16 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
-from tenfold.caches import LruCache
-from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message
 from tenfold.interop.asarray import asarray
-from tenfold.settings import get
-from tenfold.transforms import batch_compiler
-from tenfold.transforms.call_op import call_op
+from tenfold.transforms.call_op import Callee
 from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.py_callback import checked_function
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
+from tenfold.transforms.trace_cache import MAX_TRACES, CachedTrace, TraceCache, signature_key
+from tenfold.transforms.tracer import NeedsValues, trace_function
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,8 +41,6 @@ MAX_ASSIGNMENTS = 64
 """Limit of dependent assignments in a trace; a function with more of them is not traced."""
 MAX_TRACE_DEPTH = 128
 """Limit of nested traces, below Python's recursion limit and the size of the stack."""
-MAX_TRACES = 256
-"""Capacity of the trace cache of one function (LRU)."""
 
 
 def function(user_function: Callable[P, R]) -> Callable[P, R]:
@@ -76,37 +70,6 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     return caller
 
 
-def exact_value(value: Any) -> Any:
-    """Return a key that distinguishes -0.0 from 0.0 and equals itself for NaN."""
-    return repr(value) if isinstance(value, (float, complex)) else value
-
-
-class TraceCall:
-    """A trace with the op whose nodes are its calls."""
-
-    def __init__(self, function: Callable[..., Any], trace: TracedFunction, family: object) -> None:
-        self.trace = trace
-        name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
-        graph = Graph.of(trace.outputs)
-        self.op: Op[...] = call_op(name, page or "", graph, trace.inputs, family=family)
-
-    def __del__(self) -> None:
-        """Free its cached plans; the op is freed with its last call node."""
-        if hasattr(self, "op") and not sys.is_finalizing():
-            batch_compiler.forget_op(self.op.id)
-            batch_compiler.forget_op_later(self.op.id)  # calls that are pending may yet be planned
-
-    def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
-        """Make the node of a call and return its results in the structure of the function."""
-        structure = self.trace.structure
-        if not structure.leaves:
-            return structure.unflatten(())
-        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
-        inputs = (*arrays, *map(_native.array_of, captured))
-        result = _native.apply(self.op.id, inputs, self.op.bind(*inputs).params)
-        return structure.unflatten((result,) if structure.leaves == 1 else result)
-
-
 class Function:
     """A traced function: handles the calls that miss the native call cache.
 
@@ -117,7 +80,7 @@ class Function:
         self.function, self.name = function, function.__name__
         self.signature = inspect.signature(function)
         self._family = object()  # shared by the ops of all traces
-        self._calls: LruCache[Hashable, Any] = LruCache(MAX_TRACES)
+        self._traces = TraceCache(MAX_TRACES)
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -133,7 +96,7 @@ class Function:
             return self._call_untraced(leaves, structure)
         if all(leaf is converted for leaf, converted in zip(original_leaves, leaves, strict=True)):
             self._remember(call, args, kwargs)
-        return call.apply(leaves, captured)
+        return _apply(call, leaves, captured)
 
     def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Trace the function for later calls, if its signature is new."""
@@ -142,19 +105,20 @@ class Function:
         if call is not None:
             self._remember(call, args, kwargs)
 
-    def _lookup(self, leaves: list[Any], structure: TreeDef) -> tuple[TraceCall | None, list[Node]]:
+    def _lookup(
+        self, leaves: list[Any], structure: TreeDef
+    ) -> tuple[CachedTrace | None, list[Node]]:
         """Return the trace for a signature, and the current values of its captures.
 
         The trace is None if the function asks for values.
         """
-        key = self._signature_key(leaves, structure)
-        cached = self._calls.get(key)
-        call = cached if isinstance(cached, TraceCall) else None
-        captured = call.trace.current_captures() if call else None
-        if captured is None:
-            call = self._trace_signature(key, leaves, structure, cached)
-            captured = [capture.node for capture in call.trace.captured] if call else []
-        return call, captured
+        key = signature_key(leaves, structure)
+        call, captured = self._traces.find(key, [])
+        if call is None:
+            call = self._traces[key] = self._trace_signature(key, leaves, structure)
+            if isinstance(call, CachedTrace):
+                captured = [capture.node for capture in call.trace.captured]
+        return call if isinstance(call, CachedTrace) else None, captured
 
     def _flatten_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -163,7 +127,7 @@ class Function:
         bound.apply_defaults()
         return flatten((bound.args, bound.kwargs))
 
-    def _remember(self, call: TraceCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _remember(self, call: CachedTrace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Store this call in the native call cache."""
         numbers = count()
         numbered_arguments = {
@@ -171,21 +135,21 @@ class Function:
         }
         leaves, _ = self._flatten_arguments(numbered_arguments.pop(""), numbered_arguments)
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
-        trace = call.trace
-        arrays = len(trace.inputs) - len(trace.captured)
+        trace, op = call.trace, call.callee.op
+        arrays = len(trace.subgraph.inputs) - len(trace.captured)
         if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
         _native.remember_call(
             self.caller,
             args,
             kwargs,
-            call.op.id,
-            call.op.bind().params,
+            op.id,
+            op.bind().params,
             order,
             [(capture.node, capture.source) for capture in trace.captured],
             [*trace.guards],
             structure_tuple(trace.structure),
-            functools.partial(_replay_call, call.op, trace.structure),
+            functools.partial(_replay_call, op, trace.structure),
         )
 
     def _convert_leaf(self, leaf: Any) -> Any:
@@ -201,21 +165,10 @@ class Function:
             raise TypeError(message(self.name, rule, remedy=remedy)) from None
         return leaf
 
-    def _signature_key(self, leaves: list[Any], structure: TreeDef) -> Hashable:
-        leaf_keys = [
-            _native.node_of(leaf).type
-            if isinstance(leaf, Array)
-            else (type(leaf), exact_value(leaf))
-            for leaf in leaves
-        ]
-        return structure, tuple(leaf_keys), get("strict_dtypes"), get("device")
-
     def _trace_signature(
-        self, key: Hashable, leaves: list[Any], structure: TreeDef, cached: Any
-    ) -> TraceCall | None:
-        """Trace the function for a signature; None if it cannot be traced."""
-        if cached is NeedsValues:
-            return None
+        self, key: Hashable, leaves: list[Any], structure: TreeDef
+    ) -> CachedTrace | type[NeedsValues]:
+        """Trace the function for a signature; NeedsValues if it cannot be traced."""
         active_key = get_ident(), key
         if active_key in self._tracing:
             rule = "it calls itself with arguments of equal Types, so it would never end"
@@ -233,16 +186,15 @@ class Function:
         self._tracing.add(active_key)
         try:
             trace = trace_function(self.function, leaves, structure)
-            if max((node.assignments for node in trace.outputs), default=0) > MAX_ASSIGNMENTS:
-                raise NeedsValues(assigned=False)
-            call = TraceCall(self.function, trace, self._family)
         except NeedsValues:
-            self._calls[key] = NeedsValues
-            return None
+            return NeedsValues
         finally:
             self._tracing.remove(active_key)
-        self._calls[key] = call
-        return call
+        assignments = [node.assignments for node in trace.subgraph.outputs]
+        if max(assignments, default=0) > MAX_ASSIGNMENTS:
+            return NeedsValues
+        page = getattr(self.function, "__module__", "") or ""
+        return CachedTrace(trace, Callee(trace.subgraph, page, self._family), [])
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""
@@ -252,6 +204,17 @@ class Function:
         ]
         args, kwargs = structure.unflatten(copied_leaves)
         return self.function(*args, **kwargs)
+
+
+def _apply(call: CachedTrace, leaves: list[Any], captured: list[Node]) -> Any:
+    """Make the node of a call and return its results in the structure of the function."""
+    structure, op = call.trace.structure, call.callee.op
+    if not structure.leaves:
+        return structure.unflatten(())
+    arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+    inputs = (*arrays, *map(_native.array_of, captured))
+    result = _native.apply(op.id, inputs, op.bind(*inputs).params)
+    return structure.unflatten((result,) if structure.leaves == 1 else result)
 
 
 def _replay_call(op: Op[...], structure: TreeDef, *arrays: Array) -> Any:

@@ -24,8 +24,7 @@ from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import BOOL
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop.asarray import asarray
-from tenfold.transforms.trace_cache import name_of
-from tenfold.transforms.tracer import TracedFunction
+from tenfold.transforms.tracer import TracedFunction, name_of
 
 Function = Callable[..., Any]
 
@@ -156,7 +155,8 @@ def check_same_results(
         remedy = "return the same containers from both"
         raise TypeError(message("tn.cond", rule, remedy=remedy))
     paths = true_trace.structure.paths()
-    for node, false_node, path in zip(true_trace.outputs, false_trace.outputs, paths, strict=True):
+    true_outputs, false_outputs = true_trace.subgraph.outputs, false_trace.subgraph.outputs
+    for node, false_node, path in zip(true_outputs, false_outputs, paths, strict=True):
         a, b = node.type, false_node.type
         if (a.shape, a.dtype) == (b.shape, b.dtype):
             continue

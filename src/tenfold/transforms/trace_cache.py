@@ -1,52 +1,89 @@
 """Trace cache: stores the traces of Python functions by the Types of their arguments.
 
 Takes a function and its arguments, returns a CachedTrace. A plain function is traced once for each
-signature. It is traced again after a relevant change of an array that it reads, or after an object
-that it could read was rebound (`transforms/closure_capture.py`). Any other callable, and a function
-with captures that cannot be found, is traced each time.
+signature. It is traced again after a relevant change of an array that it reads. The function of a
+loop or branch is traced again after an object that it could read was rebound
+(`transforms/closure_capture.py`). Any other callable there, and a function with captures that
+cannot be found, is traced each time.
 
 >>> import tenfold as tn
 >>> runs = []
 >>> def double(x): runs.append(1); return x + x
 >>> for _ in range(3): trace = cached_trace("tn.scan", double, (tn.ones((2,)),))
->>> trace.subgraph, len(runs)
+>>> trace.callee, len(runs)
 (<double: 1 operation>, 1)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tenfold import _native
-from tenfold._native import Array
+from tenfold._native import Array, Node
 from tenfold.caches import LruCache
-from tenfold.core.pytree import flatten
+from tenfold.core.interpreter import rebuild_with_origin
+from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import note_wait
-from tenfold.errors import UnsupportedError
 from tenfold.settings import get
+from tenfold.transforms.call_op import Callee, exact_params, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
-from tenfold.transforms.subgraph import Subgraph, intern_subgraph
-from tenfold.transforms.tracer import NeedsValues, TracedFunction, trace_function
-from tenfold.transforms.tracing_scope import ASSIGNS_WINDOW, line_of, mutation_error
+from tenfold.transforms.tracer import (
+    ASSIGNS_WINDOW,
+    NeedsValues,
+    TracedFunction,
+    line_of,
+    mutation_error,
+    name_of,
+    needs_values_error,
+    trace_function,
+)
 
-MAX_TRACES = 64
+MAX_TRACES = 256
 """Capacity of the trace cache of one function (LRU)."""
 Function = Callable[..., Any]
 
 
 class CachedTrace(NamedTuple):
-    """A trace, its interned Subgraph, and the captures that it is valid for."""
+    """A trace with the Callee of its calls, and the bindings that it is valid for."""
 
     trace: TracedFunction
-    subgraph: Subgraph
+    callee: Callee
     bindings: list[Any]
-    """References to the objects that the function could read; empty for an uncached trace."""
+    """References to the objects that the function could read; empty where they are not compared."""
 
 
-_traces: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
+class TraceCache(LruCache[Hashable, CachedTrace | type[NeedsValues]]):
+    """The traces of one function by signature; NeedsValues for one that cannot be traced."""
+
+    def find(
+        self, key: Hashable, current_bindings: list[Any] | None
+    ) -> tuple[CachedTrace | type[NeedsValues] | None, list[Node]]:
+        """Return the entry of a signature and the current nodes of its captures.
+
+        Return None for a trace that is not valid any more.
+        """
+        cached = self.get(key)
+        if not isinstance(cached, CachedTrace):
+            return cached, []
+        if not are_same(cached.bindings, current_bindings):
+            return None, []
+        captured = cached.trace.current_captures()
+        return (None, []) if captured is None else (cached, captured)
+
+
+def signature_key(leaves: Sequence[Any], structure: TreeDef, *options: Hashable) -> Hashable:
+    """Return the key of a call: the Types of Arrays, other values, and the options in force."""
+    leaf_keys = [
+        _native.node_of(leaf).type if isinstance(leaf, Array) else exact_params(leaf)
+        for leaf in leaves
+    ]
+    return structure, tuple(leaf_keys), get("strict_dtypes"), get("device"), *options
+
+
+_traces: WeakKeyDictionary[FunctionType, TraceCache] = WeakKeyDictionary()
 
 
 def cached_trace(
@@ -57,21 +94,15 @@ def cached_trace(
     Raises UnsupportedError where the function asks for the values of an Array.
     """
     leaves, structure = flatten((args, {}))
-    types = tuple([_native.node_of(leaf).type for leaf in leaves])
-    key = structure, types, get("strict_dtypes"), get("device"), *options.items()
-    traces: LruCache[Hashable, CachedTrace] = LruCache(MAX_TRACES)
-    current_bindings = None
+    key = signature_key(leaves, structure, *options.items())
+    traces, current_bindings = TraceCache(MAX_TRACES), None
     if isinstance(function, FunctionType):
         traces, current_bindings = _traces.setdefault(function, traces), bindings(function)
-    cached = traces.get(key)
-    if (
-        cached is not None
-        and are_same(cached.bindings, current_bindings)
-        and cached.trace.current_captures() is not None
-    ):
+    cached, _ = traces.find(key, current_bindings)
+    if isinstance(cached, CachedTrace):
         return cached
     try:
-        trace = trace_function(function, leaves, structure, **options)
+        trace = trace_function(function, leaves, structure, rule=rebuild_with_origin, **options)
     except NeedsValues as error:
         note_wait()  # an enclosing function may run untraced
         if error.assigned:
@@ -79,27 +110,17 @@ def cached_trace(
                 operation, f"{name_of(function)} {ASSIGNS_WINDOW}"
             ) from error.__cause__
         location = line_of(error.__cause__) if error.__cause__ else name_of(function)
-        rule = f"{location} asks for a value, and an array that is traced has none"
         remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
-        raise UnsupportedError(operation, rule, remedy=remedy) from error.__cause__
+        raise needs_values_error(operation, location, remedy) from error.__cause__
     current_bindings = (
         bindings(function) if isinstance(function, FunctionType) else None
     )  # the call may have rebound objects
-    result = CachedTrace(
-        trace,
-        intern_subgraph(name_of(function), trace.outputs, trace.inputs),
-        current_bindings or [],
-    )
+    result = CachedTrace(trace, interned_callee(trace.subgraph), current_bindings or [])
     if current_bindings is not None and all(
         contains_array(current_bindings, array) for array in _read_arrays(trace)
     ):
         traces[key] = result
     return result
-
-
-def name_of(function: Function) -> str:
-    """Return the name of a function for messages."""
-    return getattr(function, "__name__", type(function).__name__)
 
 
 def _read_arrays(trace: TracedFunction) -> list[Array]:
@@ -108,4 +129,4 @@ def _read_arrays(trace: TracedFunction) -> list[Array]:
     return [*sources, *[array for array, _ in trace.guards]]
 
 
-__all__ = ["CachedTrace", "cached_trace", "name_of"]
+__all__ = ["MAX_TRACES", "CachedTrace", "TraceCache", "cached_trace", "signature_key"]

@@ -1,21 +1,33 @@
 """Tracer: runs a Python function on placeholders and records its operations as nodes.
 
-Takes a function and arguments, returns a TracedFunction: result nodes on placeholders for the
-argument arrays, and the captured arrays. A subexpression without arguments is hoisted: it is
-captured, computed once and shared by all calls.
+Takes a function and arguments, returns a TracedFunction: the Subgraph of its operations, and the
+captured arrays. A subexpression without arguments is hoisted: it is captured, computed once and
+shared by all calls. `tracing` opens a trace for other transforms, such as `tn.vmap`. In a trace
+deep expressions are not computed early, and no external buffer is written. After it, even on an
+error, every Array has its former value.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])
 >>> structure = flatten(((0,), {}))[1]
 >>> trace = trace_function(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], structure)
->>> [node.name for node in trace.outputs], len(trace.captured)
-(['add'], 1)
+>>> trace.subgraph, len(trace.captured)
+(<<lambda>: 3 operations>, 1)
+>>> x = _native.placeholder(_native.Type((), tn.float64, "cpu"))
+>>> with tracing("tn.vmap", "choose with tn.where"):
+...     abs(x) if x < 0 else x
+Traceback (most recent call last):
+...
+tenfold.errors.UnsupportedError: tn.vmap: <doctest ...>:2 asks for a value, and ... has none
+  remedy: choose with tn.where
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +35,102 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
-from tenfold.errors import message
+from tenfold.core.subgraph import Subgraph
+from tenfold.core.trace_state import TRACE, TraceState
+from tenfold.errors import RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
-from tenfold.rewrite.rewrite_graph import ORIGIN
-from tenfold.transforms.tracing_scope import CHANGES_ARRAY, mutation_error, open_trace
+from tenfold.runtime.reference import TRACED
+from tenfold.settings import override
+
+PACKAGE = str(Path(__file__).parents[1])
+
+
+class Trace(TraceState):
+    """An open trace, with the Arrays that it read and changed."""
+
+    def __init__(self, outer: TraceState | None) -> None:
+        super().__init__(outer)
+        self.log = _native.TraceLog()
+        self.mutated: list[Array] = []
+        """Outside Arrays that the block has changed; their former values are restored."""
+
+    @property
+    def accessed(self) -> list[tuple[Array, Node]]:
+        """Outside Arrays that were read, with their nodes."""
+        return self.log.seen
+
+
+@contextmanager
+def open_trace() -> Iterator[Trace]:
+    """Trace the block. At its end outside Arrays get their former values back, and the accesses are
+    recorded in an enclosing trace.
+    """
+    trace = Trace(TRACE.get())
+    token = TRACE.set(trace)
+    try:
+        trace.log.begin()
+        with override(pending_depth=0):
+            yield trace
+    finally:
+        trace.mutated = trace.log.end()
+        TRACE.reset(token)
+
+
+@contextmanager
+def tracing(operation: str, remedy: str) -> Iterator[None]:
+    """Raise UnsupportedError with the user's line where the block asks for missing values.
+
+    Raises RunError where it changes an outside array.
+    """
+    with restore_arrays(operation):
+        try:
+            yield
+        except UnsupportedError as error:
+            if error.rule != TRACED:
+                raise
+            raise needs_values_error(operation, line_of(error), remedy) from error
+
+
+@contextmanager
+def restore_arrays(operation: str) -> Iterator[None]:
+    """Raise RunError where the block changes an outside array, and restore the array's value."""
+    with open_trace() as trace:
+        try:
+            yield
+        finally:
+            if trace.waited and trace.outer is not None:
+                trace.outer.waited = True  # an enclosing function may run untraced
+    if trace.assigned:  # and the function went on
+        raise mutation_error(operation, f"the function {ASSIGNS_WINDOW}")
+    if trace.mutated:
+        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.mutated)
+
+
+ASSIGNS_WINDOW = "changes the memory of a window"
+CHANGES_ARRAY = "changes an array that it was not given"
+
+
+def mutation_error(operation: str, rule: str, mutated: Sequence[Array] = ()) -> RunError:
+    """Return the error of a function that changes outside arrays."""
+    remedy = "return the new value, and assign it where the function is called"
+    return RunError(operation, rule, mutated[:1], remedy)
+
+
+def needs_values_error(operation: str, location: str, remedy: str) -> UnsupportedError:
+    """Return the error of a function that asks for a value at a location."""
+    rule = f"{location} asks for a value, and an array that is traced has none"
+    return UnsupportedError(operation, rule, remedy=remedy)
+
+
+def line_of(error: BaseException) -> str:
+    """Return the innermost line outside of tenfold that an error went through."""
+    line = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            line = f"{frame.f_code.co_filename}:{number}"
+    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +145,12 @@ class CapturedArray:
 
 @dataclass(frozen=True, slots=True)
 class TracedFunction:
-    """The graph of a function on placeholders, with its captures and guards."""
+    """The Subgraph of a function, with its captures and guards."""
 
-    outputs: tuple[Node, ...]
+    subgraph: Subgraph
+    """Its inputs are the placeholders of the arguments, then of the captured arrays."""
     structure: TreeDef
     """The structure of the result tree."""
-    inputs: tuple[Node, ...]
-    """The placeholders of its arguments, then of its captured arrays."""
     captured: tuple[CapturedArray, ...]
     guards: tuple[tuple[Array, Node], ...]
     """Other Arrays that were read, with their nodes; a change of one invalidates the trace."""
@@ -83,24 +185,25 @@ def trace_function(
     structure: TreeDef,
     *,
     hoist: bool = True,
+    rule: NodeRule[Any] = rebuild,
 ) -> TracedFunction:
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
     `structure` is that of (args, kwargs). Without hoisting, nodes that depend on no argument are a
-    part of the function too. Raises NeedsValues where it asks for a value or assigns to a window.
-    Raises TypeError for a result that is not an array, RunError where it changes an array that is
-    not an argument. Afterwards every Array and every window has its former value, also after an
-    error.
+    part of the function too. `rule` is that of the Subgraph. Raises NeedsValues where it asks for a
+    value or assigns to a window. Raises TypeError for a result that is not an array, RunError where
+    it changes an array that is not an argument. Afterwards every Array and every window has its
+    former value, also after an error.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
-    name = getattr(function, "__name__", "function")
+    name = name_of(function)
     with open_trace() as trace:
         try:
-            arguments = [
-                leaf if type_ is None else _native.placeholder(type_)
-                for leaf, type_ in zip(leaves, types, strict=True)
-            ]
-            inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
+            arguments, inputs = list(leaves), []
+            for at, type_ in enumerate(types):
+                if type_ is not None:
+                    arguments[at] = _native.placeholder(type_)
+                    inputs.append(_native.node_of(arguments[at]))
             args, kwargs = structure.unflatten(arguments)
             result = function(*args, **kwargs)
             if result is None:
@@ -115,7 +218,13 @@ def trace_function(
         raise NeedsValues(assigned=trace.assigned)
     if trace.mutated:
         raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.mutated)
-    return _close_over_captures(nodes, form, inputs, trace.accessed, hoist=hoist)
+    closed, inputs, captured, guards = _close_over_captures(nodes, inputs, trace.accessed, hoist)
+    return TracedFunction(Subgraph(name, closed, inputs, rule), form, captured, guards)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a function for messages."""
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
@@ -132,25 +241,19 @@ def _not_array_error(name: str, output: Any) -> TypeError:
     return TypeError(message(name, f"it returned {type_name}, not an array", remedy=remedy))
 
 
+Closure = tuple[
+    tuple[Node, ...], list[Node], tuple[CapturedArray, ...], tuple[tuple[Array, Node], ...]
+]
+"""The outputs and inputs of a Subgraph, its captures and its guards."""
+
+
 def _close_over_captures(
-    outputs: tuple[Node, ...],
-    form: TreeDef,
-    inputs: list[Node],
-    accessed: list[tuple[Array, Node]],
-    *,
-    hoist: bool,
-) -> TracedFunction:
+    outputs: tuple[Node, ...], inputs: list[Node], accessed: list[tuple[Array, Node]], hoist: bool
+) -> Closure:
     """Find the captured nodes and replace them with placeholders."""
     graph = Graph.of(outputs)
     windows = {node for array, node in accessed if _native.window_of(array) is not None}
-    roots = windows.union(inputs)  # others may write to a window: results are not hoisted
-    accessed_nodes = {node for _, node in accessed}
-    depends_on_input: list[bool] = []
-    for node, input_indices in zip(graph.nodes, graph.inputs, strict=True):
-        is_new = node.pending and node not in accessed_nodes and not hoist
-        depends_on_input.append(
-            node in roots or is_new or (hoist and any(depends_on_input[at] for at in input_indices))
-        )
+    depends_on_input = _dependent_nodes(graph, windows.union(inputs), accessed, hoist)
     reachable = [False] * len(graph)
     for at in graph.outputs:
         reachable[at] = True
@@ -166,41 +269,39 @@ def _close_over_captures(
         if is_reachable and (not is_dependent or node in windows) and not node.is_scalar
     ]
     names = {node: array for array, node in accessed}
-    sources = tuple([CapturedArray(node, names.get(node)) for node in captured])
-    placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
-    replacements = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
-    results = substitute(graph, replacements, lines=True)
+    environment = dict(zip(inputs, map(_native.array_of, inputs), strict=True))
+    sources, placeholders = [], []
+    for node in captured:
+        environment[node] = _native.placeholder(node.type)
+        sources.append(CapturedArray(node, names.get(node)))
+        placeholders.append(_native.node_of(environment[node]))
+    results = tuple(map(_native.node_of, interpret(graph, environment, rebuild_with_origin)))
     hoisted_inputs = {
         graph.nodes[i]
         for input_indices, is_dependent in zip(graph.inputs, depends_on_input, strict=True)
         if not is_dependent
         for i in input_indices
     }
-    direct = {source.node for source in sources} - hoisted_inputs
-    guards = [pair for pair in accessed if pair[1] not in direct]
-    return TracedFunction(results, form, (*inputs, *placeholders), sources, tuple(guards))
+    direct = set(captured) - hoisted_inputs
+    guards = tuple([pair for pair in accessed if pair[1] not in direct])
+    return results, [*inputs, *placeholders], tuple(sources), guards
 
 
-def substitute(
-    graph: Graph, replacements: dict[Node, Node], *, lines: bool = False
-) -> tuple[Node, ...]:
-    """Return the outputs of a graph with some nodes replaced; `lines` keeps the nodes' source
-    lines.
+def _dependent_nodes(
+    graph: Graph, roots: set[Node], accessed: list[tuple[Array, Node]], hoist: bool
+) -> list[bool]:
+    """Return for each node whether it is a part of the function: it depends on one of the roots.
+
+    A root is an input, or a window: others may write to that. Without hoisting all nodes that the
+    function has made are parts of it.
     """
-    values: list[Any] = []
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        if node in replacements:
-            values.append(_native.array_of(replacements[node]))
-        elif not inputs and not node.pending:
-            values.append(node.scalar if node.is_scalar else _native.array_of(node))
-        elif node.op is None:  # a part of several results
-            values.append(values[inputs[0]][node.params[0]])
-        else:
-            token = ORIGIN.set(node.origin) if lines and node.origin else None
-            try:
-                applied = _native.apply(node.op.id, tuple([values[i] for i in inputs]), node.params)
-            finally:
-                if token is not None:
-                    ORIGIN.reset(token)
-            values.append(applied)
-    return tuple([_native.node_of(values[at]) for at in graph.outputs])
+    accessed_nodes = set() if hoist else {node for _, node in accessed}
+    dependent: list[bool] = []
+
+    def rule(node: Node, operands: list[bool]) -> bool:
+        depends = any(operands) if hoist else node.pending and node not in accessed_nodes
+        dependent.append(depends or node in roots)
+        return dependent[-1]
+
+    interpret(graph, {}, rule)
+    return dependent

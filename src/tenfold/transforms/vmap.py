@@ -28,7 +28,7 @@ from tenfold.ops.indexing import capture
 from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.transforms.batch_interpreter import BatchedNode, batch_nodes
-from tenfold.transforms.tracing_scope import tracing
+from tenfold.transforms.tracer import tracing
 
 VALUES_REMEDY = (
     "choose by values with tn.where or tn.cond, repeat with tn.while_loop, count with tn.sum(mask);"

@@ -17,10 +17,10 @@ from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind, Op
 from tenfold.core.shape_rules import whole_axes
 from tenfold.ops.indexing import index, index_view
-from tenfold.rewrite.rewrite_graph import ORIGIN
 from tenfold.rewrite.rules.slice_composition import Picks, compose_slices, operand_picks
 from tenfold.settings import override
 
