@@ -19,7 +19,6 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type, Value
-from tenfold.caches import memoized
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.dtypes import BOOL
 from tenfold.errors import UnsupportedError
@@ -302,7 +301,6 @@ def _batch_cond(members: Members, *params: Any) -> Any:
     return _with_batch_axes(members, results, [True] * len(results))
 
 
-@memoized("bodies of loops with their conditions", 256)
 def body_with_condition(body: Subgraph, condition: Subgraph, carry_count: int) -> Subgraph:
     """Return a body whose last result is the condition of its new carry.
 

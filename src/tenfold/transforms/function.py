@@ -117,7 +117,9 @@ class Function:
         self.function, self.name = function, function.__name__
         self.signature = inspect.signature(function)
         self._family = object()  # shared by the ops of all traces
-        self._calls: LruCache[Hashable, Any] = LruCache(MAX_TRACES)
+        self._calls: LruCache[Hashable, Any] = LruCache(
+            MAX_TRACES, "traces", "tracing a function and planning it takes milliseconds"
+        )
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once

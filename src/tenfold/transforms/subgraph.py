@@ -129,8 +129,10 @@ def error_at_step(operation: str, step: int, failure: Exception) -> Exception:
 
 
 _interned: WeakValueDictionary[Hashable, Subgraph] = WeakValueDictionary()
-_recent: LruCache[Hashable, Subgraph] = LruCache(256, "traced bodies")
-"""Keeps the last Subgraphs alive: a lambda in a loop is traced again in each iteration."""
+_recent: LruCache[Hashable, Subgraph] = LruCache(
+    256, "subgraphs", "a lambda in a loop is traced in each iteration, and reuses its plan"
+)
+"""Keeps the last Subgraphs alive."""
 
 
 def intern_subgraph(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Subgraph:
