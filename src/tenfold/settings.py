@@ -24,6 +24,7 @@ from pathlib import Path
 from tenfold import _native
 from tenfold.caches import LruCache
 from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.machine import usable_processors
 
 Value = bool | int | str
 
@@ -94,17 +95,6 @@ def _cpu(value: object) -> str:
             f"{text!r} has instructions that this processor, of {supported!r}, does not"
         )
     return text
-
-
-def _processors() -> int:
-    """The processors that affinity and the control group leave to this process."""
-    count = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        count = min(count, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        pass  # no such file, or no limit: "max"
-    return count
 
 
 def _directory(value: object) -> str:
@@ -246,7 +236,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "threads",
-        _processors(),
+        usable_processors(),
         _integer(1, 4096),
         "Number of threads of a kernel; the default is the number of usable processors.",
     ),

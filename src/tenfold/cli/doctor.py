@@ -20,9 +20,9 @@ import click
 from tenfold import _native, caches, settings
 from tenfold.inspect import machine_limits
 from tenfold.io.input_errors import error_text
-from tenfold.io.machine import affinity, available_memory, group_processors, processor
 from tenfold.jit import kernel_cache
 from tenfold.jit.disk_cache import UnusableDirectory
+from tenfold.machine import affinity, available_memory, group_processors, processor
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
 """Distributions that tenfold needs at run time."""
