@@ -112,6 +112,7 @@ def test_every_cache_has_a_name_and_a_cap_which_it_keeps() -> None:
     for each in found:
         assert 0 <= each.entries <= each.capacity, each
         assert each.capacity > 0, each
+        assert len(each.reason.split()) >= 3, each
 
 
 def test_trimming_empties_every_cache_and_changes_no_result() -> None:
@@ -148,7 +149,7 @@ def test_code_that_was_forgotten_stays_for_the_plans_that_run_it() -> None:
 
     with tn.options(tier=1):
         first = computed(3.25)
-        PROGRAMS.optimised.clear()
+        PROGRAMS.by_kernel.clear()
         assert loaded() > before
         with tn.profile() as p:
             other, again = computed(4.75), computed(3.25)
@@ -160,7 +161,7 @@ def test_code_that_was_forgotten_stays_for_the_plans_that_run_it() -> None:
 
 
 def test_more_programs_than_are_kept_are_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PROGRAMS.quick, "capacity", 8)
+    monkeypatch.setattr(PROGRAMS.by_kernel, "capacity", 8)
     x = np.arange(7.0)
     operations = [tn.sin, tn.cos, tn.exp, tn.tanh, tn.sqrt, tn.square, tn.negative, tn.abs]
 
@@ -170,7 +171,7 @@ def test_more_programs_than_are_kept_are_compiled_again(monkeypatch: pytest.Monk
             return [np.asarray(one(abs(other(tn.asarray(x))))).tobytes() for one, other in pairs]
 
     first = run()
-    assert len(PROGRAMS.quick) <= 8
+    assert len(PROGRAMS.by_kernel) <= 8
     assert run() == first  # by plans
     _native.forget_plans()
     caches.clear_all()
@@ -193,7 +194,7 @@ def test_code_goes_while_other_threads_compute() -> None:
         thread.start()
     for _ in range(40):
         tn.trim()
-        PROGRAMS.quick.clear()
+        PROGRAMS.by_kernel.clear()
     over.set()
     for thread in threads:
         thread.join()
@@ -208,14 +209,10 @@ def test_whatever_keeps_answers_is_in_the_list() -> None:
         "jit/target_key.py",  # processors by their names in the settings
         "runtime/lapack/drivers.py",
         "jit/llvm_bindings.py",  # no arguments
-        "runtime/op_kernels.py",  # ways to lie
         "dtypes.py",  # pairs of dtypes
         "interop/array_function.py",  # functions of NumPy
-        "core/pattern.py",  # symbols of operators
-        "core/public_signature.py",  # annotations of declarations
         "namespace/surface.py",  # operations
         "ops/erfc.py",  # no arguments
-        "ops/linalg.py",  # dtypes
         "schedule/generic_elementwise.py",  # dtypes
     }
     root = Path(tn.__file__).parent

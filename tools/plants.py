@@ -101,8 +101,8 @@ KEYS = (
     Plant(
         "programs forget the processor",
         "src/tenfold/jit/program.py",
-        "        key = kernel, cpu\n        optimised = self.optimised",
-        '        cpu = "native"\n        key = kernel, cpu\n        optimised = self.optimised',
+        "return self.by_kernel.get((kernel, cpu)) or KernelPrograms()",
+        'return self.by_kernel.get((kernel, "native")) or KernelPrograms()',
         (
             "runtime/test_cpu.py::test_programs_of_different_processors_are_different",
             "runtime/test_kernel_cache.py",
@@ -837,7 +837,7 @@ MEANING = (
     Plant(
         "assignment: a part of a view is written at the place of the view",
         "src/tenfold/array/view_writethrough.py",
-        "            access = _base_access(access, op, base.shape, params)\n",
+        "            access = compose_view(access, _view_map(op, base, target, params).reads)\n",
         "            access = identity(shape)\n",
         ("array/test_setitem.py", "features/test_assignment.py"),
     ),

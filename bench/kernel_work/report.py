@@ -21,7 +21,7 @@ from kernel_work.peers import Peer
 from kernel_work.rows import Work
 from kernel_work.table import table
 from tenfold import settings
-from tenfold.io.machine import processor
+from tenfold.machine import processor
 
 WIDTH = 160
 """Columns of the table where the output is no terminal."""

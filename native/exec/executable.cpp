@@ -11,6 +11,7 @@
 #include "memory/allocation_pool.h"
 #include "memory/cache_registry.h"
 #include "memory/deferred_decref.h"
+#include "memory/direct_mapped.h"
 #include "memory/lru_cache.h"
 #include "threads/thread_local.h"
 
@@ -304,22 +305,8 @@ using Plans = LruCache<Words, Ref<Executable>, ExecutableHash,
                        SameExecutable>; // by their keys, which they have
 
 struct PlanCache {
-    Lock lock; // protects everything here
-    Plans plans;
-    std::size_t words = 0; // of their keys
-
-    // Evicted plans are freed outside the lock.
-    void insert(Ref<Executable> plan, Plans::Entries& evicted) {
-        words += plan->key.size();
-        Words key = plan->key;
-        plans.insert(key, std::move(plan));
-        while (plans.size() > CAPACITY || (words > MAX_KEY_WORDS && plans.size() > 1))
-            words -= plans.evict_oldest(evicted).key.size();
-    }
-
-    void remove(Words key, Plans::Entries& evicted) {
-        words -= plans.evict(key, evicted).key.size();
-    }
+    Lock lock; // protects the plans
+    Plans plans{CAPACITY, MAX_KEY_WORDS};
 };
 
 PlanCache* const plan_cache_instance =
@@ -328,20 +315,27 @@ PlanCache* const plan_cache_instance =
 PlanCache& plan_cache() { return *plan_cache_instance; }
 
 [[maybe_unused]] Cache& registered =
-    register_cache({"bound plans", CAPACITY, num_cached_plans, clear_plan_cache});
+    register_cache({"executables", "planning and compiling take 2 to 50 ms", CAPACITY,
+                    num_cached_plans, clear_plan_cache, [] {
+                        Guard guard(plan_cache().lock);
+                        return plan_cache().plans.num_bytes();
+                    }});
 
-// Each thread's cache in front of the table: its latest plans with unlimited runs. It needs no hash
-// and no Lock.
-class ThreadPlanCache {
+struct ThreadPlan {
+    Ref<Executable> plan;
+    std::size_t uses = 0;
+
+    explicit operator bool() const { return bool(plan); }
+};
+
+// A thread's latest plans with unlimited runs. It needs no hash of the key.
+class ThreadPlanCache : public ThreadCache<ThreadPlanCache, ThreadPlan, 6> {
   public:
-    static constexpr bool INHERITED = true;
-
     // The entry of this slot. Empty at regular intervals, so that the shared table sees its plans
     // in use.
     Ref<Executable> find(std::span<const uint64_t> key, std::size_t kind) {
-        clear_if_stale();
-        Entry& entry = slot(key, kind);
-        if (!entry.plan || ++entry.uses % REVALIDATE_INTERVAL == 0) return {};
+        ThreadPlan& entry = slot_of(key, kind);
+        if (!entry.plan || should_revalidate(entry)) return {};
         const auto& words = entry.plan->key;
         if (words.size() != key.size() ||
             std::memcmp(words.data(), key.data(), key.size_bytes()) != 0)
@@ -350,38 +344,14 @@ class ThreadPlanCache {
     }
 
     void put(const Ref<Executable>& plan, std::size_t kind) {
-        if (plan->remaining_runs < 0) slot(plan->key, kind).plan = plan;
+        if (plan->remaining_runs < 0) slot_of(plan->key, kind).plan = plan;
     }
-
-    static void invalidate_all() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
 
   private:
-    static constexpr std::size_t LOG2_SLOTS = 6, REVALIDATE_INTERVAL = 64;
-    struct Entry {
-        Ref<Executable> plan;
-        std::size_t uses = 0;
-    };
-
-    Entry& slot(std::span<const uint64_t> key, std::size_t kind) {
-        return entries_[(kind ^ key.size()) * 0x9e3779b97f4a7c15ULL >> (64 - LOG2_SLOTS)];
+    ThreadPlan& slot_of(std::span<const uint64_t> key, std::size_t kind) {
+        return slot((kind ^ key.size()) * 0x9e3779b97f4a7c15ULL);
     }
-
-    void clear_if_stale() {
-        // Relaxed: a plan that is found before the new epoch is seen is still right.
-        uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (std::exchange(epoch_, now) != now) entries_ = {};
-    }
-
-    static inline std::atomic<uint64_t> current_epoch{0};
-    std::array<Entry, std::size_t(1) << LOG2_SLOTS> entries_;
-    uint64_t epoch_ = 0;
 };
-
-// Called when a plan is evicted or replaced.
-void invalidate_thread_caches() {
-    ThreadPlanCache::invalidate_all();
-    ThreadLocal<ThreadPlanCache>::get().find({}, 0); // this thread's at once
-}
 
 } // namespace
 
@@ -442,7 +412,7 @@ Ref<Executable> find_shared(Words key) {
     const Ref<Executable>* cached = plan_cache().plans.find(key);
     if (!cached) return {};
     Ref<Executable> plan = *cached;
-    if (plan->remaining_runs == 0) return plan_cache().remove(key, evicted), Ref<Executable>();
+    if (plan->remaining_runs == 0) return plan_cache().plans.evict(key, evicted), Ref<Executable>();
     if (plan->remaining_runs > 0) --plan->remaining_runs;
     return plan;
 }
@@ -456,7 +426,7 @@ uint32_t this_thread() {
 }
 
 Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind) {
-    ThreadPlanCache& thread_cache = ThreadLocal<ThreadPlanCache>::get();
+    ThreadPlanCache& thread_cache = ThreadPlanCache::get();
     if (Ref<Executable> plan = thread_cache.find(key, kind)) return plan;
     Ref<Executable> plan = find_shared(key);
     if (plan) thread_cache.put(plan, kind);
@@ -476,31 +446,30 @@ void cache_plan(Ref<Executable> plan) {
     const Ref<Executable>* previous = plan_cache().plans.find(plan->key);
     if (previous && (*previous)->remaining_runs != 0 && !plan->exact) return;
     if (previous) {
-        plan_cache().remove(plan->key, evicted);
-        invalidate_thread_caches();
+        plan_cache().plans.evict(Words(plan->key), evicted);
+        ThreadPlanCache::invalidate_all();
     }
-    plan_cache().insert(std::move(plan), evicted);
+    Words key = plan->key;
+    plan_cache().plans.insert(key, std::move(plan), evicted, key.size());
 }
 
 void clear_plan_cache() {
-    Plans evicted;
-    invalidate_thread_caches();
+    Plans::Entries evicted; // freed outside the lock
+    ThreadPlanCache::invalidate_all();
     Guard guard(plan_cache().lock);
-    evicted.swap(plan_cache().plans);
-    plan_cache().words = 0;
+    plan_cache().plans.clear(evicted);
 }
 
 void forget_plans_of_call(const void* call) {
     auto has_call = [&](const Ref<Inference>& each) { return each && each->op_owner == call; };
     Plans::Entries evicted; // freed outside the lock
-    invalidate_thread_caches();
+    ThreadPlanCache::invalidate_all();
     Guard guard(plan_cache().lock);
     plan_cache().plans.evict_if(
         [&](const auto& entry) {
             return std::ranges::any_of(entry.value->key_owners.inferences, has_call);
         },
         evicted);
-    for (const auto& entry : evicted) plan_cache().words -= entry.key.size();
 }
 
 std::size_t num_cached_plans() {

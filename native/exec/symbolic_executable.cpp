@@ -7,6 +7,8 @@
 
 #include "ir/slice_params.h"
 #include "memory/cache_registry.h"
+#include "memory/direct_mapped.h"
+#include "memory/lru_cache.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {
@@ -272,7 +274,8 @@ struct SymbolicHash {
     std::size_t operator()(const std::vector<uint64_t>& words) const { return hash_of(words); }
 };
 
-using Table = std::unordered_map<std::vector<uint64_t>, SymbolicEntry, SymbolicHash>;
+using Table = LruCache<std::vector<uint64_t>, SymbolicEntry, SymbolicHash,
+                       std::equal_to<std::vector<uint64_t>>>;
 
 constexpr std::size_t CAPACITY = 4096;
 // Of all entries, about: long forms need large symbolic executables.
@@ -287,30 +290,9 @@ std::size_t footprint_words(const SymbolicExecutable& symbolic) {
            2 * symbolic.patches.size() + 50;
 }
 
-// Two generations stand for "least recently used", as in the memo.
 struct SymbolicCache {
-    Lock lock; // protects everything here
-    Table young, old;
-    std::size_t young_words = 0; // words of the young ones, about
-
-    SymbolicEntry* find(const std::vector<uint64_t>& words, Table& evicted) {
-        if (auto found = young.find(words); found != young.end()) return &found->second;
-        auto found = old.find(words);
-        if (found == old.end()) return nullptr;
-        auto entry = old.extract(found);
-        return insert(std::move(entry.key()), std::move(entry.mapped()), evicted);
-    }
-
-    SymbolicEntry* insert(std::vector<uint64_t> words, SymbolicEntry entry, Table& evicted) {
-        if (young.size() >= CAPACITY / 2 || young_words >= MAX_WORDS / 2) {
-            evicted = std::exchange(old, std::exchange(young, {}));
-            young_words = 0;
-        }
-        young_words += words.size();
-        for (const Ref<SymbolicExecutable>& symbolic : entry.templates)
-            young_words += footprint_words(*symbolic);
-        return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
-    }
+    Lock lock; // protects the forms
+    Table forms{CAPACITY, MAX_WORDS};
 };
 
 SymbolicCache* const symbolic_cache_instance =
@@ -319,29 +301,36 @@ std::atomic<bool> enabled{true};
 
 SymbolicCache& known() { return *symbolic_cache_instance; }
 
-[[maybe_unused]] Cache& registered = register_cache(
-    {"templates of plans, by form", CAPACITY, num_cached_forms, clear_template_cache});
+[[maybe_unused]] Cache& registered =
+    register_cache({"symbolic executables", "other lengths need no new plan", CAPACITY,
+                    num_cached_forms, clear_template_cache, [] {
+                        Guard guard(known().lock);
+                        return known().forms.num_bytes();
+                    }});
 
 // The symbolic executables of a form. The caller's references allow it to try them outside the
 // lock.
 std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
-    Table evicted;
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, evicted);
+    const SymbolicEntry* entry = known().forms.find(form.words);
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
-// Each thread's cache in front of the table: its latest templates. Each has a plan that is patched
-// for successive shapes. It also records the keys that it has instantiated.
-class NearbySymbolics {
-  public:
-    static constexpr bool INHERITED = true;
+struct ThreadTemplate {
+    std::vector<uint64_t> words; // of the form
+    Ref<SymbolicExecutable> symbolic;
+    Ref<Executable> plan; // patched for successive shapes
+    std::size_t uses = 0;
 
+    explicit operator bool() const { return bool(symbolic); }
+};
+
+// A thread's latest templates, and the keys that it has instantiated.
+class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
+  public:
     Ref<Executable> plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
-        clear_if_stale();
-        Entry& entry = entries_[hash_of(form.words) % NUM_SLOTS];
-        bool is_valid =
-            entry.symbolic && entry.words == form.words && ++entry.uses % REVALIDATE_INTERVAL != 0;
+        ThreadTemplate& entry = slot_of_low(hash_of(form.words));
+        bool is_valid = entry && entry.words == form.words && !should_revalidate(entry);
         if (!is_valid ||
             !matches(*entry.symbolic, form, graph)) { // the table is asked: there forms age
             auto symbolic = templates_of(form);
@@ -364,22 +353,13 @@ class NearbySymbolics {
         return cached;
     }
 
-    void clear_if_stale() {
-        // Relaxed: a template that is found before the new epoch is seen is still valid.
-        uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (std::exchange(epoch_, now) != now) entries_ = {}, seen_hashes_ = {};
+    void clear() {
+        ThreadCache::clear();
+        seen_hashes_ = {};
     }
 
-    static void invalidate_all() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
-
   private:
-    static constexpr std::size_t NUM_SLOTS = 16, NUM_SEEN = 1024, REVALIDATE_INTERVAL = 64;
-    struct Entry {
-        std::vector<uint64_t> words; // of the form
-        Ref<SymbolicExecutable> symbolic;
-        Ref<Executable> plan;
-        std::size_t uses = 0;
-    };
+    static constexpr std::size_t NUM_SEEN = 1024;
 
     bool matches(const SymbolicExecutable& symbolic, const Form& form,
                  const LinearizedGraph& graph) {
@@ -393,11 +373,8 @@ class NearbySymbolics {
         return std::exchange(seen_hashes_[hash % NUM_SEEN], hash) == hash;
     }
 
-    static inline std::atomic<uint64_t> current_epoch{0};
-    std::array<Entry, NUM_SLOTS> entries_;
     std::array<std::size_t, NUM_SEEN> seen_hashes_{};
     Registers registers_;
-    uint64_t epoch_ = 0;
 };
 
 } // namespace
@@ -434,16 +411,16 @@ bool SymbolicExecutable::is_valid() const {
 
 Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
     if (!enabled.load(std::memory_order_relaxed)) return {};
-    return ThreadLocal<NearbySymbolics>::get().plan(form, graph, key);
+    return ThreadTemplates::get().plan(form, graph, key);
 }
 
 bool should_compile_template(const Form& form, bool can_compile) {
     if (!enabled.load(std::memory_order_relaxed)) return false;
-    Table evicted;
+    Table::Entries evicted; // freed outside the lock
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, evicted);
+    SymbolicEntry* entry = known().forms.find(form.words);
     if (!entry) {
-        known().insert(form.words, {form.lengths, {}, 0}, evicted);
+        known().forms.insert(form.words, {form.lengths, {}, 0}, evicted, form.words.size());
         return false;
     }
     bool has_other_lengths = entry->lengths != form.lengths || !entry->templates.empty();
@@ -457,36 +434,34 @@ std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
     template_plan->key_owners.params =
         symbolic->template_plan->key_owners.params; // the form has their addresses
     symbolic->template_plan = std::move(template_plan);
-    Table evicted;
+    Table::Entries evicted; // freed outside the lock
     Guard guard(known().lock);
-    SymbolicEntry* entry = known().find(form.words, evicted);
-    if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, evicted);
-    known().young_words += footprint_words(*symbolic);
+    Table& forms = known().forms;
+    SymbolicEntry* entry = forms.find(form.words);
+    if (!entry)
+        entry = &forms.insert(form.words, {form.lengths, {}, 1}, evicted, form.words.size());
+    forms.grow_latest(footprint_words(*symbolic), evicted);
     entry->templates.insert(entry->templates.begin(), std::move(symbolic));
     return entry->templates.size();
 }
 
 void clear_template_cache() {
-    Table young, old;
-    NearbySymbolics::invalidate_all();
-    ThreadLocal<NearbySymbolics>::get().clear_if_stale(); // this thread's at once
+    Table::Entries evicted; // freed outside the lock
+    ThreadTemplates::invalidate_all();
     Guard guard(known().lock);
-    young.swap(known().young);
-    old.swap(known().old);
-    known().young_words = 0;
+    known().forms.clear(evicted);
 }
 
 std::size_t num_cached_templates() {
     Guard guard(known().lock);
     std::size_t count = 0;
-    for (const Table* table : {&known().young, &known().old})
-        for (const auto& [words, entry] : *table) count += entry.templates.size();
+    for (const Table::Entry& form : known().forms.entries()) count += form.value.templates.size();
     return count;
 }
 
 std::size_t num_cached_forms() {
     Guard guard(known().lock);
-    return known().young.size() + known().old.size();
+    return known().forms.size();
 }
 
 void set_templates_enabled(bool enabled_now) {

@@ -7,8 +7,8 @@
 
 #include "ir/slice_params.h"
 #include "memory/cache_registry.h"
+#include "memory/direct_mapped.h"
 #include "memory/lru_cache.h"
-#include "threads/thread_local.h"
 
 namespace tenfold {
 namespace {
@@ -31,14 +31,15 @@ using Examples = LruCache<std::string, Example, ShapeHash, std::equal_to<std::st
 
 struct ExampleCache {
     Lock lock; // protects the examples
-    Examples examples;
+    Examples examples{CAPACITY};
 };
 
 ExampleCache* const example_cache =
     new ExampleCache; // made when the library is loaded; outlives every Node
 
-[[maybe_unused]] Cache& registered = register_cache(
-    {"dtypes of results, and loops", CAPACITY, num_cached_dtypes, clear_dtype_cache});
+[[maybe_unused]] Cache& registered =
+    register_cache({"result dtypes", "other lengths need no rule in Python", CAPACITY,
+                    num_cached_dtypes, clear_dtype_cache});
 
 template <class T> void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -165,59 +166,53 @@ bool fits(const Shape& shape, uint16_t dtype) {
     return max_elements > 0 && shape.size() <= MAX_AXES;
 }
 
-// Each thread's cache in front of the table: its latest queries with few operands.
-class NearbyShapes {
-  public:
-    static constexpr bool INHERITED = true;
+constexpr std::size_t MAX_THREAD_INPUTS = 3;
 
+struct Kinds {
+    std::array<uint64_t, MAX_THREAD_INPUTS> words{};
+    bool operator==(const Kinds& other) const { // a few words: no call of memcmp
+        uint64_t apart = 0;
+        for (std::size_t i = 0; i < MAX_THREAD_INPUTS; ++i) apart |= words[i] ^ other.words[i];
+        return apart == 0;
+    }
+};
+
+struct ThreadExample {
+    const Op* op = nullptr;
+    Ref<Params> params;
+    bool strict = false;
+    std::size_t num_inputs = 0;
+    Kinds kinds;
+    Ref<Inference> example;
+    std::size_t uses = 0;
+
+    explicit operator bool() const { return op; }
+};
+
+// A thread's latest queries with few operands.
+class ThreadExamples : public ThreadCache<ThreadExamples, ThreadExample, 7> {
+  public:
     // Null where it is not there, and when it is time to ask the table, where examples age.
     const Ref<Inference>* find(const InferenceQuery& query) {
-        clear_if_stale();
-        Entry& entry = slot(query);
+        ThreadExample& entry = slot_of(query);
         bool is_match = cacheable_ && entry.kinds == query_kinds_ && entry.op == query.op &&
                         entry.params.get() == cache_params(query) && entry.strict == query.strict &&
-                        entry.num_inputs == query.types.size() &&
-                        ++entry.uses % REVALIDATE_INTERVAL != 0;
+                        entry.num_inputs == query.types.size() && !should_revalidate(entry);
         return is_match ? &entry.example : nullptr;
     }
 
     void put(const InferenceQuery& query, const Ref<Inference>& example) {
-        Entry& entry = slot(query);
+        ThreadExample& entry = slot_of(query);
         Ref<Params> params(const_cast<Params*>(cache_params(query)));
         if (cacheable_)
             entry = {query.op,           std::move(params), query.strict,
                      query.types.size(), query_kinds_,      example};
     }
 
-    void clear_if_stale() {
-        // Relaxed: entries that are found before the new epoch is seen are still valid.
-        uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (std::exchange(epoch_, now) != now) entries_ = {};
-    }
-
-    static void invalidate_all() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
-
   private:
-    static constexpr std::size_t LOG2_SLOTS = 7, MAX_INPUTS = 3, REVALIDATE_INTERVAL = 64;
-    struct Kinds {
-        std::array<uint64_t, MAX_INPUTS> words{};
-        bool operator==(const Kinds& other) const { // a few words: no call of memcmp
-            uint64_t apart = 0;
-            for (std::size_t i = 0; i < MAX_INPUTS; ++i) apart |= words[i] ^ other.words[i];
-            return apart == 0;
-        }
-    };
-    struct Entry {
-        const Op* op = nullptr;
-        Ref<Params> params;
-        bool strict = false;
-        std::size_t num_inputs = 0;
-        Kinds kinds;
-        Ref<Inference> example;
-        std::size_t uses = 0;
-    };
+    static constexpr std::size_t MAX_INPUTS = MAX_THREAD_INPUTS;
 
-    Entry& slot(const InferenceQuery& query) {
+    ThreadExample& slot_of(const InferenceQuery& query) {
         constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
         std::size_t width = query.types.size();
         cacheable_ = width <= MAX_INPUTS;
@@ -227,18 +222,15 @@ class NearbyShapes {
                 cacheable_ && i < width ? kind_of(*query.types[i], *query.op) : 0;
             word += query_kinds_.words[i] << 5 * i;
         }
-        return entries_[truncate_hash(word * FACTOR) >> (64 - LOG2_SLOTS)];
+        return slot(truncate_hash(word * FACTOR));
     }
 
-    static inline std::atomic<uint64_t> current_epoch{0};
-    std::array<Entry, std::size_t(1) << LOG2_SLOTS> entries_;
     Kinds query_kinds_;      // of the query at hand,
     bool cacheable_ = false; // if it is one of few operands
-    uint64_t epoch_ = 0;
 };
 
 Ref<Inference> example_of(const InferenceQuery& query) {
-    NearbyShapes& thread_cache = ThreadLocal<NearbyShapes>::get();
+    ThreadExamples& thread_cache = ThreadExamples::get();
     if (const Ref<Inference>* example = thread_cache.find(query)) return *example;
     std::string key = key_of(query);
     Ref<Inference> example;
@@ -291,7 +283,7 @@ Inferred infer_same_type(const InferenceQuery& query) {
         if (common && common != type) return {};
         common = type;
     }
-    const Ref<Inference>* example = common ? ThreadLocal<NearbyShapes>::get().find(query) : nullptr;
+    const Ref<Inference>* example = common ? ThreadExamples::get().find(query) : nullptr;
     if (!example || (*example)->results[0]->kind() != common->kind()) return {};
     return {*example, Ref<Type>(common)};
 }
@@ -304,8 +296,7 @@ void cache_dtypes(const InferenceQuery& query, const Ref<Inference>& inference) 
     Guard guard(example_cache->lock);
     std::string key = key_of(query);
     const Example* cached = examples.find(key); // another thread's, or of other shapes
-    if (!cached) cached = &examples.insert(std::move(key), {inference, std::move(params)});
-    if (examples.size() > CAPACITY) examples.evict_oldest(evicted);
+    if (!cached) cached = &examples.insert(std::move(key), {inference, std::move(params)}, evicted);
     const Ref<Loops>& loops = cached->inference->loops;
     if (query.op->shapes == Op::broadcast && !inference->loops) // else others may have it already
         inference->loops = loops ? loops : Ref<Loops>::adopt(new Loops);
@@ -315,8 +306,7 @@ void drop_dtypes_of(const Op* op) {
     std::string prefix;
     append(prefix, op->id);    // as in key_of
     Examples::Entries evicted; // freed outside the lock
-    NearbyShapes::invalidate_all();
-    ThreadLocal<NearbyShapes>::get().clear_if_stale(); // this thread's at once
+    ThreadExamples::invalidate_all();
     Guard guard(example_cache->lock);
     example_cache->examples.evict_if(
         [&](const auto& entry) { return entry.key.starts_with(prefix); }, evicted);
@@ -328,11 +318,10 @@ std::size_t num_cached_dtypes() {
 }
 
 void clear_dtype_cache() {
-    Examples evicted;
-    NearbyShapes::invalidate_all();
-    ThreadLocal<NearbyShapes>::get().clear_if_stale(); // this thread's at once
+    Examples::Entries evicted; // freed outside the lock
+    ThreadExamples::invalidate_all();
     Guard guard(example_cache->lock);
-    evicted.swap(example_cache->examples);
+    example_cache->examples.clear(evicted);
 }
 
 } // namespace tenfold

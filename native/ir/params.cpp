@@ -14,8 +14,9 @@ Interner<Params, std::string_view>* const interner_instance =
 
 Interner<Params, std::string_view>& interner() { return *interner_instance; }
 
-[[maybe_unused]] Cache& registered = register_cache(
-    {"parameters", 0, [] { return interner().size(); }, [] { interner().rehash(); }});
+[[maybe_unused]] Cache& registered =
+    register_cache({"parameters", "interning: equal Params are one object", 0,
+                    [] { return interner().size(); }, [] { interner().rehash(); }});
 
 } // namespace
 

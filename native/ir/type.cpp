@@ -14,7 +14,8 @@ Interner<Type, TypeKey>* const type_interner_instance = new Interner<Type, TypeK
 Interner<Type, TypeKey>& type_interner() { return *type_interner_instance; }
 
 [[maybe_unused]] Cache& registered =
-    register_cache({"types", 0, live_types, [] { type_interner().rehash(); }});
+    register_cache({"types", "interning: equal Types are one object", 0, live_types,
+                    [] { type_interner().rehash(); }});
 
 std::array<DType, MAX_DTYPES>& dtypes() {
     static std::array<DType, MAX_DTYPES> table{};

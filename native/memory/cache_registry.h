@@ -9,9 +9,11 @@ namespace tenfold {
 
 struct Cache {
     const char* name;
-    std::size_t capacity; // entries at most; 0 for a table of objects that others own
+    const char* reason;   // why it exists
+    std::size_t capacity; // entries at most; 0 for interning: a table of objects that others own
     std::size_t (*num_entries)();
-    void (*clear)(); // of such a table: finds its entries new places
+    void (*clear)();                      // of such a table: finds its entries new places
+    std::size_t (*num_bytes)() = nullptr; // null where it is unknown
 };
 
 Cache& register_cache(

@@ -1,6 +1,7 @@
 // LruCache<Key, Value>: a hash table that evicts its least recently used entry when it is full. A
 // new entry then reuses the memory of the evicted one: a full table never grows.
 #pragma once
+#include <limits>
 #include <list>
 #include <unordered_set>
 #include <utility>
@@ -13,8 +14,14 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
     struct Entry {
         Key key;
         Value value;
+        std::size_t words = 0; // of memory, about
     };
     using Entries = std::list<Entry>; // evicted, to be freed outside the lock
+
+    // `max_words`: of all entries together; one entry is kept whatever its size.
+    explicit LruCache(std::size_t capacity,
+                      std::size_t max_words = std::numeric_limits<std::size_t>::max())
+        : capacity_(capacity), max_words_(max_words) {}
 
     // The value of a key, or null; marks it most recently used.
     template <class Query> Value* find(const Query& query) {
@@ -25,36 +32,43 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
     }
 
     // The key must be absent.
-    Value& insert(Key key, Value value) {
+    Value& insert(Key key, Value value, Entries& evicted, std::size_t words = 0) {
         entries_.push_front({std::move(key), std::move(value)});
         index_.insert(entries_.begin());
+        grow_latest(words, evicted);
         return entries_.front().value;
     }
 
-    // The key must be present; the least recently used. The evicted entry comes first.
-    template <class Query> Entry& evict(const Query& key, Entries& evicted) {
-        auto it = index_.find(key);
-        evicted.splice(evicted.begin(), entries_, *it);
-        index_.erase(it);
-        return evicted.front();
+    // Adds to the words of the most recently used entry, then evicts what exceeds the limits.
+    void grow_latest(std::size_t words, Entries& evicted) {
+        entries_.front().words += words;
+        words_ += words;
+        while (size() > capacity_ || (words_ > max_words_ && size() > 1))
+            remove(std::prev(entries_.end()), evicted);
     }
-    Entry& evict_oldest(Entries& evicted) { return evict(std::prev(entries_.end()), evicted); }
+
+    // The key must be present.
+    template <class Query> void evict(const Query& key, Entries& evicted) {
+        remove(*index_.find(key), evicted);
+    }
 
     // All entries that satisfy the predicate.
     template <class Unwanted> void evict_if(Unwanted predicate, Entries& evicted) {
         for (auto it = entries_.begin(); it != entries_.end();) {
             auto current = it++;
-            if (!predicate(*current)) continue;
-            index_.erase(current);
-            evicted.splice(evicted.begin(), entries_, current);
+            if (predicate(*current)) remove(current, evicted);
         }
     }
 
-    std::size_t size() const { return index_.size(); }
-    void swap(LruCache& other) {
-        entries_.swap(other.entries_);
-        index_.swap(other.index_);
+    void clear(Entries& evicted) {
+        index_.clear();
+        evicted.splice(evicted.begin(), entries_);
+        words_ = 0;
     }
+
+    std::size_t size() const { return index_.size(); }
+    std::size_t num_bytes() const { return words_ * sizeof(std::size_t); }
+    const Entries& entries() const { return entries_; }
 
   private:
     using Position = typename Entries::iterator;
@@ -74,6 +88,13 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
         }
     };
 
+    void remove(Position position, Entries& evicted) {
+        index_.erase(position);
+        words_ -= position->words;
+        evicted.splice(evicted.begin(), entries_, position);
+    }
+
+    std::size_t capacity_, max_words_, words_ = 0;
     Entries entries_; // those asked for last come first
     std::unordered_set<Position, PositionHash, PositionEqual> index_;
 };

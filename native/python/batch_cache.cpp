@@ -51,19 +51,20 @@ using Table = LruCache<std::vector<uint64_t>, BatchEntry, BatchHash, SameBatch>;
 
 // The GIL protects it. It outlives every static object.
 Table& batch_cache() {
-    static auto* table = new Table;
+    static auto* table = new Table(CAPACITY);
     return *table;
 }
 
 std::size_t num_cached_batches() { return batch_cache().size(); }
 
 void clear_batch_cache() {
-    Table evicted;
-    evicted.swap(batch_cache());
+    Table::Entries evicted;
+    batch_cache().clear(evicted);
 }
 
 [[maybe_unused]] Cache& registered =
-    register_cache({"groups", CAPACITY, num_cached_batches, clear_batch_cache});
+    register_cache({"batches", "Python takes 0.2 ms to compute one by its expression", CAPACITY,
+                    num_cached_batches, clear_batch_cache});
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -183,8 +184,7 @@ void cache_expression(const std::vector<uint64_t>& key, ExpressionPtr expression
         failures = previous->failures;
         batch_cache().evict(Words(key), evicted);
     }
-    batch_cache().insert(key, {std::move(expression), failures});
-    while (batch_cache().size() > CAPACITY) batch_cache().evict_oldest(evicted);
+    batch_cache().insert(key, {std::move(expression), failures}, evicted);
 }
 
 } // namespace

@@ -3,10 +3,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "ir/intern.h"
+#include "memory/cache_registry.h"
 #include "python/call_cache.h"
 #include "threads/thread_local.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <structmember.h>
@@ -17,21 +19,30 @@ namespace {
 constexpr std::size_t MAX_CACHED_CALLS = 64; // calls of one function
 constexpr int DEEPEST = 100;                 // of trees of arguments
 
-PyObject* fields_of = nullptr; // of a type: names of fields, () for a tuple, None for a leaf
-PyObject* known_fields = nullptr;
+PyObject* fields_of = nullptr;    // of a type: names of fields, () for a tuple, None for a leaf
+PyObject* known_fields = nullptr; // by type
+constexpr Py_ssize_t MAX_TYPES = 1024;
 
 uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object); }
 
 // Field names of an object whose parts are arguments too; None for a leaf. Null on a type's first
 // request: the next call knows it.
-PyObject* fields(PyTypeObject* type) {
+nb::object fields(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
-    if (PyObject* known = PyDict_GetItemWithError(known_fields, key)) return known;
+    if (PyObject* known = PyDict_GetItemWithError(known_fields, key)) return nb::borrow(known);
     nb::object found = nb::steal(PyErr_Occurred() ? nullptr : PyObject_CallOneArg(fields_of, key));
+    if (PyDict_GET_SIZE(known_fields) >= MAX_TYPES) PyDict_Clear(known_fields);
     if (!found.is_valid() || PyDict_SetItem(known_fields, key, found.ptr()) != 0)
         nb::raise_python_error();
-    return nullptr;
+    return {};
 }
+
+[[maybe_unused]] Cache& fields_registered =
+    register_cache({"fields of arguments", "reading a dataclass takes microseconds", MAX_TYPES,
+                    [] { return std::size_t(known_fields ? PyDict_GET_SIZE(known_fields) : 0); },
+                    [] {
+                        if (known_fields) PyDict_Clear(known_fields);
+                    }});
 
 // False for an argument that only Python can classify.
 bool write(PyObject* object, CallArguments& to, int depth = 0);
@@ -90,18 +101,18 @@ bool write(PyObject* object, CallArguments& to, int depth) {
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object))
         return write_parts(object, to, depth + 1);
     if (PyFloat_CheckExact(object) || PyLong_CheckExact(object)) return write_number(object, to);
-    PyObject* names = fields(Py_TYPE(object));
-    if (!names) return false;
-    if (names != Py_None && PyTuple_Check(object)) return write_parts(object, to, depth + 1);
+    nb::object names = fields(Py_TYPE(object));
+    if (!names.is_valid()) return false;
+    if (!names.is_none() && PyTuple_Check(object)) return write_parts(object, to, depth + 1);
     to.words.push_back(number(Py_TYPE(object)));
     to.identity_objects.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    if (names == Py_None) { // by its identity
+    if (names.is_none()) { // by its identity
         to.words.push_back(number(object));
         to.identity_objects.push_back(object);
         return true;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-        nb::object part = nb::steal(PyObject_GetAttr(object, PyTuple_GET_ITEM(names, i)));
+    for (nb::handle name : nb::borrow<nb::tuple>(names)) {
+        nb::object part = nb::steal(PyObject_GetAttr(object, name.ptr()));
         if (!part.is_valid()) nb::raise_python_error();
         // it must outlive the call, and does where the object keeps it; a property need not
         if (Py_REFCNT(part.ptr()) < 2 || !write(part.ptr(), to, depth + 1)) return false;
@@ -132,6 +143,29 @@ std::size_t hash_of_words(std::span<const uint64_t> words) {
     for (uint64_t word : words) hash = mix(hash, word);
     return hash;
 }
+
+// The calls of all traced functions. Under the GIL.
+std::vector<std::vector<std::shared_ptr<CachedCall>>*>& all_calls =
+    *new std::vector<std::vector<std::shared_ptr<CachedCall>>*>; // outlives the interpreter
+
+std::size_t num_cached_calls() {
+    std::size_t count = 0;
+    for (const auto* calls : all_calls) count += calls->size();
+    return count;
+}
+
+void clear_cached_calls() {
+    std::vector<std::shared_ptr<CachedCall>>
+        dropped; // their ends may run Python, and free functions
+    for (auto* calls : all_calls) {
+        std::ranges::move(*calls, std::back_inserter(dropped));
+        calls->clear();
+    }
+}
+
+Cache& traced_calls = register_cache({"calls of traced functions",
+                                      "looking up a trace in Python takes 10 microseconds", 0,
+                                      num_cached_calls, clear_cached_calls});
 
 } // namespace
 
@@ -315,7 +349,9 @@ int clear(PyObject* object) {
 void deallocate(PyObject* object) {
     PyObject_GC_UnTrack(object);
     clear(object);
+    std::erase(all_calls, as_caller(object)->calls);
     delete as_caller(object)->calls;
+    traced_calls.capacity -= MAX_CACHED_CALLS;
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
@@ -325,7 +361,8 @@ nb::object make_caller(nb::object python) {
     auto* self = as_caller(caller_type->tp_alloc(caller_type, 0));
     if (!self) nb::raise_python_error();
     self->call = call_caller;
-    self->calls = new std::vector<std::shared_ptr<CachedCall>>;
+    self->calls = all_calls.emplace_back(new std::vector<std::shared_ptr<CachedCall>>);
+    traced_calls.capacity += MAX_CACHED_CALLS;
     self->python = python.release().ptr();
     self->attributes = PyDict_New();
     return nb::steal(reinterpret_cast<PyObject*>(self));

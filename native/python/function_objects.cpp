@@ -44,7 +44,8 @@ void clear_call_caches() {
     for (FunctionCache* cache : function_caches) *cache = {};
 }
 
-Cache& call_cache = register_cache({"calls of functions", 0, num_cached_calls, clear_call_caches});
+Cache& call_cache = register_cache({"calls of operations", "binding arguments takes microseconds",
+                                    0, num_cached_calls, clear_call_caches});
 
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;

@@ -5,6 +5,7 @@
 
 #include "ir/slice_params.h"
 #include "memory/cache_registry.h"
+#include "memory/direct_mapped.h"
 #include "python/python_objects.h"
 
 namespace tenfold::bindings {
@@ -143,33 +144,31 @@ class PatternCache {
         auto form = index.shape_key();
         std::size_t hash = form.size();
         for (int64_t word : form) hash = (hash ^ std::size_t(word)) * 0x9e3779b97f4a7c15ULL;
-        Entry& entry = entries_[hash >> (64 - LOG2_SLOTS)];
+        Entry& entry = entries.slot(hash);
         if (!entry.pattern || !std::ranges::equal(entry.key, form)) {
             entry.pattern = intern_params(index.bytes());
             entry.key.assign(form.begin(), form.end());
         }
         return entry.pattern;
     }
-    static constexpr std::size_t LOG2_SLOTS = 8; // no more than tests cut hashes to
-    std::size_t num_entries() const {
-        return std::size_t(std::ranges::count_if(
-            entries_, [](const Entry& entry) { return bool(entry.pattern); }));
-    }
-    void clear() { entries_ = {}; }
 
   private:
     struct Entry {
         std::vector<int64_t> key;
         Ref<Params> pattern;
+        explicit operator bool() const { return bool(pattern); }
     };
-    std::array<Entry, 1 << LOG2_SLOTS> entries_;
+
+  public:
+    DirectMapped<Entry, 8> entries;
 };
 
 PatternCache* const pattern_cache = new PatternCache; // outlives the interpreter
 
-[[maybe_unused]] Cache& pattern_cache_registered =
-    register_cache({"forms of keys", 1 << PatternCache::LOG2_SLOTS,
-                    [] { return pattern_cache->num_entries(); }, [] { pattern_cache->clear(); }});
+[[maybe_unused]] Cache& pattern_cache_registered = register_cache(
+    {"index patterns", "interning the pattern of x[key] takes as long as the rest",
+     decltype(PatternCache::entries)::NUM_SLOTS, [] { return pattern_cache->entries.size(); },
+     [] { pattern_cache->entries.clear(); }});
 
 // The Params of recent slices: loops repeat them. Under the GIL.
 class SliceParamsCache {
@@ -178,17 +177,12 @@ class SliceParamsCache {
         AxisVector starts = index.starts();
         auto hash = reinterpret_cast<std::size_t>(&pattern);
         for (int64_t start : starts.span()) hash = hash * FACTOR ^ std::size_t(start);
-        Ref<Params>& entry = entries_[hash * FACTOR >> (64 - LOG2_SLOTS)];
+        Ref<Params>& entry = entries.slot(hash * FACTOR);
         if (!entry || !matches(*entry, pattern, starts))
             entry = params_with_starts(*index_op, pattern, starts);
         return entry;
     }
-    static constexpr std::size_t LOG2_SLOTS = 8;
-    std::size_t num_entries() const {
-        return std::size_t(
-            std::ranges::count_if(entries_, [](const auto& entry) { return bool(entry); }));
-    }
-    void clear() { entries_ = {}; }
+    DirectMapped<Ref<Params>, 8> entries;
 
   private:
     static bool matches(const Params& params, const Params& pattern, const AxisVector& starts) {
@@ -197,14 +191,15 @@ class SliceParamsCache {
     }
 
     static constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
-    std::array<Ref<Params>, 1 << LOG2_SLOTS> entries_;
 };
 
 SliceParamsCache* const slice_params_cache = new SliceParamsCache; // outlives the interpreter
 
-[[maybe_unused]] Cache& slice_params_cache_registered = register_cache(
-    {"parts taken last", 1 << SliceParamsCache::LOG2_SLOTS,
-     [] { return slice_params_cache->num_entries(); }, [] { slice_params_cache->clear(); }});
+[[maybe_unused]] Cache& slice_params_cache_registered =
+    register_cache({"slice parameters", "equal slices share their parameters, and so their keys",
+                    decltype(SliceParamsCache::entries)::NUM_SLOTS,
+                    [] { return slice_params_cache->entries.size(); },
+                    [] { slice_params_cache->entries.clear(); }});
 
 } // namespace
 

@@ -179,7 +179,9 @@ NB_MODULE(_native, module) {
         nb::list found;
         for (const Cache& cache : registered_caches())
             if (cache.capacity)
-                found.append(nb::make_tuple(cache.name, cache.num_entries(), cache.capacity));
+                found.append(nb::make_tuple(
+                    cache.name, cache.num_entries(), cache.capacity, cache.reason,
+                    cache.num_bytes ? nb::object(nb::int_(cache.num_bytes())) : nb::none()));
         return found;
     });
     module.def("cut_hashes", truncate_hashes, "bits"_a);

@@ -321,7 +321,8 @@ std::size_t num_hotness_entries() {
 }
 
 [[maybe_unused]] Cache& registered =
-    register_cache({"graphs seen seldom", 2 * NUM_SLOTS, num_hotness_entries, clear_hotness});
+    register_cache({"hotness counts", "only graphs that come often are worth compiling",
+                    2 * NUM_SLOTS, num_hotness_entries, clear_hotness});
 
 } // namespace
 

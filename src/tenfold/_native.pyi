@@ -603,8 +603,8 @@ def use_templates(now: bool) -> None:
     """Whether plans for other lengths are made of templates; they are at first."""
 
 def forget_plans() -> None: ...
-def caches() -> list[tuple[str, int, int]]:
-    """Return the name of each cache of native code, its entries, and how many it has at most."""
+def caches() -> list[tuple[str, int, int, str, int | None]]:
+    """Return for each native cache its name, entries, capacity, reason, and bytes if known."""
 
 def cut_hashes(bits: int) -> None:
     """Cut the hashes that lead to entries of caches, and forget these."""

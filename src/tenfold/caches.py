@@ -1,13 +1,13 @@
-"""Cache registry: lists every cache of the library, with one LRU cache class for Python modules.
+"""Caches: one class of LRU caches for Python modules, and the registry of all caches.
 
-A cache stores entries and evicts the least recently used ones. A cache with a name is registered;
-native code has its own registry (`native/memory/cache_registry.h`). `tn.trim` empties all caches,
-`tenfold doctor` lists them.
+Each cache has a name, a capacity, and the reason why it exists in one line. Caches of one kind,
+such as those of each traced function, share a name. Native code has its own class and registry
+(`native/memory/lru_cache.h`). `tenfold doctor` lists all caches, `tn.trim` empties them.
 
-Not caches: tables with an entry for each operation, dtype or library routine, and facts stored on
-an object.
+Not caches: tables with an entry for each operation, dtype or library routine; facts stored on an
+object; interning, which makes equal things one object for as long as it lives.
 
->>> halves: LruCache[int, float] = LruCache(capacity=2)
+>>> halves: LruCache[int, float] = LruCache(2, "halves", "an example")
 >>> for number in range(5):
 ...     halves[number] = number / 2
 >>> len(halves) <= 2, halves.get(4), halves.get(0)
@@ -16,62 +16,30 @@ an object.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar, cast
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from tenfold import _native
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class Evictable(Protocol):
-    """A cache that can be registered."""
-
-    @property
-    def capacity(self) -> int:
-        """The maximal number of entries."""
-
-    def __len__(self) -> int: ...
-
-    def clear(self) -> None:
-        """Drop all entries."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """The fill level of a cache."""
+    """The fill level of the caches of one name, and the reason why they exist."""
 
     name: str
     entries: int
     capacity: int
-
-
-_caches: dict[str, Evictable] = {}
-
-
-def register(name: str, cache: Evictable) -> None:
-    """Register a cache."""
-    assert name not in _caches, f"two caches are called {name!r}"
-    _caches[name] = cache
-
-
-def facts() -> Iterator[CacheFacts]:
-    """Yield the fill level of each cache."""
-    for name, cache in _caches.items():
-        yield CacheFacts(name, len(cache), cache.capacity)
-    for name, entries, capacity in _native.caches():
-        yield CacheFacts(name, entries, capacity)
-
-
-def clear_all() -> int:
-    """Empty all caches; return the bytes released to the system."""
-    for cache in _caches.values():
-        cache.clear()
-    return _native.trim()
+    reason: str
+    bytes: int | None = None
+    """The size of its entries, where it is known."""
 
 
 class LruCache(Generic[Key, Item]):
@@ -82,11 +50,12 @@ class LruCache(Generic[Key, Item]):
     atomic under the GIL, and of two threads that store one key at once either may win.
     """
 
-    def __init__(self, capacity: int, name: str = "") -> None:
+    def __init__(self, capacity: int, name: str = "", reason: str = "") -> None:
         self.capacity = capacity
         self._generations: tuple[dict[Any, Item], dict[Any, Item]] = ({}, {})
         if name:
-            register(name, self)
+            assert reason, f"the cache {name!r} says why it exists"
+            _registered.setdefault(name, _CachesOfName(reason)).add(self)
 
     def get(self, key: Key) -> Item | None:
         """Return the item of a key, or None; items are never None."""
@@ -138,26 +107,55 @@ class LruCache(Generic[Key, Item]):
         self._generations = ({}, {})
 
 
-class _Memoised:
-    """The cached results of a function."""
+class _CachesOfName:
+    """The live caches of one name; a cache leaves when it is freed."""
 
-    def __init__(self, function: Any, capacity: int) -> None:
-        self.function, self.capacity = function, capacity
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self._references: set[weakref.ref[LruCache[Any, Any]]] = set()
 
-    def __len__(self) -> int:
-        return int(self.function.cache_info().currsize)
+    def add(self, cache: LruCache[Any, Any]) -> None:
+        self._references.add(weakref.ref(cache, self._references.discard))
 
-    def clear(self) -> None:
-        self.function.cache_clear()
+    def live(self) -> list[LruCache[Any, Any]]:
+        references = self._references.copy()  # in one step: other threads make and free caches
+        return [cache for reference in references if (cache := reference()) is not None]
 
 
-def memoized(name: str, capacity: int) -> Callable[[Function], Function]:
-    """Decorate a function with a registered `functools.lru_cache`."""
+_registered: dict[str, _CachesOfName] = {}
 
-    def decorate(function: Function) -> Function:
-        wrapped: Any = lru_cache(capacity)(function)
-        register(name, _Memoised(wrapped, capacity))
-        return cast(Function, wrapped)  # lru_cache's own type forgets the parameters
+
+def facts() -> Iterator[CacheFacts]:
+    """Yield the facts of the caches of each name."""
+    for name, of_name in _registered.items():
+        if live := of_name.live():
+            capacity = sum(cache.capacity for cache in live)
+            yield CacheFacts(name, sum(map(len, live)), capacity, of_name.reason)
+    for native_facts in _native.caches():
+        yield CacheFacts(*native_facts)
+
+
+def clear_all() -> int:
+    """Empty all caches; return the bytes released to the system."""
+    for of_name in list(_registered.values()):
+        for cache in of_name.live():
+            cache.clear()
+    return _native.trim()
+
+
+def memoized(name: str, capacity: int, reason: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function of positional arguments with a cache; a result of None is not cached."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        cache: LruCache[Any, R] = LruCache(capacity, name, reason)
+
+        @wraps(function)
+        def cached(*args: P.args, **kwargs: P.kwargs) -> R:
+            assert not kwargs, "the key is the positional arguments"
+            result = cache.get(args)
+            return cache.setdefault(args, function(*args, **kwargs)) if result is None else result
+
+        return cached
 
     return decorate
 
@@ -191,13 +189,4 @@ def truncate_hashes(bits: int | None) -> None:
     _native.cut_hashes(64 if bits is None else bits)
 
 
-__all__ = [
-    "CacheFacts",
-    "Evictable",
-    "LruCache",
-    "clear_all",
-    "facts",
-    "memoized",
-    "register",
-    "truncate_hashes",
-]
+__all__ = ["CacheFacts", "LruCache", "clear_all", "facts", "memoized", "truncate_hashes"]

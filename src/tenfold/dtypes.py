@@ -129,13 +129,19 @@ def dtype_of(value: Any, operation: str = "dtype") -> np.dtype:
 _ORDER = "biufc"
 
 
+_WEAK_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def holds_weak(strong: np.dtype, weak: np.dtype) -> bool:
+    """Whether an array of `strong` keeps its dtype with a Python scalar of `weak`'s kind."""
+    return _WEAK_RANK[weak.kind] <= _WEAK_RANK[kind_of(strong)]
+
+
 def _promote_weak(strong: np.dtype, weak: np.dtype) -> np.dtype:
     """Return the dtype of an array of `strong` with a Python scalar of `weak`'s kind."""
-    rank = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    kind = kind_of(strong)
-    if rank[weak.kind] <= rank[kind]:
+    if holds_weak(strong, weak):
         return strong
-    if weak.kind == "c" and kind == "f":
+    if weak.kind == "c" and kind_of(strong) == "f":
         return COMPLEX128 if strong == FLOAT64 else COMPLEX64
     return weak
 
@@ -179,11 +185,12 @@ def real_part(dtype: np.dtype) -> np.dtype:
     return REAL_DTYPES.get(dtype, dtype)
 
 
+_SAME_KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
+
+
 def same_kind(source: np.dtype, target: np.dtype) -> bool:
     """Whether NumPy's same-kind rule lets `source` be assigned to `target`."""
-    order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
-    a, b = kind_of(source), kind_of(target)
-    return order[a] <= order[b] or (a == "i" and b == "i")
+    return _SAME_KIND_RANK[kind_of(source)] <= _SAME_KIND_RANK[kind_of(target)]
 
 
 def dtype_names(dtypes: Sequence[np.dtype]) -> str:

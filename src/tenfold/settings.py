@@ -24,6 +24,7 @@ from pathlib import Path
 from tenfold import _native
 from tenfold.caches import LruCache
 from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.machine import usable_processors
 
 Value = bool | int | str
 
@@ -94,17 +95,6 @@ def _cpu(value: object) -> str:
             f"{text!r} has instructions that this processor, of {supported!r}, does not"
         )
     return text
-
-
-def _processors() -> int:
-    """The processors that affinity and the control group leave to this process."""
-    count = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        count = min(count, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):
-        pass  # no such file, or no limit: "max"
-    return count
 
 
 def _directory(value: object) -> str:
@@ -246,7 +236,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "threads",
-        _processors(),
+        usable_processors(),
         _integer(1, 4096),
         "Number of threads of a kernel; the default is the number of usable processors.",
     ),
@@ -293,11 +283,24 @@ SETTINGS: tuple[Setting, ...] = (
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 
-class OptionsBlock(dict[str, Value]):
-    """The options of an open block, with their fingerprint for one state of the process options."""
+class OptionSet:
+    """Equal values of all settings: their number, which no other set ever has, and their context.
 
-    process_number = 0
-    number = 0
+    The context is made when work is first pushed under these settings (`submission_options`).
+    """
+
+    __slots__ = ("number", "submission")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.submission: tuple[int, bool, Context] | None = None
+
+
+class OptionsBlock(dict[str, Value]):
+    """The options of an open block, with their set for one state of the process options."""
+
+    of_process: OptionSet | None = None
+    option_set: OptionSet | None = None
 
 
 _process: dict[str, tuple[Value, str]] = {}
@@ -336,10 +339,11 @@ def current() -> dict[str, tuple[Value, str]]:
     return values
 
 
-# Fingerprints: equal values of all settings have equal numbers; a number is never used again.
-_numbers: LruCache[tuple[Value, ...], int] = LruCache(1024, "numbers of options")
+_option_sets: LruCache[tuple[Value, ...], OptionSet] = LruCache(
+    1024, "option sets", "equal options have equal numbers, so that their plans are reused"
+)
 _next_number = count(1)
-_process_number = 0
+_process_set = OptionSet(0)
 
 
 def fingerprint() -> int:
@@ -350,17 +354,22 @@ def fingerprint() -> int:
     >>> one == fingerprint()
     False
     """
+    return _current_set().number
+
+
+def _current_set() -> OptionSet:
     block = _context.get()
     if block is None:
-        return _process_number
-    if block.process_number != _process_number:
-        block.number = _number_of({name: block.get(name, _process[name][0]) for name in _TABLE})
-        block.process_number = _process_number
-    return block.number
+        return _process_set
+    if block.option_set is None or block.of_process is not _process_set:
+        block.option_set = _set_of({name: block.get(name, _process[name][0]) for name in _TABLE})
+        block.of_process = _process_set
+    return block.option_set
 
 
-def _number_of(values: Mapping[str, Value]) -> int:
-    return _numbers.setdefault(tuple(values.values()), next(_next_number))
+def _set_of(values: Mapping[str, Value]) -> OptionSet:
+    key = tuple(values.values())
+    return _option_sets.get(key) or _option_sets.setdefault(key, OptionSet(next(_next_number)))
 
 
 def _native_options() -> _native.Options:
@@ -371,7 +380,7 @@ def _native_options() -> _native.Options:
         pending_depth=depth if depth else 2**32 - 1,
         origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
-        of_process=_process_number,
+        of_process=_process_set.number,
         op_by_op=not changed_options,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
@@ -444,24 +453,20 @@ def _set(checked: dict[str, Value]) -> Iterator[None]:
         _context.reset(token)
 
 
-_submitted: LruCache[int, tuple[int, bool, Context]] = LruCache(64, "options of pushes")
-
-
 def submission_options() -> tuple[int, bool, Context]:
     """Return the current settings for later work on another thread.
 
     Returns their number, whether native code may compute batches, and a context with the settings.
     """
-    number = fingerprint()
-    cached = _submitted.get(number)
-    if cached is None:
+    options = _current_set()
+    if options.submission is None:
         context = Context()
         context.run(_install_options, {name: get(name) for name in _TABLE})
         is_batchable = (
             not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
         )
-        cached = _submitted[number] = (number, is_batchable, context)
-    return cached
+        options.submission = (options.number, is_batchable, context)
+    return options.submission
 
 
 def _install_options(values: dict[str, Value]) -> None:
@@ -482,8 +487,8 @@ def set_options(**values: Value) -> None:
 
 
 def _publish() -> None:
-    global _process_number
-    _process_number = _number_of({name: _process[name][0] for name in _TABLE})
+    global _process_set
+    _process_set = _set_of({name: _process[name][0] for name in _TABLE})
     token = _context.set(None)
     _native.set_process_options(_native_options())
     _context.reset(token)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.io import machine
+from tenfold import machine
 
 
 def play(monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> None:

@@ -301,12 +301,14 @@ def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
         first, second, third = Programs(), Programs(), Programs()
         assert first.cached(*key) is None
         first.compile(*key, optimised=False)
-        program, quick = second.cached(*key), second.quick.get(key)
-        assert quick is not None
-        assert program is quick.program
+        program, programs = second.cached(*key), second.by_kernel.get(key)
+        assert programs is not None
+        assert program is programs.quick
         second.compile(*key, optimised=True)
         found = third.cached(*key)
         assert found is not None
-        assert found is third.optimised.get(key)
+        programs = third.by_kernel.get(key)
+        assert programs is not None
+        assert found is programs.optimised
         assert third.cached(*key) is found
-        assert key not in third.quick
+        assert programs.quick is None

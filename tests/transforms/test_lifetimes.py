@@ -104,7 +104,7 @@ def test_functions_of_a_loop_leave_no_record_and_no_plan() -> None:
 
     def entries() -> int:
         gc.collect()
-        names = ("bound plans", "inferred types")
+        names = ("executables", "inferred types")
         return sum(each.entries for each in tn.caches.facts() if each.name in names)
 
     called(1.0)

@@ -131,7 +131,7 @@ def test_caches_are_as_full_as_before() -> None:
     def entries() -> dict[str, int]:
         collected()
         found = {each.name: each.entries for each in caches.facts()}
-        names = ("bound plans", "inferred types", "expressions of groups", "forms of groups")
+        names = ("executables", "inferred types", "batch expressions", "batch counts")
         return {name: found[name] for name in names}
 
     for _ in range(5):

@@ -32,7 +32,9 @@ MAX_GRAPH_NODES = 256
 """The most nodes of a graph that is optimised to count its multiply-adds."""
 
 Key = tuple[object, ...]
-_decisions: LruCache[Key, bool] = LruCache(256, "values with shared products")
+_decisions: LruCache[Key, bool] = LruCache(
+    256, "shared products", "weighing two values optimises three graphs"
+)
 """Whether two values are cheaper together, by options and graph text. It needs no lock: all threads
 find the same."""
 

@@ -22,10 +22,9 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.view_writethrough import refuse_repeating, write
-from tenfold.caches import memoized
-from tenfold.core.index_map import IndexMap, identity
+from tenfold.core.index_map import identity
 from tenfold.core.op import Op
-from tenfold.core.shape_rules import Pick, Shape, indexed, whole_axes
+from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
@@ -55,18 +54,8 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     if parsed.arrays:
         _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
     elif not is_view_of(value, x, index, (parsed.picks, parsed.new_axes)):
-        access, shape = _key_access(x.shape, parsed.picks, parsed.new_axes)
-        value = fit_to_part(coerce_rhs(value, x, OPERATION), x, shape, OPERATION)
-        write(x, access, shape, value)
-
-
-@memoized("parts of arrays", 4096)
-def _key_access(
-    shape: Shape, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
-) -> tuple[IndexMap, Shape]:
-    """Return the index map of the part that a key selects, and its shape."""
-    assert index.reads is not None, "an index reads by steps"
-    return index.reads(shape, picks, new_axes), indexed(shape, picks, new_axes)
+        value = fit_to_part(coerce_rhs(value, x, OPERATION), x, parsed.shape, OPERATION)
+        write(x, parsed.reads, parsed.shape, value)
 
 
 def is_view_of(value: Any, base: Array, op: Op[...], params: tuple[Any, ...]) -> bool:

@@ -13,14 +13,14 @@ the old value keep it; every view reads the new one.
 
 from __future__ import annotations
 
-import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.array import external_buffer
 from tenfold.array.defer_shared_products import shares_product
-from tenfold.caches import memoized
+from tenfold.caches import LruCache
+from tenfold.core.array_facts import ArrayFacts
 from tenfold.core.index_map import compose_view, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
@@ -41,8 +41,8 @@ MAX_SHARING = 16
 """As MAX_PENDING, where each computes the same product: together they compute it once."""
 MAX_AFTER_FAILURE = 256
 """As MAX_PENDING, after a failure."""
-_retry_limits: dict[int, int] = {}
-"""Arrays, by identity, whose work has failed, and at how many pending ones it is tried again."""
+_retry_limits: ArrayFacts[int] = ArrayFacts()
+"""Arrays whose work has failed, and at how many pending assignments it is tried again."""
 
 
 def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
@@ -54,7 +54,7 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
     while (base := target.base) is not None:
         op, params = _movement_of(target)
         if op.reads is not None:
-            access = _base_access(access, op, base.shape, params)
+            access = compose_view(access, _view_map(op, base, target, params).reads)
         else:
             assert op.inverse_view is not None, f"{op.name} is read by steps or undone"
             value = op.inverse_view(_with_part_replaced(target, access, shape, value), base)
@@ -83,16 +83,15 @@ def advance(target: Array, value: Any) -> None:
     if TRACE.get() is not None:
         return
     pending = _native.node_of(target)
-    count, limit = pending.assignments, _retry_limits.get(id(target), MAX_PENDING)
+    count, limit = pending.assignments, _retry_limits.get(target) or MAX_PENDING
     may_share = MAX_PENDING <= count < MAX_SHARING
     if may_share and isinstance(value, Array) and shares_product(pending, _native.node_of(value)):
         return
     if count >= limit:
         if pipeline.compute([pending]) is None:
-            _retry_limits.pop(id(target), None)
+            _retry_limits.discard(target)
         else:
-            weakref.finalize(target, _retry_limits.pop, id(target), None)
-            _retry_limits[id(target)] = max(MAX_AFTER_FAILURE, 2 * count)
+            _retry_limits[target] = max(MAX_AFTER_FAILURE, 2 * count)
     elif limit > MAX_PENDING:
         return
     if isinstance(value, Array):
@@ -120,11 +119,29 @@ def _pending_assignments(root: Node) -> list[Node]:
     return assignments
 
 
-@memoized("parts of views", 4096)
-def _base_access(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
-    """Return the index map of a view's part in the base array of `shape`."""
-    assert op.reads is not None, "it reads by steps"
-    return compose_view(access, op.reads(shape, *params))
+class _ViewMap(NamedTuple):
+    """How a view reads its base, and whether it shows an element at several places."""
+
+    reads: Access
+    repeats: bool
+
+
+_view_maps: LruCache[tuple[Any, ...], _ViewMap] = LruCache(
+    4096, "index maps of views", "an assignment to a view reads its map twice, at 2 microseconds"
+)
+
+
+def _view_map(op: Op[...], base: Array, view: Array, params: tuple[Any, ...]) -> _ViewMap:
+    """Return the map of a view made by a movement that reads by steps."""
+    key = op, base.shape, params
+    cached = _view_maps.get(key)
+    if cached is None:
+        assert op.reads is not None, "it reads by steps"
+        reads = op.reads(base.shape, *params)
+        axes = {axis for axis, *_ in reads}
+        repeats = any(length > 1 and axis not in axes for axis, length in enumerate(view.shape))
+        cached = _view_maps.setdefault(key, _ViewMap(reads, repeats))
+    return cached
 
 
 def refuse_repeating(target: Array, operation: str) -> None:
@@ -135,36 +152,20 @@ def refuse_repeating(target: Array, operation: str) -> None:
         if node.op.reads is None and node.op.inverse_view is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
             raise UnsupportedError(operation, rule, [target], "assign to its base array")
-        if _repeats(node.op, base.shape, view.shape, node.params):
+        if node.op.reads is not None and _view_map(node.op, base, view, node.params).repeats:
             rule = f"a view of shape {base.shape} repeated to {view.shape} is read-only"
             remedy = "assign to the array that is broadcast, or to a copy: tn.asarray(x, copy=True)"
             raise ShapeError(operation, rule, [target], remedy)
         view = base
 
 
-@memoized("views that repeat elements", 4096)
-def _repeats(op: Op[...], shape: Shape, result: Shape, params: tuple[Any, ...]) -> bool:
-    """Whether a view of the array of `shape` shows an element at several places."""
-    if op.reads is None:
-        return False
-    read_axes = {axis for axis, *_ in op.reads(shape, *params)}
-    return any(length > 1 and axis not in read_axes for axis, length in enumerate(result))
-
-
 def _with_part_replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
     """Return the value of `target` with a part replaced."""
-    access, is_whole = _normalized(access, shape, target.shape)
-    if is_whole:
+    access = normalize_access(access, shape)
+    if shape == target.shape and access == identity(shape):
         return _whole_value(target, value)
     result: Array = _native.apply(set_at.id, (target, value), (access, shape))
     return result
-
-
-@memoized("forms of parts", 4096)
-def _normalized(access: Access, shape: Shape, target_shape: Shape) -> tuple[Access, bool]:
-    """Return the canonical form of an access, and whether the part is the whole target."""
-    access = normalize_access(access, shape)
-    return access, shape == target_shape and access == identity(shape)
 
 
 def _whole_value(target: Array, value: Any) -> Array:

@@ -26,7 +26,7 @@ from tenfold import settings
 from tenfold.cli.progress import Progress
 from tenfold.inspect import machine_limits
 from tenfold.io.input_errors import error_text
-from tenfold.io.machine import available_memory, processor
+from tenfold.machine import available_memory, processor
 
 ELEMENTS = 1 << 25
 """Elements of a float32 array larger than any cache: 128 MiB."""

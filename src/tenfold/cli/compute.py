@@ -30,8 +30,8 @@ from tenfold.io.evaluate import evaluate
 from tenfold.io.expression import CheckedExpression, parse
 from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
 from tenfold.io.input_errors import ComputationError, ExpressionError, error_text, one_line
-from tenfold.io.machine import available_memory
 from tenfold.io.vocabulary import Vocabulary, vocabulary
+from tenfold.machine import available_memory
 
 RESULT = "result"
 """The name of the only result, and its key in a .npz file."""

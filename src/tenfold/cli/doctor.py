@@ -20,9 +20,9 @@ import click
 from tenfold import _native, caches, settings
 from tenfold.inspect import machine_limits
 from tenfold.io.input_errors import error_text
-from tenfold.io.machine import affinity, available_memory, group_processors, processor
 from tenfold.jit import kernel_cache
 from tenfold.jit.disk_cache import UnusableDirectory
+from tenfold.machine import affinity, available_memory, group_processors, processor
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
 """Distributions that tenfold needs at run time."""
@@ -137,12 +137,17 @@ def disk_cache_facts() -> Facts:
 
 
 def memory_facts() -> Facts:
-    """Return the pool's bytes, the bytes of loaded kernels, and the fill level of each cache."""
+    """Return the pool's bytes, the bytes of loaded kernels, and the facts of each cache."""
     pool_bytes, pool_limit = _native.pool_bytes()
     facts: Facts = {"memory_for_reuse": pool_bytes, "memory_for_reuse_limit": pool_limit}
     facts["memory_of_kernels"] = _native.loaded_code_bytes()
     for cache in caches.facts():
-        facts[cache.name] = {"entries": cache.entries, "capacity": cache.capacity}
+        facts[cache.name] = {
+            "entries": cache.entries,
+            "capacity": cache.capacity,
+            "bytes": cache.bytes,
+            "reason": cache.reason,
+        }
     return facts
 
 
@@ -210,7 +215,8 @@ def value_text(name: str, value: object, nothing: str) -> str:
         unit = "G multiply-adds/s" if name.startswith("multiply-add") else "GB/s"
         return f"{value * 1e-9:.2f} {unit}"
     if isinstance(value, dict) and "capacity" in value:
-        return f"{value['entries']:,} of {value['capacity']:,}"
+        size = f", {value['bytes'] / MIB:.1f} MiB" if value["bytes"] else ""
+        return f"{value['entries']:,} of {value['capacity']:,}{size}: {value['reason']}"
     if isinstance(value, dict):
         return f"{value['value']!s:20} {value['source']}"
     if isinstance(value, list):

@@ -37,7 +37,7 @@ def broadcast(access: IndexMap, shape: Shape, result: Shape) -> IndexMap:
 
 def compose_view(access: IndexMap, reads: Sequence[AxisMap]) -> IndexMap:
     """Return how the input of a view is read when the view is read by `access`."""
-    return tuple(_compose_axis(access, axis_map) for axis_map in reads)
+    return tuple([_compose_axis(access, axis_map) for axis_map in reads])
 
 
 def _compose_axis(access: IndexMap, axis_map: AxisMap) -> AxisMap:

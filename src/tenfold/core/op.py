@@ -23,6 +23,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.cached_property import cached
 from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
@@ -157,12 +158,12 @@ class Operation(Generic[P]):
         """The public docstring."""
         return inspect.getdoc(self.function) or ""
 
-    @property
+    @cached
     def signature(self) -> inspect.Signature:
         """The public signature."""
         return inspect.signature(self.public_function)
 
-    @property
+    @cached
     def public_function(self) -> Callable[..., Any]:
         """The declared function, with annotations that name public types alone."""
         return with_public_types(self.function, len(getattr(self, "result_names", ())))

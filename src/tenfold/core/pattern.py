@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -285,7 +284,6 @@ def _symbol(symbol: str, *operands: object) -> Pattern:
     return pattern(_by_symbol(symbol), *(pattern_of(operand) for operand in operands))
 
 
-@cache
 def _by_symbol(symbol: str) -> Op[...]:
     return next(op for op in OPS.values() if isinstance(op, Op) and op.symbol == symbol)
 

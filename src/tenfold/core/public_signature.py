@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -42,7 +41,6 @@ def with_public_types(function: Callable[..., Any], results: int = 1) -> Callabl
     return copy
 
 
-@cache
 def public_annotation(annotation: Any) -> Any:
     """Return an annotation with public types, if it is a string."""
     if not isinstance(annotation, str):

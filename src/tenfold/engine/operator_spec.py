@@ -13,9 +13,9 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from tenfold._native import Handle
+from tenfold.caches import LruCache
 from tenfold.core.op import MAX_OPERANDS, Op, Operation
 from tenfold.core.op import Kind as Composed
 from tenfold.engine.operands import contains_instance
@@ -102,15 +102,15 @@ def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None
     return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0)
 
 
-_kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()
-"""The kind and the arity of each class, cached as long as it lives."""
-
-
 def _kind_of(operator_class: type[Operator]) -> tuple[int, int, int]:
-    """Return the kind of a class of operators, and how many inputs it takes."""
-    kind = _kinds.get(operator_class)
+    """Return the kind of a class of operators, and how many inputs it takes.
+
+    The class holds it, from the first push on.
+    """
+    kind: tuple[int, int, int] | None = vars(operator_class).get("_tenfold_kind")
     if kind is None:
-        kind = _kinds[operator_class] = _infer_kind(operator_class)
+        kind = _infer_kind(operator_class)
+        operator_class._tenfold_kind = kind  # type: ignore[attr-defined]
     return kind
 
 
@@ -156,10 +156,10 @@ def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, A
             raise TypeError(message("push", rule, remedy=f"it has {', '.join(names) or 'none'}"))
 
 
-_numbers: dict[Hashable, int] = {}
+_numbers: LruCache[Hashable, int] = LruCache(
+    65_536, "push signatures", "equal signatures have equal numbers, by which native code batches"
+)
 _next = count(1)
-MAX_SIGNATURES = 65_536
-"""Capacity of the table of signatures; a full table is cleared."""
 
 
 def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any) -> int:
@@ -178,11 +178,7 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
         rule = f"its signature, a {type(user_signature).__name__}, is unhashable"
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
-    if number is None:
-        if len(_numbers) >= MAX_SIGNATURES:
-            _numbers.clear()
-        number = _numbers[key] = next(_next)
-    return number
+    return _numbers.setdefault(key, next(_next)) if number is None else number
 
 
 def _attributes(operator: Operator) -> Hashable:

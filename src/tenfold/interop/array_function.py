@@ -103,7 +103,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
         raise unsupported_function(function)
     arguments = dict(_bind_arguments(function, operation, args, kwargs))
     positional: list[Any] = []
-    parameters = _parameters(operation)
+    parameters = operation.signature.parameters
     variadic_name = next(
         (n for n, p in parameters.items() if p.kind is Parameter.VAR_POSITIONAL), ""
     )
@@ -135,11 +135,6 @@ def _signature(function: Function) -> inspect.Signature:
     return inspect.signature(function)
 
 
-@cache
-def _parameters(operation: Operation[...]) -> Mapping[str, Parameter]:
-    return operation.signature.parameters
-
-
 def _bind_arguments(
     function: Function, operation: Operation[...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
@@ -164,7 +159,7 @@ def _parameter_name(
     function: Function, operation: Operation[...], name: str, position: int | None
 ) -> str:
     """Return the operation's parameter name for NumPy's argument `name` at `position`."""
-    parameters = _parameters(operation)
+    parameters = operation.signature.parameters
     for candidate in (name, RENAMED.get(name, name)):
         if candidate in parameters and parameters[candidate].kind is not Parameter.VAR_KEYWORD:
             return candidate

@@ -10,6 +10,7 @@ wrong size is stopped while unpacking, at the size in its array's header.
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Callable
 from typing import IO
@@ -18,12 +19,17 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
+from tenfold.io.header import (
+    MAX_HEADER,
+    START_BYTES,
+    Header,
+    check_size,
+    read_header,
+    unknown_format_error,
+)
 from tenfold.io.input_errors import InputError, error_text
-from tenfold.io.machine import available_memory
+from tenfold.machine import available_memory
 
-CHUNK_BYTES = 1 << 20
-"""Bytes unpacked between two reports of progress."""
 ALLOWED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The methods that NumPy writes. LZMA may allocate 4 GiB for its window."""
 
@@ -83,38 +89,35 @@ def _unpack(
             "save it as .npy, which is read in place"
         )
     with archive.open(member) as stream:
-        start = _read_up_to(stream, START_BYTES)
+        start = stream.read(START_BYTES)
         if not start.startswith(npy.MAGIC_PREFIX):
             raise unknown_format_error(name, start[:6])
         header = read_header(name, start)
         check_size(name, header, member.file_size)
-        data = np.empty(header.size, np.uint8)
-        _fill(name, data, start[header.offset :], stream, progress)
-    elements = data.view(header.dtype)
-    return elements.reshape(header.shape, order="F" if header.fortran else "C")
-
-
-def _read_up_to(stream: IO[bytes], count: int) -> bytes:
-    chunks: list[bytes] = []
-    while count > 0 and (chunk := stream.read(count)):
-        chunks.append(chunk)
-        count -= len(chunk)
-    return b"".join(chunks)
-
-
-def _fill(
-    name: str, data: NDArray[np.uint8], start: bytes, stream: IO[bytes], progress: Progress
-) -> None:
-    """Unpack into memory of the declared size; a longer or shorter stream is an error."""
-    bytes_read = len(start)
-    data[:bytes_read] = np.frombuffer(start, np.uint8)
-    while True:
-        # Read to the end of the stream, not only to the declared size: it verifies the checksum.
-        chunk = stream.read(CHUNK_BYTES)
-        if bytes_read + len(chunk) > data.size or (not chunk and bytes_read < data.size):
+    with archive.open(member) as stream:
+        counted = _CountedStream(stream, header, progress)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as in read_header
+            array: NDArray[np.generic] = npy.read_array(
+                counted, allow_pickle=False, max_header_size=MAX_HEADER
+            )
+        # read to the end of the stream, which verifies the checksum
+        if stream.read(1):
             raise InputError(f"{name}: unpacks to another size than its header says")
-        if not chunk:
-            return
-        data[bytes_read : bytes_read + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        bytes_read += len(chunk)
-        progress(bytes_read, data.size)
+    return array
+
+
+class _CountedStream:
+    """A stream that reports the bytes read behind its header."""
+
+    def __init__(self, stream: IO[bytes], header: Header, progress: Progress) -> None:
+        self.stream, self.total, self.progress = stream, header.size, progress
+        self.count = -header.offset
+
+    def read(self, count: int = -1, /) -> bytes:
+        """Read up to `count` bytes and report them."""
+        chunk = self.stream.read(count)
+        self.count += len(chunk)
+        if self.count > 0:
+            self.progress(self.count, self.total)
+        return chunk

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tenfold.io.archive import Progress, read_member
 from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
 from tenfold.io.input_errors import InputError, error_text
-from tenfold.io.machine import available_memory
+from tenfold.machine import available_memory
 
 
 def _silent(bytes_done: int, total_bytes: int) -> None:

@@ -12,7 +12,6 @@ included, the temporary file is removed and the old output is unchanged.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -72,7 +71,7 @@ def open_replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file that replaces `path` when the block ends without an error."""
     target = check_output(path)
     # Not derived from the name, which may already have the maximal length.
-    temporary = target.parent / f".tenfold-{secrets.token_hex(8)}.tmp"
+    temporary = target.parent / f".tenfold-{os.urandom(8).hex()}.tmp"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
         with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:

@@ -25,9 +25,6 @@ from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.target_key import environment, key_of
 from tenfold.settings import get
 
-MAX_DIRECTORIES = 16
-"""The capacity of the caches of directories."""
-
 
 @dataclass(frozen=True)
 class CachedKernels:
@@ -78,26 +75,20 @@ def store() -> DiskCache | None:
     """Return the disk cache under the settings in force; None if it is off or has no directory."""
     if not get("cache"):
         return None
-    path, limit = str(get("cache_dir")), int(get("cache_limit"))
-    if path:
-        return _named_cache(path, limit)
-    return _default_cache(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
+    home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME")
+    stores = _stores(int(get("cache_limit")), str(get("cache_dir")), home)
+    return stores[0] if stores else None
 
 
-@memoized("directories of kernels that are named", MAX_DIRECTORIES)
-def _named_cache(path: str, limit: int) -> DiskCache:
-    return DiskCache(Path(path), limit << 20)
-
-
-# Cached, since every kernel looks up the store. The arguments are the inputs of `directory`.
-@memoized("usual directories of kernels", MAX_DIRECTORIES)
-def _default_cache(
-    cache_home: str,  # noqa: ARG001
-    home: str | None,  # noqa: ARG001
+@memoized("disk caches", 16, "each new kernel asks, and looking for a home takes 20 microseconds")
+def _stores(
     limit: int,
-) -> DiskCache | None:
+    named: str,  # noqa: ARG001  # this and the next are the inputs of `directory`
+    home: tuple[str, str | None],  # noqa: ARG001
+) -> tuple[DiskCache, ...]:
+    """Return the disk cache, if it has a directory."""
     path = directory()
-    return None if path is None else DiskCache(path, limit << 20)
+    return () if path is None else (DiskCache(path, limit << 20),)
 
 
 def directory() -> Path | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tenfold import _native
 from tenfold._native import EntryPoint
-from tenfold.caches import LruCache, register
+from tenfold.caches import LruCache
 from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
@@ -59,18 +59,21 @@ REPLAYS, REPLAY_GROWTH, MAX_GROWTHS = 64, 8, 2
 number if they are not ready, and the most growths."""
 
 
-MAX_PROGRAMS = 4096
-"""The capacity of each program cache."""
-
-
 @dataclass
-class QuickProgram:
-    """A program compiled without optimisation, and its number of launches."""
+class KernelPrograms:
+    """The programs of a kernel: compiled without and with optimisation."""
 
-    program: Program
+    quick: Program | None = None
+    optimised: Program | None = None
     uses: int = 1
+    """The launches of the quick program."""
     pending_requests: int = 0
     """The number of requests for the optimised program while it was not ready."""
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether the quick program was launched often enough to be worth optimising."""
+        return self.quick is not None and self.uses >= USES_WORTH_OPTIMISING
 
 
 class Programs:
@@ -80,40 +83,42 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        self._lock = fork_safe_lock.lock()  # protects the counts of uses
+        self._lock = fork_safe_lock.lock()  # protects the fields of KernelPrograms
         # one kernel at a time; the kernels of other Programs wait for LLVM's lock
         self._background: CompileThread[Program] = CompileThread()
-        self.quick: LruCache[tuple[Source, str], QuickProgram] = LruCache(MAX_PROGRAMS)
-        self.optimised: LruCache[tuple[Source, str], Program] = LruCache(MAX_PROGRAMS)
+        self.by_kernel: LruCache[tuple[Source, str], KernelPrograms] = LruCache(
+            4096, "programs", "compiling a kernel takes 2 to 50 ms"
+        )
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of `elements`, on one processor."""
-        key = kernel, cpu
-        optimised = self.optimised.get(key)
-        if optimised is not None and tier != "0":
-            return optimised
-        quick = self.quick.get(key)
+        programs = self._known(kernel, cpu)
+        if programs.optimised is not None and tier != "0":
+            return programs.optimised
         if tier == "auto" and elements >= WORTH_OPTIMISING:
             tier = "1"
         if tier == "1":
-            return optimised or self.compile(kernel, cpu, optimised=True)
+            return self.compile(kernel, cpu, optimised=True)
+        quick = programs.quick
         if quick is None:
             return self.compile(kernel, cpu, optimised=False, or_better=tier == "auto")
-        if tier == "auto" and quick.uses >= USES_WORTH_OPTIMISING:
-            optimised = self._request_optimised(kernel, cpu, quick)
+        if tier == "auto" and programs.is_hot:
+            optimised = self._request_optimised(kernel, cpu, programs)
             if optimised is not None:
                 return optimised
-        self._count(quick)
-        return quick.program
+        self._count(programs)
+        return quick
+
+    def _known(self, kernel: Source, cpu: str) -> KernelPrograms:
+        """Return the programs of a kernel that are in memory."""
+        return self.by_kernel.get((kernel, cpu)) or KernelPrograms()
 
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
         """Return the tier of such a launch, and the state of its program in words."""
-        key, disk = (kernel, cpu), cached_kernels(cache_key(kernel), cpu)
-        quick = self.quick.get(key)
-        worth = quick is not None and quick.uses >= USES_WORTH_OPTIMISING
-        is_worth = elements >= WORTH_OPTIMISING or (worth and disk.has(OPTIMISED))
-        optimised = tier == "1" or (tier == "auto" and (is_worth or key in self.optimised))
-        if key in (self.optimised if optimised else self.quick):
+        programs, disk = self._known(kernel, cpu), cached_kernels(cache_key(kernel), cpu)
+        is_worth = elements >= WORTH_OPTIMISING or (programs.is_hot and disk.has(OPTIMISED))
+        optimised = tier == "1" or (tier == "auto" and bool(is_worth or programs.optimised))
+        if (programs.optimised if optimised else programs.quick) is not None:
             return int(optimised), "compiled"
         for level in (
             (OPTIMISED,) if optimised else _accepted_levels(QUICK, or_better=tier == "auto")
@@ -124,29 +129,29 @@ class Programs:
 
     def uses_left(self, kernel: Source, tier: str, cpu: str) -> int:
         """Return the replays of a launch until its program is looked up again; -1: unlimited."""
-        if tier == "0" or (kernel, cpu) in self.optimised:
+        programs = self._known(kernel, cpu)
+        if tier == "0" or programs.optimised is not None:
             return -1
-        quick = self.quick.get((kernel, cpu))
-        unmet_requests = max(quick.pending_requests - 1, 0) if quick else 0
+        unmet_requests = max(programs.pending_requests - 1, 0)
         return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MAX_GROWTHS))
 
     def note_use(self, kernel: Source, cpu: str) -> None:
         """Count a replayed launch of an unoptimised program; optimise it if it is hot."""
-        quick = self.quick.get((kernel, cpu))
-        if quick is None:  # evicted
+        programs = self._known(kernel, cpu)
+        if programs.quick is None:  # evicted
             return
-        self._count(quick)
-        worth = quick.uses >= USES_WORTH_OPTIMISING and not quick.pending_requests
-        if worth and (kernel, cpu) not in self.optimised and not self._background.busy():
-            self._request_optimised(kernel, cpu, quick)
+        self._count(programs)
+        worth = programs.is_hot and not programs.pending_requests
+        if worth and programs.optimised is None and not self._background.busy():
+            self._request_optimised(kernel, cpu, programs)
 
     def wait_idle(self) -> None:
         """Wait until no kernel is being compiled in the background."""
         self._background.wait_idle()
 
-    def _count(self, quick: QuickProgram) -> None:
+    def _count(self, programs: KernelPrograms) -> None:
         with self._lock:
-            quick.uses += 1
+            programs.uses += 1
 
     def compile(
         self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
@@ -175,7 +180,9 @@ class Programs:
         debug(1, f"compiled {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
-    def _request_optimised(self, kernel: Source, cpu: str, quick: QuickProgram) -> Program | None:
+    def _request_optimised(
+        self, kernel: Source, cpu: str, programs: KernelPrograms
+    ) -> Program | None:
         """Return the optimised program from disk; else start to compile it in the background."""
         disk = cached_kernels(cache_key(kernel), cpu)
         if stored := self._load_from_disk(kernel, cpu, disk, (OPTIMISED,)):
@@ -188,7 +195,7 @@ class Programs:
                 return None
             _native.count("background_compiles")  # at the request, not at the end
         with self._lock:
-            quick.pending_requests += 1
+            programs.pending_requests += 1
         return None
 
     def _compile_task(
@@ -213,15 +220,11 @@ class Programs:
 
     def cached(self, loop: GenericElementwise, cpu: str) -> Program | None:
         """Return the program of a loop from memory or disk, preferably optimised; else None."""
-        if optimised := self.optimised.get((loop, cpu)):
-            return optimised
-        quick = self.quick.get((loop, cpu))
+        programs = self._known(loop, cpu)
+        if program := programs.optimised or programs.quick:
+            return program
         levels = _accepted_levels(QUICK, or_better=True)
-        return (
-            quick.program
-            if quick
-            else self._load_from_disk(loop, cpu, cached_kernels(loop.text, cpu), levels)
-        )
+        return self._load_from_disk(loop, cpu, cached_kernels(loop.text, cpu), levels)
 
     def _load_from_disk(
         self, kernel: Source, cpu: str, disk: CachedKernels, levels: tuple[int, ...]
@@ -240,9 +243,13 @@ class Programs:
 
     def _publish(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Cache a program; if another thread was first, return that thread's program."""
-        if level == OPTIMISED:
-            return self.optimised.setdefault((kernel, cpu), program)
-        return self.quick.setdefault((kernel, cpu), QuickProgram(program)).program
+        programs = self.by_kernel.setdefault((kernel, cpu), KernelPrograms())
+        with self._lock:
+            if level == OPTIMISED:
+                programs.optimised = programs.optimised or program
+                return programs.optimised
+            programs.quick = programs.quick or program
+            return programs.quick
 
 
 def _accepted_levels(level: int, *, or_better: bool) -> tuple[int, ...]:
@@ -317,8 +324,6 @@ def is_baseline(cpu: str) -> bool:
 
 
 PROGRAMS = Programs()
-register("programs compiled quickly", PROGRAMS.quick)
-register("programs compiled with optimisation", PROGRAMS.optimised)
 
 
 def program_of(kernel: Source, elements: int) -> Program:

@@ -24,7 +24,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from tenfold.caches import memoized
 from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE
 
 MAX_EXACT_MATRICES = 64
@@ -46,7 +45,6 @@ class ChainStructure(NamedTuple):
 GENERAL = ChainStructure()
 
 
-@memoized("orders of chains of products", 1024)
 def best_order(lengths: tuple[int, ...], structure: ChainStructure = GENERAL) -> tuple[int, Tree]:
     """Return (multiply-adds, order) of a product of matrices of lengths[i] x lengths[i + 1]."""
     longest = max(lengths)

@@ -22,7 +22,6 @@ from functools import reduce
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from tenfold.caches import memoized
 from tenfold.linear_algebra.chain_order import GENERAL, best_order
 from tenfold.linear_algebra.matrix_polynomial import (
     Coefficient,
@@ -48,10 +47,10 @@ class Cost(NamedTuple):
     sums: int = 0
 
 
-@memoized("factored sums", 256)
-def cheapest_sum(
-    monomials: tuple[Monomial, ...], *, use_structure: bool = True
-) -> tuple[Cost, tuple[Monomial, ...]]:
+CheapestSum = tuple[Cost, tuple[Monomial, ...]]
+
+
+def cheapest_sum(monomials: tuple[Monomial, ...], *, use_structure: bool = True) -> CheapestSum:
     """Return the least cost found and its monomials.
 
     With `use_structure`, symmetric and triangular products count half.

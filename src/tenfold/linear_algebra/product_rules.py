@@ -22,7 +22,8 @@ from itertools import islice
 
 from tenfold.core.op import Kind
 from tenfold.core.pattern import pattern, variables
-from tenfold.linear_algebra.cost_search import cheapest_sum
+from tenfold.linear_algebra.cost_search import CheapestSum, cheapest_sum
+from tenfold.linear_algebra.matrix_polynomial import Monomial
 from tenfold.linear_algebra.normal_form import (
     BLAS_PRODUCTS,
     DTYPES,
@@ -57,9 +58,17 @@ class _ProductCache:
         self.found_product = False
         self.scanned = 0
         """The number of nodes already searched for products."""
+        self.cheapest_sums: dict[tuple[tuple[Monomial, ...], bool], CheapestSum] = {}
         self.matrices_read: dict[int, frozenset[int]] = {}
         """For the root of each expression read or built so far, its matrices then. With the same
         matrices it cannot become cheaper."""
+
+    def cheapest_sum(self, monomials: tuple[Monomial, ...], *, use_structure: bool) -> CheapestSum:
+        """Return the cheapest form of a sum, searched once in a rewrite."""
+        key = monomials, use_structure
+        if key not in self.cheapest_sums:
+            self.cheapest_sums[key] = cheapest_sum(monomials, use_structure=use_structure)
+        return self.cheapest_sums[key]
 
     def has_products(self, ops: Sequence[Operator]) -> bool:
         """Whether the graph has a product."""
@@ -107,7 +116,8 @@ def _read_in_part(root: NodeView) -> bool:
 
 def _cheapest_form(match: Match) -> NodeView | None:
     root = match.root
-    matrices_read = _product_cache(root.graph).matrices_read
+    cache = _product_cache(root.graph)
+    matrices_read = cache.matrices_read
     expression = MatrixExpression(root)
     if not expression.is_complete:
         return None
@@ -121,7 +131,7 @@ def _cheapest_form(match: Match) -> NodeView | None:
     if monomials is None:
         return None
     use_structure = len(root.shape) == 2 and not _read_in_part(root)  # stacks are computed whole
-    cost, cheapest = cheapest_sum(monomials, use_structure=use_structure)
+    cost, cheapest = cache.cheapest_sum(monomials, use_structure=use_structure)
     accumulate, current_score = not _feeds_elementwise(root), expression.score()
     operations = min_operations(cost, cheapest, accumulate=accumulate)
     if (cost.multiply_adds, 4 * operations) >= current_score:

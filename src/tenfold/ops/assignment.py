@@ -20,19 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.caches import memoized
 from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, select_element
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
-from tenfold.core.shape_rules import Shape, broadcast, indexed, product
+from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import ScalarOperand as Typed
-from tenfold.dtypes import kind_of, promote, same_kind
+from tenfold.dtypes import holds_weak, kind_of, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
 from tenfold.ops.gathering import integers
 from tenfold.ops.index_parsing import index_error, parse
-from tenfold.ops.indexing import index
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
@@ -41,25 +39,20 @@ Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
 
 
-@memoized("values that fit a part", 1024)
-def _fits(value: np.dtype, weak: bool, target: np.dtype) -> bool:
-    if weak:
-        return promote((Typed(target, False), Typed(value, True))) == target
-    return same_kind(value, target)
-
-
 def refuse_misfit(value_shape: Shape, value: Typed | Type, shape: Shape, dtype: np.dtype) -> None:
     """Raise ShapeError or DTypeError for a value that cannot replace a part of this shape."""
     missing = len(shape) - len(value_shape)
-    if missing < 0 or any(
-        n not in (1, m) for n, m in zip(value_shape, shape[max(missing, 0) :], strict=True)
+    if value_shape and (
+        missing < 0
+        or any(n not in (1, m) for n, m in zip(value_shape, shape[missing:], strict=True))
     ):
         raise ShapeError(
             "",
             f"a value of shape {value_shape} does not broadcast to the target's shape {shape}",
             remedy="give one value, or one for each element of the target",
         )
-    if not _fits(value.dtype, value.weak, dtype):
+    fits = holds_weak(dtype, value.dtype) if value.weak else same_kind(value.dtype, dtype)
+    if not fits:
         name = f"a Python {SCALAR_NAMES[value.dtype.kind]}" if value.weak else value.dtype
         raise DTypeError(
             "",
@@ -77,8 +70,10 @@ def normalize_access(access: Access, shape: Shape) -> Access:
     ((None, 0, 1), (1, 1, 0))
     """
     return tuple(
-        (None, 0, start) if axis is None or shape[axis] == 1 else (axis, step, start)
-        for axis, step, start in access
+        [
+            (None, 0, start) if axis is None or shape[axis] == 1 else (axis, step, start)
+            for axis, step, start in access
+        ]
     )
 
 
@@ -245,10 +240,8 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     parsed = parse(x, key, "set_at")
     if parsed.arrays:
         raise index_error(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
-    shape = indexed(x.shape, parsed.picks, parsed.new_axes)
-    assert index.reads is not None, "an index reads by steps"
-    reads = index.reads(x.shape, parsed.picks, parsed.new_axes)
-    return BoundCall((x, value), (normalize_access(reads, shape), shape))
+    access = normalize_access(parsed.reads, parsed.shape)
+    return BoundCall((x, value), (access, parsed.shape))
 
 
 def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], index_axis: int) -> Shape:

@@ -37,7 +37,7 @@ MAX_CACHED_PATHS = 1024
 """The most cached paths; the least recently used one is evicted first."""
 
 
-@memoized("recipes of einsums", MAX_CACHED_PATHS)
+@memoized("einsum paths", MAX_CACHED_PATHS, "choosing the order of an einsum takes 0.1 ms")
 def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
     """Return the operations of an einsum of operands of one dtype, or raise ShapeError."""
     inputs, output = parse_subscripts(subscripts, [len(shape) for shape in shapes])

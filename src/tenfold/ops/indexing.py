@@ -26,7 +26,7 @@ from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, indexed, whole_axes
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import index_error, parse
+from tenfold.ops.index_parsing import index_error, parse, reads_of_part
 
 
 def _index_reference(
@@ -54,17 +54,6 @@ def _index_strides(
     return tuple(view_strides)
 
 
-def _index_reads(
-    shape: object, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
-) -> tuple[tuple[int | None, int, int], ...]:
-    kept_axes = sum(isinstance(pick, tuple) for pick in picks)
-    view_axes = iter([axis for axis in range(kept_axes + len(new_axes)) if axis not in new_axes])
-    return tuple(
-        (next(view_axes), pick[2], pick[0]) if isinstance(pick, tuple) else (None, 0, pick)
-        for pick in picks
-    )
-
-
 def _batched_index_params(
     length: int, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
 ) -> Params:
@@ -76,7 +65,7 @@ def _batched_index_params(
     reference=_index_reference,
     view=True,
     strides=_index_strides,
-    reads=_index_reads,
+    reads=reads_of_part,
     batch_params=_batched_index_params,
     samples=[
         SampleCall(((4, 3),), positional=((slice(None, None, -2), None, 1),)),

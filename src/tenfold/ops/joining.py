@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.array_facts import ArrayFacts
 from tenfold.core.gather_rules import ResultBlock
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
@@ -86,14 +87,12 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 _Movement = tuple[int, tuple[Any, ...]]
 _ViewReference = tuple[Any, tuple[_Movement, ...]]
 """A weak reference to a base Array, and the movements from it to the view."""
-_concat_operands: dict[int, tuple[Any, tuple[_ViewReference, ...]]] = {}
-"""By the id of a `concat` result: a weak reference that removes the entry, and the operands."""
+_concat_operands: ArrayFacts[tuple[_ViewReference, ...]] = ArrayFacts()
+"""The operands of results of `concat`."""
 
 
 def _remember(result: Array, arrays: Sequence[Array]) -> None:
-    key = id(result)
-    weak_result = weakref.ref(result, lambda _: _concat_operands.pop(key, None))
-    _concat_operands[key] = (weak_result, tuple(map(_view_reference, arrays)))
+    _concat_operands[result] = tuple(map(_view_reference, arrays))
 
 
 def _view_reference(x: Array) -> _ViewReference:
@@ -110,7 +109,7 @@ def joined_arrays(joined: Array) -> list[Array | None] | None:
     """Return the Arrays that a result of `concat` joins, None for each that is freed; None for
     another Array, and for one that has been assigned to since.
     """
-    _, references = _concat_operands.get(id(joined), (None, None))
+    references = _concat_operands.get(joined)
     if references is None or _native.node_of(joined).op is not concat:
         return None
     return [_dereference(*name) for name in references]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,14 +65,7 @@ def computation_dtype(types: Sequence[Type]) -> np.dtype:
 
 def computation_dtype_of(*arrays: Array) -> np.dtype:
     """As computed_in, for arrays."""
-    if len(arrays) == 1:
-        return _computed_of_one(arrays[0].dtype)
     return computation_dtype([Type(x.shape, x.dtype, x.device) for x in arrays])
-
-
-@cache
-def _computed_of_one(dtype: np.dtype) -> np.dtype:
-    return computation_dtype([Type((), dtype, "cpu")])
 
 
 def matrices(shape: Shape) -> tuple[Shape, int, int]:

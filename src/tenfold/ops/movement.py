@@ -16,10 +16,16 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.caches import memoized
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
-from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, whole_axes
+from tenfold.core.shape_rules import (
+    MAX_AXES,
+    Axis,
+    Shape,
+    normalize_axes,
+    normalize_axis,
+    whole_axes,
+)
 from tenfold.errors import ShapeError
 from tenfold.ops.indexing import index_view
 
@@ -160,16 +166,13 @@ def matrix_transpose(x: Array, /) -> Array:
     return _transposed(x)
 
 
-@memoized("orders of transposed axes", 128)
-def _transposed_order(axes: int) -> tuple[tuple[int, ...]]:
-    """The params of `permute_dims` that transpose the last two axes."""
-    *stack, rows, columns = range(axes)
-    return ((*stack, columns, rows),)
+_TRANSPOSED_ORDERS = tuple([((*range(n - 2), n - 1, n - 2),) for n in range(MAX_AXES + 1)])
+"""By the number of axes the params of `permute_dims` that transpose the last two."""
 
 
 def _transposed(x: Array) -> Array:
     """As `permute_dims`, without its checks, in a tenth of the time."""
-    result: Array = _native.apply(permute_dims.id, (x,), _transposed_order(x.ndim))
+    result: Array = _native.apply(permute_dims.id, (x,), _TRANSPOSED_ORDERS[x.ndim])
     return result
 
 

@@ -11,13 +11,13 @@ row-major order are recognised by their chain of movements, not by memory.
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.array_facts import ArrayFacts
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import (
@@ -78,8 +78,8 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Bou
     return BoundCall((x if viewable else capture(x),), (target,))
 
 
-_strides_cache: dict[int, tuple[Any, Shape | None]] = {}
-"""By the id of a view: a weak reference that removes the entry, and the view's strides."""
+_view_strides: ArrayFacts[Shape | None] = ArrayFacts()
+"""The strides of views in their last bases."""
 
 
 def _can_view(x: Array, target_shape: Shape) -> bool:
@@ -95,11 +95,11 @@ def _strides_of(x: Array) -> Shape | None:
     """
     chain = []
     base = x
-    while base.base is not None and id(base) not in _strides_cache:
+    while base.base is not None and base not in _view_strides:
         chain.append(base)
         base = base.base
     shape = base.shape
-    strides = row_major(shape) if base.base is None else _strides_cache[id(base)][1]
+    strides = row_major(shape) if base.base is None else _view_strides[base]
     for view in reversed(chain):
         node = _native.node_of(view)
         strides_rule = node.op.strides
@@ -110,8 +110,7 @@ def _strides_of(x: Array) -> Shape | None:
         )
         shape = view.shape
     if chain:
-        key = id(x)
-        _strides_cache[key] = (weakref.ref(x, lambda _: _strides_cache.pop(key, None)), strides)
+        _view_strides[x] = strides
     return strides
 
 

@@ -47,9 +47,26 @@ Rules = tuple[Rule, ...]
 
 
 class RuleBlock(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
-    """The rules of open blocks, with a unique number."""
+    """The rules of open blocks, with a number that no other rules have."""
 
     number = 0
+
+
+class RulesInForce:
+    """The rules of the process and of open blocks: their number, and their sets by options."""
+
+    def __init__(self, rules: Rules, number: int) -> None:
+        self.rules, self.number = rules, number
+        self._sets: dict[tuple[bool, bool], RuleSet] = {}
+
+    def under(self, *, reassociate: bool, fast: bool) -> RuleSet:
+        """Return the rules that these options leave on."""
+        rule_set = self._sets.get((reassociate, fast))
+        if rule_set is None:
+            enabled = {"bitwise": True, "linear-algebra": reassociate, "fast": fast}
+            new_set = RuleSet(tuple(rule for rule in self.rules if enabled[rule.exactness]))
+            rule_set = self._sets.setdefault((reassociate, fast), new_set)
+        return rule_set
 
 
 _lock = Lock()  # protects _process_rules and the numbers
@@ -68,10 +85,11 @@ _process_rules: Rules = (
 _BUILT_IN_RULES = _process_rules
 _numbers = count(1)
 _process_version = 0
-_block_numbers: LruCache[RuleBlock, int] = LruCache(64, "numbers of blocks of rules")
 _EMPTY_BLOCK = RuleBlock()
 _open_block: ContextVar[RuleBlock] = ContextVar("tenfold_rules", default=_EMPTY_BLOCK)
-_rule_sets: LruCache[tuple[Rules, Rules, bool, bool], RuleSet] = LruCache(64, "sets of rules")
+_rules_in_force: LruCache[tuple[Rules, Rules], RulesInForce] = LruCache(
+    64, "rule sets", "equal rules have equal numbers, so that their plans are reused"
+)
 
 
 _native.set_rules_variable(_open_block, _EMPTY_BLOCK)
@@ -145,7 +163,7 @@ def using(*rules: Rule) -> Iterator[None]:
         _check_new_rule(rule, (*list(), *rules[:position]))
     block = RuleBlock((*_open_block.get(), *rules))
     with _lock:
-        block.number = _block_numbers.setdefault(block, next(_numbers))
+        block.number = _in_force(block).number
     _native.open_block()
     token = _open_block.set(block)
     try:
@@ -168,13 +186,17 @@ def _name(rule: Rule | str) -> str:
 
 def active() -> RuleSet:
     """Return the rules in force here, under the options in force."""
-    key = (_process_rules, _open_block.get(), get("reassociate") is True, get("fast") is True)
-    rule_set = _rule_sets.get(key)
-    if rule_set is None:
-        enabled = {"bitwise": True, "linear-algebra": key[2], "fast": key[3]}
-        new_set = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
-        rule_set = _rule_sets.setdefault(key, new_set)
-    return rule_set
+    in_force = _in_force(_open_block.get())
+    return in_force.under(reassociate=get("reassociate") is True, fast=get("fast") is True)
+
+
+def _in_force(block: RuleBlock) -> RulesInForce:
+    """Return the rules of the process and of a block."""
+    key = (_process_rules, block)
+    cached = _rules_in_force.get(key)
+    if cached is None:
+        cached = _rules_in_force.setdefault(key, RulesInForce((*key[0], *block), next(_numbers)))
+    return cached
 
 
 def version() -> int:

@@ -143,8 +143,6 @@ class RuleCandidate(NamedTuple):
 
 
 PlacedCandidates = tuple[tuple[RuleCandidate, int | None], ...]
-MAX_CACHED_CANDIDATES = 4096
-"""The largest number of cached keys of a RuleSet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +153,15 @@ class RuleSet:
     version: int = field(init=False, default_factory=count(1).__next__)
     _roots: dict[tuple[Operator, bool], list[Rule]] = field(init=False, default_factory=dict)
     """The rules by the operation of their pattern, and whether an input must have it."""
-    _candidates: LruCache[tuple[Operator, bool], list[RuleCandidate]] = field(
-        init=False, default_factory=lambda: LruCache(MAX_CACHED_CANDIDATES)
+    _candidates: dict[tuple[Operator, bool], list[RuleCandidate]] = field(
+        init=False, default_factory=dict
     )
-    """The candidates by the same key, for operations seen so far."""
+    """The candidates by the same key, from its first use on."""
     _candidate_cache: LruCache[tuple[Operator, ...], PlacedCandidates] = field(
-        init=False, default_factory=lambda: LruCache(MAX_CACHED_CANDIDATES)
+        init=False,
+        default_factory=lambda: LruCache(
+            4096, "rule candidates", "finding them anew makes rewriting half as slow again"
+        ),
     )
     """The results of `candidates`, by the ops of a node and of its inputs."""
 
@@ -170,10 +171,13 @@ class RuleSet:
             self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
 
     def _with_root(self, op: Operator, *, as_input: bool) -> list[RuleCandidate]:
+        rules = self._roots.get((op, as_input))
+        if not rules:
+            return []
         candidates = self._candidates.get((op, as_input))
         if candidates is None:
             candidates = []
-            for rule in self._roots.get((op, as_input), ()):
+            for rule in rules:
                 patterns: list[OperationPattern] = []
                 for tree in operand_orders(rule.pattern):
                     if _root_operation(tree) not in patterns:
@@ -187,8 +191,7 @@ class RuleSet:
                     )
                     for operation_pattern in patterns
                 ]
-            if _is_permanent(op):
-                self._candidates[op, as_input] = candidates
+            self._candidates[op, as_input] = candidates
         return candidates
 
     def candidates(self, op: Operator, inputs: tuple[Operator, ...]) -> PlacedCandidates:

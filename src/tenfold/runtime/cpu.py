@@ -57,7 +57,9 @@ class Cpu:
     rewrites = True
 
     def __init__(self) -> None:
-        self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(MAX_PLANS, "plans of steps")
+        self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(
+            MAX_PLANS, "schedules", "scheduling a graph takes milliseconds"
+        )
 
     def plan(self, graph: Graph) -> Schedule:
         """Return the plan of a graph, cached by its structure."""

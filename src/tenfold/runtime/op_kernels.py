@@ -10,8 +10,6 @@ Hands on the kernel of all such nodes, or the index map of a view
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from tenfold import _native
@@ -71,7 +69,6 @@ def movement(
     return () if keeps_order else None
 
 
-@cache
 def sizes(steps: str) -> list[tuple[int, int, int]]:
     """Return the sizes of a kernel in the order of `Kernel.sizes`: (code, operand or axis, axis).
 

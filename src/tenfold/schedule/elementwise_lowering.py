@@ -147,7 +147,9 @@ def _compute_has_rule(
     return fma or not _needs_fma(k.instructions)
 
 
-_has_rule = memoized("operations that have rules", 4096)(_compute_has_rule)
+_has_rule = memoized("element rules", 4096, "the answer needs the scalar IR of the operation")(
+    _compute_has_rule
+)
 
 
 def _needs_fma(body: Sequence[Instruction]) -> bool:

@@ -8,6 +8,7 @@ expression once for equal batches; each batch then gets nodes of its own.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -31,8 +32,12 @@ MAX_COMPARED_BATCHES = 64
 """Earlier batches of an operation that a new one is compared with, to explain a batch split."""
 PLAN_THRESHOLD = 3
 """Batches of one signature that are computed before a plan is made."""
-_batch_counts: LruCache[tuple[Any, ...], int] = LruCache(MAX_EXPRESSIONS, "forms of groups")
-_expressions: LruCache[tuple[Any, ...], Any] = LruCache(MAX_EXPRESSIONS, "expressions of groups")
+_batch_counts: LruCache[tuple[Any, ...], int] = LruCache(
+    MAX_EXPRESSIONS, "batch counts", "only batches that come often are worth a plan"
+)
+_expressions: LruCache[tuple[Any, ...], Any] = LruCache(
+    MAX_EXPRESSIONS, "batch expressions", "batching a function takes as long as tracing it"
+)
 # Keys have the ids of operations: a cache entry must not keep the op of a dead call alive.
 StackedOperands = Sequence[tuple[Any, bool]]
 EarlierBatches = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
@@ -193,12 +198,12 @@ class _OpLifetime:
             forget_op(self.op)
 
 
-_forget_queue: LruCache[int, _OpLifetime] = LruCache(256, "operations to be forgotten")
+_forget_queue: deque[_OpLifetime] = deque(maxlen=128)
 
 
 def forget_op_later(op: int) -> None:
-    """Drop the entries of an operation when 256 other operations have followed."""
-    _forget_queue[op] = _OpLifetime(op)
+    """Drop the entries of an operation when 128 other operations have followed."""
+    _forget_queue.append(_OpLifetime(op))
 
 
 Expression = tuple[Subgraph, tuple[bool, ...], bool]

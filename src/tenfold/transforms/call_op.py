@@ -112,8 +112,10 @@ def error_at_step(operation: str, step: int, failure: Exception) -> Exception:
 
 
 _interned: WeakValueDictionary[Hashable, Callee] = WeakValueDictionary()
-_recent: LruCache[Hashable, Callee] = LruCache(256, "traced bodies")
-"""Keeps the last ones alive: a lambda in a loop is traced again in each iteration."""
+_recent: LruCache[Hashable, Callee] = LruCache(
+    256, "subgraphs", "a lambda in a loop is traced in each iteration, and reuses its plan"
+)
+"""Keeps the last Callees alive."""
 
 
 def interned_callee(subgraph: Subgraph) -> Callee:

@@ -19,7 +19,6 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type, Value
-from tenfold.caches import memoized
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.subgraph import Subgraph
@@ -281,7 +280,6 @@ def _batch_cond(members: Members, *params: Any) -> Any:
     return _with_batch_axes(members, results, [True] * len(results))
 
 
-@memoized("bodies of loops with their conditions", 256)
 def body_with_condition(body: Callee, condition: Callee, carry_count: int) -> Callee:
     """Return a body whose last result is the condition of its new carry.
 

@@ -80,7 +80,7 @@ class Function:
         self.function, self.name = function, function.__name__
         self.signature = inspect.signature(function)
         self._family = object()  # shared by the ops of all traces
-        self._traces = TraceCache(MAX_TRACES)
+        self._traces = TraceCache()
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once

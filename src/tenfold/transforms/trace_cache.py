@@ -58,6 +58,11 @@ class CachedTrace(NamedTuple):
 class TraceCache(LruCache[Hashable, CachedTrace | type[NeedsValues]]):
     """The traces of one function by signature; NeedsValues for one that cannot be traced."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            MAX_TRACES, "traces", "tracing a function and planning it takes milliseconds"
+        )
+
     def find(
         self, key: Hashable, current_bindings: list[Any] | None
     ) -> tuple[CachedTrace | type[NeedsValues] | None, list[Node]]:
@@ -95,7 +100,7 @@ def cached_trace(
     """
     leaves, structure = flatten((args, {}))
     key = signature_key(leaves, structure, *options.items())
-    traces, current_bindings = TraceCache(MAX_TRACES), None
+    traces, current_bindings = TraceCache(), None
     if isinstance(function, FunctionType):
         traces, current_bindings = _traces.setdefault(function, traces), bindings(function)
     cached, _ = traces.find(key, current_bindings)

@@ -23,7 +23,6 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import EntryPoint, Node, Type, Value
-from tenfold.caches import memoized
 from tenfold.core.op import Params
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import kind_of
@@ -31,7 +30,12 @@ from tenfold.jit.program import program_of
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, addend_of, scalars_of, transpose_by_form
 from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.multiply import STEPS, product_operand, register_bytes, threads_of
+from tenfold.runtime.blas.multiply import (
+    product_operand,
+    product_steps,
+    register_bytes,
+    threads_of,
+)
 from tenfold.runtime.blas.product_dispatch import ProductStep, ProductUpdate, update_step
 from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
@@ -85,7 +89,6 @@ def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> Pro
     return ProductUpdate(conjugated, x3, *triangle)
 
 
-@memoized("signs of products", 128)
 def _sign_bytes(dtype: np.dtype, sign: int, added: int) -> bytes:
     """Alpha and beta of a product without scalar factors."""
     return _scalar_bytes(np.asarray(sign, dtype), np.asarray(added, dtype))
@@ -116,7 +119,7 @@ def _launch(
     assert status == 0, "a product does not fail for its values"
 
 
-@memoized("products that add", STEPS)
+@product_steps
 def cached_update_step(
     x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
 ) -> ProductStep:

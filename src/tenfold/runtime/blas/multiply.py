@@ -33,12 +33,15 @@ from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import CPU_LEVELS, get
 
-STEPS = 1024
-"""The capacity of the LRU caches of steps."""
 QUICK, SMALL = 1 << 14, 1 << 19
 """Multiply-adds up to which a launch keeps the GIL, and up to which it runs on one thread."""
 WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
 """The bytes of a SIMD register by x86-64 level."""
+
+
+product_steps = memoized(
+    "product steps", 1024, "choosing the kernel of a product takes as long as a small product"
+)
 
 
 def step_of(
@@ -63,7 +66,7 @@ def step_of(
     return step, (x1, x2)
 
 
-@memoized("products", STEPS)
+@product_steps
 def cached_product_step(
     op: Op[...],
     params: tuple[Any, ...],

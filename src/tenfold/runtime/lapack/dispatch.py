@@ -41,7 +41,7 @@ THREADED = 1 << 16
 """Multiply-adds of a call from which NumPy's BLAS may start threads."""
 
 
-@memoized("calls of LAPACK", STEPS)
+@memoized("LAPACK calls", STEPS, "writing the calls takes as long as a small solve")
 def launch_of(
     op: Op[...],
     params: Params,

@@ -23,15 +23,12 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.caches import memoized
 from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.jit.program import program_of
 from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
 from tenfold.settings import get
 
-QUERIES = 1024
-"""The capacity of the LRU cache of work lengths."""
 CALL = 1 << 10
 """The overhead of calling a routine, in multiply-adds."""
 PARALLEL_WORK = 1 << 18
@@ -149,7 +146,6 @@ def _status(
     )
 
 
-@memoized("work lengths of LAPACK", QUERIES)
 def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     """Query a routine of float64 or complex128 for its best work length, in elements.
 

@@ -78,6 +78,12 @@ def _cgroups() -> list[Path]:
     return []
 
 
+def usable_processors() -> int:
+    """Return the number of processors that affinity and the container leave to this process."""
+    quota = group_processors()
+    return affinity() if quota is None else min(affinity(), max(1, round(quota)))
+
+
 def affinity() -> int:
     """Return the number of processors that this process may be scheduled on."""
     if hasattr(os, "sched_getaffinity"):
