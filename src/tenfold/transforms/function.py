@@ -32,7 +32,7 @@ from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.py_callback import checked_function
-from tenfold.transforms.trace_cache import MAX_TRACES, CachedTrace, TraceCache, signature_key
+from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
 from tenfold.transforms.tracer import NeedsValues, trace_function
 
 P = ParamSpec("P")
