@@ -23,7 +23,7 @@ template <class Entry, std::size_t LOG2> class DirectMapped {
         return std::size_t(
             std::ranges::count_if(entries_, [](const Entry& entry) { return bool(entry); }));
     }
-    void clear() { entries_ = {}; }
+    [[gnu::noinline]] void clear() { entries_ = {}; } // out of the way of a look-up
 
   private:
     std::array<Entry, NUM_SLOTS> entries_;
@@ -39,7 +39,8 @@ template <class Derived, class Entry, std::size_t LOG2> class ThreadCache {
         Derived& cache = ThreadLocal<Derived>::get();
         // Relaxed: entries that a thread finds before it sees a new epoch are still valid.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (std::exchange(cache.epoch_, now) != now) cache.clear();
+        if (std::exchange(cache.epoch_, now) != now) [[unlikely]]
+            cache.clear();
         return cache;
     }
 
