@@ -29,37 +29,39 @@ void copy_elements(const char* source, char* target, const CopyAxis& axis, int64
         store(target + i * axis.target, convert<To>(load<From>(source + i * axis.source)));
 }
 
-// Copies BLOCK rows of float64, which are contiguous columns of the source, to contiguous rows.
+// Copies BLOCK rows, which are contiguous columns of the source, to contiguous rows.
+template <class From, class To>
 void transpose_rows(const char* source, char* target, const CopyAxis& columns, int64_t row_bytes) {
-    constexpr int64_t item = sizeof(double);
-    const int64_t end = columns.length - columns.length % BLOCK;
+    constexpr int64_t from_bytes = sizeof(From), to_bytes = sizeof(To);
+    const int64_t end = columns.length - columns.length % BLOCK, step = columns.source;
     for (int64_t j = 0; j < end; j += BLOCK) {
         for (int64_t r = 0; r < BLOCK; ++r) {
-            const char* from = source + r * item + j * columns.source;
-            const double numbers[BLOCK] = {load<double>(from), load<double>(from + columns.source),
-                                           load<double>(from + 2 * columns.source),
-                                           load<double>(from + 3 * columns.source)};
-            std::memcpy(target + r * row_bytes + j * item, numbers, sizeof numbers);
+            const char* from = source + r * from_bytes + j * step;
+            const To numbers[BLOCK] = {
+                convert<To>(load<From>(from)), convert<To>(load<From>(from + step)),
+                convert<To>(load<From>(from + 2 * step)), convert<To>(load<From>(from + 3 * step))};
+            std::memcpy(target + r * row_bytes + j * to_bytes, numbers, sizeof numbers);
         }
     }
     if (end == columns.length) return;
     for (int64_t r = 0; r < BLOCK; ++r)
-        copy_elements<double, double>(source + r * item, target + r * row_bytes, columns, end);
+        copy_elements<From, To>(source + r * from_bytes, target + r * row_bytes, columns, end);
 }
 
 template <class From, class To>
 void copy_axes(const char* source, char* target, const CopyAxis& outer, const CopyAxis& inner) {
-    constexpr int64_t item = sizeof(To);
-    constexpr bool same = std::is_same_v<From, To>,
-                   transposable = same && std::is_same_v<To, double>;
+    constexpr int64_t from_bytes = sizeof(From), to_bytes = sizeof(To);
+    constexpr bool real = std::is_floating_point_v<From> && std::is_floating_point_v<To>;
     int64_t row = 0;
-    if (same && inner.source == item && inner.target == item) {
+    if (std::is_same_v<From, To> && inner.source == to_bytes && inner.target == to_bytes) {
         for (; row < outer.length; ++row)
             std::memcpy(target + row * outer.target, source + row * outer.source,
-                        std::size_t(inner.length * item));
-    } else if (transposable && outer.source == item && inner.target == item) {
-        for (; row + BLOCK <= outer.length; row += BLOCK)
-            transpose_rows(source + row * item, target + row * outer.target, inner, outer.target);
+                        std::size_t(inner.length * to_bytes));
+    } else if constexpr (real) {
+        if (outer.source == from_bytes && inner.target == to_bytes)
+            for (; row + BLOCK <= outer.length; row += BLOCK)
+                transpose_rows<From, To>(source + row * from_bytes, target + row * outer.target,
+                                         inner, outer.target);
     }
     for (; row < outer.length; ++row)
         copy_elements<From, To>(source + row * outer.source, target + row * outer.target, inner);
