@@ -4,9 +4,9 @@ Takes a builder, the layout of right-hand sides and the Type of the result, hand
 which native code (`native/lapack/right_hand_sides.h`) copies and solves them. In row-major order,
 as in results, no copy transposes: BLAS then solves for the transpose from the right side.
 
->>> float64 = np.dtype(np.float64)
->>> build, right = LaunchBuilder(float64, 2, 1), StackedMatrix(0, 24, 8, float64)
->>> sides = right_hand_sides(build, right, Type((2, 3), float64, "cpu"), (), 3, rows=True)
+>>> from tenfold.dtypes import FLOAT64
+>>> build, right = LaunchBuilder(FLOAT64, 2, 1), StackedMatrix(48, 24, 8, FLOAT64)
+>>> sides = right_hand_sides(build, right, Type((2, 3), FLOAT64, "cpu"), (), 3, rows=True)
 >>> sides.row_major, sides.work, sides.substitution
 (True, -1, 'trsm')
 """
