@@ -900,13 +900,6 @@ MEANING = (
         ("interop/test_dlpack.py",),
     ),
     Plant(
-        "linalg: the other triangle is read",
-        "src/tenfold/runtime/lapack/triangular_solve.py",
-        'uplo = "U" if (side == "upper") != transposed else "L"',
-        'uplo = "U" if (side == "upper") == transposed else "L"',
-        ("ops/test_triangular.py",),
-    ),
-    Plant(
         "linalg: the reference reads the other triangle",
         "src/tenfold/ops/lu_and_triangular.py",
         'lower = side == "lower" or',
@@ -916,6 +909,13 @@ MEANING = (
 )
 
 NATIVE = (
+    Plant(
+        "linalg: the other triangle is read",
+        "native/lapack/triangular.cpp",
+        "const char uplo = is_upper != bool(s.transposed) ? 'U' : 'L';",
+        "const char uplo = is_upper == bool(s.transposed) ? 'U' : 'L';",
+        ("ops/test_triangular.py",),
+    ),
     Plant(
         "the native key forgets which values die",
         "native/dispatch/graph_key.cpp",

@@ -1,4 +1,6 @@
-// Code bindings: load machine code from bytes or disk, hash bytes, and identify the processor.
+// Code bindings: load machine code from bytes or disk, find LAPACK drivers, hash bytes, and
+// identify the processor.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,6 +10,7 @@
 #include "jit/code_loader.h"
 #include "jit/processor.h"
 #include "jit/sha256.h"
+#include "lapack/driver.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {
@@ -35,7 +38,8 @@ std::vector<EntryPoint> functions_at(const Part& bytes, std::span<const uint64_t
     const Ref<Code> loaded = load_code(bytes.data(), bytes.size());
     std::vector<EntryPoint> functions;
     for (uint64_t place : places)
-        if (loaded && place < bytes.size()) functions.push_back({loaded, std::size_t(place)});
+        if (loaded && place < bytes.size())
+            functions.push_back({loaded, reinterpret_cast<Kernel>(loaded->begin + place)});
     return functions;
 }
 
@@ -84,12 +88,19 @@ void declare_entries(nb::module_& module) {
                "user"_a);
 }
 
+// The kernel of a driver, and how many sizes it reads.
+std::pair<EntryPoint, std::size_t> lapack_driver(const std::string& name, bool complex) {
+    const lapack::DriverEntry* entry = lapack::find_driver(name);
+    if (!entry) throw nb::key_error(name.c_str());
+    return {EntryPoint{{}, complex ? entry->complex : entry->real}, entry->sizes};
+}
+
 } // namespace
 
 void declare_code(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<EntryPoint>(module, "EntryPoint").def_prop_ro("address", [](EntryPoint& self) {
-        return reinterpret_cast<std::size_t>(self.kernel());
+        return reinterpret_cast<std::size_t>(self.kernel);
     });
     declare_entries(module);
     module.def(
@@ -98,6 +109,7 @@ void declare_code(nb::module_& module) {
             return functions_at(part(code), places);
         },
         "code"_a, "places"_a);
+    module.def("lapack_driver", lapack_driver, "name"_a, "complex"_a);
     module.def("loaded_code_bytes", loaded_code_bytes);
     module.def(
         "sha256",

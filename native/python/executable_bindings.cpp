@@ -61,9 +61,9 @@ void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list
                 const std::string& label) {
     Executable::Run run{};
     const auto& kernel = nb::cast<EntryPoint&>(programs[0]);
-    run.kernel = kernel.kernel();
-    if (!programs[1].is_none()) run.finish = nb::cast<EntryPoint&>(programs[1]).kernel();
-    self.plan->code.push_back(kernel.code);
+    run.kernel = kernel.kernel;
+    if (!programs[1].is_none()) run.finish = nb::cast<EntryPoint&>(programs[1]).kernel;
+    if (kernel.code) self.plan->code.push_back(kernel.code);
     run.finish_units = finished;
     for (nb::handle place : buffers)
         run.buffers.push_back({nb::cast<Executable::Slot>(place[0]), nb::cast<int64_t>(place[1])});

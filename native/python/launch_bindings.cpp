@@ -42,7 +42,7 @@ bool take_address(PyObject* object, void*& address) {
 // Of loaded code, which the argument holds; or of code that the caller keeps.
 void* address_of(PyObject* kernel) {
     if (Py_TYPE(kernel) != entry_type) return PyLong_AsVoidPtr(kernel);
-    return reinterpret_cast<void*>(nb::inst_ptr<EntryPoint>(kernel)->kernel());
+    return reinterpret_cast<void*>(nb::inst_ptr<EntryPoint>(kernel)->kernel);
 }
 
 bool take_buffers(PyObject* object, LaunchArguments& arguments) {

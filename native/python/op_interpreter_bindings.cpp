@@ -78,7 +78,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
         auto loop = std::make_unique<Loop>();
         if (compiled.is_none()) return loop.release();
         auto& entry_point = nb::cast<EntryPoint&>(compiled[0]);
-        loop->kernel = entry_point.kernel();
+        loop->kernel = entry_point.kernel;
         loop->code = entry_point.code;
         for (nb::handle size : compiled[1])
             loop->sizes.push_back({Loop::SizeKind(nb::cast<uint8_t>(size[0])),
@@ -98,7 +98,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
         if (!compiled.is_valid()) return nullptr;
         auto loop = std::make_unique<ReductionLoop>();
         auto& entry = nb::cast<EntryPoint&>(compiled[0]);
-        loop->kernel = entry.kernel();
+        loop->kernel = entry.kernel;
         loop->code = entry.code;
         loop->dtype = uint16_t(dtype_id(nb::object(compiled[1]).ptr()));
         loop->lanes = nb::cast<uint32_t>(compiled[2]);

@@ -21,12 +21,10 @@ struct NodesHandle {
     std::vector<Ref<Node>> nodes;
 };
 
-// A function of loaded code, which it holds.
+// A function of loaded code, which it holds, or of this library.
 struct EntryPoint {
-    Ref<Code> code;
-    std::size_t offset; // bytes
-
-    Kernel kernel() const { return reinterpret_cast<Kernel>(code->begin + offset); }
+    Ref<Code> code; // null: of this library
+    Kernel kernel;
 };
 
 struct LibraryHandle {

@@ -657,6 +657,12 @@ class EntryPoint:
     @property
     def address(self) -> int: ...
 
+def lapack_driver(name: str, complex: bool) -> tuple[EntryPoint, int]:
+    """The kernel of a LAPACK driver for real or complex numbers, and how many sizes it reads.
+
+    Raises KeyError without such a driver.
+    """
+
 def load_code(code: bytes, places: Sequence[int]) -> list[EntryPoint]:
     """Copy machine code to memory that can be executed; its functions, or none where that fails."""
 

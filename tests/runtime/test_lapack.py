@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -14,13 +13,11 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.codegen.lapack.driver_call import LapackCall, Routine
 from tenfold.dtypes import FLOAT64
-from tenfold.jit.program import program_of
 from tenfold.ops import linalg
 from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
-from tenfold.runtime.lapack import dispatch, drivers, lapack_program
+from tenfold.runtime.lapack import dispatch, drivers, launch_builder
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(1, 1), (5, 5), (3, 4, 4), (2, 3, 8, 8), (70, 4, 4)]
@@ -254,10 +251,12 @@ def test_a_stack_on_two_threads_and_on_one_equals_numpy(name: str) -> None:
             equal(np.abs(mine), np.abs(numpys))  # a vector of eigh or svd may have either sign
 
 
-def step(op: Any, shape: tuple[int, ...], results: int = 1) -> drivers.DriverLaunch:
+def step(
+    op: Any, shape: tuple[int, ...], results: int = 1, params: Any = ()
+) -> drivers.DriverLaunch:
     strides = tuple(8 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     type_ = _native.Type(shape, FLOAT64, "cpu")
-    found = dispatch.launch_of(op, (), ((shape, strides, FLOAT64),), (type_,) * results)
+    found = dispatch.launch_of(op, params, ((shape, strides, FLOAT64),), (type_,) * results)
     assert found is not None
     return found
 
@@ -273,10 +272,10 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
     assert step(
-        linalg.det, (5, lapack_program.SERIAL_ORDER, lapack_program.SERIAL_ORDER)
+        linalg.det, (5, launch_builder.SERIAL_ORDER, launch_builder.SERIAL_ORDER)
     ).single_threaded
     assert not step(
-        linalg.det, (lapack_program.SERIAL_ORDER + 1, lapack_program.SERIAL_ORDER + 1)
+        linalg.det, (launch_builder.SERIAL_ORDER + 1, launch_builder.SERIAL_ORDER + 1)
     ).single_threaded
     assert not step(linalg.inv, (4, 4)).single_threaded  # of several columns it does for any order
 
@@ -403,6 +402,15 @@ def test_determinants_neither_overflow_nor_vanish_on_the_way(dtype: str) -> None
     assert abs(tn.linalg.det(np.eye(400, dtype=dtype) * 1e3).item()) == np.inf
 
 
+@pytest.mark.skipif(_native.processor_level() < 3, reason="log has another formula")
+def test_the_logarithm_of_a_determinant_has_the_bits_of_log() -> None:
+    x = np.exp(np.random.default_rng(3).uniform(-200, 200, 4000))
+    found = np.asarray(tn.linalg.slogdet(x[:, None, None]).logabsdet)
+    with tn.options(cpu="x86-64-v3"):
+        expected = np.asarray(tn.log(x))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_operands_are_left_as_they_are() -> None:
     x = definite((2, 6, 6), "float64")
     before, given = x.copy(), shared(x)
@@ -414,24 +422,32 @@ def test_operands_are_left_as_they_are() -> None:
 def test_the_matrices_before_a_failure_and_after_it_are_computed() -> None:
     x = np.tile(np.array([[4.0, 0.0], [0.0, 9.0]]), (5, 1, 1))
     x[3] = -1
-    call = LapackCall((Routine("dpotrf", "'U n0 m0 n0 report", fails=True),), buffers=1)
-    sizes = struct.pack("3q", x.strides[0], drivers.address_of("dpotrf"), 2)
-    program = program_of(call, 1).kernel
-    assert _native.launch(program, [x.ctypes.data], sizes, b"", 0, 5, 5, 1) == 4
+    y, call = np.zeros_like(x), step(linalg.cholesky, x.shape, params=(False,))
+    buffers = [x.ctypes.data, y.ctypes.data, *call.addresses]
+    assert _native.launch(call.kernel, buffers, call.sizes, b"", call.scratch, 5, 5, 1) == 4
     for index in (0, 1, 2, 4):
-        assert x[index].tolist() == [[2.0, 0.0], [0.0, 3.0]]
+        assert y[index].tolist() == [[2.0, 0.0], [0.0, 3.0]]
 
 
 def test_a_call_is_one_kernel_however_many_matrices() -> None:
-    call = LapackCall((Routine("dgetrf", "n0 n0 m0 n0 m1 report", fails=True),), buffers=2)
-    assert str(call) == "library call of dgetrf, 2 buffers"
-    assert call.text().count("call void") == 1
+    for shape in ((2, 2), (70, 2, 2)):
+        x = tn.asarray(definite(shape, "float64"))
+        with tn.profile() as p:
+            tn.linalg.det(x).wait()
+        assert (p.calls, p.launches, p.kernels, p.compiles) == (1, 1, 0, 0)
+
+
+@OPERATION
+def test_no_call_of_lapack_is_compiled(name: str) -> None:
+    with tn.profile() as p:
+        for order in (3, 130):
+            computed(MAKERS[name](tn.asarray(definite((2, order, order), "float64"))))
+    assert (p.compiles, p.generic_compiles, p.background_compiles) == (0, 0, 0)
 
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
-    made = lapack_program.LapackProgram(FLOAT64, 3)
-    areas = [made.scratch_area(FLOAT64, length) for length in (3, 17, 1)]
-    assert [made.numbers[int(word[1:])] for word in areas] == [0, 64, 256]
+    made = launch_builder.LaunchBuilder(FLOAT64, order=3, units=1)
+    assert [made.area(length) for length in (3, 17, 1)] == [0, 64, 256]
     assert made.scratch == 320
 
 

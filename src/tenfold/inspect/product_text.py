@@ -30,7 +30,7 @@ from tenfold.runtime.lapack.dispatch import LAPACK_OPS, launch_of
 from tenfold.schedule.schedule import Step
 
 BLAS = {"trsm", "trmm", "gemm", "syrk", "herk", "trsv", "gemv", "symm", "hemm"}
-"""Routines of BLAS that LAPACK programs call, without the letter of the dtype."""
+"""Routines of BLAS that LAPACK drivers call, without the letter of the dtype."""
 
 
 def product_of(snapshot: Snapshot, step: Step) -> ProductStep | None:
@@ -85,12 +85,12 @@ def library_of(snapshot: Snapshot, step: Step) -> str:
 
 
 def _routines(snapshot: Snapshot, step: Step, node: Node) -> tuple[str, ...]:
-    """The routines of a call that has a LAPACK program; empty where there is none."""
+    """The routines of a call that has a LAPACK driver; empty where there is none."""
     if node.op not in LAPACK_OPS:
         return ()
     layouts = tuple((x.shape, x.strides, x.dtype) for x in _operands(snapshot, step))
-    lapack_step = launch_of(node.op, node.params, layouts, node.types)
-    return () if lapack_step is None else tuple(dict.fromkeys(lapack_step.kernel.routines))
+    launch = launch_of(node.op, node.params, layouts, node.types)
+    return () if launch is None else launch.routines
 
 
 def _operands(snapshot: Snapshot, step: Step) -> list[ProductOperand]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.caches import LruCache
-from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.loop_ir import Kernel
@@ -44,7 +43,7 @@ class Program:
     """The phases of a parallel scan, which together do the work of `kernel`."""
 
 
-Source = Kernel | GenericElementwise | GenericReduction | ProductKernel | LapackCall
+Source = Kernel | GenericElementwise | GenericReduction | ProductKernel
 
 WORTH_OPTIMISING = 1 << 14
 """Elements of a launch from which a kernel is compiled with optimisation at once."""

@@ -472,11 +472,11 @@ class ExecutableBuilder:
         slots, temporary = self._new_slots(item, len(launch.results)), item in self.plan.temporaries
         for slot, (type_, size) in zip(slots, launch.results, strict=True):
             self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
-        programs = (program_of(launch.kernel, launch.work).kernel, None)
-        self._count_launches(launch.kernel)
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
+        buffers += [(Executable.NOWHERE, address) for address in launch.addresses]
         work = (launch.scratch, launch.units, launch.grain, drivers.threads_of(launch), False)
         count = reference.multiply_adds(call, layouts)
+        programs = (launch.kernel, None)
         self._add(Executable.launch, programs, 0, buffers, (), launch.sizes, [], *work, label)
         self._add(Executable.product, count)
         if blas_threads := drivers.blas_threads(launch):

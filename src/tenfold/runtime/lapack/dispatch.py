@@ -29,7 +29,7 @@ from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import eig_svd_qr, factor_solve
 from tenfold.runtime.lapack.drivers import MAX_ORDER, DriverLaunch, launch
-from tenfold.runtime.lapack.lapack_program import COMPUTE_DTYPES, StackedLayout, UnsupportedLayout
+from tenfold.runtime.lapack.launch_builder import COMPUTE_DTYPES, StackedLayout, UnsupportedLayout
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -49,16 +49,16 @@ def launch_of(
     types: tuple[Type, ...],
 ) -> DriverLaunch | None:
     """Return the LAPACK launch of an operation, from its operands' layouts; None if unsupported."""
-    build_program, layouts = (
+    build_launch, layouts = (
         LAPACK_OPS.get(op),
         tuple(StackedLayout(*layout) for layout in operands),
     )
-    if build_program is None or not all(math.prod(layout.shape) for layout in layouts):
+    if build_launch is None or not all(math.prod(layout.shape) for layout in layouts):
         return None
     if max(max(layout.shape[-2:]) for layout in layouts) > MAX_ORDER:
         return None
     try:
-        return build_program(layouts, types, *params)
+        return build_launch(layouts, types, *params)
     except UnsupportedLayout:
         return None
 

@@ -1,9 +1,11 @@
-"""LAPACK drivers: the addresses of its routines, and their launches on stacks of matrices.
+"""LAPACK drivers: their kernels, the addresses of routines, and launches on stacks of matrices.
 
-The routines are those SciPy exports to other extension modules (`scipy.linalg.cython_lapack`); they
-take column-major matrices and run without the GIL. The matrices of a stack are distributed over
-Tenfold's thread pool, with one BLAS thread each; a single large matrix uses BLAS threads. Routines
-are uninterruptible: long ones are interruptible calls (`runtime/interruptible.py`).
+The drivers are native code (`native/lapack`) with the common kernel ABI: routines on each matrix of
+a stack, with copies between them. The routines are those SciPy exports to other extension modules
+(`scipy.linalg.cython_lapack`); they take column-major matrices and run without the GIL. The
+matrices of a stack are distributed over Tenfold's thread pool, with one BLAS thread each; a single
+large matrix uses BLAS threads. Routines are uninterruptible: long ones are interruptible calls
+(`runtime/interruptible.py`).
 
 >>> address_of("dpotrf") != 0
 True
@@ -12,7 +14,6 @@ True
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -22,9 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Type, Value
-from tenfold.codegen.lapack.driver_call import LapackCall
-from tenfold.jit.program import program_of
+from tenfold._native import EntryPoint, Type, Value
 from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
 from tenfold.settings import get
@@ -56,8 +55,11 @@ def address_of(routine: str) -> int:
 class DriverLaunch(NamedTuple):
     """A launch without the addresses of operands and results."""
 
-    kernel: LapackCall
+    kernel: EntryPoint
+    routines: tuple[str, ...]
     sizes: bytes
+    distances: tuple[int, ...]
+    """The bytes from one matrix to the next, of operands and results."""
     scratch: int
     """The scratch bytes of a thread."""
     units: int
@@ -67,6 +69,11 @@ class DriverLaunch(NamedTuple):
     """Whether BLAS starts no threads for such sizes."""
     results: tuple[tuple[Type, int], ...]
     """Types and bytes."""
+
+    @property
+    def addresses(self) -> list[int]:
+        """The addresses of the routines, which are buffers behind those of the results."""
+        return [address_of(routine) for routine in self.routines]
 
     @property
     def work(self) -> int:
@@ -131,12 +138,11 @@ def _status(
     buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
     if first_unit:
         addresses = [x.address if isinstance(x, Value) else x for x in buffers]
-        strides = struct.unpack_from(f"{len(buffers)}q", step.sizes)
-        pairs = zip(addresses, strides, strict=True)
-        buffers = [address + first_unit * stride for address, stride in pairs]
+        pairs = zip(addresses, step.distances, strict=True)
+        buffers = [address + first_unit * distance for address, distance in pairs]
     return _native.launch(
-        program_of(step.kernel, step.work).kernel,
-        buffers,
+        step.kernel,
+        [*buffers, *step.addresses],
         step.sizes,
         b"",
         step.scratch,

@@ -1,0 +1,68 @@
+// LAPACK drivers: routines on each matrix of a stack, as kernels with the common kernel ABI.
+//
+// A unit of work is one matrix. The buffers are the operands, the results and the addresses of
+// routines. The sizes are those of a struct of each driver: the layouts of operands and results,
+// then lengths, then offsets into the scratch memory of the thread. A driver returns 0, or 1 + the
+// index of the first matrix for which it failed; it computes the others.
+//
+//   Kernel kernel = find_driver("inverse")->complex;
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lapack/matrix_copies.h"
+#include "threads/worker_pool.h"
+
+namespace tenfold::lapack {
+
+// The matrices of a stack: bytes from one to the next, then the layout of each.
+struct StackedMatrix {
+    int64_t distance;
+    MatrixLayout layout;
+
+    template <class T = char> T* at(void* buffer, int64_t index) const {
+        return reinterpret_cast<T*>(static_cast<char*>(buffer) + index * distance);
+    }
+};
+
+// The sizes of a launch as the struct of a driver.
+template <class Sizes> Sizes read_sizes(const int64_t* sizes) {
+    static_assert(std::is_trivially_copyable_v<Sizes> && sizeof(Sizes) % sizeof(int64_t) == 0);
+    Sizes result;
+    std::memcpy(&result, sizes, sizeof result);
+    return result;
+}
+
+// Memory of the thread at an offset in bytes.
+template <class T> T* area(void* scratch, int64_t offset) {
+    return reinterpret_cast<T*>(static_cast<char*>(scratch) + offset);
+}
+
+// Runs `body`, which returns whether it succeeded, for each matrix.
+template <class Body> int64_t for_each_matrix(int64_t begin, int64_t end, Body body) {
+    int64_t status = 0;
+    for (int64_t i = begin; i < end; ++i)
+        if (!body(i) && status == 0) status = i + 1;
+    return status;
+}
+
+struct DriverEntry {
+    std::string_view name;
+    Kernel real, complex; // computed in float64, and in complex128
+    std::size_t sizes;    // how many it reads
+};
+
+template <class Sizes> constexpr std::size_t NUM_SIZES = sizeof(Sizes) / sizeof(int64_t);
+
+// The drivers of each file.
+using DriverTable = std::vector<DriverEntry>;
+DriverTable lu_cholesky_drivers();
+DriverTable symmetric_drivers();
+DriverTable triangular_drivers();
+DriverTable qr_svd_eig_drivers();
+
+// Null without one of that name.
+const DriverEntry* find_driver(std::string_view name);
+
+} // namespace tenfold::lapack

@@ -1,1 +1,0 @@
-"""LAPACK code generation: LLVM IR around LAPACK drivers, for copies, diagonals and determinants."""

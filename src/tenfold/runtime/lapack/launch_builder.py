@@ -1,0 +1,184 @@
+"""Launch builder: the sizes of a LAPACK driver's launch, for operands of known layout.
+
+Takes the layouts of operands and the Types of results, hands on a DriverLaunch (`drivers.py`): for
+one driver of `native/lapack` the layouts, lengths and offsets into the thread's scratch memory, in
+the order of the driver's struct of sizes. It does not depend on values.
+
+>>> build = LaunchBuilder(FLOAT64, order=2, units=1)
+>>> build.area(3), build.area(5), build.scratch  # multiples of 64 bytes
+(0, 64, 128)
+>>> flattened((StackedMatrix(32, 16, 8, FLOAT64), build.order, True))
+(32, 16, 8, 1, 2, 1)
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Type
+from tenfold.core.shape_rules import Shape
+from tenfold.dtypes import COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, kind_of
+from tenfold.runtime.lapack.drivers import DriverLaunch, work_length
+
+SERIAL_ORDER = 96
+"""The order up to which BLAS starts no threads for a factorisation and a single column; with
+several columns it does for any order."""
+PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
+COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
+ELEMENTS = {FLOAT32: 0, FLOAT64: 1, COMPLEX64: 2, COMPLEX128: 3}
+"""The element types as native code numbers them."""
+INT32 = DTYPES["int32"]
+
+
+class StackedLayout(NamedTuple):
+    """An operand: its shape, its strides in bytes and its dtype."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    dtype: np.dtype
+
+
+class StackedMatrix(NamedTuple):
+    """The matrices of a stack: the bytes from one to the next, and the strides of each in bytes."""
+
+    distance: int
+    row: int
+    column: int
+    dtype: np.dtype
+
+    @property
+    def transposed(self) -> StackedMatrix:
+        """The transposes."""
+        return self._replace(row=self.column, column=self.row)
+
+
+class UnsupportedLayout(Exception):
+    """The operands must be copied first, or LAPACK does not support them."""
+
+
+class LaunchBuilder:
+    """Lays out the scratch memory of a launch, and builds the launch."""
+
+    def __init__(self, dtype: np.dtype, order: int, units: int) -> None:
+        self.dtype, self.order, self.units = COMPUTE_DTYPES[dtype], order, units
+        self.item, self.is_complex = self.dtype.itemsize, kind_of(dtype) == "c"
+        self.scratch = 0
+
+    def area(self, length: int, dtype: np.dtype | None = None) -> int:
+        """Allocate scratch memory, by default of the computation dtype; return its offset."""
+        offset = self.scratch
+        self.scratch += (length * (dtype or self.dtype).itemsize + 63) // 64 * 64
+        return offset
+
+    def work(self, routine: str, arguments: tuple[str | int | None, ...]) -> tuple[int, int]:
+        """Return the offset and the length of a routine's work memory."""
+        length = work_length(PREFIXES[self.dtype] + routine, arguments)
+        return self.area(length), length
+
+    def result(self, type_: Type) -> StackedMatrix:
+        """Return a result of row-major matrices."""
+        item = type_.dtype.itemsize
+        distance = type_.size * item // self.units
+        return StackedMatrix(distance, type_.shape[-1] * item, item, type_.dtype)
+
+    def vector_result(self, type_: Type) -> StackedMatrix:
+        """Return a result of vectors or numbers, as matrices of one column."""
+        item = type_.dtype.itemsize
+        return StackedMatrix(type_.size * item // self.units, item, item, type_.dtype)
+
+    def launch(
+        self,
+        driver: str,
+        routines: Sequence[str],
+        operands: Sequence[StackedMatrix],
+        sizes: tuple[object, ...],
+        types: tuple[Type, ...],
+        multiply_adds: int,
+        columns: int = 1,
+    ) -> DriverLaunch:
+        """Return the launch of a driver, of `multiply_adds` for each matrix."""
+        kernel, size_count = _native.lapack_driver(driver, self.is_complex)
+        numbers = flattened(sizes)
+        assert len(numbers) == size_count, f"the driver {driver} reads other sizes"
+        result_bytes = [type_.size * type_.dtype.itemsize for type_ in types]
+        return DriverLaunch(
+            kernel,
+            tuple([PREFIXES[self.dtype] + routine for routine in routines]),
+            struct.pack(f"{len(numbers)}q", *numbers),
+            (*(x.distance for x in operands), *(size // self.units for size in result_bytes)),
+            self.scratch,
+            self.units,
+            multiply_adds,
+            columns == 1 and self.order <= SERIAL_ORDER,
+            tuple(zip(types, result_bytes, strict=True)),
+        )
+
+
+def flattened(sizes: object) -> tuple[int, ...]:
+    """Return nested sizes as the integers that native code reads."""
+    if isinstance(sizes, tuple):
+        return tuple([number for size in sizes for number in flattened(size)])
+    if isinstance(sizes, np.dtype):
+        return (ELEMENTS[sizes],)
+    assert isinstance(sizes, int), "sizes are integers, dtypes and tuples of them"
+    return (int(sizes),)
+
+
+def operand_of(layout: StackedLayout, stack: Shape) -> StackedMatrix:
+    """Return a broadcast operand. Raises UnsupportedLayout if its stack axes do not coalesce."""
+    if layout.dtype not in COMPUTE_DTYPES:
+        raise UnsupportedLayout
+    *steps, row, column = layout.strides
+    lengths = layout.shape[:-2]
+    missing = len(stack) - len(lengths)
+    repeated = [0] * missing + [
+        0 if length == 1 else step for length, step in zip(lengths, steps, strict=True)
+    ]
+    distance, expected = 0, None
+    for length, step in zip(reversed(stack), reversed(repeated), strict=True):
+        if length == 1:
+            continue
+        if expected is None:
+            distance = step
+        elif step != expected:
+            raise UnsupportedLayout
+        expected = step * length
+    return StackedMatrix(distance, row, column, layout.dtype)
+
+
+def stack_of(layouts: tuple[StackedLayout, ...]) -> tuple[StackedMatrix, LaunchBuilder]:
+    """Return a stack of matrices, and a new builder whose order is the number of rows."""
+    *stack, rows, _ = layouts[0].shape
+    operand = operand_of(layouts[0], tuple(stack))
+    return operand, LaunchBuilder(layouts[0].dtype, rows, math.prod(stack))
+
+
+def packed_stack_of(
+    layouts: tuple[StackedLayout, ...], stack: Shape
+) -> tuple[StackedMatrix, LaunchBuilder]:
+    """Return a stack of packed factors (`ops/factors.py`), and a new builder."""
+    packed, order = operand_of(layouts[0], stack), layouts[0].shape[-1]
+    build = LaunchBuilder(packed.dtype, order, math.prod(stack))
+    if packed[1:] != (order * build.item, build.item, build.dtype):
+        raise UnsupportedLayout
+    return packed, build
+
+
+def as_matrix(layout: StackedLayout) -> StackedLayout:
+    """Return a vector as a matrix of one column."""
+    if len(layout.shape) > 1:
+        return layout
+    return StackedLayout((*layout.shape, 1), (*layout.strides, 0), layout.dtype)
+
+
+def compute_dtype(first: np.dtype, second: np.dtype) -> np.dtype:
+    """Return the computation dtype of two dtypes. Raises UnsupportedLayout without one."""
+    if first not in COMPUTE_DTYPES or second not in COMPUTE_DTYPES:
+        raise UnsupportedLayout
+    return COMPLEX128 if "c" in (kind_of(first), kind_of(second)) else FLOAT64
