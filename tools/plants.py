@@ -364,14 +364,14 @@ UNITS = (
 MEMORY = (
     Plant(
         "in place: no hazard is ever seen",
-        "src/tenfold/schedule/in_place_updates.py",
+        "src/tenfold/schedule/loop_dependence.py",
         "safe_loop_order(target, reads if maps else [], axes=launch.order) for target in targets",
         "safe_loop_order(target, [], axes=launch.order) for target in targets",
         ("schedule/test_in_place_updates.py", "array", "schedule"),
     ),
     Plant(
         "in place: gathers of what is written are no hazard",
-        "src/tenfold/schedule/in_place_updates.py",
+        "src/tenfold/schedule/loop_dependence.py",
         "    if _is_gathered(launch, base):\n        reasons.append(GATHERED)\n",
         "",
         (
@@ -532,7 +532,7 @@ FUSION = (
         "fuse: roots are read at any index of their group",
         "src/tenfold/schedule/fusion.py",
         "            or remap_axes(read.access, embedding) == "
-        "self.root_location(group, read.item)\n",
+        "root_location(self.items, group, read.item)\n",
         "            or True\n",
         ("schedule/test_fusion.py", "ops/test_variance.py", "random"),
     ),

@@ -28,7 +28,8 @@ from tenfold.inspect.frame_variables import FrameVariable, variables
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text
 from tenfold.schedule.in_place_updates import REFERENCED, copy_reason, update_positions
-from tenfold.schedule.schedule import Step, is_replayable
+from tenfold.schedule.schedule import is_replayable
+from tenfold.schedule.schedule_ir import Step
 from tenfold.storage import dense
 
 MAX_HOLDERS = 8

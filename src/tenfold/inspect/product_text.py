@@ -27,7 +27,7 @@ from tenfold.runtime.blas.multiply import register_bytes
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step, update_step
 from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
 from tenfold.runtime.lapack.dispatch import LAPACK_OPS, launch_of
-from tenfold.schedule.schedule import Step
+from tenfold.schedule.schedule_ir import Step
 
 BLAS = {"trsm", "trmm", "gemm", "syrk", "herk", "trsv", "gemv", "symm", "hemm"}
 """Routines of BLAS that LAPACK programs call, without the letter of the dtype."""

@@ -30,8 +30,7 @@ from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
 from tenfold.runtime.cpu import threads_of
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Buffer, Step
+from tenfold.schedule.schedule_ir import Buffer, Launch, Step
 from tenfold.settings import get
 
 SMALL_SCRATCH_BYTES = 64

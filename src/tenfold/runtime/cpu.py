@@ -33,10 +33,10 @@ from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.op_kernels import loop, movement
 from tenfold.runtime.reduction_kernels import fold_loop
 from tenfold.runtime.symbolic_executable import generalise
-from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
-from tenfold.schedule.schedule import Buffer, Schedule, Step, is_replayable, key_of, plan_of
-from tenfold.schedule.schedule_ir import items_by_node
+from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.schedule import is_replayable, key_of, plan_of
+from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.schedule.vector_width import single_thread_elements
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import DEVICE_IDS, get
@@ -108,7 +108,7 @@ class Cpu:
                     return None
             except (MemoryError, reference.ReferenceFailure):
                 return None
-        last = items_by_node(list(run.plan.items))
+        last = run.plan.items_at
         return [run.values_of(last[output]) for output in graph.outputs]
 
     def run(self, graph: Graph) -> Exception | None:
@@ -366,7 +366,7 @@ class _ScheduleRun:
         """Return the failure of a one-operation graph that created NaN, if any."""
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
-        items = items_by_node(list(self.plan.items))
+        items = self.plan.items_at
         results = tuple(dense.export(value) for value in self.values[items[output]])
         return reference.nan_failure(node, [self._operand_array(items[i]) for i in inputs], results)
 

@@ -35,10 +35,9 @@ from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable_products import BoundProduct, bound_product
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
-from tenfold.schedule.schedule import Buffer, Schedule, Step
-from tenfold.schedule.schedule_ir import items_by_node
+from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.settings import get
 from tenfold.storage import dense
 
@@ -92,7 +91,7 @@ class ExecutableBuilder:
         self.slot_count = 0
         self.exact_scalars = original.report.read_scalars
         self.replay_limit = -1
-        self.node_items = items_by_node(list(plan.items))
+        self.node_items = plan.items_at
         self.nodes_of_item = self._nodes_of_items()
         self.dead_items: set[int] = set()
         """Items that no later step reads."""
