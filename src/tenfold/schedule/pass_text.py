@@ -42,6 +42,8 @@ def _lines(schedule: Schedule) -> Iterator[str]:
         offset = schedule.alias_offsets.get(number)
         view = "" if offset is None else f", a view at byte {offset}"
         yield f"layout of %{number}: strides {strides}{view}"
+    for number, choice in schedule.products.items():
+        yield f"product %{number}: {choice.routine}, {choice.reason}"
     yield from [_launch_line(number, launch) for number, launch in schedule.launches.items()]
     for place, step in enumerate(schedule.steps):
         yield _step_line(place, step)

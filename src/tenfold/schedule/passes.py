@@ -25,6 +25,7 @@ from tenfold.schedule.loop_dependence import order_loops, verify_loop_order
 from tenfold.schedule.loop_schedule import schedule_loops, verify_loops
 from tenfold.schedule.output_layout import choose_layouts, verify_layouts
 from tenfold.schedule.pass_text import text_of
+from tenfold.schedule.product_choice import choose_products, verify_products
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.steps import make_steps, verify_steps
 from tenfold.schedule.stored_items import choose_stored_items, verify_stored_items
@@ -51,6 +52,7 @@ PASSES = (
     Pass("fusion", fuse, verify_groups),
     Pass("order", order_units, verify_order),
     Pass("layout", choose_layouts, verify_layouts),
+    Pass("products", choose_products, verify_products),
     Pass("loops", schedule_loops, verify_loops),
     Pass("dependence", order_loops, verify_loop_order),
     Pass("steps", make_steps, verify_steps),

@@ -28,6 +28,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.index_map import AxisMap, IndexMap
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.shape_rules import Shape, product
+from tenfold.schedule.product_forms import ProductChoice
 
 Layout = tuple[int, ...]
 """The strides of an array, in bytes."""
@@ -250,6 +251,8 @@ class Step:
     """How many arrays it copies because it cannot update them in place."""
     unaliased_result: bool = False
     """Of a call: whether its result has its own buffer, without aliases."""
+    product: ProductChoice | None = None
+    """Of a call that is a product: how it is computed."""
     accumulated_operand: int = -1
     """Of a call that may accumulate into one of `reads` in place: that item."""
 
@@ -296,6 +299,8 @@ class Schedule:
     """The strides of each item in memory."""
     alias_offsets: Mapping[int, int] = field(default_factory=dict)
     """By view without a copy: the offset of its first element, in bytes."""
+    products: Mapping[int, ProductChoice] = field(default_factory=dict)
+    """By call that is a product: how it is computed."""
     launches: Mapping[int, Launch] = field(default_factory=dict)
     """By group number; none for a group without elements."""
     steps: tuple[Step, ...] = ()

@@ -168,6 +168,7 @@ def _call_step(schedule: Schedule, number: int) -> Step:
         names,
         item.position,
         unaliased_result=(node.op.contraction or node.op.accumulates_into) is not None,
+        product=schedule.products.get(number),
         accumulated_operand=_accumulated_operand(node, reads),
     )
 

@@ -88,7 +88,8 @@ def schedules(graph: Graph, name: str) -> tuple[Schedule, Schedule]:
 
 def texts(program: str, name: str) -> tuple[str, str]:
     """The text before a pass, and the lines that the pass adds or changes."""
-    before, after = (text_of(each).splitlines() for each in schedules(graph_of(program), name))
+    with tn.options(cpu="x86-64-v3"):  # the width of its registers decides between routines
+        before, after = (text_of(each).splitlines() for each in schedules(graph_of(program), name))
     added = [line for line in after if line not in before]
     return "\n".join(_indented(before)), "\n".join(_indented(added or ["nothing"]))
 

@@ -96,6 +96,23 @@ FAULTS = [
     ),
     Fault("layout", CALL, lambda s: s.updated(layouts={0: (16,)}), "has other strides"),
     Fault("layout", CALL, lambda s: s.updated(layouts={**s.layouts, 2: (16,)}), "has the strides"),
+    Fault("products", "m @ a[:4]", lambda s: s.updated(products={}), "has no routine"),
+    Fault(
+        "products",
+        "m @ a[:4]",
+        lambda s: s.updated(
+            products={n: replace(c, form=replace(c.form, k=5)) for n, c in s.products.items()}
+        ),
+        "does 15 multiply-adds",
+    ),
+    Fault(
+        "products",
+        "m @ a[:4]",
+        lambda s: s.updated(
+            products={n: replace(c, routine="sgemm") for n, c in s.products.items()}
+        ),
+        "of another dtype",
+    ),
     Fault("loops", CALL, lambda s: s.updated(launches={}), "is not run"),
     Fault("loops", CALL, lambda s: with_launch(s, 0, units=2), "2 units, but 1 cover"),
     Fault("dependence", UPDATE, lambda s: with_launch(s, 0, sequential=False), "of one buffer"),
