@@ -534,7 +534,7 @@ FUSION = (
         "            or remap_axes(read.access, embedding) == "
         "root_location(self.items, group, read.item)\n",
         "            or True\n",
-        ("schedule/test_fusion.py", "ops/test_variance.py", "random"),
+        ("schedule/passes", "schedule/test_fusion.py", "ops/test_variance.py", "random"),
     ),
     Plant(
         "fuse: a group joins another that waits for it",
@@ -549,6 +549,7 @@ FUSION = (
         'if item.kind == "fold" and group.axis not in (None, item.axis):',
         'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
         (
+            "schedule/passes",
             "ops/test_variance.py",
             "schedule/test_fusion.py",
             "runtime/test_cpu_reductions.py",
