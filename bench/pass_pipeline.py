@@ -23,7 +23,8 @@ from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
 from tenfold.jit.compiler import processor
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.loop_schedule import Launch, pack_sizes
+from tenfold.schedule.loop_schedule import pack_sizes
+from tenfold.schedule.schedule_ir import Launch
 
 ROUNDS = 15
 

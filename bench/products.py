@@ -1,4 +1,4 @@
-"""Products by packet code and by BLAS, beside numpy.matmul: where runtime/blas/product_dispatch.py
+"""Products by packet code and by BLAS, beside numpy.matmul: where schedule/product_choice.py
 changes over.
 
 Run: python bench/products.py [width of registers in bytes] [--smoke]. The width is
@@ -25,9 +25,10 @@ from tenfold import _native
 from tenfold._native import Type
 from tenfold.ops.contract import matmul
 from tenfold.runtime.blas import product_dispatch, routines
-from tenfold.runtime.blas.multiply import register_bytes
-from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
+from tenfold.schedule import product_choice
+from tenfold.schedule.product_choice import choose_product, register_bytes
+from tenfold.schedule.product_forms import ProductOperand
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 SQUARE_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -75,7 +76,7 @@ def launcher(
     factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
     assert matmul.contraction is not None, "a product says what it contracts"
-    step = product_step(matmul.contraction(types), *factors, width=width)
+    step = bind_product(choose_product(matmul.contraction(types), *factors, width=width))
     address, sizes = compiled(step.text, width), struct.pack(f"{len(step.sizes)}q", *step.sizes)
     arrays = [(x1, x2)[i] for i in step.operands]
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
@@ -91,9 +92,9 @@ def launcher(
 
 def forced(limit: int | None, width: int) -> None:
     """Let every matrix be a library call, or none."""
-    product_dispatch.BLAS_THRESHOLD.clear()
+    product_choice.BLAS_THRESHOLD.clear()
     if limit is not None:
-        product_dispatch.BLAS_THRESHOLD[width] = limit
+        product_choice.BLAS_THRESHOLD[width] = limit
 
 
 def squares(width: int, threads: int) -> None:

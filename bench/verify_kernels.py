@@ -56,7 +56,7 @@ def main() -> None:
     if smoke_wanted():
         for array in graphs().values():
             graph = Graph.of([_native.node_of(array)])
-            verify_plan(graph, plan_of(graph))
+            verify_plan(plan_of(graph))
         return
     print(f"{'form':20}{'plan':>8}{'verify':>8}")
     with tn.options(verify=False, verify_kernels=False):
@@ -64,7 +64,7 @@ def main() -> None:
             graph = Graph.of([_native.node_of(array)])
             plan = plan_of(graph)
             planning = microseconds(partial(plan_of, graph))
-            verifying = microseconds(partial(verify_plan, graph, plan))
+            verifying = microseconds(partial(verify_plan, plan))
             print(f"{name:20}{planning:8.0f}{verifying:8.0f}")
 
 

@@ -9,7 +9,7 @@ are for `pytest --grids=all`, which is `make test-all`.
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
 
-Every kernel that is planned is verified (`schedule/verify_kernel.py`).
+Each scheduling pass is verified, and every kernel that is planned (`schedule/passes.py`).
 """
 
 from __future__ import annotations

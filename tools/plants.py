@@ -364,14 +364,14 @@ UNITS = (
 MEMORY = (
     Plant(
         "in place: no hazard is ever seen",
-        "src/tenfold/schedule/in_place_updates.py",
+        "src/tenfold/schedule/loop_dependence.py",
         "safe_loop_order(target, reads if maps else [], axes=launch.order) for target in targets",
         "safe_loop_order(target, [], axes=launch.order) for target in targets",
         ("schedule/test_in_place_updates.py", "array", "schedule"),
     ),
     Plant(
         "in place: gathers of what is written are no hazard",
-        "src/tenfold/schedule/in_place_updates.py",
+        "src/tenfold/schedule/loop_dependence.py",
         "    if _is_gathered(launch, base):\n        reasons.append(GATHERED)\n",
         "",
         (
@@ -532,9 +532,9 @@ FUSION = (
         "fuse: roots are read at any index of their group",
         "src/tenfold/schedule/fusion.py",
         "            or remap_axes(read.access, embedding) == "
-        "self.root_location(group, read.item)\n",
+        "root_location(self.items, group, read.item)\n",
         "            or True\n",
-        ("schedule/test_fusion.py", "ops/test_variance.py", "random"),
+        ("schedule/passes", "schedule/test_fusion.py", "ops/test_variance.py", "random"),
     ),
     Plant(
         "fuse: a group joins another that waits for it",
@@ -549,6 +549,7 @@ FUSION = (
         'if item.kind == "fold" and group.axis not in (None, item.axis):',
         'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
         (
+            "schedule/passes",
             "ops/test_variance.py",
             "schedule/test_fusion.py",
             "runtime/test_cpu_reductions.py",

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from product_launch import product_step, update_step
 from tenfold import _native
-from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.graph import Graph
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_dispatch import ProductUpdate, product_step, update_step
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.schedule.product_choice import HALF_NOTES
+from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
 from tenfold.schedule.schedule import plan_of
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))

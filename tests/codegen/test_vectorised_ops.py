@@ -23,7 +23,8 @@ from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS, Op
 from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
-from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Schedule
 
 CALLS = {"pow", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"} | {
     *("asinh", "acosh", "atanh"),

@@ -71,7 +71,7 @@ NOT_LENGTHS = {
     "runtime.op_kernels.PART": CODE,
     "runtime.op_kernels.NOTHING": CODE,
     "runtime.blas.multiply.STEPS": CAPACITY,
-    "runtime.blas.product_dispatch.MAX_DIMENSION": "more than memory holds",
+    "schedule.product_choice.MAX_DIMENSION": "more than memory holds",
     "jit.program.QUICK": "a level of LLVM's optimisation",
     "jit.program.OPTIMISED": "a level of LLVM's optimisation",
     "jit.program.USES_WORTH_OPTIMISING": LAUNCHES,

@@ -13,7 +13,8 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Schedule
 from test_canonical_reduction import tree_sum
 
 UNITS = 8

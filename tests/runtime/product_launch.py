@@ -15,8 +15,9 @@ from tenfold._native import Type
 from tenfold.core.op import Contraction
 from tenfold.ops import contract
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
+from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
+from tenfold.schedule.product_choice import choose_product, choose_update
+from tenfold.schedule.product_forms import ProductOperand, ProductUpdate, copy_order
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
@@ -44,6 +45,20 @@ def compiled(text: str, width: int) -> int:
     engine.finalize_object()
     _kept.append(engine)
     return int(engine.get_function_address("kernel"))
+
+
+def product_step(
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
+) -> ProductStep:
+    """Return the step of a product, as a schedule chooses it."""
+    return bind_product(choose_product(contraction, x1, x2, width=width))
+
+
+def update_step(
+    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
+) -> ProductStep:
+    """Return the step of a product with an epilogue, as a schedule chooses it."""
+    return bind_product(choose_update(x1, x2, update, width=width))
 
 
 def step_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any, width: int) -> ProductStep:

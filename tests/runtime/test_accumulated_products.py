@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from product_launch import update_step
 from tenfold.dtypes import COMPLEX128, FLOAT64
 from tenfold.ops.gemm import gemm
-from tenfold.runtime.blas.product_dispatch import ProductUpdate, update_step
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
 
 FORMS = {
     "N": lambda x: x,

@@ -8,19 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tenfold.codegen.gemm.syrk_trmm import HALF_NOTES
+from product_launch import product_step, update_step
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX128, FLOAT16, FLOAT64
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_dispatch import (
-    ProductStep,
-    ProductUpdate,
-    product_step,
-    update_step,
-)
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.runtime.blas.product_dispatch import ProductStep
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.product_choice import HALF_NOTES
+from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 

@@ -14,7 +14,8 @@ from tenfold import _native
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALF_DTYPES, kind_of
-from tenfold.runtime.blas import product_dispatch, routines
+from tenfold.runtime.blas import routines
+from tenfold.schedule import product_choice
 
 LENGTHS = (1, 7, 63, 64, 65, 129)
 WAYS = ("packets", "library")
@@ -32,7 +33,7 @@ def width(request: pytest.FixtureRequest) -> int:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether matrices of floating dtypes are multiplied by packet code or by BLAS."""
     limits = {} if request.param == "packets" else {32: 0}
-    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", limits)
+    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", limits)
     return str(request.param)
 
 
@@ -221,7 +222,7 @@ def test_subnormal_halves_are_not_flushed(width: int) -> None:
 def test_bits_depend_on_neither_threads_nor_registers(
     dtype: str, seven_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", {})
+    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", {})
     draw = np.random.default_rng(0)
     for first, second in (
         ((300, 301), (301, 200)),
@@ -243,7 +244,7 @@ def test_bits_depend_on_neither_threads_nor_registers(
 def test_library_calls_have_the_same_bits_for_any_number_of_threads(
     monkeypatch: pytest.MonkeyPatch, seven_threads: None
 ) -> None:
-    monkeypatch.setattr(product_dispatch, "BLAS_THRESHOLD", {32: 0})
+    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", {32: 0})
     draw = np.random.default_rng(0)
     x1, x2 = draw.normal(size=(600, 301)), draw.normal(size=(301, 200))
     assert step_of("matmul", (), x1, x2, 32).units == 3

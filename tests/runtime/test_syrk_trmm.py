@@ -10,10 +10,10 @@ import pytest
 from tests.runtime.test_accumulated_products import FORMS, assert_near, matrix
 
 import tenfold as tn
+from product_launch import update_step
 from tenfold.dtypes import FLOAT64
 from tenfold.ops.syrk import half_of_forms, resolve_triangle, syrk, trmm
-from tenfold.runtime.blas.product_dispatch import ProductUpdate, update_step
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 LENGTHS = [(5, 9), (65, 300), (193, 7), (0, 3)]

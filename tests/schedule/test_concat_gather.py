@@ -11,7 +11,8 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import Step, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Step
 
 DTYPES = ["bool", "uint8", "int16", "float16", "int32", "float32", "float64", "int64"]
 COMPLEX = ["complex64", "complex128"]

@@ -13,7 +13,8 @@ from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.kernel_splitting import MAX_BODY_OPS
-from tenfold.schedule.schedule import Schedule, key_of, plan_of
+from tenfold.schedule.schedule import key_of, plan_of
+from tenfold.schedule.schedule_ir import Schedule
 
 
 def filled(*shape: int, dtype: str = "float64") -> tn.Array:

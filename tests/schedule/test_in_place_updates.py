@@ -9,7 +9,8 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.array import view_writethrough
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Schedule
 from tenfold.testing import assert_equal_bits
 
 pytestmark = pytest.mark.usefixtures("no_history")

@@ -9,7 +9,8 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Schedule
 
 
 @pytest.fixture(autouse=True)

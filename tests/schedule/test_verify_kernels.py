@@ -21,8 +21,8 @@ from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.errors import VerifyError
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Schedule, plan_of
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule_ir import Launch, Schedule
 from tenfold.schedule.verify_kernel import verify_launch, verify_plan
 
 Extents = dict[int, BufferExtent]
@@ -39,10 +39,10 @@ def planned(*arrays: Array) -> tuple[Graph, Schedule]:
 
 def launched(*arrays: Array) -> tuple[Launch, Extents]:
     """The last launch of a plan and the extents of its operands."""
-    graph, plan = planned(*arrays)
+    _, plan = planned(*arrays)
     launch = plan.steps[-1].launch
     assert launch is not None, "the last step is a kernel"
-    return launch, extents_of(graph, plan)
+    return launch, extents_of(plan)
 
 
 def normalized(x: Array) -> Array:
@@ -84,7 +84,7 @@ def test_every_form_of_any_length_keeps_the_rules(form: str, dtype: str) -> None
     if dtype == "complex128" and form.startswith("search"):
         pytest.skip("complex numbers have no order")
     for length in LENGTHS:
-        launches = verify_plan(*planned(FORMS[form](length, dtype)))
+        launches = verify_plan(planned(FORMS[form](length, dtype))[1])
         assert launches or length == 1  # a scan of one element is a call
 
 
@@ -92,7 +92,7 @@ def test_long_rows_keep_the_rules() -> None:
     for length in ((1 << 18) + 1, 1 << 20, 3_000_001):
         x = ones(length, dtype="int8")
         for made in (tn.cumulative_sum(x), tn.argmax(x), tn.sum(x), x + x):
-            assert verify_plan(*planned(made)) > 0
+            assert verify_plan(planned(made)[1]) > 0
 
 
 def a_map() -> tuple[Launch, Extents]:
@@ -366,10 +366,15 @@ def test_error_names_kernel_and_rule() -> None:
 
 
 def test_option_verify_verifies_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenfold.schedule import schedule
+    from tenfold.schedule import passes
 
     seen: list[Schedule] = []
-    monkeypatch.setattr(schedule, "verify_plan", lambda graph, made: seen.append(made))
+
+    def noted(each: passes.Pass, made: Schedule) -> None:
+        if each.name == "buffers":
+            seen.append(made)
+
+    monkeypatch.setattr(passes, "verify_pass", noted)
     with tn.options(verify=False, verify_kernels=False):
         planned(ones(3) + 1)
     assert not seen

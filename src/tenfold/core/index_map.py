@@ -22,7 +22,7 @@ COMPUTED_INDEX: IndexMap = ((None, -1, 0),)
 
 def identity(shape: Shape) -> IndexMap:
     """Return the access of an array whose axes are the space itself."""
-    return tuple((axis, 1, 0) if length != 1 else FIXED for axis, length in enumerate(shape))
+    return tuple([(axis, 1, 0) if length != 1 else FIXED for axis, length in enumerate(shape)])
 
 
 def broadcast(access: IndexMap, shape: Shape, result: Shape) -> IndexMap:
@@ -31,7 +31,7 @@ def broadcast(access: IndexMap, shape: Shape, result: Shape) -> IndexMap:
         return access
     missing = len(result) - len(shape)
     return tuple(
-        FIXED if length == 1 else access[missing + axis] for axis, length in enumerate(shape)
+        [FIXED if length == 1 else access[missing + axis] for axis, length in enumerate(shape)]
     )
 
 
@@ -53,12 +53,14 @@ def _compose_axis(access: IndexMap, axis_map: AxisMap) -> AxisMap:
 def remap_axes(access: IndexMap, axes: Sequence[int | None]) -> IndexMap:
     """Return an access with axis i of its space replaced by axis `axes[i]` of another space."""
     return tuple(
-        axis_map
-        if axis_map[0] is None
-        else (axes[axis_map[0]], *axis_map[1:])
-        if axes[axis_map[0]] is not None
-        else (None, 0, axis_map[2])
-        for axis_map in access
+        [
+            axis_map
+            if axis_map[0] is None
+            else (axes[axis_map[0]], *axis_map[1:])
+            if axes[axis_map[0]] is not None
+            else (None, 0, axis_map[2])
+            for axis_map in access
+        ]
     )
 
 

@@ -116,7 +116,7 @@ def _compile_kernels(snapshot: Snapshot) -> str:
         return ""
     compiles_before, start = _native.read_counters()["compiles"], time.perf_counter_ns()
     for step in snapshot.plan.steps:
-        if (compiled := compiled_by(snapshot, step)) is not None:
+        if (compiled := compiled_by(step)) is not None:
             program_of(*compiled)
     count = _native.read_counters()["compiles"] - compiles_before  # others may be in the disk cache
     took = in_time(time.perf_counter_ns() - start)

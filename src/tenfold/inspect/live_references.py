@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,9 @@ from tenfold.core.interpreter import interpret
 from tenfold.inspect.frame_variables import FrameVariable, variables
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text
-from tenfold.schedule.in_place_updates import REFERENCED, copy_reason, update_positions
-from tenfold.schedule.schedule import Step, is_replayable
+from tenfold.schedule.in_place_updates import REFERENCED
+from tenfold.schedule.schedule import is_replayable
+from tenfold.schedule.schedule_ir import Step
 from tenfold.storage import dense
 
 MAX_HOLDERS = 8
@@ -101,16 +102,15 @@ def replaced_values(snapshot: Snapshot) -> ReplacedValues | None:
     """Return the old values that are copied because they are live; None if there are none."""
     if not snapshot.has_schedule or not snapshot.pending_operations or snapshot.chunks > 1:
         return None
-    graph, impure_ops = snapshot.optimised, ""
-    positions = update_positions(graph)
-    if positions and not is_replayable(graph):
-        graph, impure_ops = replace(graph, dead_after_read=()), _runs_once(graph)
+    graph = snapshot.optimised
     old_nodes = {
         at: graph.nodes[graph.inputs[at][0]]
-        for at in positions
-        if copy_reason(graph, at) == REFERENCED
+        for at, reason in snapshot.plan.updates.copy_reasons.items()
+        if reason == REFERENCED
     }
-    return ReplacedValues(old_nodes, impure_ops) if old_nodes else None
+    if not old_nodes:
+        return None
+    return ReplacedValues(old_nodes, "" if is_replayable(graph) else _runs_once(graph))
 
 
 def reference_texts(arrays: Sequence[Array], old_values: ReplacedValues) -> dict[int, str]:

@@ -21,8 +21,7 @@ from collections.abc import Iterator, Mapping
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel, operand_of
 from tenfold.core.shape_rules import product
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Buffer, Schedule, Step
+from tenfold.schedule.schedule_ir import Buffer, Launch, Schedule, Step
 
 
 def required_bytes(plan: Schedule, launch: Launch) -> int:

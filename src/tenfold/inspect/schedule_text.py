@@ -25,13 +25,12 @@ from tenfold import _native
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
 from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
-from tenfold.inspect.product_text import compiled_by, library_of, product_line, product_of
+from tenfold.inspect.product_text import compiled_by, library_of, product_line
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
 from tenfold.runtime.cpu import threads_of
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Buffer, Step
+from tenfold.schedule.schedule_ir import Buffer, Launch, Step
 from tenfold.settings import get
 
 SMALL_SCRATCH_BYTES = 64
@@ -171,7 +170,7 @@ def _call_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
         yield "no elements: nothing runs"
     else:
         graph = snapshot.optimised
-        product, node = product_of(snapshot, step), graph.nodes[step.position]
+        product, node = step.product, graph.nodes[step.position]
         if node.op is not None and node.op.explain_lines is not None:
             yield from node.op.explain_lines(*node.params)
         else:
@@ -187,7 +186,7 @@ def rendered_text(snapshot: Snapshot) -> str:
         return text
     kernels: dict[Source, list[int]] = {}
     for number, step in enumerate(snapshot.plan.steps, 1):
-        if (compiled := compiled_by(snapshot, step)) is not None:
+        if (compiled := compiled_by(step)) is not None:
             kernels.setdefault(compiled[0], []).append(number)
     lines = [f"generated: {count_text(len(kernels), 'kernel')} in LLVM IR"]
     for kernel, numbers in kernels.items():
@@ -198,9 +197,7 @@ def rendered_text(snapshot: Snapshot) -> str:
 
 def rendered_hint(snapshot: Snapshot) -> str:
     """Return how to print the source text, which is too long for the list of all stages."""
-    kernels = len(
-        {compiled[0] for step in snapshot.plan.steps if (compiled := compiled_by(snapshot, step))}
-    )
+    kernels = len({compiled[0] for step in snapshot.plan.steps if (compiled := compiled_by(step))})
     if not kernels:
         return "generated: nothing"
     return f'generated: {count_text(kernels, "kernel")} in LLVM IR, see explain("generated")'
@@ -218,7 +215,7 @@ def executed_text(snapshot: Snapshot) -> str:
         if step.launch or _is_call(step)
     ]
     lines = [
-        f"  {number}. {operations(step.names, '+')}: {_program_state(snapshot, step)}"
+        f"  {number}. {operations(step.names, '+')}: {_program_state(step)}"
         for number, step in launches
     ]
     if not lines:
@@ -256,10 +253,10 @@ def _kernel_kind(op: Any) -> str:
     return "a reduction kernel for any shape, axis by axis" if op.folding else "its own schedule"
 
 
-def _program_state(snapshot: Snapshot, step: Step) -> str:
+def _program_state(step: Step) -> str:
     """The state of a step's program in the caches, and its tier."""
     noun = "a kernel" if step.launch else "a call"
-    compiled = compiled_by(snapshot, step)
+    compiled = compiled_by(step)
     if compiled is None:
         return noun
     tier, availability = state_of(*compiled)

@@ -24,7 +24,7 @@ from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.cpu import CHUNK, LONGEST, Cpu
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import Schedule
+from tenfold.schedule.schedule_ir import Schedule
 from tenfold.settings import get
 
 

@@ -33,10 +33,12 @@ from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.op_kernels import loop, movement
 from tenfold.runtime.reduction_kernels import fold_loop
 from tenfold.runtime.symbolic_executable import generalise
-from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
-from tenfold.schedule.schedule import Buffer, Schedule, Step, is_replayable, key_of, plan_of
-from tenfold.schedule.schedule_ir import items_by_node
+from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.product_choice import register_bytes
+from tenfold.schedule.product_forms import ProductChoice
+from tenfold.schedule.schedule import is_replayable, key_of, plan_of
+from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.schedule.vector_width import single_thread_elements
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import DEVICE_IDS, get
@@ -64,11 +66,12 @@ class Cpu:
     def plan(self, graph: Graph) -> Schedule:
         """Return the plan of a graph, cached by its structure."""
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
-        key = key_of(graph, fused, fma, verifies())
+        options = fused, fma, verifies(), register_bytes()
+        key = key_of(graph, *options)
         plan = self.plans.get(key)
         if plan is None:
             plan = plan_of(graph, fused=fused, fma=fma)
-            if key_of(graph, fused, fma, verifies()) != key:
+            if key_of(graph, *options) != key:
                 return plan  # another thread has computed a node meanwhile: valid for this run only
             self.plans[key] = plan
         return plan
@@ -110,7 +113,7 @@ class Cpu:
                     return None
             except (MemoryError, reference.ReferenceFailure):
                 return None
-        last = items_by_node(list(run.plan.items))
+        last = run.plan.items_at
         return [run.values_of(last[output]) for output in graph.outputs]
 
     def run(self, graph: Graph) -> Exception | None:
@@ -345,7 +348,7 @@ class _ScheduleRun:
         result = step.results[0]
         in_place = result.item in self.reused_buffers
         try:
-            values = compute_call(node, inputs, in_place=in_place)
+            values = compute_call(node, inputs, in_place=in_place, product=step.product)
         except reference.ReferenceFailure:
             return False
         self.values[result.item] = (
@@ -368,7 +371,7 @@ class _ScheduleRun:
         """Return the failure of a one-operation graph that created NaN, if any."""
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
-        items = items_by_node(list(self.plan.items))
+        items = self.plan.items_at
         results = tuple(dense.export(value) for value in self.values[items[output]])
         return reference.nan_failure(node, [self._operand_array(items[i]) for i in inputs], results)
 
@@ -381,21 +384,25 @@ class _ScheduleRun:
 
 
 def compute_call(
-    node: Node | reference.ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
+    node: Node | reference.ReferenceCall,
+    inputs: list[np.ndarray],
+    *,
+    in_place: bool = False,
+    product: ProductChoice | None = None,
 ) -> tuple[Value, ...]:
     """Compute a call by a library or by the reference; its results are in row-major order. In place
-    it returns none: the accumulated operand is the result.
+    it returns none: the accumulated operand is the result. A product is computed as chosen.
 
     Raises ReferenceFailure if it fails for its values.
     """
     op = node.op
     results: tuple[Value, ...]
     if op.accumulates_into is not None:
-        value = accumulate(node, inputs, in_place=in_place)
+        value = accumulate(node, inputs, in_place=in_place, choice=product)
         results = () if value is None else (value,)
     elif op.contraction is not None:
         first, second = inputs
-        results = (multiply(op, node.params, first, second, node.type),)
+        results = (multiply(op, node.params, first, second, node.type, product),)
     else:
         results = compute_linalg(node, inputs)
     _native.count("calls")

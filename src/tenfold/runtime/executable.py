@@ -30,23 +30,22 @@ from tenfold.dtypes import DTYPES, kind_of
 from tenfold.jit.program import WORTH_OPTIMISING, Source, note_use, program_of, uses_left
 from tenfold.runtime import interruptible, reference
 from tenfold.runtime.blas import multiply, routines
-from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable_products import BoundProduct, bound_product
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.schedule.loop_schedule import Launch, pack_sizes, parameter_bytes
-from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
-from tenfold.schedule.schedule import Buffer, Schedule, Step
-from tenfold.schedule.schedule_ir import items_by_node
+from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
+from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.product_forms import ProductOperand
+from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.settings import get
 from tenfold.storage import dense
 
 Threads = Callable[[Launch], int]
 """Returns the number of threads of a launch."""
 Caller = Callable[..., tuple[Value, ...]]
-"""Computes a call from its node and its operands; `in_place=True` accumulates into an operand and
-returns no value."""
+"""Computes a call from its node, its operands and the choice for a `product`; `in_place=True`
+accumulates into an operand and returns no value."""
 
 
 class NotReplayable(Exception):
@@ -92,7 +91,7 @@ class ExecutableBuilder:
         self.slot_count = 0
         self.exact_scalars = original.report.read_scalars
         self.replay_limit = -1
-        self.node_items = items_by_node(list(plan.items))
+        self.node_items = plan.items_at
         self.nodes_of_item = self._nodes_of_items()
         self.dead_items: set[int] = set()
         """Items that no later step reads."""
@@ -388,10 +387,10 @@ class ExecutableBuilder:
         call = ReferenceCall(node.op, node.params, node.operands, node.types, node.type, node.name)
         if self._product(step, call) or self._lapack(step, call):
             return
-        item = step.results[0].item
+        item, caller = step.results[0].item, partial(self.caller, product=step.product)
         if item in self.reused_buffers:
             claims_value = self._share_buffer(item, self.reused_buffers[item])
-            caller = partial(self.caller, in_place=True)
+            caller = partial(caller, in_place=True)
             self._add(Executable.call, replay_function(call, caller, False), inputs, (), node.name)
             if claims_value:
                 self._publish_early()
@@ -400,7 +399,7 @@ class ExecutableBuilder:
         temporary = item in self.plan.temporaries
         self._add(
             Executable.call,
-            replay_function(call, self.caller, temporary),
+            replay_function(call, caller, temporary),
             inputs,
             outputs,
             node.name,
@@ -408,14 +407,14 @@ class ExecutableBuilder:
 
     def _product(self, step: Step, call: ReferenceCall) -> bool:
         """Emit a native launch of a product; return False if it needs Python."""
-        if call.op.contraction is None and call.op.accumulates_into is None:
+        if step.product is None:
             return False
         nodes = [self.graph.nodes[self.plan.items[item].position] for item in step.reads]
         operands = [
             None if node.is_scalar else self._layout(item)
             for node, item in zip(nodes, step.reads, strict=True)
         ]
-        bound = bound_product(call, operands)
+        bound = bound_product(call, operands, step.product)
         if bound is None or not all(
             node in self.positions and casts_natively(node.scalar, call.type.dtype)
             for node in nodes

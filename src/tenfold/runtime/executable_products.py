@@ -1,17 +1,20 @@
 """Executable products: the record by which a replay launches a matrix product without Python.
 
-Takes the operands of a product and their layouts, hands on a BoundProduct, or None if a replay must
-call Python: for operands that are converted or copied first, for a triangle whose side depends on
-the values, for library calls with an addend, and for scalars that native code does not multiply as
-NumPy does.
+Takes a product, the layouts of its operands and the choice of the schedule. Hands on a
+BoundProduct, or None if a replay must call Python: for operands that are converted or copied first,
+for a triangle whose side depends on the values, for library calls with an addend, and for scalars
+that native code does not multiply as NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64
+>>> from tenfold.core.op import Contraction
 >>> from tenfold.ops.contract import matmul
+>>> from tenfold.schedule.product_choice import choose_product
 >>> type_ = Type((8, 8), FLOAT64, "cpu")
 >>> node = ReferenceCall(matmul, (), (FLOAT64, FLOAT64), (type_,), type_, "matmul")
 >>> x = ProductOperand((8, 8), (64, 8), FLOAT64)
->>> found = bound_product(node, [x, x])
+>>> choice = choose_product(Contraction(((1,), (0,)), ((0,), (1,))), x, x, width=32)
+>>> found = bound_product(node, [x, x], choice)
 >>> found.reads, found.multiply_adds, found.scales
 ((0, 1), 512, ())
 """
@@ -26,10 +29,11 @@ import numpy as np
 
 from tenfold._native import Executable, Type
 from tenfold.dtypes import kind_of
-from tenfold.runtime.blas import accumulate, multiply
+from tenfold.runtime.blas.multiply import cached_step
 from tenfold.runtime.blas.product_dispatch import ProductStep
-from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.reference import ReferenceCall
+from tenfold.schedule.product_choice import broadcast_operand, has_contiguous_rows, update_of
+from tenfold.schedule.product_forms import ProductChoice, ProductOperand
 from tenfold.schedule.verify_kernel import verifies
 
 SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -69,15 +73,13 @@ class BoundProduct(NamedTuple):
 
 
 def bound_product(
-    node: ReferenceCall, operands: Sequence[ProductOperand | None]
+    node: ReferenceCall, operands: Sequence[ProductOperand | None], choice: ProductChoice
 ) -> BoundProduct | None:
     """Return the native launch of a product; a Python number among the operands is None."""
-    if node.op.accumulates_into is not None:
-        match = _update(node, operands)
-    elif node.op.contraction is not None:
-        match = _product(node, operands)
-    else:
-        match = None
+    if any(x is not None and x.dtype != node.type.dtype for x in operands) or choice.copy_order:
+        return None
+    bind = _product if choice.update is None else _update
+    match = bind(node, operands, choice)
     if match is None:
         return None
     step, third, scales = match
@@ -95,31 +97,23 @@ ProductMatch = tuple[ProductStep, int, tuple[ProductScale, ...]]
 """The step, the position of the addend, and alpha and beta."""
 
 
-def _product(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> ProductMatch | None:
-    x1, x2 = arrays = [x for x in operands if x is not None]
-    if any(x.dtype != node.type.dtype for x in arrays):
-        return None
-    width = multiply.register_bytes()
-    _, step = multiply.cached_product_step(node.op, node.params, x1, x2, width, verifies())
-    return None if step is None else (step, -1, ())
+def _product(
+    _node: ReferenceCall, _operands: Sequence[ProductOperand | None], choice: ProductChoice
+) -> ProductMatch:
+    return cached_step(choice, verifies()), -1, ()
 
 
-def _update(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> ProductMatch | None:
+def _update(
+    node: ReferenceCall, operands: Sequence[ProductOperand | None], choice: ProductChoice
+) -> ProductMatch | None:
     *_, count, added = node.params
     third, type_ = 2 + count, node.type
-    if any(x is not None and x.dtype != type_.dtype for x in operands):
-        return None
     x3 = operands[third] if added else None
-    if x3 is not None:
-        x3 = accumulate.broadcast_operand(x3, type_.shape)
-        if not accumulate.has_contiguous_rows(x3):
-            return None
-    arrays = (x for x in operands[:2] if x is not None)
-    x1, x2 = map(accumulate.transposed_operand, arrays, node.params[:2])
-    update = accumulate.update_of(node.params, type_.dtype, x3)
-    if update.half.endswith("either"):
+    if added and (x3 is None or not has_contiguous_rows(broadcast_operand(x3, type_.shape))):
+        return None  # it is copied first
+    if update_of(node.params, type_.dtype, None).half.endswith("either"):
         return None  # the side depends on the values
-    step = accumulate.cached_update_step(x1, x2, update, multiply.register_bytes(), verifies())
+    step = cached_step(choice, verifies())
     scales = _scales(node, range(2, third), range(third + 1, len(operands)))
     return None if scales is None else (step, third, scales)
 

@@ -32,8 +32,8 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values
 from tenfold.dtypes import DTYPES
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
-from tenfold.schedule.lowering import LaunchScalar, contiguous_strides
-from tenfold.schedule.schedule import Buffer, Schedule
+from tenfold.schedule.lowering import contiguous_strides
+from tenfold.schedule.schedule_ir import Buffer, LaunchScalar, Schedule
 from tenfold.schedule.symbolic_graph import (
     Lengths,
     SymbolicNode,

@@ -1,72 +1,112 @@
 """Liveness and in-place buffer reuse: which results take the buffer of a dead operand.
 
-Takes the steps of a schedule, hands on the items that are dead after each step, and pairs
-(result, dead operand). The kernel reads an element of the operand only before it writes the same
-element of the result. The operand is a result of the schedule, or an input without other
-references, and has no view.
+A pass, the last. Takes the steps of a schedule, hands on the items that are dead after each step,
+the temporaries, and pairs (result, dead operand). The kernel reads an element of the operand only
+before it writes the same element of the result. The operand is a result of the schedule, or an
+input without other references, and has no view. A result also takes the buffer of the array that it
+updates in place; where that would lose a value after an error, the pass hands on a hazard.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([2.0, 1.0])
+>>> schedule = plan_of(Graph.of([_native.node_of(tn.sort(tn.cumulative_sum(x) + 1))]))
+>>> schedule.last_use, schedule.reused_buffers, sorted(schedule.temporaries)
+(((1,), (3,)), (), [3])
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
 
-from tenfold.schedule.loop_schedule import Launch
-
-ReusePairs = tuple[tuple[int, int], ...]
-
-
-class ReusableBuffer(Protocol):
-    """A result of a step."""
-
-    @property
-    def item(self) -> int:
-        """Its number."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its lengths."""
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of its elements."""
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Its strides, in bytes."""
+from tenfold.schedule.buffer_extents import extents_of
+from tenfold.schedule.in_place_updates import CAN_FAIL
+from tenfold.schedule.launch_space import loop_space
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import Buffer, InPlaceHazard, Schedule, Step
+from tenfold.schedule.verify_accesses import refuse_hazards
 
 
-class LivenessStep(Protocol):
-    """One step of a plan."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of the step."""
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """The items it reads."""
-
-    @property
-    def results(self) -> Sequence[ReusableBuffer]:
-        """The results in memory after the step."""
-
-    @property
-    def launch(self) -> Launch | None:
-        """The kernel and its sizes, where a kernel runs."""
-
-    @property
-    def unaliased_result(self) -> bool:
-        """Whether it is a call whose result has its own buffer, without aliases."""
-
-    @property
-    def accumulated_operand(self) -> int:
-        """The item that it reads and may add to in its memory; -1 for none."""
+def reuse_buffers(schedule: Schedule) -> Schedule:
+    """Find dead items, and the results that reuse their buffers."""
+    steps, live_out = schedule.steps, schedule.live_out
+    last_use = _dead_after_steps(steps, live_out)
+    restartable = _restartable_steps(steps, last_use, set(schedule.items_at.values()))
+    reused = _reuse_pairs(schedule, last_use, restartable)
+    for base, join in schedule.overwriter_of.items():
+        number = next(
+            (n for n, step in enumerate(steps) if any(m.item == join for m in step.results)), -1
+        )
+        if number < 0:
+            continue  # dead
+        if not restartable[number]:
+            hazard = InPlaceHazard(schedule.items[join].position, CAN_FAIL)
+            return schedule.updated(hazards=(hazard,))
+        reused[join] = base
+    return schedule.updated(
+        last_use=last_use,
+        reused_buffers=tuple(reused.items()),
+        temporaries=_temporaries(steps, live_out, reused),
+    )
 
 
-def dead_after_steps(
-    steps: Sequence[LivenessStep], live_out: Collection[int]
+def verify_buffers(schedule: Schedule) -> None:
+    """A buffer is reused once, after the last read of its item, by a result of its size. Launches
+    read the elements of a buffer before they overwrite them.
+    """
+    reused = dict(schedule.reused_buffers)
+    require(len(set(reused.values())) == len(reused), "a buffer is reused twice")
+    last_read: dict[int, int] = {}
+    first_store: dict[int, int] = {}
+    for place, step in enumerate(schedule.steps):
+        last_read.update(dict.fromkeys(step.reads, place))
+        for result in step.results:
+            first_store.setdefault(result.item, place)
+    for taker, operand in reused.items():
+        place = first_store[taker]
+        require(operand not in schedule.live_out, "the live-out item {} is overwritten", operand)
+        require(last_read.get(operand, -1) <= place, "item {} is read after its end", operand)
+        same = schedule.buffer(taker).nbytes <= schedule.buffer(operand).nbytes
+        same = same and schedule.layouts[taker] == schedule.layouts[operand]
+        require(same, "item {} reuses a buffer of another layout", taker)
+    for place, dead in enumerate(schedule.last_use):
+        for item in dead:
+            require(item not in schedule.live_out, "the live-out item {} is dropped", item)
+            require(last_read.get(item, -1) <= place, "item {} is read after its end", item)
+    launches = [
+        step.launch
+        for step in schedule.steps
+        if step.launch is not None and any(result.item in reused for result in step.results)
+    ]
+    extents = extents_of(schedule) if launches else {}
+    for launch in launches:
+        refuse_hazards(loop_space(launch), extents)
+
+
+def _temporaries(
+    steps: Sequence[Step], live_out: Collection[int], reused: Mapping[int, int]
+) -> frozenset[int]:
+    """The items that steps store in their own buffers and of which no element is live-out."""
+    not_temporary = set(live_out)
+    for step in reversed(steps):
+        for buffer in step.results:
+            if buffer.item in not_temporary and buffer.item in reused:
+                not_temporary.add(reused[buffer.item])
+        if step.kind in ("alias", "part") and step.results[0].item in not_temporary:
+            not_temporary.update(step.reads)
+    stored = [
+        result.item
+        for step in steps
+        if step.kind not in ("alias", "part", "empty")
+        for result in step.results
+    ]
+    return frozenset(stored) - not_temporary - reused.keys()
+
+
+def _dead_after_steps(
+    steps: Sequence[Step], live_out: Collection[int]
 ) -> tuple[tuple[int, ...], ...]:
     """Return for each step the items that no later step reads and that are not live-out."""
     last_step: dict[int, int] = {}
@@ -80,27 +120,23 @@ def dead_after_steps(
     return tuple(map(tuple, dead))
 
 
-def reuse_buffers(
-    steps: Sequence[LivenessStep],
-    dead_after_step: Sequence[Sequence[int]],
-    reusable_leaves: Mapping[int, ReusableBuffer],
-    node_values: Collection[int],
-    overwritten: Collection[int] = (),
-) -> ReusePairs:
-    """Return pairs of a result and the dead operand whose buffer it reuses.
+def _reuse_pairs(
+    schedule: Schedule, dead_after_step: Sequence[Sequence[int]], restartable: Sequence[bool]
+) -> dict[int, int]:
+    """By result: the dead operand whose buffer it reuses.
 
-    `reusable_leaves` are earlier values without other live references. Nothing can be computed
-    from them again once they are overwritten. So the result must be the value of a node (one of
-    `node_values`), published at once, and so must all live results that were computed from them.
-    Other steps overwrite parts of the items in `overwritten`.
+    The operand may be an earlier value without other live references. Nothing can be computed from
+    it again once it is overwritten. So the step must be restartable: the result is the value of a
+    node, published at once, and so are all live results that were computed before.
     """
+    steps, overwritten = schedule.steps, schedule.overwriter_of
+    reusable_leaves = _reusable_leaves(schedule)
     aliased = {*overwritten} | {i for step in steps if not _owns_buffers(step) for i in step.reads}
     results = {
         results.item: results for step in steps if _owns_buffers(step) for results in step.results
     }
     write_counts = Counter(results.item for step in steps for results in step.results)
     reused: dict[int, int] = {}
-    restartable = restartable_steps(steps, dead_after_step, node_values)
     for step, dead, is_restartable in zip(steps, dead_after_step, restartable, strict=True):
         candidates = {
             i: results[i] for i in dead if i in results and i not in aliased and i in step.reads
@@ -118,16 +154,30 @@ def reuse_buffers(
             if operand is not None:
                 del candidates[operand]
                 reused[result.item] = operand
-    return tuple(reused.items())
+    return reused
 
 
-def _owns_buffers(step: LivenessStep) -> bool:
+def _reusable_leaves(schedule: Schedule) -> dict[int, Buffer]:
+    """The earlier values that a replay may overwrite: they have no other live reference."""
+    dead_after_read = schedule.graph.dead_after_read
+    if not any(dead_after_read):
+        return {}
+    return {
+        number: schedule.buffer(number)
+        for number, item in enumerate(schedule.items)
+        if item.kind == "value"
+        and dead_after_read[item.position]
+        and number not in schedule.live_out
+    }
+
+
+def _owns_buffers(step: Step) -> bool:
     """Whether its result has its own buffer, with views as the only aliases."""
     return step.kind == "kernel" or step.unaliased_result
 
 
-def restartable_steps(
-    steps: Sequence[LivenessStep],
+def _restartable_steps(
+    steps: Sequence[Step],
     dead_after_step: Sequence[Sequence[int]],
     node_values: Collection[int],
 ) -> list[bool]:
@@ -148,16 +198,14 @@ def restartable_steps(
     return restartable
 
 
-def _may_fail(step: LivenessStep) -> bool:
+def _may_fail(step: Step) -> bool:
     """Whether a step may end with an error: a call, or a kernel that looks for one."""
     if step.launch is None:
         return step.accumulated_operand < 0
     return any(instruction.name == "fail" for instruction in step.launch.kernel.body)
 
 
-def _can_reuse(
-    step: LivenessStep, number: int, operand: ReusableBuffer, result: ReusableBuffer
-) -> bool:
+def _can_reuse(step: Step, number: int, operand: Buffer, result: Buffer) -> bool:
     if (operand.shape, operand.dtype, operand.strides) != (
         result.shape,
         result.dtype,
@@ -174,3 +222,6 @@ def _can_reuse(
         return False
     loads = [m for m in launch.memory if not m.written and m.item == operand.item]
     return all(m.strides == store.strides and m.offset == store.offset for m in loads)
+
+
+__all__ = ["reuse_buffers", "verify_buffers"]

@@ -1,21 +1,25 @@
-"""Fusion: decides which items are stored, and which of them one kernel computes.
+"""Fusion: partitions the roots into groups, each of which becomes one kernel.
 
-Takes items, hands on groups in an order in which they can run. A *root*, as in XLA's fusions, is an
-item that is stored in memory, or a fold; everything else is inlined where it is read. A root joins
-a group whose loops have the same iteration space. It must read the group's other roots at the index
+A pass. Takes the stored items, hands on groups in an order in which they can run. A root joins a
+group whose loops have the same iteration space. It must read the group's other roots at the index
 where they are computed. A fold and the reads of its result along its axis share their loops, one
-pass after another.
+pass after another. Everything that is inlined is computed in the loops of its readers.
 
-A map with several readers, or one that is broadcast, is recomputed for each, unless storing it is
-cheaper: Eigen's inequality, with costs in additions per element.
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> (group,) = plan_of(Graph.of([_native.node_of(x - tn.max(x, axis=1, keepdims=True))])).groups
+>>> group.space, group.axis, sorted(group.roots), group.outputs
+((2, 2), 1, [1, 2, 4], (4,))
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from tenfold.core.graph import Graph
 from tenfold.core.index_map import (
     COMPUTED_INDEX,
     FIXED,
@@ -25,258 +29,221 @@ from tenfold.core.index_map import (
     identity,
     remap_axes,
 )
-from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.kernel_splitting import LOAD, MAX_BODY_OPS, STORE, BodySizes, weight_of
-from tenfold.schedule.materialize_views import needs_copy
-from tenfold.schedule.schedule_ir import ScheduleItem
+from tenfold.schedule.kernel_splitting import MAX_BODY_OPS, cost_of, weight_of
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import Embedding, FusedGroup, FusedRead, Schedule, ScheduleItem
 
-INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
-"""The kinds of items that are inlined into their readers."""
 CACHED_ROW = 1 << 16
 """Elements of a row that stay in the cache from one pass to the next."""
 
-Embedding = tuple[int | None, ...]
-"""For each axis of a root the axis of its group's space."""
+MEMORY_USERS = ("call", "restride", "part", "join")
+"""The kinds of items, other than roots, that read others in memory."""
 
 
-@dataclass(frozen=True)
-class FusedRead:
-    """An item in memory, or a fold, that a root reads, and the access in the root's space."""
+def fuse(schedule: Schedule) -> Schedule:
+    """Partition the roots into groups."""
+    fusion = _Fusion(schedule)
+    return schedule.updated(groups=fusion.frozen_groups())
 
-    item: int
-    access: IndexMap
+
+def verify_groups(schedule: Schedule) -> None:
+    """Each root that computes something is in one group, which reads what it computes itself where
+    it computes it. Groups can run in some order, and each stores what others read.
+    """
+    group_of: dict[int, int] = {}
+    for number, group in enumerate(schedule.groups):
+        require(group.number == number, "group {} has the number {}", number, group.number)
+        for root, embedding in group.roots.items():
+            require(root not in group_of, "root {} is in two groups", root)
+            group_of[root] = number
+            _verify_root(schedule, group, root, embedding)
+        stored = set(group.outputs)
+        require(stored <= group.roots.keys(), "group {} stores what it does not compute", number)
+    computed = schedule.roots - schedule.aliases.keys()
+    require(group_of.keys() == computed, "the groups compute other items than the roots")
+    outputs = {number for group in schedule.groups for number in group.outputs}
+    for number in schedule.live_out & computed:
+        require(number in outputs, "item {} is live-out and not stored", number)
+    for group in schedule.groups:
+        if group.outputs:
+            missing = (group.reads & computed) - outputs
+            require(not missing, "group {} reads {}, not stored", group.number, missing)
+    _verify_acyclic(schedule, group_of)
+
+
+def _verify_root(schedule: Schedule, group: FusedGroup, root: int, embedding: Embedding) -> None:
+    """A root's loops are loops of its group, and reduce the axis that the group reduces."""
+    space, item = iteration_space(schedule.items, root), schedule.items[root]
+    require(len(embedding) == len(space), "root {} has {} axes", root, len(embedding))
+    used = [axis for axis in embedding if axis is not None]
+    require(len(set(used)) == len(used), "root {} has two axes in one loop", root)
+    for axis, length in zip(embedding, space, strict=True):
+        fits = length == 1 if axis is None else group.space[axis] == length
+        require(fits, "root {} has {} elements in a loop of another length", root, length)
+    if item.kind in ("fold", "scan"):
+        require(group.axis == item.axis, "root {} reduces another axis than its group", root)
+    if item.kind == "scan":
+        require(group.scanned and len(group.roots) == 1, "scan {} shares its loops", root)
+    for read in group.root_reads[root]:
+        require(read.item not in schedule.inlined, "root {} reads inlined {}", root, read.item)
+        if read.item in group.roots:
+            same = remap_axes(read.access, embedding) == root_location(
+                schedule.items, group, read.item
+            )
+            require(same, "root {} reads root {} of its group elsewhere", root, read.item)
+
+
+def _verify_acyclic(schedule: Schedule, group_of: Mapping[int, int]) -> None:
+    """No group needs its own result through other steps. Group n is the unit -1 - n, an item that
+    no group computes is its own unit.
+    """
+    units = {number: -1 - group for number, group in group_of.items()}
+    needed: dict[int, Iterable[int]] = {-1 - group.number: group.reads for group in schedule.groups}
+    for number, item in enumerate(schedule.items):
+        if number not in schedule.inlined and number not in group_of:
+            units[number] = number
+            alias = schedule.aliases.get(number)
+            needed[number] = item.inputs if alias is None else (alias.item,)
+    waiting = {
+        unit: {units[i] for i in reads if i in units} - {unit} for unit, reads in needed.items()
+    }
+    readers: dict[int, list[int]] = {unit: [] for unit in waiting}
+    for unit, predecessors in waiting.items():
+        for predecessor in predecessors:
+            readers[predecessor].append(unit)
+    ready = [unit for unit, predecessors in waiting.items() if not predecessors]
+    done = 0
+    while ready:
+        unit = ready.pop()
+        done += 1
+        for reader in readers[unit]:
+            waiting[reader].discard(unit)
+            if not waiting[reader]:
+                ready.append(reader)
+    require(done == len(waiting), "groups need each other's results")
+
+
+def operand_accesses(
+    items: Sequence[ScheduleItem], number: int, access: IndexMap
+) -> list[tuple[int, IndexMap]]:
+    """Return the inputs of an inlined item or a root, and the accesses to them."""
+    item = items[number]
+    kind, inputs = item.kind, item.inputs
+    if kind == "view":
+        (i,) = inputs
+        return [(i, _without_unit_axes(compose_view(access, item.reads), items[i].shape))]
+    if kind == "map":
+        return [(i, broadcast(access, items[i].shape, item.shape)) for i in inputs]
+    if kind == "located":
+        return [(i, COMPUTED_INDEX) for i in inputs]
+    return [(i, access) for i in inputs] if kind != "identity" else []
+
+
+def iteration_space(items: Sequence[ScheduleItem], root: int) -> Shape:
+    """Return the space of a root's loops: for a fold or a scan, the shape of its operand."""
+    item = items[root]
+    return items[item.inputs[0]].shape if item.kind in ("fold", "scan") else item.shape
+
+
+def root_location(
+    items: Sequence[ScheduleItem], group: FusedGroup | _OpenGroup, number: int
+) -> IndexMap:
+    """Return the access at which a root is computed, in the group's space."""
+    return tuple(
+        [
+            FIXED if length == 1 or space_axis is None else (space_axis, 1, 0)
+            for space_axis, length in zip(group.roots[number], items[number].shape, strict=True)
+        ]
+    )
 
 
 @dataclass
-class FusedGroup:
-    """The roots of one kernel, and the embedding of each in the iteration space."""
+class _OpenGroup:
+    """A group that further roots may join."""
 
     number: int
     space: Shape
     axis: int | None = None
-    """The axis that is reduced or scanned."""
     scanned: bool = False
-    """Whether it computes a scan, which no other root joins."""
     roots: dict[int, Embedding] = field(default_factory=dict)
+    root_reads: dict[int, tuple[FusedRead, ...]] = field(default_factory=dict)
     predecessors: set[int] = field(default_factory=set)
     """The groups that must run before it, transitively."""
     weight: int = 0
     computed: set[tuple[int, IndexMap]] = field(default_factory=set)
     """The inlined items with their accesses; each is computed once for all roots."""
     reads: set[int] = field(default_factory=set)
-    """The items in memory that its roots read."""
+    not_fused_because: list[str] = field(default_factory=list)
 
 
-class Fusion:
-    """The items of a graph, which of them are roots, and their groups."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        items: Sequence[ScheduleItem],
-        live_out: Iterable[int],
-        fused: bool = True,
-    ) -> None:
-        self.graph, self.items, self.fused = graph, items, fused
-        self.users: list[list[int]] = [[] for _ in items]
-        for number, item in enumerate(items):
-            for i in item.inputs:
-                self.users[i].append(number)
-        self.live_out = set(live_out)
-        self.reasons: dict[int, str] = {}
-        """By item: why an intermediate result is stored in memory."""
-        self.not_fused_because: dict[int, list[str]] = {}
-        """By group number: why the group was not fused into the loops of others."""
-        self.join_of: dict[int, int] = {}
-        """By piece: the join that it is a part of."""
-        self.roots = self._roots()
-        staged_items = {item.staged for item in items}
-        self.aliases = {i for i in self.roots if i not in staged_items and self._is_alias(i)}
-        self.groups: list[FusedGroup] = []
-        self.group_of: dict[int, FusedGroup] = {}
+class _Fusion:
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule, self.graph, self.items = schedule, schedule.graph, schedule.items
+        self.join_of, self.inlined = schedule.join_of, schedule.inlined
+        self.groups: list[_OpenGroup] = []
+        self.group_of: dict[int, _OpenGroup] = {}
         self.computed: dict[int, set[tuple[int, IndexMap]]] = {}
         """By root: the inlined items with their accesses."""
         self.predecessors_of: dict[int, frozenset[int]] = {}
-        for number in sorted(self.roots - self.aliases):
+        for number in sorted(schedule.roots - schedule.aliases.keys()):
             self._assign_group(number)
 
-    def _roots(self) -> set[int]:
-        roots: set[int] = set()
-        for number in self.live_out:
-            self._mark_stored(roots, number, "live-out")
-        for number, item in enumerate(self.items):
-            if item.kind == "leave" and self._has_parts(item):
-                # a reader at another index must read the result, not the folds
-                squeezed_views = [i for i in self.users[number] if self._same_node(i, number)]
-                roots.add(squeezed_views[0] if squeezed_views else number)
-            if item.kind in ("fold", "scan"):
-                roots.add(number)
-            if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
-                self._mark_stored(roots, item.inputs[0], "another axis is reduced")
-            self._store_operands(roots, number)
-            if item.kind in ("map", "located") and not self.fused:
-                self._mark_stored(roots, number, "fusion is off (option fuse)")
-        self._store_expensive(roots)
-        return roots
+    def frozen_groups(self) -> tuple[FusedGroup, ...]:
+        """Return the groups, each with the roots that it stores."""
+        stored = self._stored_roots()
+        return tuple(
+            [
+                FusedGroup(
+                    group.number,
+                    group.space,
+                    group.axis,
+                    group.scanned,
+                    group.roots,
+                    group.root_reads,
+                    frozenset(group.reads),
+                    tuple([root for root in group.roots if root in stored]),
+                    tuple(group.not_fused_because),
+                )
+                for group in self.groups
+            ]
+        )
 
-    def _store_operands(self, roots: set[int], number: int) -> None:
-        """Mark the operands that an item reads from memory as stored."""
-        item = self.items[number]
-        for i in item.inputs:
-            if item.kind in ("call", "restride", "part"):
-                self._mark_stored(roots, i, f"{self._op_names(number)} reads it from memory")
-            elif item.kind == "located" and self.items[i].kind != "scalar":
-                self._mark_stored(roots, i, f"{self._op_names(number)} reads it at other indices")
-            elif item.kind == "join":
-                self._mark_stored(roots, i, "it is a part of a joined array")
-                self.join_of[i] = number
-        if item.base >= 0:
-            self._mark_stored(roots, item.base, "a part of it is updated in place")
-        if item.staged >= 0:
-            self._mark_stored(
-                roots, item.staged, "staged: it reads the array that it is written into"
-            )
-
-    def _same_node(self, number: int, other_number: int) -> bool:
-        return self.items[number].position == self.items[other_number].position
-
-    def _has_parts(self, item: ScheduleItem) -> bool:
-        """Whether a reduction has several partial results, which are not stored."""
-        folding = self.op_of(item).folding
-        return folding is not None and folding.one_axis
-
-    def _mark_stored(self, roots: set[int], number: int, reason: str) -> None:
-        if self.graph.nodes[self.items[number].position].is_scalar:
-            return  # a call takes a number without a buffer
-        if self.items[number].kind in INLINED or self.items[number].kind == "fold":
-            roots.add(number)
-            self.reasons.setdefault(number, reason)
-
-    def _is_alias(self, number: int) -> bool:
-        """Whether a root is only a view of an item in memory: nothing is computed."""
-        if self.items[number].kind != "view":
-            return False
-        if needs_copy(self.graph, self.items, self.users[number], number):
-            return False
-        while self.items[number].kind == "view":
-            (number,) = self.items[number].inputs
-            if number in self.roots:
-                return self.items[number].kind != "fold" or number in self.reasons
-        return self.items[number].kind in ("value", "call", "part", "restride", "join")
-
-    def _store_expensive(self, roots: set[int]) -> None:
-        """Store items that cost more to recompute for each reader, and split long kernels."""
-        read_counts, bodies = self._read_counts(), BodySizes(self.items, self.users, self._cost)
-        for number, item in enumerate(self.items):
-            if item.kind not in INLINED or item.kind in ("view", "scalar"):
-                continue
-            if bodies.measure(number, roots) > MAX_BODY_OPS:
-                crossing = bodies.crossing(number) or ([] if number in roots else [number])
-                for i in crossing:
-                    self._mark_stored(roots, i, f"a kernel has at most {MAX_BODY_OPS} operations")
-                bodies.measure(number, roots)
-            read_count = read_counts[number]
-            if number in roots or read_count <= item.size:
-                continue
-            cost = bodies.cost(number)
-            recompute_cost, store_cost = (
-                cost * read_count,
-                (cost + STORE) * item.size + LOAD * read_count,
-            )
-            if recompute_cost > store_cost:
-                self._mark_stored(roots, number, _cost_comparison(recompute_cost, store_cost))
-        self._explain_product_operands(bodies)
-
-    def _explain_product_operands(self, bodies: BodySizes) -> None:
-        """State the cost comparison for operands of products, which are read many times."""
+    def _stored_roots(self) -> set[int]:
+        """The roots that their group must store."""
+        schedule = self.schedule
+        stored = set(schedule.live_out)
         for item in self.items:
-            if item.kind != "call" or self.op_of(item).multiply_adds is None:
-                continue
-            read_count = self.graph.multiply_adds(item.position)
-            for i in item.inputs:
-                if i in self.reasons and self.items[i].kind == "map":
-                    cost = bodies.cost(i)
-                    recompute_cost = cost * read_count
-                    store_cost = (cost + STORE) * self.items[i].size + LOAD * read_count
-                    if recompute_cost > store_cost:
-                        name = self.op_of(item).name
-                        self.reasons[i] = (
-                            f"{name} reads it, {_cost_comparison(recompute_cost, store_cost)}"
-                        )
+            if item.kind in MEMORY_USERS:
+                stored.update(item.inputs)
+                if item.base >= 0:
+                    stored.add(item.base)
+        stored.update([alias.item for alias in schedule.aliases.values()])
+        for group in self.groups:
+            stored |= group.reads
+        return stored
 
-    def _read_counts(self) -> list[int]:
-        """How many elements of each item are read. Readers at the same index count once, each view
-        separately.
-        """
-        counts = [0] * len(self.items)
-        for number in reversed(range(len(self.items))):
-            item, is_counted = self.items[number], False
-            for user in dict.fromkeys(self.users[number]):
-                kind, size = self.items[user].kind, self.items[user].size
-                if kind == "view":
-                    counts[number] += max(size, counts[user])
-                elif kind == "map" and size > item.size:
-                    counts[number] += size
-                elif not is_counted:
-                    is_counted = True
-                    counts[number] += item.size
-        return counts
-
-    def _cost(self, item: ScheduleItem) -> float:
-        if item.kind != "map":
-            return 0.0 if item.kind in ("view", "scalar") else 1.0
-        return self.op_of(item).cost
-
-    def op_of(self, item: ScheduleItem) -> Op[...]:
-        """The operation of an item's node."""
-        op: Op[...] = self.graph.nodes[item.position].op
-        return op
-
-    def is_root(self, number: int) -> bool:
-        """Whether an item is in memory or a fold, not inlined."""
-        return number in self.roots or self.items[number].kind not in INLINED
-
-    def operand_accesses(self, number: int, access: IndexMap) -> Iterator[tuple[int, IndexMap]]:
-        """The inputs of an inlined item or a root, and the accesses to them."""
-        item = self.items[number]
-        for i in item.inputs:
-            shape = self.items[i].shape
-            if item.kind == "view":
-                yield i, _without_unit_axes(compose_view(access, item.reads), shape)
-            elif item.kind == "map":
-                yield i, broadcast(access, shape, item.shape)
-            elif item.kind == "located":
-                yield i, COMPUTED_INDEX
-            elif item.kind != "identity":
-                yield i, access
-
-    def memory_reads(self, root: int) -> list[FusedRead]:
+    def _memory_reads(self, root: int) -> tuple[FusedRead, ...]:
         """The items in memory and the folds that a root reads, with the accesses."""
-        space = self.iteration_space(root)
+        items, inlined = self.items, self.inlined
         memory_accesses: dict[tuple[int, IndexMap], None] = {}
         visited: set[tuple[int, IndexMap]] = set()
-        stack = list(self.operand_accesses(root, identity(space)))
+        stack = operand_accesses(items, root, identity(iteration_space(items, root)))
         while stack:
-            number, access = stack.pop()
-            if (number, access) in visited:
+            read = number, access = stack.pop()
+            if read in visited:
                 continue
-            visited.add((number, access))
-            if self.is_root(number):
-                memory_accesses[number, access] = None
+            visited.add(read)
+            if number in inlined:
+                stack += operand_accesses(items, number, access)
             else:
-                stack.extend(self.operand_accesses(number, access))
+                memory_accesses[read] = None
         self.computed[root] = visited - memory_accesses.keys()
-        return [FusedRead(number, access) for number, access in memory_accesses]
-
-    def iteration_space(self, root: int) -> Shape:
-        """The iteration space of a root: for a fold or a scan, the shape of its operand."""
-        item = self.items[root]
-        return self.items[item.inputs[0]].shape if item.kind in ("fold", "scan") else item.shape
+        return tuple([FusedRead(number, access) for number, access in memory_accesses])
 
     def _assign_group(self, root: int) -> None:
         """Put a root into a group with which it shares loops, or into a new one."""
-        reads = self.memory_reads(root)
+        reads = self._memory_reads(root)
         fusable = {
             self.group_of[read.item].number
             for read in reads
@@ -308,10 +275,11 @@ class Fusion:
                 self._add_to_group(root, group, embedding, predecessors, reads)
                 return
             not_fused_because.append(
-                f"{self._op_names(root)} not fused with {self._op_names(*group.roots)}: {objection}"
+                f"{self.schedule.op_names(root)} not fused with "
+                f"{self.schedule.op_names(*group.roots)}: {objection}"
             )
-        group = FusedGroup(len(self.groups), self.iteration_space(root))
-        self.not_fused_because[group.number] = not_fused_because
+        group = _OpenGroup(len(self.groups), iteration_space(self.items, root))
+        group.not_fused_because = not_fused_because
         self.groups.append(group)
         self._add_to_group(root, group, tuple(range(len(group.space))), predecessors, reads)
 
@@ -342,11 +310,14 @@ class Fusion:
             cached = self.predecessors_of[number] = frozenset(predecessors)
         return cached
 
-    def _candidates(self, root: int, reads: Sequence[FusedRead]) -> list[FusedGroup]:
+    def _candidates(self, root: int, reads: Sequence[FusedRead]) -> list[_OpenGroup]:
         """The groups of its operands, the latest first; then those that read the same memory."""
         operand = self.items[root].inputs[:1]
-        squeezes = self.items[root].kind == "view" and self._same_node(root, operand[0])
-        if not self.fused and self.items[root].kind != "leave" and not squeezes:
+        squeezes = (
+            self.items[root].kind == "view"
+            and self.items[operand[0]].position == self.items[root].position
+        )
+        if not self.schedule.fused and self.items[root].kind != "leave" and not squeezes:
             return []
         if self.items[root].kind == "scan":
             return []
@@ -355,7 +326,7 @@ class Fusion:
         }
         candidates = [self.groups[number] for number in sorted(producers, reverse=True)]
         candidates = [group for group in candidates if not group.scanned]
-        space = self.iteration_space(root)
+        space = iteration_space(self.items, root)
         candidates += [
             group
             for group in reversed(self.groups[-8:])
@@ -369,7 +340,7 @@ class Fusion:
         ]
         return candidates
 
-    def _shares_join(self, root: int, group: FusedGroup) -> bool:
+    def _shares_join(self, root: int, group: _OpenGroup) -> bool:
         """Whether a group writes another part of the same updated array."""
         join = self.join_of.get(root)
         if join is None or self.items[join].base < 0:
@@ -377,10 +348,10 @@ class Fusion:
         return any(self.join_of.get(root_of_group) == join for root_of_group in group.roots)
 
     def _embedding(
-        self, root: int, reads: Sequence[FusedRead], group: FusedGroup
+        self, root: int, reads: Sequence[FusedRead], group: _OpenGroup
     ) -> Embedding | None:
         """The embedding of a root in the group's space, or None where its reads do not align."""
-        space = self.iteration_space(root)
+        space = iteration_space(self.items, root)
         if space == group.space:
             candidate: Embedding | None = tuple(range(len(space)))
             if self._reads_align(reads, group, candidate):
@@ -391,7 +362,7 @@ class Fusion:
         return candidate
 
     def _match_axes(
-        self, space: Shape, reads: Sequence[FusedRead], group: FusedGroup
+        self, space: Shape, reads: Sequence[FusedRead], group: _OpenGroup
     ) -> Embedding | None:
         """Match the axes of a root by its reads of a fold of the group."""
         axes: dict[int, int] = {}
@@ -420,34 +391,21 @@ class Fusion:
         return tuple(axes.get(i) for i in range(len(space)))
 
     def _reads_align(
-        self, reads: Sequence[FusedRead], group: FusedGroup, embedding: Embedding | None
+        self, reads: Sequence[FusedRead], group: _OpenGroup, embedding: Embedding | None
     ) -> bool:
         """Whether each read of a root of the group is at the index where it is computed."""
         assert embedding is not None, "there is a candidate"
         return all(
             read.item not in group.roots
-            or remap_axes(read.access, embedding) == self.root_location(group, read.item)
+            or remap_axes(read.access, embedding) == root_location(self.items, group, read.item)
             for read in reads
         )
-
-    def root_location(self, group: FusedGroup, number: int) -> IndexMap:
-        """The access at which a root is computed, in the group's space."""
-        shape = self.items[number].shape
-        return tuple(
-            FIXED if length == 1 or space_axis is None else (space_axis, 1, 0)
-            for space_axis, length in zip(group.roots[number], shape, strict=True)
-        )
-
-    def _op_names(self, *roots: int) -> str:
-        """The operations of the given roots, as they were written."""
-        names = (self.graph.nodes[self.items[root].position].name for root in roots)
-        return "+".join(dict.fromkeys(names))
 
     def _objection(
         self,
         root: int,
         reads: Sequence[FusedRead],
-        group: FusedGroup,
+        group: _OpenGroup,
         embedding: Embedding,
         predecessors: set[int],
     ) -> str:
@@ -468,7 +426,7 @@ class Fusion:
         axis = group.axis if group.axis is not None else item.axis
         reads_reduction = any(
             read.item in group.roots
-            and all(step[0] != axis for step in self.root_location(group, read.item))
+            and all(step[0] != axis for step in root_location(self.items, group, read.item))
             for read in reads
         )
         spans_axis = item.kind == "fold" or axis in embedding
@@ -480,25 +438,29 @@ class Fusion:
                 return f"{rows} long rows are split across threads instead"
         return ""
 
-    def _added_weight(self, root: int, group: FusedGroup, embedding: Embedding) -> int:
+    def _added_weight(self, root: int, group: _OpenGroup, embedding: Embedding) -> int:
         """How many operations a root adds to a group, which may share some of them."""
         computed = self.computed[root]
         if embedding == tuple(range(len(group.space))):
             computed = computed - group.computed
-        return 1 + sum(weight_of(self.items[number], self._cost) for number, _ in computed)
+        items, graph = self.items, self.graph
+        return 1 + sum(
+            [weight_of(items[number], cost_of(graph, items[number])) for number, _ in computed]
+        )
 
     def _add_to_group(
         self,
         root: int,
-        group: FusedGroup,
+        group: _OpenGroup,
         embedding: Embedding,
         predecessors: set[int],
-        reads: Sequence[FusedRead],
+        reads: tuple[FusedRead, ...],
     ) -> None:
         group.weight += self._added_weight(root, group, embedding)
         if embedding == tuple(range(len(group.space))):
             group.computed |= self.computed[root]
         group.roots[root] = embedding
+        group.root_reads[root] = reads
         group.reads.update(read.item for read in reads if read.item not in group.roots)
         if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
@@ -513,14 +475,11 @@ class Fusion:
                 later_group.predecessors |= all_predecessors
 
 
-def _cost_comparison(recompute_cost: float, store_cost: float) -> str:
-    return (
-        f"recomputed for each reader {recompute_cost:,.0f} additions, stored once {store_cost:,.0f}"
-    )
-
-
 def _without_unit_axes(access: IndexMap, shape: Shape) -> IndexMap:
     """An access without the loops along axes of length 1."""
     return tuple(
-        (None, 0, 0) if length == 1 else step for step, length in zip(access, shape, strict=True)
+        [(None, 0, 0) if length == 1 else step for step, length in zip(access, shape, strict=True)]
     )
+
+
+__all__ = ["fuse", "iteration_space", "operand_accesses", "root_location", "verify_groups"]

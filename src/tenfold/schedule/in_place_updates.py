@@ -1,12 +1,12 @@
 """In-place updates: decides which updates of a part of an array write into its buffer.
 
-Takes the nodes of a graph that update a part (`Op.writes`), and the launch that computes it, hands
-on whether the loops may write there: no element may be read after it was overwritten. An update
-that needs its own buffer states why.
+A pass, the first. Takes the nodes of a graph that update a part (`Op.writes`), and the hazards that
+later passes found in earlier decisions. Hands on for each update: in place, staged, or a copy, and
+why. After a hazard the decision is less ambitious: successive updates are not coalesced, loops go
+backwards, the part is staged, or the array is copied.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.core.graph import Graph
 >>> from tenfold.schedule.schedule import plan_of
 >>> x = tn.arange(4.0).wait()
 >>> y = x * 2
@@ -17,43 +17,82 @@ set_at: a copy: an array or a pending expression still refers to the old value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from tenfold.core.graph import Graph
 from tenfold.core.shape_rules import product
-from tenfold.schedule.dependence import LoopOrder, LoopSafety, safe_loop_order
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.lowering import UnorderedOperand
-from tenfold.schedule.strided_overlap import StridedRegion, overlap
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import Schedule, UpdateDecisions
 
 REFERENCED = "an array or a pending expression still refers to the old value"
 READ_LATER = "the old value is read after the new one is written"
 CAN_FAIL = "a part of it can fail, and the old value must survive that"
 BROADCAST = "the old value is broadcast: one element in memory stands for several"
 HAS_VIEWS = "the old value is a view or has views"
-GATHERED = "the old value is read at computed indices"
 SEVERAL_KERNELS = "several kernels compute parts of it"
 
 
-@dataclass(frozen=True)
-class InPlaceHazard:
-    """Why the update at a position of the graph cannot be done in place.
+def choose_updates(schedule: Schedule) -> Schedule:
+    """Choose which updates are in place; less ambitiously where `schedule.hazards` says so."""
+    if schedule.hazards:
+        return schedule.updated(updates=_reconsidered(schedule), hazards=())
+    positions = update_positions(schedule.graph)
+    if not positions:
+        return schedule
+    reasons = {position: copy_reason(schedule.graph, position) for position in positions}
+    return schedule.updated(
+        updates=UpdateDecisions(
+            {position: reason for position, reason in reasons.items() if reason},
+            {position: () for position, reason in reasons.items() if not reason},
+            coalesced=schedule.fused,
+        )
+    )
 
-    It can if the loops go in these directions along the axes of its part, unless they are empty.
-    """
 
-    position: int
-    reason: str
-    directions: tuple[int, ...] = ()
+def verify_updates(schedule: Schedule) -> None:
+    """Each update is in place or a copy, and the old value of one in place is not needed later."""
+    graph, updates = schedule.graph, schedule.updates
+    decided = [*updates.copy_reasons, *updates.directions]
+    require(sorted(decided) == update_positions(graph), "updates are decided: {}", decided)
+    require(updates.staged <= updates.directions.keys(), "a staged update is not in place")
+    for position, reason in updates.copy_reasons.items():
+        require(bool(reason), "update {} is a copy without a reason", position)
+    for position, directions in updates.directions.items():
+        base = graph.inputs[position][0]
+        node = graph.nodes[base]
+        require(not graph.live_out[base], "update {} overwrites a live-out value", position)
+        if not node.pending:
+            dead = bool(graph.dead_after_read) and graph.dead_after_read[base]
+            require(dead, "update {} overwrites a value that is still referred to", position)
+        _, shape = graph.nodes[position].op.writes(*graph.nodes[position].params)
+        fits = len(directions) in (0, len(shape)) and {*directions} <= {-1, 1}
+        require(fits, "update {} has the directions {}", position, directions)
 
 
-class NotInPlace(Exception):
-    """Some updates cannot be done in place."""
+def _reconsidered(schedule: Schedule) -> UpdateDecisions:
+    """The decisions after hazards: no coalescing, other directions, staging, or a copy."""
+    updates, graph = schedule.updates, schedule.graph
+    copy_reasons, directions = dict(updates.copy_reasons), dict(updates.directions)
+    staged = set(updates.staged)
+    if any(hazard.position in schedule.update_runs.parts for hazard in schedule.hazards):
+        return UpdateDecisions(copy_reasons, directions, updates.staged, coalesced=False)
+    for hazard in schedule.hazards:
+        at = hazard.position
+        if hazard.directions and not directions[at]:
+            directions[at] = hazard.directions
+        elif at not in staged and _staging_pays(graph, at):
+            staged.add(at)
+            directions[at] = ()
+        else:
+            copy_reasons[at] = hazard.reason
+            del directions[at]
+            staged.discard(at)
+    return UpdateDecisions(copy_reasons, directions, frozenset(staged), updates.coalesced)
 
-    def __init__(self, *hazards: InPlaceHazard) -> None:
-        super().__init__("; ".join(hazard.reason for hazard in hazards))
-        self.hazards = hazards
+
+def _staging_pays(graph: Graph, at: int) -> bool:
+    """Whether staging a part moves fewer elements than copying the array."""
+    node = graph.nodes[at]
+    _, shape = node.op.writes(*node.params)
+    return 2 * product(shape) <= product(node.type.shape)
 
 
 def update_positions(graph: Graph) -> list[int]:
@@ -84,44 +123,4 @@ def copy_reason(graph: Graph, position: int) -> str:
     return BROADCAST if any(length > 1 and not stride for length, stride in strides) else ""
 
 
-def update_loop_order(
-    launch: Launch, base: int, target_item: int, space: Sequence[int], *, maps: bool
-) -> LoopOrder:
-    """Return the loop order in which a launch may overwrite the item that it reads: each element is
-    read before it is written.
-
-    Loops other than maps may write only elements that they do not read. A read at computed indices
-    makes every order unsafe.
-    """
-    targets = [_region(m, space) for m in launch.memory if m.written and m.item == target_item]
-    reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]
-    pairs = [] if maps else [(target, read) for target in targets for read in reads]
-    reasons = [str(overlapping) for pair in pairs if not (overlapping := overlap(*pair)).disjoint]
-    if _is_gathered(launch, base):
-        reasons.append(GATHERED)
-    if reasons:
-        return LoopOrder(launch.order, (), reasons[0], safe=False)
-    orders = [
-        safe_loop_order(target, reads if maps else [], axes=launch.order) for target in targets
-    ]
-    constrained = [loop_order for loop_order in orders if loop_order.kind is not LoopSafety.ANY]
-    not_forward = [
-        loop_order for loop_order in constrained if loop_order.kind is not LoopSafety.FORWARD
-    ]
-    return (not_forward or constrained or orders)[0]
-
-
-def _is_gathered(launch: Launch, base: int) -> bool:
-    """Whether an item is read at computed indices."""
-    gather_data = [
-        instruction.data for instruction in launch.kernel.body if instruction.name == "gather"
-    ]
-    operands = {data[0] if isinstance(data, tuple) else data for data in gather_data}
-    return any(m.item == base for number, m in enumerate(launch.memory) if number in operands)
-
-
-def _region(memory: UnorderedOperand, space: Sequence[int]) -> StridedRegion:
-    return StridedRegion(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
-
-
-__all__ = ["InPlaceHazard", "NotInPlace", "copy_reason", "update_loop_order", "update_positions"]
+__all__ = ["choose_updates", "copy_reason", "update_positions", "verify_updates"]

@@ -4,7 +4,7 @@ Takes items, in order, and which of them are stored in memory. Hands on the leng
 the body of each, where shared subexpressions count once, and the values that cross a cut. A cut
 stores all values that are read after it: no subexpression is computed on both sides.
 
-    bodies = BodySizes(items, users, cost)
+    bodies = BodySizes(items, users, costs)
     for number in range(len(items)):
         if bodies.measure(number, stored) > MAX_BODY_OPS:
             stored.update(bodies.crossing(number))
@@ -13,8 +13,9 @@ stores all values that are read after it: no subexpression is computed on both s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
+from tenfold.core.graph import Graph
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.schedule.schedule_ir import ScheduleItem
 
@@ -27,24 +28,29 @@ STORE, LOAD = 2.0, 1.0
 MAX_CROSSING_VALUES = 16
 """Values that cross a cut at most; with more of them recomputing some is cheaper."""
 
-CostFunction = Callable[[ScheduleItem], float]
-"""The cost of computing an element of an item, in additions."""
+
+def cost_of(graph: Graph, item: ScheduleItem) -> float:
+    """Return the cost of computing an element of an item, in additions."""
+    if item.kind != "map":
+        return 0.0 if item.kind in ("view", "scalar") else 1.0
+    cost: float = graph.nodes[item.position].op.cost
+    return cost
 
 
-def weight_of(item: ScheduleItem, cost: CostFunction) -> int:
-    """Return how many operations of a kernel's body an item counts as."""
+def weight_of(item: ScheduleItem, cost: float) -> int:
+    """Return how many operations of a kernel's body an item of this cost counts as."""
     if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.has_location):
         return 0
-    return FORMULA_WEIGHT if cost(item) >= FORMULA_COST else 1
+    return FORMULA_WEIGHT if cost >= FORMULA_COST else 1
 
 
 class BodySizes:
     """The sizes and costs of the bodies of inlined items."""
 
     def __init__(
-        self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], cost: CostFunction
+        self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], costs: Sequence[float]
     ) -> None:
-        self.items, self._cost = items, cost
+        self.items, self._costs = items, costs
         self._last_reader = _last_readers(items, users)
         self._ancestor_bits = [0] * len(items)
         """For each item a bit set of itself and the inlined items that it depends on. Unions and
@@ -53,7 +59,7 @@ class BodySizes:
 
     def measure(self, number: int, stored: set[int]) -> int:
         """Return how many operations an item takes, down to items in memory."""
-        if weight_of(self.items[number], self._cost) > 1:
+        if self._costs[number] >= FORMULA_COST:
             self._formulas |= 1 << number
         bits = 1 << number
         for i in self.items[number].inputs:
@@ -66,7 +72,7 @@ class BodySizes:
 
     def cost(self, number: int) -> float:
         """Return the cost of an element, in additions."""
-        return sum(self._cost(self.items[i]) for i in _bit_positions(self._ancestor_bits[number]))
+        return sum([self._costs[i] for i in _bit_positions(self._ancestor_bits[number])])
 
     def crossing(self, number: int) -> list[int]:
         """Return the values that cross a cut before an item: it or later items read them. Empty if
@@ -98,9 +104,11 @@ def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]])
     return last_reader
 
 
-def _bit_positions(bits: int) -> Iterator[int]:
+def _bit_positions(bits: int) -> list[int]:
     """The positions of the set bits of a number, the lowest first."""
+    positions = []
     while bits:
         lowest = bits & -bits
-        yield lowest.bit_length() - 1
+        positions.append(lowest.bit_length() - 1)
         bits ^= lowest
+    return positions

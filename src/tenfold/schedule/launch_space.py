@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
 from tenfold.core.shape_rules import product
 from tenfold.errors import VerifyError
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.lowering import UnorderedOperand
+from tenfold.schedule.schedule_ir import Launch, UnorderedOperand
 from tenfold.schedule.strided_overlap import StridedRegion
 
 Strides = tuple[int, ...]

@@ -1,15 +1,15 @@
 """Loop schedule: the order, tiling, vectorisation and threading of a kernel's loops.
 
-Takes a Lowering, hands on a Launch: the Kernel with its axes in order, the sizes of this launch,
-the number of units of work and the scratch memory of each thread. Nothing here changes a result:
-the tree of a fold depends on lengths alone, whatever the form.
+A pass. Takes groups and layouts, hands on the Launch of each group: the Kernel with its axes in
+order, the sizes of this launch, the number of units of work and the scratch memory of each thread.
+Nothing here changes a result: the tree of a fold depends on lengths alone, whatever the form.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,14 +18,18 @@ from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
 from tenfold.dtypes import REAL_DTYPES
-from tenfold.schedule.lowering import (
-    LaunchScalar,
-    Lowering,
-    UnorderedOperand,
-    merged_axes,
-    with_axes,
-)
+from tenfold.schedule.buffer_extents import extents_of
+from tenfold.schedule.launch_space import loop_space
+from tenfold.schedule.lowering import Lowering, merged_axes, with_axes
 from tenfold.schedule.output_layout import loop_order
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import (
+    FusedGroup,
+    Launch,
+    LaunchScalar,
+    Schedule,
+    UnorderedOperand,
+)
 from tenfold.schedule.vector_width import (
     AHEAD,
     LONG_BODY,
@@ -37,6 +41,9 @@ from tenfold.schedule.vector_width import (
     single_thread_elements,
     weight_of,
 )
+from tenfold.schedule.verify_accesses import refuse_accesses
+from tenfold.schedule.verify_kernel import verify_kernel
+from tenfold.schedule.verify_units import refuse_units
 
 NARROWEST = 4
 """The fewest lanes of a packet of columns."""
@@ -74,41 +81,31 @@ COLUMN_BYTES = 1 << 18
 """Scratch memory of a part of the columns."""
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A kernel and all arguments of one launch except the addresses."""
-
-    kernel: Kernel
-    memory: tuple[UnorderedOperand, ...]
-    parameters: tuple[LaunchScalar, ...]
-    sizes: tuple[int, ...]
-    units: int
-    grain: int
-    scratch: int
-    finish: int = 0
-    """Of split rows: how many rows are combined after all units."""
-    totals: tuple[int, ...] = ()
-    """Of split rows: the bytes of each table of totals."""
-    elements: int = 0
-    parts: int = 0
-    """Of rows that many threads scan: the number of all parts; `totals` has theirs."""
-    order: tuple[int, ...] = ()
-    """The axes of the space in loop order, outermost first."""
-    space: tuple[int, ...] = ()
-    """The lengths of the axes of the space, by their numbers."""
-    sequential: bool = False
-    """Whether one thread must run the units in order."""
-
-    def scans_in_parts(self, threads: int) -> bool:
-        """Whether this number of threads scans parts of rows. Parts are read twice, so beyond the
-        cache two threads are no faster than one.
-        """
-        return self.parts > 0 and threads > (2 if self.kernel.streamed else 1)
+def schedule_loops(schedule: Schedule) -> Schedule:
+    """Lower each group, and choose its loops; a group without elements has no launch."""
+    launches = {
+        unit.number: _LoopScheduler(Lowering(schedule, unit)).launch()
+        for unit in schedule.order
+        if isinstance(unit, FusedGroup) and product(unit.space) != 0
+    }
+    return schedule.updated(launches=launches)
 
 
-def launch_of(lowering: Lowering) -> Launch:
-    """Choose the loops for a lowered group."""
-    return _LoopScheduler(lowering).launch()
+def verify_loops(schedule: Schedule) -> None:
+    """Each launch covers its loops once, within its buffers, and stores the group's outputs."""
+    extents = extents_of(schedule) if schedule.launches else {}
+    for group in schedule.groups:
+        launch = schedule.launches.get(group.number)
+        if launch is None:
+            require(not group.outputs or 0 in group.space, "group {} is not run", group.number)
+            continue
+        stored = {schedule.join_of.get(root, root) for root in group.outputs}
+        written = {memory.item for memory in launch.memory if memory.written}
+        require(stored == written, "group {} stores {}, not {}", group.number, written, stored)
+        verify_kernel(launch.kernel)
+        space = loop_space(launch)
+        refuse_units(space)
+        refuse_accesses(space, extents)
 
 
 class _LoopScheduler:
@@ -120,8 +117,10 @@ class _LoopScheduler:
         self.body, self.stores = body, stores
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
         self.form = "map"
+        self.smallest_range = max(SHORTEST_RANGE, single_thread_elements(body) // 2)
+        """Elements of the smallest range: half of the work for which one thread suffices."""
         self.loops = self._choose_loops()
-        self.lengths = [product(self.space[axis] for axis in run) for run in self.loops]
+        self.lengths = [product([self.space[axis] for axis in run]) for run in self.loops]
 
     def _order(self) -> tuple[int, ...]:
         """The axes in loop order; those of length 1, without loops, come first."""
@@ -184,7 +183,7 @@ class _LoopScheduler:
         return [*(loop for loop in loops if loop is not longest), longest]
 
     def _length(self, loop: list[int]) -> int:
-        return product(self.space[axis] for axis in loop)
+        return product([self.space[axis] for axis in loop])
 
     def _packet_axis(self) -> list[int] | None:
         """The contiguous outer axes along which packets go; None: the reduced axis."""
@@ -197,11 +196,11 @@ class _LoopScheduler:
         def contiguous(axis: int) -> int:
             """The elements that are contiguous along an axis; small strides count in part."""
             return sum(
-                self._elements_touched(m) // self._element_step(m, axis) for m in self.memory
+                [self._elements_touched(m) // self._element_step(m, axis) for m in self.memory]
             )
 
         best = max(loops, key=lambda loop: (contiguous(loop[-1]), loop[-1]))
-        length = product(self.space[axis] for axis in best)
+        length = product([self.space[axis] for axis in best])
         if self.space[self.reduced_axis] < SHORT_AXIS:
             if length >= SHORT_AXIS // 2:
                 return best
@@ -213,7 +212,7 @@ class _LoopScheduler:
     def _elements_touched(self, memory: UnorderedOperand) -> int:
         """How many elements of an operand are read or written."""
         steps = zip(self.space, memory.strides, strict=True)
-        return product(length for length, stride in steps if stride)
+        return product([length for length, stride in steps if stride])
 
     def _element_step(self, memory: UnorderedOperand, axis: int) -> int:
         """The stride of an axis in elements; more than all elements where it is large."""
@@ -406,7 +405,7 @@ class _LoopScheduler:
         steps = ""
         for number, loop in enumerate(self.loops):
             stride = memory.strides[loop[-1]] if loop else 0
-            length = product(self.space[axis] for axis in loop)
+            length = product([self.space[axis] for axis in loop])
             if stride == 0 or length == 1:
                 step = "0"
             elif number == len(self.loops) - 1 and stride == memory.dtype.itemsize:
@@ -450,7 +449,7 @@ class _LoopScheduler:
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
             return 0, units, largest(1, self._range_elements() // (height * width)), 0
         if kernel.form == "map":
-            longest = _whole_packets(min(LONGEST_PART, self._smallest_range()), kernel.lanes)
+            longest = _whole_packets(min(LONGEST_PART, self.smallest_range), kernel.lanes)
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             return (
@@ -487,11 +486,7 @@ class _LoopScheduler:
 
     def _range_elements(self) -> int:
         """Elements of one range of a map: ranges for all threads, each worth its start."""
-        return smallest(LONGEST_RANGE, largest(self._smallest_range(), product(self.lengths) // 16))
-
-    def _smallest_range(self) -> int:
-        """Elements of the smallest range: half of the work for which one thread suffices."""
-        return max(SHORTEST_RANGE, single_thread_elements(self.body) // 2)
+        return smallest(LONGEST_RANGE, largest(self.smallest_range, product(self.lengths) // 16))
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":

@@ -1,14 +1,13 @@
 """Lowering: turns a group of fused roots into a kernel and its launch parameters.
 
-Takes a Fusion, a group and the layouts of items in memory, hands on a Lowering: the body of a
-kernel, which is independent of lengths, its stores, its operands and its scalars.
+Takes a Schedule with layouts and one of its groups, hands on a Lowering: the body of a kernel,
+which is independent of lengths, its stores, its operands and its scalars.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,45 +21,22 @@ from tenfold.core.shape_rules import Shape, row_major
 from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule
-from tenfold.schedule.fusion import FusedGroup, Fusion
-from tenfold.schedule.schedule_ir import ScheduleItem
-
-Layout = Callable[[int], tuple[int, ...]]
-"""The strides, in bytes, of an item in memory."""
-
-
-@dataclass(frozen=True)
-class UnorderedOperand:
-    """An operand before its axes are ordered: item, stride of each axis of the space, offset."""
-
-    item: int
-    dtype: np.dtype
-    strides: tuple[int, ...]
-    offset: int = 0
-    written: bool = False
-
-
-@dataclass(frozen=True)
-class LaunchScalar:
-    """A scalar of the launch: its item, its dtype, and the part of a complex number.
-
-    A number that follows from shapes, an int64, has no item.
-    """
-
-    item: int
-    dtype: np.dtype
-    part: int = 0
-    number: int = 0
+from tenfold.schedule.fusion import iteration_space, operand_accesses, root_location
+from tenfold.schedule.schedule_ir import (
+    FusedGroup,
+    LaunchScalar,
+    Schedule,
+    ScheduleItem,
+    UnorderedOperand,
+)
 
 
 class Lowering:
     """The body of one group, and the memory it reads and writes."""
 
-    def __init__(
-        self, fusion: Fusion, group: FusedGroup, outputs: Iterable[int], layout: Layout
-    ) -> None:
-        self.fusion, self.group, self.layout = fusion, group, layout
-        self.items = fusion.items
+    def __init__(self, schedule: Schedule, group: FusedGroup) -> None:
+        self.schedule, self.group, self.layouts = schedule, group, schedule.layouts
+        self.items, self.nodes = schedule.items, schedule.graph.nodes
         self.body = Body()
         self.memory: list[UnorderedOperand] = []
         self.parameters: list[LaunchScalar] = []
@@ -69,50 +45,47 @@ class Lowering:
         self._elements: dict[tuple[int, IndexMap], Any] = {}
         for root in sorted(group.roots):
             self._compute(root)
-        for root in sorted(outputs):
+        for root in sorted(group.outputs):
             self._store(root)
 
     def root_access(self, root: int) -> IndexMap:
         """The access of a root's own loops in the space of the group."""
-        space = self.fusion.iteration_space(root)
+        space = iteration_space(self.items, root)
         return remap_axes(identity(space), self.group.roots[root])
 
     def _compute(self, root: int) -> None:
         """Compute the element of a root, operands first, without recursion."""
-        stack = [(root, self.root_access(root))]
+        items, elements, roots = self.items, self._elements, self.group.roots
+        inlined = self.schedule.inlined
+        start = root, self.root_access(root)
+        stack, visited = [start], dict[tuple[int, IndexMap], list[tuple[int, IndexMap]]]()
         while stack:
-            number, access = stack[-1]
-            if (number, access) in self._elements:
+            operand = number, access = stack[-1]
+            if operand in elements:
                 stack.pop()
                 continue
-            missing = [
-                operand for operand in self._inputs(number, access) if operand not in self._elements
-            ]
-            if missing:
-                stack.extend(missing)
+            if number not in inlined and number not in roots:
+                elements[operand] = self._load(number, access)
                 continue
-            self._elements[number, access] = self._compute_element(number, access)
-            stack.pop()
-        element = self._elements[root, self.root_access(root)]
-        self._elements[root, self.fusion.root_location(self.group, root)] = element
+            inputs = visited.get(operand)
+            if inputs is None:
+                inputs = visited[operand] = operand_accesses(items, number, access)
+                if items[number].kind != "located":
+                    missing = [
+                        read
+                        for read in inputs
+                        if read not in elements and items[read[0]].kind != "scalar"
+                    ]
+                    if missing:
+                        stack += missing
+                        continue
+            elements[operand] = self._compute_element(number, access, inputs)
+        elements[root, root_location(items, self.group, root)] = elements[start]
 
-    def _inputs(self, number: int, access: IndexMap) -> list[tuple[int, IndexMap]]:
-        if self._in_memory(number) or self.items[number].kind == "located":
-            return []
-        accesses = self.fusion.operand_accesses(number, access)
-        return [(i, a) for i, a in accesses if self.items[i].kind != "scalar"]
-
-    def _in_memory(self, number: int) -> bool:
-        """Whether this group reads an item from memory; its own roots are in registers."""
-        if number in self.group.roots:
-            return False
-        return self.fusion.is_root(number)
-
-    def _compute_element(self, number: int, access: IndexMap) -> Any:
+    def _compute_element(
+        self, number: int, access: IndexMap, inputs: list[tuple[int, IndexMap]]
+    ) -> Any:
         item = self.items[number]
-        if self._in_memory(number):
-            return self._load(number, access)
-        inputs = list(self.fusion.operand_accesses(number, access))
         if item.kind == "constant":
             return constant_element(self.body, item.fill, item.dtype)
         if item.kind in ("view", "piece"):
@@ -125,9 +98,9 @@ class Lowering:
             return self._gather_element(item, access)
         if item.kind == "scan":
             return self._scan_element(item, inputs[0])
-        folding = self.fusion.op_of(item).folding
+        folding = self.nodes[item.position].op.folding
         assert folding is not None, item.kind
-        node = self.fusion.graph.nodes[item.position]
+        node = self.nodes[item.position]
         if item.kind == "identity":
             assert folding.identity is not None, "an empty axis has a value"
             return constant_element(self.body, folding.identity, item.dtype)
@@ -144,11 +117,11 @@ class Lowering:
 
     def _scan_element(self, item: ScheduleItem, operand: tuple[int, IndexMap]) -> Computed:
         """The running value, accumulated in one dtype and rounded to that of the result."""
-        node = self.fusion.graph.nodes[item.position]
+        node = self.nodes[item.position]
         _, _, include_initial, exclusive = node.params
         first_value = "initial" if include_initial else "exclusive" if exclusive else ""
         parts = parts_of(self._operand(operand, node.operands[0]))
-        kind = self.fusion.op_of(item).scanning
+        kind = node.op.scanning
         running = tuple(
             self.body.apply("scan", part.dtype, *parts, data=(kind, i, first_value))
             for i, part in enumerate(parts)
@@ -156,7 +129,7 @@ class Lowering:
         return convert_element(self.body, _join_parts(running), item.dtype)
 
     def _map_element(self, item: ScheduleItem, inputs: list[tuple[int, IndexMap]]) -> Computed:
-        node = self.fusion.graph.nodes[item.position]
+        node = self.nodes[item.position]
         operands = [
             self._operand(operand, dtype)
             for operand, dtype in zip(inputs, node.operands, strict=True)
@@ -168,7 +141,7 @@ class Lowering:
         return result
 
     def _gather_element(self, item: ScheduleItem, access: IndexMap) -> Computed:
-        node = self.fusion.graph.nodes[item.position]
+        node = self.nodes[item.position]
         result_index = ResultIndex(tuple(map(self._index, access)), item.shape, self._number)
         sources = [
             GatherSource(self.items[i].shape, dtype, partial(self._read_at, i, dtype))
@@ -209,7 +182,7 @@ class Lowering:
         if valid is None:
             valid = self.body.constant(True, BOOL)
         zero = offset = self.body.constant(0, INT64)
-        steps = zip(index, self.layout(number), item.shape, strict=True)
+        steps = zip(index, self.layouts[number], item.shape, strict=True)
         for axis_index, stride, length in sorted(steps, key=lambda step: -abs(step[1])):
             if length > 1 and stride:
                 assert stride % item.dtype.itemsize == 0, "strides are multiples of the itemsize"
@@ -256,10 +229,10 @@ class Lowering:
 
     def _load(self, number: int, access: IndexMap) -> Computed:
         item = self.items[number]
-        if number in self.fusion.join_of:
+        if number in self.schedule.join_of:
             assert item.access is not None, "pieces of blocks are read as a whole"
-            number, access = self.fusion.join_of[number], compose_view(access, item.access)
-        strides, offset = strides_in(access, self.layout(number), len(self.group.space))
+            number, access = self.schedule.join_of[number], compose_view(access, item.access)
+        strides, offset = strides_in(access, self.layouts[number], len(self.group.space))
         operand = self._operand_number(UnorderedOperand(number, item.dtype, strides, offset))
         if item.dtype not in REAL_DTYPES:
             return self.body.load(operand, item.dtype)
@@ -275,12 +248,12 @@ class Lowering:
         return self._numbers[memory]
 
     def _store(self, root: int) -> None:
-        root_element = self._elements[root, self.fusion.root_location(self.group, root)]
+        root_element = self._elements[root, root_location(self.items, self.group, root)]
         elements = tuple(element.position for element in parts_of(root_element))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
-        target = self.fusion.join_of.get(root, root)
-        layout, axes = self.layout(target), self.group.roots[root]
+        target = self.schedule.join_of.get(root, root)
+        layout, axes = self.layouts[target], self.group.roots[root]
         access = self.items[root].access
         if access is not None:
             access_strides, offset = strides_in(remap_axes(access, axes), layout, len(strides))
@@ -314,7 +287,7 @@ def _join_parts(parts: tuple[Element, ...]) -> Computed:
 
 def contiguous_strides(shape: Shape, itemsize: int) -> tuple[int, ...]:
     """Return the strides, in bytes, of an array in row-major order."""
-    return tuple(itemsize * stride for stride in row_major(shape))
+    return tuple([itemsize * stride for stride in row_major(shape)])
 
 
 def merged_axes(

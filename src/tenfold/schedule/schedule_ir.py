@@ -1,64 +1,84 @@
-"""Schedule IR: a graph as the items that the planner schedules.
+"""Schedule IR: the Schedule, which passes hand on, and the values that it consists of.
 
-Takes a Graph, hands on a list of items, inputs before users: each node as its role in a plan. A
-reduction becomes folds, one axis each, the innermost first, then its final map, then the view
-without the axes.
+A Schedule begins as a Graph without decisions. Each pass of `schedule/passes.py` takes one and
+hands on another with more fields decided. The last one has the steps, each with its reads, its
+results and its reasons, in an order in which they can run. It is frozen, printable, and good for
+every graph of the same structure and lengths. Scalars are not part of it.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> x = tn.asarray([[1.0, 2.0]])
->>> for item in items_of(Graph.of([_native.node_of(tn.sum(x + x, axis=1))])):
-...     print(item.kind, item.shape, item.inputs)
-value (1, 2) ()
-map (1, 2) (0, 0)
-fold (1, 1) (1,)
-leave (1, 1) (2,)
-view (1,) (3,)
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([1.0, 2.0])
+>>> schedule = plan_of(Graph.of([_native.node_of((x + x) * 2)]))
+>>> print(schedule)
+kernel linear: add, multiply -> float64[2]
+>>> [item.kind for item in schedule.items]
+['value', 'map', 'scalar', 'map']
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tenfold._native import Type
-from tenfold.core.gather_rules import GatherSource, ResultIndex
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import AxisMap, IndexMap, identity
-from tenfold.core.op import Kind, Op
-from tenfold.core.scalar_ir import Body, ComplexElement
+from tenfold.core.index_map import AxisMap, IndexMap
+from tenfold.core.loop_ir import Kernel
 from tenfold.core.shape_rules import Shape, product
-from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
-from tenfold.schedule.elementwise_lowering import has_rule
+from tenfold.schedule.product_forms import ProductChoice
 
-SHORT_ROW = 16
-"""Elements of a last axis below which most lanes of a packet are empty: many such rows are slow."""
-SMALL_THRESHOLD = 1 << 12
-"""Elements up to which short rows are accepted."""
-
-LoopDirections = Mapping[int, tuple[int, ...]]
-"""For each in-place update, by position, the directions along the axes of its part; empty: all
-forward."""
+Layout = tuple[int, ...]
+"""The strides of an array, in bytes."""
+Embedding = tuple[int | None, ...]
+"""For each axis of a root the axis of its group's space."""
+ReusePairs = tuple[tuple[int, int], ...]
+"""Pairs of a result and the item whose buffer it reuses."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class InPlaceHazard:
+    """Why the update at a position of the graph cannot be done in place.
+
+    It can if the loops go in these directions along the axes of its part, unless they are empty.
+    """
+
+    position: int
+    reason: str
+    directions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class UpdateDecisions:
+    """For each update of a part of an array, by its position: in place, staged, or a copy."""
+
+    copy_reasons: Mapping[int, str] = field(default_factory=dict)
+    """By update that is not in place: why."""
+    directions: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """By update in place: the directions of the loops along its part; empty: all forward."""
+    staged: frozenset[int] = frozenset()
+    """Updates in place whose part is first computed into its own buffer."""
+    coalesced: bool = True
+    """Whether successive updates may be coalesced."""
+
+
+@dataclass(frozen=True)
 class UpdateRuns:
     """Runs of coalesced updates of one array (`schedule/update_coalescing.py`). The last update of
     each run has the array as its result.
     """
 
-    bases: dict[int, int] = field(default_factory=dict)
+    bases: Mapping[int, int] = field(default_factory=dict)
     """The node whose buffer is overwritten, by the last update of a run."""
-    parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    parts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """The updates whose parts are stored: no later one overwrites them."""
-    inner: dict[int, int] = field(default_factory=dict)
+    inner: Mapping[int, int] = field(default_factory=dict)
     """For each update but the last one whether its part is stored."""
-    values: dict[int, int] = field(default_factory=dict)
+    values: Mapping[int, int] = field(default_factory=dict)
     """For each view of exactly one updated part, the update."""
-    reads: dict[int, tuple[int, IndexMap]] = field(default_factory=dict)
+    reads: Mapping[int, tuple[int, IndexMap]] = field(default_factory=dict)
     """For each other view of an intermediate array, the base of the run and the access to it."""
 
 
@@ -106,230 +126,230 @@ class ScheduleItem:
         return self.access is not None or bool(self.start)
 
 
-def items_of(
-    graph: Graph,
-    *,
-    fma: bool = True,
-    in_place: LoopDirections | None = None,
-    staged: Collection[int] = (),
-    update_runs: UpdateRuns | None = None,
-) -> list[ScheduleItem]:
-    """Return the items of a graph; the last item of a node stands for it (see `items_by_node`).
+@dataclass(frozen=True)
+class UnorderedOperand:
+    """An operand before its axes are ordered: item, stride of each axis of the space, offset."""
 
-    Without `fma` operations that need it are calls. An update at one of the positions `in_place`
-    writes its part into the array's memory, along reversed axes where a direction is -1. Parts of
-    updates in `staged` are computed into their own buffer first. The last update of a run writes
-    the parts of all.
+    item: int
+    dtype: np.dtype
+    strides: tuple[int, ...]
+    offset: int = 0
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class LaunchScalar:
+    """A scalar of the launch: its item, its dtype, and the part of a complex number.
+
+    A number that follows from shapes, an int64, has no item.
     """
-    return _ItemBuilder(graph, fma, in_place or {}, staged, update_runs or UpdateRuns()).items
+
+    item: int
+    dtype: np.dtype
+    part: int = 0
+    number: int = 0
 
 
-def items_by_node(items: list[ScheduleItem]) -> dict[int, int]:
-    """Return for each node of the graph the item that has its value."""
-    return {item.position: number for number, item in enumerate(items)}
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and all arguments of one launch except the addresses."""
 
+    kernel: Kernel
+    memory: tuple[UnorderedOperand, ...]
+    parameters: tuple[LaunchScalar, ...]
+    sizes: tuple[int, ...]
+    units: int
+    grain: int
+    scratch: int
+    finish: int = 0
+    """Of split rows: how many rows are combined after all units."""
+    totals: tuple[int, ...] = ()
+    """Of split rows: the bytes of each table of totals."""
+    elements: int = 0
+    parts: int = 0
+    """Of rows that many threads scan: the number of all parts; `totals` has theirs."""
+    order: tuple[int, ...] = ()
+    """The axes of the space in loop order, outermost first."""
+    space: tuple[int, ...] = ()
+    """The lengths of the axes of the space, by their numbers."""
+    sequential: bool = False
+    """Whether one thread must run the units in order."""
 
-class _ItemBuilder:
-    def __init__(
-        self,
-        graph: Graph,
-        fma: bool,
-        in_place: LoopDirections,
-        staged: Collection[int],
-        update_runs: UpdateRuns,
-    ) -> None:
-        self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, update_runs
-        self.staged = staged
-        self.items: list[ScheduleItem] = []
-        self.item_of_node: dict[int, int] = {}
-        self.parts: dict[int, int] = {}
-        """By position of an in-place update: the piece that it writes."""
-        for position in range(len(graph)):
-            self._add_node(position)
-
-    def _add(self, item: ScheduleItem) -> int:
-        self.items.append(item)
-        self.item_of_node[item.position] = len(self.items) - 1
-        return len(self.items) - 1
-
-    def _add_node(self, position: int) -> None:
-        node = self.graph.nodes[position]
-        type_ = node.type
-        inputs = tuple(self.item_of_node[i] for i in self.graph.inputs[position])
-        if position in self.in_place:
-            self._add_update(position, node, inputs[1])
-            return
-        if position in self.runs.values or position in self.runs.reads:
-            self._add_intermediate_read(position, type_)
-            return
-        kind, reads = _kind_of(node, self.items, inputs, self.fma)
-        if kind == "fold":
-            self._add_folds(position, node.op, inputs[0])
-            return
-        if kind == "join":
-            inputs = tuple(self._add_pieces(position, node, inputs))
-        axis = node.params[0] if kind == "scan" else -1
-        self._add(ScheduleItem(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
-
-    def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
-        dtype = node.type.dtype
-        for piece in node.op.pieces([self.items[i].shape for i in inputs], *node.params):
-            shape, number = piece.shape, -1
-            if product(shape) == 0:
-                continue
-            if piece.source is None:
-                number = self._add(
-                    ScheduleItem("constant", position, shape, dtype, fill=piece.fill)
-                )
-            else:
-                number = inputs[piece.source]
-            if piece.reads is not None:
-                source = self.items[number].dtype
-                number = self._add(
-                    ScheduleItem("view", position, shape, source, (number,), piece.reads)
-                )
-            yield self._add(
-                ScheduleItem("piece", position, shape, dtype, (number,), start=piece.start)
-            )
-
-    def _add_update(self, position: int, node: Any, value: int) -> None:
-        """Add the items that write a part of an array in place."""
-        access, shape = node.op.writes(*node.params)
-        source, dtype = self.items[value], node.type.dtype
-        missing = len(shape) - len(source.shape)
-        directions = self.in_place[position] or (1,) * len(shape)
-        reads = tuple(
-            _reversed_step((axis, 1, 0), directions, shape) if length != 1 else (None, 0, 0)
-            for axis, length in enumerate(source.shape, missing)
-        )
-        target_access = tuple(_reversed_step(step, directions, shape) for step in access)
-        is_stored = self.runs.inner.get(position, True)
-        number = self._add(ScheduleItem("view", position, shape, source.dtype, (value,), reads))
-        stored_access = target_access if is_stored else None
-        staged = value if position in self.staged else -1
-        piece = ScheduleItem(
-            "piece", position, shape, dtype, (number,), access=stored_access, staged=staged
-        )
-        self.parts[position] = self._add(piece)
-        if position in self.runs.inner:
-            return
-        base = self.runs.bases.get(position, self.graph.inputs[position][0])
-        parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
-        self._add(
-            ScheduleItem(
-                "join", position, node.type.shape, dtype, parts, base=self.item_of_node[base]
-            )
-        )
-
-    def _add_intermediate_read(self, position: int, type_: Type) -> None:
-        """Add a view of an intermediate array of a run, which does not exist in memory. The piece
-        makes it read its source before that is overwritten.
+    def scans_in_parts(self, threads: int) -> bool:
+        """Whether this number of threads scans parts of rows. Parts are read twice, so beyond the
+        cache two threads are no faster than one.
         """
-        shape, dtype = type_.shape, type_.dtype
-        if position in self.runs.values:
-            source, reads = self.parts[self.runs.values[position]], identity(shape)
-        else:
-            base, reads = self.runs.reads[position]
-            source = self.item_of_node[base]
-        number = self._add(ScheduleItem("view", position, shape, dtype, (source,), reads))
-        self._add(ScheduleItem("piece", position, shape, dtype, (number,)))
-
-    def _add_folds(self, position: int, op: Op[...], source: int) -> None:
-        node = self.graph.nodes[position]
-        axes, keepdims = node.params[:2]
-        shape = self.items[source].shape
-        assert op.folding is not None, "it folds"
-        dtype = op.folding.dtype(node.operands[0])
-        number = source
-        for axis in reversed(axes):
-            kind = "fold" if shape[axis] else "identity"
-            shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
-            is_first = number == source
-            number = self._add(
-                ScheduleItem(kind, position, shape, dtype, (number,), (), axis, is_first)
-            )
-        result = node.type
-        is_first = number == source
-        number = self._add(
-            ScheduleItem("leave", position, shape, result.dtype, (number,), is_first=is_first)
-        )
-        if not keepdims and axes:
-            result_axes = iter(range(len(result.shape)))
-            reads = tuple(
-                (None, 0, 0) if axis in axes else (next(result_axes), 1, 0)
-                for axis in range(len(shape))
-            )
-            self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
+        return self.parts > 0 and threads > (2 if self.kernel.streamed else 1)
 
 
-def _reversed_step(step: AxisMap, directions: Sequence[int], shape: Shape) -> AxisMap:
-    """Return the step of an axis where some axes of the part are traversed backwards."""
-    axis, coefficient, start = step
-    if axis is None or directions[axis] > 0:
-        return step
-    return axis, -coefficient, start + coefficient * (shape[axis] - 1)
+@dataclass(frozen=True)
+class FusedRead:
+    """An item in memory, or a fold, and the access to it in the space of the reader."""
+
+    item: int
+    access: IndexMap
 
 
-def _kind_of(
-    node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], fma: bool
-) -> tuple[str, tuple[AxisMap, ...]]:
-    if node.is_scalar:
-        return "scalar", ()
-    if not node.pending:
-        return "value", ()
-    op = node.op
-    if op is None:
-        return "part", ()
-    if op.folding is not None and _foldable(node):
-        return "fold", ()
-    if op.scanning and items[inputs[0]].shape[node.params[0]] > 1:
-        return "scan", ()
-    if op.reads is not None:
-        return "view", op.reads(items[inputs[0]].shape, *node.params)
-    if op.view and op.strides is not None:
-        return "restride", ()
-    if op.constant_fill is not None:
-        return "scalar", ()
-    signature = node.params, node.operands, node.type.dtype
-    if op.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
-        return "map", ()
-    return _gather_or_call_kind(node, [items[i].shape for i in inputs]), ()
+@dataclass(frozen=True)
+class FusedGroup:
+    """The roots of one kernel, and the embedding of each in the iteration space."""
+
+    number: int
+    space: Shape
+    axis: int | None
+    """The axis that is reduced or scanned."""
+    scanned: bool
+    """Whether it computes a scan, which no other root joins."""
+    roots: Mapping[int, Embedding]
+    root_reads: Mapping[int, tuple[FusedRead, ...]]
+    """By root: the items in memory and the folds that it reads."""
+    reads: frozenset[int]
+    """The items in memory that its roots read."""
+    outputs: tuple[int, ...]
+    """The roots that it stores; those of a dead group are none."""
+    not_fused_because: tuple[str, ...] = ()
+    """Why it was not fused into the loops of others."""
 
 
-def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
-    """The kind of an operation that moves elements: a join, a gather or a call."""
-    op, size = node.op, product(node.type.shape)
-    if size and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
-        return "join"
-    return "located" if op.element_at is not None and has_gather_rule(node, shapes) else "call"
+Unit = FusedGroup | int
+"""What becomes one step: a group, or an item that is a call or a view of memory."""
 
 
-def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
-    """Whether an operation with computed read indices has a rule for kernels, else it is a call.
+@dataclass(frozen=True)
+class Buffer:
+    """An array in memory: its item, shape, dtype and strides in bytes."""
 
-    The rule is run on a body that is discarded.
+    item: int
+    shape: Shape
+    dtype: str
+    strides: Layout
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: `reads` are items in memory, `results` the arrays that it stores.
+
+    kernel: a launch; call: the node at `position`, by the reference or a library; alias: a view of
+    the buffer of `reads[0]`, `offset` bytes in; part: one result of a call; empty: no operation, of
+    arrays without elements.
     """
-    shape = node.type.shape
-    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > SMALL_THRESHOLD):
-        return False
-    body = Body()
 
-    def source(shape: Shape, dtype: np.dtype) -> GatherSource:
-        """An input; the element does not depend on the index."""
-        part_dtype = REAL_DTYPES.get(dtype, dtype)
-        element = body.gather(0, part_dtype, body.constant(0, INT64), body.constant(True, BOOL))
-        return GatherSource(
-            shape,
-            dtype,
-            lambda *_: ComplexElement(element, element) if dtype in REAL_DTYPES else element,
-        )
+    kind: str
+    reads: tuple[int, ...]
+    results: tuple[Buffer, ...]
+    names: tuple[str, ...]
+    """The operations, as they were written."""
+    position: int = -1
+    launch: Launch | None = None
+    offset: int = 0
+    reasons: tuple[str, ...] = ()
+    """Why intermediate results of the step are stored in memory."""
+    not_fused_because: tuple[str, ...] = ()
+    """Why it was not fused into the loops of others."""
+    copies: int = 0
+    """How many arrays it copies because it cannot update them in place."""
+    unaliased_result: bool = False
+    """Of a call: whether its result has its own buffer, without aliases."""
+    product: ProductChoice | None = None
+    """Of a call that is a product: how it is computed."""
+    accumulated_operand: int = -1
+    """Of a call that may accumulate into one of `reads` in place: that item."""
 
-    axes = tuple(body.index(axis) for axis in range(len(shape)))
-    result_index = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
-    sources = map(source, shapes, node.operands)
-    return node.op.element_at(body, result_index, *sources, *node.params) is not NotImplemented
+    def __str__(self) -> str:
+        results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.results)
+        traversal = f" {self.launch.kernel.traversal}" if self.launch else ""
+        return f"{self.kind}{traversal}: {', '.join(self.names)} -> {results}"
 
 
-def _foldable(node: Any) -> bool:
-    """Whether a reduction that supports one axis only has one; argmax of all axes has not."""
-    return not node.op.folding.one_axis or len(node.params[0]) == 1
+@dataclass(frozen=True)
+class Schedule:
+    """The decisions of the passes so far, in the order in which they are made."""
+
+    graph: Graph = field(compare=False, repr=False)
+    """The graph that is scheduled. A finished schedule refers to no node: this is empty then."""
+    fused: bool = True
+    fma: bool = True
+    """Whether the processor has FMA; without it, operations that need it are calls."""
+    updates: UpdateDecisions = UpdateDecisions()
+    update_runs: UpdateRuns = UpdateRuns()
+    hazards: tuple[InPlaceHazard, ...] = ()
+    """The updates for which a pass found that they cannot be done as decided."""
+    items: tuple[ScheduleItem, ...] = ()
+    items_at: Mapping[int, int] = field(default_factory=dict)
+    """For each node of the graph the item that has its value."""
+    live_out: frozenset[int] = frozenset()
+    """The live-out items."""
+    roots: frozenset[int] = frozenset()
+    """The items that are stored in memory, or folds or scans, though readers could inline them."""
+    inlined: frozenset[int] = frozenset()
+    """The items that are computed where they are read."""
+    stored_because: Mapping[int, str] = field(default_factory=dict)
+    """By item: why an intermediate result is stored in memory."""
+    join_of: Mapping[int, int] = field(default_factory=dict)
+    """By piece: the join that it is a part of."""
+    overwriter_of: Mapping[int, int] = field(default_factory=dict)
+    """By item that is updated in place: the join that overwrites it."""
+    aliases: Mapping[int, FusedRead] = field(default_factory=dict)
+    """By root that is only a view: the item in memory, and the access to it."""
+    groups: tuple[FusedGroup, ...] = ()
+    order: tuple[Unit, ...] = ()
+    """What becomes a step, each after those that compute its operands."""
+    layouts: Mapping[int, Layout] = field(default_factory=dict)
+    """The strides of each item in memory."""
+    alias_offsets: Mapping[int, int] = field(default_factory=dict)
+    """By view without a copy: the offset of its first element, in bytes."""
+    products: Mapping[int, ProductChoice] = field(default_factory=dict)
+    """By call that is a product: how it is computed."""
+    launches: Mapping[int, Launch] = field(default_factory=dict)
+    """By group number; none for a group without elements."""
+    steps: tuple[Step, ...] = ()
+    """Steps in an order in which they can run."""
+    last_use: tuple[tuple[int, ...], ...] = ()
+    """For each step the items that are dead after it."""
+    reused_buffers: ReusePairs = ()
+    """Results that reuse the buffer of an operand that is dead after that step. Only a replay may
+    overwrite an earlier value: it has checked that the value has no other live reference."""
+    temporaries: frozenset[int] = frozenset()
+    """The items that steps store in their own buffers and of which no element is live-out."""
+
+    def updated(self, **decisions: Any) -> Schedule:
+        """Return the schedule with these fields; faster than `dataclasses.replace`."""
+        assert decisions.keys() <= self.__dict__.keys(), "the fields exist"
+        schedule = object.__new__(Schedule)
+        schedule.__dict__.update(self.__dict__, **decisions)
+        return schedule
+
+    def buffer(self, number: int) -> Buffer:
+        """Return an item as an array in memory."""
+        item = self.items[number]
+        nbytes = item.size * item.dtype.itemsize
+        return Buffer(number, item.shape, str(item.dtype), self.layouts[number], nbytes)
+
+    def op_names(self, *numbers: int) -> str:
+        """Return the operations of some items, as they were written."""
+        names = (self.graph.nodes[self.items[number].position].name for number in numbers)
+        return "+".join(dict.fromkeys(names))
+
+    def __str__(self) -> str:
+        return "\n".join(str(step) for step in self.steps)
+
+
+__all__ = [
+    "Buffer",
+    "Embedding",
+    "FusedGroup",
+    "FusedRead",
+    "InPlaceHazard",
+    "Launch",
+    "LaunchScalar",
+    "Layout",
+    "ReusePairs",
+    "Schedule",
+    "ScheduleItem",
+    "Step",
+    "Unit",
+    "UnorderedOperand",
+    "UpdateDecisions",
+    "UpdateRuns",
+]

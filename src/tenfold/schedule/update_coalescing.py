@@ -1,9 +1,9 @@
 """Update coalescing: writes successive updates of one array's parts in a single kernel.
 
-Takes a Graph and its in-place updates, hands on the UpdateRuns. In a run each update replaces a
-part of the result of the one before, and only parts of that result are read. Such a part is
-disjoint from all updated ones, and is read from the base array; or it is one of them. Then
-the intermediate arrays need not exist. The parts of a recurrence over rows are values of one
+A pass. Takes a Graph and its in-place updates, hands on the UpdateRuns. In a run each update
+replaces a part of the result of the one before, and only parts of that result are read. Such a part
+is disjoint from all updated ones, and is read from the base array; or it is one of them. Then the
+intermediate arrays need not exist. The parts of a recurrence over rows are values of one
 kernel, which reads the base array and stores all of them into its buffer.
 
 >>> import tenfold as tn
@@ -13,13 +13,13 @@ kernel, which reads the base array and stores all of them into its buffer.
 >>> for row in (1, 2):
 ...     node = _native.node_of(tn.set_at(_native.array_of(node), row, 1.0))
 >>> del row
->>> runs_of(Graph.of([node]), [2, 4]).parts
+>>> _find_runs(Graph.of([node]), [2, 4]).parts
 {4: (2, 4)}
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from tenfold._native import Node
 from tenfold.core.graph import Graph
@@ -29,7 +29,8 @@ from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
 from tenfold.rewrite.rules.update_slices import are_disjoint, relative_access
 from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, MAX_BODY_OPS
-from tenfold.schedule.schedule_ir import UpdateRuns
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import Schedule, UpdateRuns
 
 MAX_PARTS, MAX_LARGE_PARTS, MAX_HUGE_PARTS = 64, 8, 4
 """The most parts of one run: small ones, larger than some pages, and larger than a cache. More of
@@ -40,15 +41,49 @@ LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
 UpdatedPart = tuple[IndexMap, Shape]
 
 
-def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
-    """Find the runs among the updates at these positions, each at most one kernel long."""
-    runs = UpdateRuns()
+def coalesce_updates(schedule: Schedule) -> Schedule:
+    """Find the runs among the updates in place, each at most one kernel long."""
+    updates = schedule.updates
+    in_place = sorted(updates.directions.keys() - updates.staged)
+    if not updates.coalesced or not in_place:
+        return schedule.updated(update_runs=UpdateRuns())
+    return schedule.updated(update_runs=_find_runs(schedule.graph, in_place))
+
+
+def verify_runs(schedule: Schedule) -> None:
+    """The intermediate arrays of a run are only updated, or read where a part of the run or the
+    base array has the elements.
+    """
+    graph, runs = schedule.graph, schedule.update_runs
+    in_place = schedule.updates.directions.keys() - schedule.updates.staged
+    replaced = {*runs.values, *runs.reads}
+    for last, base in runs.bases.items():
+        array, members = graph.inputs[last][0], {last}
+        while array != base:
+            require(array in runs.inner, "array {} between {} and {} exists", array, base, last)
+            members.add(array)
+            array = graph.inputs[array][0]
+        require(members <= in_place, "updates {} of a run are not in place", members - in_place)
+        parts = {*runs.parts[last]}
+        stored = {member for member in members if runs.inner.get(member, True)}
+        require(parts == stored, "the run {} stores {}, not {}", last, parts, stored)
+    for position, inputs in enumerate(graph.inputs):
+        for place, number in enumerate(inputs):
+            if number in runs.inner:
+                known = position in replaced or (place == 0 and position in in_place)
+                require(known, "node {} reads {}, which is not computed", position, number)
+                require(not graph.live_out[number], "node {} is live-out", number)
+
+
+def _find_runs(graph: Graph, in_place: Sequence[int]) -> UpdateRuns:
+    """Find the runs among the updates at these positions, in order."""
+    found = _Runs()
     readers: list[list[int]] = [[] for _ in graph.nodes]
     for user, inputs in enumerate(graph.inputs):
         for i in inputs:
             readers[i].append(user)
     runs_by_last: dict[int, _UpdateRun] = {}
-    for at in sorted(in_place):
+    for at in in_place:
         base = graph.inputs[at][0]
         run = runs_by_last.get(base)
         if run is None or not run.can_extend(at, readers[base]):
@@ -56,8 +91,19 @@ def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
         run.add(at)
         runs_by_last[at] = run
     for run in dict.fromkeys(runs_by_last.values()):
-        run.record(runs, readers)
-    return runs
+        run.record(found, readers)
+    return UpdateRuns(found.bases, found.parts, found.inner, found.values, found.reads)
+
+
+class _Runs:
+    """The fields of UpdateRuns, while runs are recorded."""
+
+    def __init__(self) -> None:
+        self.bases: dict[int, int] = {}
+        self.parts: dict[int, tuple[int, ...]] = {}
+        self.inner: dict[int, int] = {}
+        self.values: dict[int, int] = {}
+        self.reads: dict[int, tuple[int, IndexMap]] = {}
 
 
 class _UpdateRun:
@@ -155,7 +201,7 @@ class _UpdateRun:
         self.members.append(at)
         self.stored[at] = access, shape
 
-    def record(self, runs: UpdateRuns, readers: Sequence[Sequence[int]]) -> None:
+    def record(self, runs: _Runs, readers: Sequence[Sequence[int]]) -> None:
         """Record a run of several updates. Fused readers of the last array read its parts too."""
         if len(self.members) < 2:
             return

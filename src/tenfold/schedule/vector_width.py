@@ -35,15 +35,21 @@ first cache."""
 
 def weight_of(body: Sequence[Instruction]) -> int:
     """Return the weight of a body, in instructions."""
-    return sum(FORMULA_WEIGHT if instruction.name not in PRIMITIVES else 1 for instruction in body)
+    return sum(
+        [FORMULA_WEIGHT if instruction.name not in PRIMITIVES else 1 for instruction in body]
+    )
 
 
 def single_thread_elements(body: Sequence[Instruction]) -> int:
     """Return the elements up to which one thread runs a kernel; fewer for a slow body."""
     cycles = sum(
-        instruction.dtype.itemsize
-        * SLOW_CYCLES.get(instruction.name, 1 if instruction.name in PRIMITIVES else FORMULA_WEIGHT)
-        for instruction in body
+        [
+            instruction.dtype.itemsize
+            * SLOW_CYCLES.get(
+                instruction.name, 1 if instruction.name in PRIMITIVES else FORMULA_WEIGHT
+            )
+            for instruction in body
+        ]
     )
     return min(SINGLE_THREAD_ELEMENTS, SINGLE_THREAD_CYCLES * 64 // max(cycles, 1))
 
@@ -88,8 +94,10 @@ def eliminate_dead_code(
             for old_position in new_positions
         )
     return live_body, tuple(
-        KernelStore(operand, tuple(new_positions[i] for i in elements))
-        for operand, elements in stores
+        [
+            KernelStore(operand, tuple([new_positions[i] for i in elements]))
+            for operand, elements in stores
+        ]
     )
 
 

@@ -9,6 +9,7 @@ gather's offset is bounded by its mask, and by checks that have not failed
 (`schedule/value_ranges.py`).
 
     refuse_accesses(loop_space(launch), extents)
+    refuse_hazards(loop_space(launch), extents)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tenfold.schedule.value_ranges import Facts, ValueRanges
 
 
 def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
-    """Refuse accesses out of bounds, cells that are written twice, and hazards in place."""
+    """Refuse accesses out of bounds, and cells that are written twice."""
     kernel = space.kernel
     loaded = {operand_of(instruction) for instruction in kernel.body if instruction.name == "load"}
     gathered = {
@@ -43,7 +44,6 @@ def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
             _refuse_shared_cells(space, number)
     if gathered:
         _refuse_gathers(space, extents)
-    _refuse_hazards(space, extents, gathered)
 
 
 def _refuse_misaligned(space: LaunchSpace, number: int) -> None:
@@ -130,11 +130,12 @@ def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) ->
     return facts
 
 
-def _refuse_hazards(
-    space: LaunchSpace, extents: Mapping[int, BufferExtent], gathered: set[int]
-) -> None:
+def refuse_hazards(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
     """Refuse reads of memory that the launch writes, unless all reads come first."""
     kernel, memory = space.kernel, space.launch.memory
+    gathered = {
+        operand_of(instruction) for instruction in kernel.body if instruction.name == "gather"
+    }
     buffers = [extents[operand.item].buffer for operand in memory]
     for number, operand in enumerate(memory):
         if not operand.written:
@@ -177,4 +178,4 @@ def _refuse_hazard(
     raise violation(kernel, f"operands {number} and {other_number} are of one buffer: {shared}")
 
 
-__all__ = ["refuse_accesses"]
+__all__ = ["refuse_accesses", "refuse_hazards"]

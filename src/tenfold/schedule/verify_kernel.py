@@ -1,6 +1,6 @@
 """Kernel verification: proves launches correct before their kernels are compiled.
 
-Takes a Graph and its Schedule, or a Launch and the BufferExtents of its operands; raises
+Takes a Schedule, or a Launch and the BufferExtents of its operands; raises
 VerifyError, which names the kernel and the rule that it violates. It runs no kernel, and its time
 does not depend on lengths. The rules, each in its own file:
 
@@ -22,31 +22,26 @@ symbolic executables for other lengths, which `verify=True` does not use.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
 >>> from tenfold.schedule.schedule import plan_of
 >>> x = tn.asarray([1.0, 2.0])
->>> graph = Graph.of([_native.node_of(x + x)])
->>> verify_plan(graph, plan_of(graph))
+>>> verify_plan(plan_of(Graph.of([_native.node_of(x + x)])))
 1
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import LANES, STEPS, Kernel, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
 from tenfold.schedule.launch_space import loop_space, violation
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.verify_accesses import refuse_accesses
+from tenfold.schedule.schedule_ir import Launch, Schedule
+from tenfold.schedule.verify_accesses import refuse_accesses, refuse_hazards
 from tenfold.schedule.verify_units import refuse_units
 from tenfold.settings import get
-
-if TYPE_CHECKING:
-    from tenfold.schedule.schedule import Schedule
 
 MAX_LANES = 64
 
@@ -56,10 +51,10 @@ def verifies() -> bool:
     return bool(get("verify") or get("verify_kernels"))
 
 
-def verify_plan(graph: Graph, plan: Schedule) -> int:
-    """Verify the launches of a plan; return how many there are."""
-    launches = [step.launch for step in plan.steps if step.launch is not None]
-    extents = extents_of(graph, plan) if launches else {}
+def verify_plan(schedule: Schedule) -> int:
+    """Verify the launches of a schedule; return how many there are."""
+    launches = schedule.launches.values()
+    extents = extents_of(schedule) if launches else {}
     for launch in launches:
         verify_launch(launch, extents)
     return len(launches)
@@ -71,6 +66,7 @@ def verify_launch(launch: Launch, extents: Mapping[int, BufferExtent]) -> None:
     space = loop_space(launch)
     refuse_units(space)
     refuse_accesses(space, extents)
+    refuse_hazards(space, extents)
 
 
 def verify_kernel(kernel: Kernel) -> None:

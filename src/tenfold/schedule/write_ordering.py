@@ -1,146 +1,105 @@
 """Write ordering: anti-dependences, so that all reads of an array come before it is overwritten.
 
-Takes the items of a graph and their groups, hands on the order of steps: all readers of an array
-come before the step that overwrites it. A launch that does both runs its loops in a safe order
-(`schedule/in_place_updates.py`). Where none exists, NotInPlace names the updates that cannot be in
-place.
+A pass. Takes the items of a graph and their groups, hands on the order of steps: each comes after
+those that compute its operands, and all readers of an array come before the step that overwrites
+it. Where no such order exists, it hands on the hazard of an update.
 
-    order = WriteOrder(graph, items, fusion)
-    readers = order.readers(units, inputs_of)
-    ready = inputs_of(unit) | order.predecessors(unit, readers) <= done
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.arange(4.0).wait()
+>>> x[1:] = tn.sort(x)[:3]
+>>> print(plan_of(Graph.of([_native.node_of(x)], (1,))))
+call: sort -> float64[4]
+kernel linear: set_at -> float64[4]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NoReturn
+from collections.abc import Collection, Mapping, Sequence
 
-from tenfold.core.graph import Graph
-from tenfold.schedule.buffer_reuse import LivenessStep, restartable_steps
-from tenfold.schedule.dependence import LoopSafety
-from tenfold.schedule.fusion import FusedGroup, Fusion
-from tenfold.schedule.in_place_updates import (
-    CAN_FAIL,
-    HAS_VIEWS,
-    READ_LATER,
-    SEVERAL_KERNELS,
-    InPlaceHazard,
-    NotInPlace,
-    update_loop_order,
-)
-from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule_ir import ScheduleItem
+from tenfold.schedule.in_place_updates import HAS_VIEWS, READ_LATER, SEVERAL_KERNELS
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.schedule_ir import FusedGroup, InPlaceHazard, Schedule, Unit
 
-Unit = FusedGroup | int
+OWN_STEPS = frozenset(("call", "restride", "part", "join"))
+"""The kinds of items that are units of their own."""
 
 
-class WriteOrder:
-    """By array: the item that overwrites it."""
+def order_units(schedule: Schedule) -> Schedule:
+    """Order the groups, the calls and the views of memory."""
+    items, aliases = schedule.items, schedule.aliases
+    available = {
+        number
+        for number, item in enumerate(items)
+        if item.kind == "value" or (item.kind == "scalar" and number not in schedule.roots)
+    }
+    units: list[tuple[int, Unit]] = [(max(group.roots), group) for group in schedule.groups]
+    units += [
+        (number, number)
+        for number, item in enumerate(items)
+        if item.kind in OWN_STEPS or number in aliases
+    ]
+    units.sort(key=_position)
+    needs = [(unit, inputs_of(schedule, unit)) for _, unit in units]
+    if schedule.overwriter_of:
+        refused = _add_anti_dependences(schedule, needs)
+        if refused is not None:
+            return schedule.updated(hazards=(refused,))
+    order: list[Unit] = []
+    while needs:
+        blocked = []
+        for need in needs:
+            unit, inputs = need
+            if inputs <= available:
+                order.append(unit)
+                available |= outputs(unit)
+            else:
+                blocked.append(need)
+        if len(blocked) == len(needs):
+            return schedule.updated(hazards=(_cycle(schedule, [unit for unit, _ in blocked]),))
+        needs = blocked
+    return schedule.updated(order=tuple([unit for unit in order if _is_step(schedule, unit)]))
 
-    def __init__(self, graph: Graph, items: Sequence[ScheduleItem], fusion: Fusion) -> None:
-        self.graph, self.items, self.fusion = graph, items, fusion
-        self.overwriter_of = {
-            item.base: number for number, item in enumerate(items) if item.base >= 0
-        }
-        self.hazards: list[InPlaceHazard] = []
-        """Updates for which no loop order of a launch is safe."""
-        for base, join in self.overwriter_of.items():
-            groups = {fusion.group_of[piece].number for piece in items[join].inputs}
-            if len(groups) > 1:
-                self.refuse(base, SEVERAL_KERNELS)
 
-    def refuse(self, base: int, reason: str) -> NoReturn:
-        """Raise NotInPlace for the update of an array."""
-        raise NotInPlace(InPlaceHazard(self.items[self.overwriter_of[base]].position, reason))
+def verify_order(schedule: Schedule) -> None:
+    """Each unit comes once, after those that store its operands, and what overwrites an array comes
+    after all that read it.
+    """
+    stored_by: dict[int, int] = {}
+    for place, unit in enumerate(schedule.order):
+        for number in outputs(unit):
+            require(number not in stored_by, "item {} is computed twice", number)
+            stored_by[number] = place
+    for number in schedule.live_out:
+        computed = number in stored_by or number in schedule.overwriter_of.values()
+        known = schedule.items[number].kind in ("value", "join")
+        require(computed or known, "live-out item {} is in no step", number)
+    last_read: dict[int, int] = {}
+    for place, unit in enumerate(schedule.order):
+        for number in inputs_of(schedule, unit):
+            last_read[number] = place
+            item = schedule.items[number]
+            for stored in item.inputs if item.kind == "join" else (number,):
+                late = stored_by.get(stored, -1) >= place
+                require(not late, "step {} reads item {} of a later step", place, number)
+    for base, join in schedule.overwriter_of.items():
+        writes = [stored_by[i] for i in schedule.items[join].inputs if i in stored_by]
+        in_time = not writes or last_read.get(base, -1) <= min(writes)
+        require(in_time, "item {} is read after it is overwritten", base)
 
-    def readers(
-        self, units: Iterable[Unit], inputs_of: Callable[[Unit], set[int]]
-    ) -> dict[int, set[int]]:
-        """For each overwritten item the outputs of its other readers, which must run before."""
-        readers: dict[int, set[int]] = {base: set() for base in self.overwriter_of}
-        for unit in units:
-            for base in readers.keys() & inputs_of(unit):
-                if self._overwrites(unit, base):
-                    continue
-                if isinstance(unit, int) and self.items[unit].kind != "call":
-                    self.refuse(base, HAS_VIEWS)
-                readers[base] |= outputs(unit)
-        return readers
 
-    def _overwrites(self, unit: Unit, base: int) -> bool:
-        """Whether a unit overwrites an item, or is the join that does."""
-        if isinstance(unit, int):
-            return unit == self.overwriter_of[base]
-        return any(self.fusion.join_of.get(root) == self.overwriter_of[base] for root in unit.roots)
-
-    def predecessors(self, unit: Unit, readers: Mapping[int, set[int]]) -> set[int]:
-        """The items that must be computed before a unit, beside its operands."""
-        if isinstance(unit, int):
-            return set()
-        bases = [base for base in readers if self._overwrites(unit, base)]
-        return set(bases).union(*(readers[base] for base in bases))
-
-    def refuse_cycle(self, blocked_units: Collection[Unit]) -> NoReturn:
-        """Raise NotInPlace where steps depend on each other in a cycle."""
-        bases = [
-            base
-            for base in self.overwriter_of
-            if any(self._overwrites(u, base) for u in blocked_units)
-        ]
-        assert bases, "steps depend on each other in a cycle"
-        self.refuse(bases[0], READ_LATER)
-
-    def order_loops(
-        self, launch: Launch, group: FusedGroup, stored_items: Collection[int]
-    ) -> Launch:
-        """Choose a loop order in which a launch may overwrite its operands; where none is safe,
-        record a hazard.
-        """
-        for base, join in self.overwriter_of.items():
-            if join not in stored_items:
-                continue
-            loop_order = update_loop_order(launch, base, join, group.space, maps=group.axis is None)
-            if loop_order.kind is LoopSafety.FORWARD and not launch.kernel.transposed_operands:
-                launch = replace(launch, sequential=True)
-            elif loop_order.kind is not LoopSafety.ANY:
-                directions: tuple[int, ...] = ()
-                if loop_order.safe and len(self.items[join].inputs) == 1:
-                    (piece,) = self.items[join].inputs
-                    backward_axes = {
-                        axis
-                        for axis, axis_direction in enumerate(loop_order.directions)
-                        if axis_direction < 0
-                    }
-                    directions = tuple(
-                        -1 if space_axis in backward_axes else 1
-                        for space_axis in group.roots[piece]
-                    )
-                self.hazards.append(
-                    InPlaceHazard(self.items[join].position, str(loop_order), directions)
-                )
-        return launch
-
-    def overwritten_pairs(
-        self,
-        steps: Sequence[LivenessStep],
-        last_uses: Sequence[Sequence[int]],
-        node_values: Collection[int],
-    ) -> Iterator[tuple[int, int]]:
-        """Pairs of an updated item and the overwritten one. Raises NotInPlace for hazards."""
-        if self.hazards:
-            raise NotInPlace(*self.hazards)
-        restartable = restartable_steps(steps, last_uses, node_values) if self.overwriter_of else []
-        for base, join in self.overwriter_of.items():
-            number = next(
-                (n for n, step in enumerate(steps) if any(m.item == join for m in step.results)),
-                -1,
-            )
-            if number < 0:
-                continue  # dead
-            if not restartable[number]:
-                self.refuse(base, CAN_FAIL)
-            yield join, base
+def inputs_of(schedule: Schedule, unit: Unit) -> set[int]:
+    """Return the items in memory that a unit reads; stored pieces are read in their join."""
+    if isinstance(unit, FusedGroup):
+        join_of = schedule.join_of
+        return {join_of.get(i, i) for i in unit.reads if i not in unit.roots}
+    alias = schedule.aliases.get(unit)
+    if alias is not None:
+        return {alias.item}
+    item = schedule.items[unit]
+    return {*item.inputs, *([item.base] if item.base >= 0 else [])}
 
 
 def outputs(unit: Unit) -> set[int]:
@@ -148,4 +107,71 @@ def outputs(unit: Unit) -> set[int]:
     return set(unit.roots) if isinstance(unit, FusedGroup) else {unit}
 
 
-__all__ = ["Unit", "WriteOrder", "outputs"]
+def _position(numbered: tuple[int, Unit]) -> int:
+    return numbered[0]
+
+
+def _is_step(schedule: Schedule, unit: Unit) -> bool:
+    """Whether a unit does something: a dead group does not, and a join is written by others."""
+    if isinstance(unit, FusedGroup):
+        return bool(unit.outputs)
+    return schedule.items[unit].kind != "join"
+
+
+def _add_anti_dependences(
+    schedule: Schedule, needs: Sequence[tuple[Unit, set[int]]]
+) -> InPlaceHazard | None:
+    """Let each unit that overwrites an array need the array's other readers; return a hazard."""
+    group_of = {root: group.number for group in schedule.groups for root in group.roots}
+    readers: dict[int, set[int]] = {}
+    for base, join in schedule.overwriter_of.items():
+        if len({group_of[piece] for piece in schedule.items[join].inputs}) > 1:
+            return _hazard(schedule, base, SEVERAL_KERNELS)
+        readers[base] = set()
+    for unit, inputs in needs:
+        for base in readers.keys() & inputs:
+            if _overwrites(schedule, unit, base):
+                continue
+            if isinstance(unit, int) and schedule.items[unit].kind != "call":
+                return _hazard(schedule, base, HAS_VIEWS)
+            readers[base] |= outputs(unit)
+    _add_readers(schedule, needs, readers)
+    return None
+
+
+def _add_readers(
+    schedule: Schedule,
+    needs: Sequence[tuple[Unit, set[int]]],
+    readers: Mapping[int, Collection[int]],
+) -> None:
+    for unit, inputs in needs:
+        if isinstance(unit, FusedGroup):
+            bases = [base for base in readers if _overwrites(schedule, unit, base)]
+            inputs.update(bases, *[readers[base] for base in bases])
+
+
+def _overwrites(schedule: Schedule, unit: Unit, base: int) -> bool:
+    """Whether a unit overwrites an item, or is the join that does."""
+    join = schedule.overwriter_of[base]
+    if isinstance(unit, int):
+        return unit == join
+    return any(schedule.join_of.get(root) == join for root in unit.roots)
+
+
+def _cycle(schedule: Schedule, blocked_units: Sequence[Unit]) -> InPlaceHazard:
+    """The hazard of steps that depend on each other in a cycle."""
+    bases = [
+        base
+        for base in schedule.overwriter_of
+        if any(_overwrites(schedule, unit, base) for unit in blocked_units)
+    ]
+    assert bases, "steps depend on each other in a cycle"
+    return _hazard(schedule, bases[0], READ_LATER)
+
+
+def _hazard(schedule: Schedule, base: int, reason: str) -> InPlaceHazard:
+    """The hazard of the update of an array."""
+    return InPlaceHazard(schedule.items[schedule.overwriter_of[base]].position, reason)
+
+
+__all__ = ["inputs_of", "order_units", "outputs", "verify_order"]

@@ -28,8 +28,8 @@ from tenfold.codegen.gemm.emitter import (
 from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from tenfold.schedule.product_forms import BLAS_ROUTINES
 
-ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
 ONE_LITERALS = {
     FLOAT32: "float 1.0",
     FLOAT64: "double 1.0",
@@ -71,7 +71,7 @@ class BlasGemm:
     @property
     def routine(self) -> str:
         """The name of the BLAS routine it calls."""
-        return ROUTINES[self.dtype]
+        return BLAS_ROUTINES[self.dtype]
 
     @property
     def sizes(self) -> tuple[str, ...]:

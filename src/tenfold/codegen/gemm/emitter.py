@@ -29,10 +29,8 @@ from tenfold.codegen.llvm.loop_emitter import int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, intrinsic_suffix, llvm_type
 from tenfold.core.cached_property import cached
 from tenfold.core.scalar_ir import Instruction
-from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
-
-SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
-SUM_DTYPES |= dict.fromkeys(HALF_DTYPES, FLOAT32)
+from tenfold.dtypes import BOOL, DTYPES, REAL_DTYPES, kind_of
+from tenfold.schedule.product_choice import SUM_DTYPES
 
 
 @dataclass(frozen=True)

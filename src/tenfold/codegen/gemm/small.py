@@ -31,6 +31,7 @@ from tenfold.codegen.gemm.emitter import (
 )
 from tenfold.codegen.llvm.loop_emitter import for_range
 from tenfold.codegen.llvm.simd_emitter import llvm_type
+from tenfold.schedule.product_choice import simd_multiply_adds
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,7 @@ class SmallGemm:
     @property
     def multiply_adds(self) -> int:
         """The unrolled multiply-adds of packets."""
-        m, k, _ = self.lengths
-        return m * k * len(self.packets) * self.arithmetic.components
+        return simd_multiply_adds(self.arithmetic.dtype, self.lengths, self.arithmetic.width)
 
     @property
     def sizes(self) -> tuple[str, ...]:

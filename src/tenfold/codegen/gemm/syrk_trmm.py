@@ -33,16 +33,8 @@ from tenfold.codegen.llvm.loop_emitter import for_range, if_then, int_max, int_m
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.dtypes import INT64
 from tenfold.ops.syrk import SYMMETRIC_RESULTS, triangular_operand
+from tenfold.schedule.product_choice import HALF_NOTES
 
-# Table: the description of each half.
-HALF_NOTES = {
-    "symmetric": "of a symmetric result the lower half, copied to the upper one",
-    "hermitian": "of a Hermitian result the lower half, conjugated to the upper one",
-    "first lower": "of x1 the lower triangle",
-    "first upper": "of x1 the upper triangle",
-    "second lower": "of x2 the lower triangle",
-    "second upper": "of x2 the upper triangle",
-}
 CHUNK = 8
 """The rows that are copied to the other side at once: a full cache line is written."""
 

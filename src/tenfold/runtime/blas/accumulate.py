@@ -1,8 +1,8 @@
 """GEMM execution: computes `alpha * op(x1) @ op(x2) + beta * x3` of operand arrays.
 
 Takes the node of a `gemm` and its operands, hands on the Value, or accumulates into x3. The
-dispatch is cached by the shapes, strides and dtype of the operands, the program by its kernel. Only
-x3 is copied: if its rows are not contiguous, or if it is live and BLAS would overwrite it.
+schedule has chosen the routine, as for other products (`multiply.py`). Only x3 is copied: if its
+rows are not contiguous, or if it is live and BLAS would overwrite it.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.runtime.reference import ReferenceCall
@@ -23,29 +23,29 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import EntryPoint, Node, Type, Value
-from tenfold.core.op import Params
-from tenfold.core.shape_rules import Shape
-from tenfold.dtypes import kind_of
 from tenfold.jit.program import program_of
-from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, addend_of, scalars_of, transpose_by_form
+from tenfold.ops.gemm import addend_of, scalars_of, transpose_by_form
 from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.multiply import (
-    product_operand,
-    product_steps,
-    register_bytes,
-    threads_of,
-)
-from tenfold.runtime.blas.product_dispatch import ProductStep, ProductUpdate, update_step
-from tenfold.runtime.blas.product_forms import ProductOperand
-from tenfold.runtime.blas.verify_products import verify_product
+from tenfold.runtime.blas.multiply import cached_choice, cached_step, product_operand, threads_of
+from tenfold.runtime.blas.product_dispatch import ProductStep
 from tenfold.runtime.reference import ReferenceCall
+from tenfold.schedule.product_choice import (
+    has_contiguous_rows,
+    register_bytes,
+    update_of,
+)
+from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.storage import dense
 
 
 def accumulate(
-    node: Node | ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
+    node: Node | ReferenceCall,
+    inputs: list[np.ndarray],
+    *,
+    in_place: bool = False,
+    choice: ProductChoice | None = None,
 ) -> Value | None:
     """Return the value of a gemm; in place, it overwrites x3 and returns nothing.
 
@@ -63,9 +63,10 @@ def accumulate(
         )
     update = update_of(node.params, type_.dtype, None if x3 is None else product_operand(x3))
     update = update._replace(half=resolve_triangle(update.half, (x1, x2)))
-    step = cached_update_step(
-        product_operand(x1), product_operand(x2), update, register_bytes(), verifies()
-    )
+    operands = product_operand(x1), product_operand(x2)
+    if choice is None or choice.operands != operands or choice.update != update:
+        choice = cached_choice(node.op, node.params, operands, update, register_bytes())
+    step = cached_step(choice, verifies())
     program = program_of(step.kernel, step.multiply_adds)
     *_, sign, scales, added = node.params
     if len(inputs) == 2 + scales + bool(added) and not scales:
@@ -79,14 +80,6 @@ def accumulate(
         buffers.append(_address(x3))
     _launch(step, program.kernel, [*buffers, *step.addresses], numbers)
     return result
-
-
-def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> ProductUpdate:
-    """Return the epilogue of a gemm, a syrk or a trmm; x3 is the addend, in the result's shape."""
-    first, second, *triangle, _, _, _ = params
-    real = kind_of(dtype) != "c"
-    conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return ProductUpdate(conjugated, x3, *triangle)
 
 
 def _sign_bytes(dtype: np.dtype, sign: int, added: int) -> bytes:
@@ -119,51 +112,11 @@ def _launch(
     assert status == 0, "a product does not fail for its values"
 
 
-@product_steps
-def cached_update_step(
-    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
-) -> ProductStep:
-    """Return the step of a gemm of transposed operands, for registers of `width` bytes."""
-    step = update_step(x1, x2, update, width=width)
-    if verify:
-        verify_product(step, x1, x2, update.third)
-    return step
-
-
 def _with_contiguous_rows(x3: np.ndarray) -> np.ndarray:
     if has_contiguous_rows(product_operand(x3)):
         return x3
     _native.count("copies")
     return np.ascontiguousarray(x3)
-
-
-def has_contiguous_rows(x3: ProductOperand) -> bool:
-    """Whether the rows of an addend are contiguous; a single column as a whole."""
-    (rows, columns), (row_stride, column_stride), itemsize = (
-        x3.shape[-2:],
-        x3.strides[-2:],
-        x3.dtype.itemsize,
-    )
-    is_contiguous = columns <= 1 or column_stride == itemsize
-    return is_contiguous and (columns > 1 or rows <= 1 or row_stride == itemsize)
-
-
-def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
-    """Return the layout of an operand of a gemm after its transposition."""
-    if form not in TRANSPOSED:
-        return x
-    shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (x.shape, x.strides))
-    return ProductOperand(shape, strides, x.dtype)
-
-
-def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
-    """Return the layout of an operand broadcast to a shape."""
-    strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
-    lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
-    aligned = zip(shape, lengths, strides, strict=True)
-    return ProductOperand(
-        shape, tuple(stride if n == length else 0 for length, n, stride in aligned), x.dtype
-    )
 
 
 def _address(x: np.ndarray | None) -> int:

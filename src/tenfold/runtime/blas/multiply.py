@@ -1,8 +1,9 @@
 """Product execution: computes the product of two dense operands from their arrays.
 
 Takes a contraction op, its parameters, two ndarrays of any strides and the Type of the result,
-hands on the Value. The dispatch of a product (`product_dispatch.py`) is cached by the shapes,
-strides and dtype of its operands, its program by its kernel.
+hands on the Value. The schedule has chosen the routine (`schedule/product_choice.py`). Where the
+arrays have another layout, because they were converted, or there is no schedule, it is chosen here.
+Steps are cached by the choice, choices by shapes, strides and dtype, programs by kernel.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.ops.contract import matmul
@@ -27,76 +28,70 @@ from tenfold.core.op import Op
 from tenfold.jit.program import program_of
 from tenfold.ops.cast import cast_values
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
+from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.runtime.blas.verify_products import verify_product
+from tenfold.schedule.product_choice import choose_product, choose_update, register_bytes
+from tenfold.schedule.product_forms import (
+    ProductChoice,
+    ProductOperand,
+    ProductUpdate,
+    copied_operand,
+)
 from tenfold.schedule.verify_kernel import verifies
-from tenfold.settings import CPU_LEVELS, get
+from tenfold.settings import get
 
+STEPS = 1024
+"""The capacity of the caches of product choices and of their steps."""
 QUICK, SMALL = 1 << 14, 1 << 19
 """Multiply-adds up to which a launch keeps the GIL, and up to which it runs on one thread."""
-WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
-"""The bytes of a SIMD register by x86-64 level."""
 
 
-product_steps = memoized(
-    "product steps", 1024, "choosing the kernel of a product takes as long as a small product"
-)
-
-
-def step_of(
-    op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray
-) -> tuple[ProductStep, tuple[np.ndarray, np.ndarray]]:
-    """Return the step of a product of two arrays of one dtype, and its operands.
-
-    The second operand is copied if its free axes cannot be coalesced.
-    """
-    width, factors, verify = (
-        register_bytes(),
-        (product_operand(x1), product_operand(x2)),
-        verifies(),
-    )
-    order, step = cached_product_step(op, params, *factors, width, verify)
-    if step is None:
-        x2 = _copy_in_order(x2, order)
-        step = cached_product_step(
-            op, params, product_operand(x1), product_operand(x2), width, verify
-        )[1]
-        assert step is not None, "the axes of a copy coalesce"
-    return step, (x1, x2)
-
-
-@product_steps
-def cached_product_step(
+@memoized("product choices", STEPS, "choosing a kernel takes as long as a small product")
+def cached_choice(
     op: Op[...],
     params: tuple[Any, ...],
-    x1: ProductOperand,
-    x2: ProductOperand,
+    operands: tuple[ProductOperand, ProductOperand],
+    update: ProductUpdate | None,
     width: int,
-    verify: bool,
-) -> tuple[tuple[int, ...], ProductStep | None]:
-    """Return the axis order of a copy of the second operand, or the step if no copy is needed."""
+) -> ProductChoice:
+    """Return the choice for a product of operands that are not as the schedule assumed."""
+    x1, x2 = operands
+    if update is not None:
+        return choose_update(x1, x2, update, width=width)
     assert op.contraction is not None, "a product says what it contracts"
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
-    contraction = op.contraction(types, *params)
-    order = copy_order(contraction, x1, x2)
-    if order is not None:
-        return order, None
-    step = product_step(contraction, x1, x2, width=width)
+    return choose_product(op.contraction(types, *params), x1, x2, width=width)
+
+
+@memoized("product steps", STEPS, "binding a kernel takes as long as a small product")
+def cached_step(choice: ProductChoice, verify: bool) -> ProductStep:
+    """Return the step of a product as chosen."""
+    step = bind_product(choice)
     if verify:
-        verify_product(step, x1, x2)
-    return (), step
+        x1, x2 = choice.operands
+        third = None if choice.update is None else choice.update.third
+        verify_product(step, x1, copied_operand(x2, choice.copy_order), third)
+    return step
 
 
 def multiply(
-    op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray, type_: Type
+    op: Op[...],
+    params: tuple[Any, ...],
+    x1: np.ndarray,
+    x2: np.ndarray,
+    type_: Type,
+    choice: ProductChoice | None = None,
 ) -> Value:
     """Return the product of two arrays, each converted to the result dtype first.
 
     Raises MemoryError when memory runs out, CompileError when LLVM rejects the kernel.
     """
-    cast = (cast_values(x, type_.dtype) for x in (x1, x2))
-    step, arrays = step_of(op, params, *cast)
+    x1, x2 = (cast_values(x, type_.dtype) for x in (x1, x2))
+    operands = product_operand(x1), product_operand(x2)
+    if choice is None or choice.operands != operands:
+        choice = cached_choice(op, params, operands, None, register_bytes())
+    step = cached_step(choice, verifies())
+    arrays = x1, _copy_in_order(x2, choice.copy_order) if choice.copy_order else x2
     result = Value.allocate(type_, type_.size * type_.dtype.itemsize)
     buffers: list[Value | int] = [_address(arrays[i]) for i in step.operands]
     program = program_of(step.kernel, step.multiply_adds)
@@ -123,12 +118,6 @@ def threads_of(step: ProductStep) -> int:
     if step.multiply_adds <= QUICK:
         return 0
     return int(get("threads")) if step.multiply_adds > SMALL else 1
-
-
-def register_bytes() -> int:
-    """Return the bytes of a SIMD register of the target processor."""
-    level = CPU_LEVELS.get(str(get("cpu")), _native.processor_level())
-    return WIDTHS[level]
 
 
 def product_operand(x: np.ndarray) -> ProductOperand:

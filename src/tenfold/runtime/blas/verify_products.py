@@ -5,11 +5,13 @@ Takes a ProductStep and the layouts of the operands, raises VerifyError. Lengths
 read from the sizes of the launch, as the kernel does; they must cover the operands' memory exactly.
 
 >>> from dataclasses import replace
->>> from tenfold.runtime.blas.product_dispatch import product_step
+>>> from tenfold.runtime.blas.product_dispatch import bind_product
+>>> from tenfold.schedule.product_choice import choose_product
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.op import Contraction
 >>> x = ProductOperand((20, 30), (240, 8), FLOAT64), ProductOperand((30, 40), (320, 8), FLOAT64)
->>> step = product_step(Contraction(((1,), (0,)), ((0,), (1,))), *x, width=32)
+>>> choice = choose_product(Contraction(((1,), (0,)), ((0,), (1,))), *x, width=32)
+>>> step = bind_product(choice)
 >>> verify_product(step, *x)
 >>> verify_product(replace(step, units=step.units + 1), *x)
 Traceback (most recent call last):
@@ -31,7 +33,7 @@ from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.core.shape_rules import product
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.schedule.product_forms import ProductOperand
 from tenfold.schedule.strided_overlap import StridedRegion
 
 if TYPE_CHECKING:

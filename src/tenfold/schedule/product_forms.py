@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.core.op import Contraction
-from tenfold.core.shape_rules import Shape, broadcast, product
-from tenfold.dtypes import REAL_DTYPES
+from tenfold.core.shape_rules import Shape, broadcast, product, row_major
+from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, REAL_DTYPES
 
 
 class ProductOperand(NamedTuple):
@@ -33,6 +33,8 @@ class ProductOperand(NamedTuple):
     dtype: np.dtype
 
 
+BLAS_ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
+"""The routine of BLAS for each dtype that has one."""
 Axis = tuple[int, ...]
 """The length of an axis, then its strides in bytes."""
 
@@ -114,6 +116,41 @@ class ProductForm:
             swapped=not self.swapped,
             sums=sums,
         )
+
+
+class ProductUpdate(NamedTuple):
+    """The epilogue of a product of matrices: a scalar factor, and an optional addend."""
+
+    conjugated: tuple[bool, bool] = (False, False)
+    third: ProductOperand | None = None
+    """The addend, multiplied by a second scalar, in the shape of the result. Its rows are
+    contiguous, and so is a single column."""
+    half: str = ""
+    """The triangle of the product or of an operand that is computed or read (`ops/syrk.py`); not
+    for stacks."""
+
+
+@dataclass(frozen=True)
+class ProductChoice:
+    """How a product is computed: by which routine, on which form of its operands, and why."""
+
+    routine: str
+    """A routine of BLAS, such as "dgemm", or a generated kernel: "small", "dot", "half" (of a
+    symmetric result or a triangular operand) or "blocked"."""
+    reason: str
+    form: ProductForm
+    width: int
+    """The bytes of a SIMD register of the processor."""
+    operands: tuple[ProductOperand, ProductOperand]
+    """The layouts for which it is chosen, in the dtype of the result, before a copy."""
+    update: ProductUpdate | None = None
+    copy_order: tuple[int, ...] = ()
+    """The axis order in which the second operand is copied first; empty: it is not."""
+
+    @property
+    def is_blas(self) -> bool:
+        """Whether a routine of BLAS computes it."""
+        return self.routine in BLAS_ROUTINES.values()
 
 
 def layout_of(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> str:
@@ -275,6 +312,15 @@ def _coalesce(axes: Sequence[Axis]) -> StackAxes:
         else:
             coalesced.append((length, *strides))
     return StackAxes(*zip(*coalesced, strict=True)) if coalesced else StackAxes((), (), ())
+
+
+def copied_operand(x: ProductOperand, order: tuple[int, ...] | None) -> ProductOperand:
+    """Return the layout of an operand after a copy with this axis order."""
+    if not order:
+        return x
+    lengths = tuple([x.shape[axis] for axis in order])
+    strides = dict(zip(order, row_major(lengths), strict=True))
+    return x._replace(strides=tuple([x.dtype.itemsize * strides[i] for i in range(len(order))]))
 
 
 def _stack_into_rows(form: ProductForm) -> ProductForm:

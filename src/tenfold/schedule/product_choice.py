@@ -1,0 +1,363 @@
+"""Product choice: which routine computes a product of two dense operands, and why.
+
+A pass. Takes the calls of a schedule that are products, and the layouts of their operands. Hands on
+a ProductChoice for each, which the runtime binds to a kernel (`runtime/blas/product_dispatch.py`).
+Every product is brought to one form, a stack of (m, k) @ (k, n). Stacks of small products,
+integers, half types and vector products always use generated kernels. Large products of floating
+dtypes call BLAS where it was measured to be faster and its flags express the strides.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
+>>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
+>>> choice = choose_product(matrices, x, x, width=32)
+>>> choice.routine, choice.reason
+('dgemm', '134,217,728 multiply-adds, BLAS from 134,217,728 on')
+>>> choice = choose_product(matrices, x, x, width=64)
+>>> choice.routine, choice.reason
+('blocked', 'faster than BLAS at every size with SIMD registers of 64 bytes')
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold import _native
+from tenfold.core.op import Contraction, Params
+from tenfold.core.shape_rules import Shape, row_major
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
+from tenfold.ops.gemm import CONJUGATED, TRANSPOSED
+from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE, SYMMETRIC_RESULTS
+from tenfold.schedule.output_layout import strides_in_order
+from tenfold.schedule.pass_rules import require
+from tenfold.schedule.product_forms import (
+    BLAS_ROUTINES,
+    ProductChoice,
+    ProductForm,
+    ProductOperand,
+    ProductUpdate,
+    copied_operand,
+    copy_order,
+    form_of,
+)
+from tenfold.schedule.schedule_ir import Schedule
+from tenfold.settings import CPU_LEVELS, get
+
+WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
+"""The bytes of a SIMD register by x86-64 level."""
+SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
+SUM_DTYPES |= dict.fromkeys(HALF_DTYPES, FLOAT32)
+"""The dtype of the accumulators of a product, where it is another one."""
+HALF_NOTES = {
+    "symmetric": "of a symmetric result the lower half, copied to the upper one",
+    "hermitian": "of a Hermitian result the lower half, conjugated to the upper one",
+    "first lower": "of x1 the lower triangle",
+    "first upper": "of x1 the upper triangle",
+    "second lower": "of x2 the lower triangle",
+    "second upper": "of x2 the upper triangle",
+}
+"""The description of each half of a product that suffices."""
+UNROLL_LIMIT = 512
+"""SIMD multiply-adds up to which a small product is unrolled."""
+MIN_STACK = 64
+"""Products in a stack from which a program for its exact lengths pays."""
+MIN_DOT_LENGTH = 8
+"""Elements of a row from which SIMD along it pays."""
+MIN_SMALL_DOT_LENGTH = 32
+"""Elements of a row or column in a small vector product from which SIMD along it pays."""
+BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
+"""Multiply-adds from which BLAS was as fast or faster, by register bytes (bench/products.py). With
+registers of 64 bytes it never was."""
+MAX_DIMENSION = 2**31 - 1
+"""The largest integer of BLAS."""
+
+
+def choose_products(schedule: Schedule) -> Schedule:
+    """Choose the routine of each product."""
+    products = {
+        unit: choice
+        for unit in schedule.order
+        if isinstance(unit, int) and (choice := _choice_of(schedule, unit)) is not None
+    }
+    return schedule.updated(products=products) if products else schedule
+
+
+def verify_products(schedule: Schedule) -> None:
+    """Each product has a choice, which does all its multiply-adds on the layouts of its operands. A
+    routine of BLAS gets what its arguments express.
+    """
+    graph = schedule.graph
+    for unit in schedule.order:
+        if not isinstance(unit, int) or not _is_product(schedule, unit):
+            continue
+        choice, item = schedule.products.get(unit), schedule.items[unit]
+        require(choice is not None, "product {} has no routine", unit)
+        assert choice is not None, "required"
+        form, node = choice.form, graph.nodes[item.position]
+        for i, operand in zip(item.inputs, choice.operands, strict=False):
+            known = schedule.items[i].dtype != operand.dtype or sorted(operand.strides) == sorted(
+                schedule.layouts[i]
+            )
+            require(known, "product {} reads item {} in another layout", unit, i)
+        if choice.routine != "half":
+            expected = graph.multiply_adds(item.position)
+            same = form.multiply_adds == expected or 0 in node.type.shape
+            require(same, "product {} does {} multiply-adds", unit, form.multiply_adds)
+        if choice.is_blas:
+            lengths = form.m, form.k, form.n
+            fits = "any" not in form.layouts and max(lengths) <= MAX_DIMENSION
+            require(fits and not form.sums.lengths, "product {} cannot be expressed", unit)
+            same = BLAS_ROUTINES.get(form.dtype) == choice.routine
+            require(same, "product {} calls {}, of another dtype", unit, choice.routine)
+
+
+def choose_product(
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
+) -> ProductChoice:
+    """Choose the routine of a product, for SIMD registers of `width` bytes; it cannot fail.
+
+    Both operands are in the dtype of the result, half types unconverted.
+    """
+    order = copy_order(contraction, x1, x2) or ()
+    form = form_of(contraction, x1, copied_operand(x2, order))
+    routine, reason = _small(form, width, None) or _dot(form) or _full_routine(form, width, None)
+    return ProductChoice(routine, reason, form, width, (x1, x2), copy_order=order)
+
+
+def choose_update(
+    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
+) -> ProductChoice:
+    """Choose the routine of `alpha * x1 @ x2 + beta * x3`, (..., m, k) @ (..., k, n).
+
+    Which triangle of an operand is zero may depend on values; then the lower one is assumed.
+    """
+    first, second = len(x1.shape), len(x2.shape)
+    matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
+    form = form_of(matrices, x1, x2, update.third)
+    assumed = update._replace(half=update.half.replace("either", "lower"))
+    if assumed.half in HALF_NOTES:
+        routine, reason = "half", _half_reason(assumed.half)
+        if assumed != update:
+            reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
+    else:
+        routine, reason = _small(form, width, update) or _full_routine(form, width, update)
+    return ProductChoice(routine, reason, form, width, (x1, x2), assumed)
+
+
+def register_bytes() -> int:
+    """Return the bytes of a SIMD register of the target processor."""
+    level = CPU_LEVELS.get(str(get("cpu")), _native.processor_level())
+    return WIDTHS[level]
+
+
+def _is_product(schedule: Schedule, number: int) -> bool:
+    item = schedule.items[number]
+    if item.kind != "call":
+        return False
+    op = schedule.graph.nodes[item.position].op
+    return (op.contraction or op.accumulates_into) is not None
+
+
+def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
+    """The choice for a call; None where it is not a product."""
+    if not _is_product(schedule, number):
+        return None
+    item, graph = schedule.items[number], schedule.graph
+    node, width = graph.nodes[item.position], register_bytes()
+    type_, params = node.type, node.params
+    x1, x2 = (_operand(schedule, i, type_.dtype) for i in item.inputs[:2])
+    if node.op.accumulates_into is None:
+        types = tuple([graph.nodes[i].type for i in graph.inputs[item.position]])
+        return choose_product(node.op.contraction(types, *params), x1, x2, width=width)
+    *_, count, added = params
+    x3 = None
+    if added:
+        x3 = broadcast_operand(_operand(schedule, item.inputs[2 + count], type_.dtype), type_.shape)
+        if not has_contiguous_rows(x3):  # it is copied first
+            strides = [type_.dtype.itemsize * stride for stride in row_major(type_.shape)]
+            x3 = ProductOperand(type_.shape, tuple(strides), type_.dtype)
+    x1, x2 = map(transposed_operand, (x1, x2), params[:2])
+    return choose_update(x1, x2, update_of(params, type_.dtype, x3), width=width)
+
+
+def _operand(schedule: Schedule, number: int, dtype: np.dtype) -> ProductOperand:
+    """The layout of an operand in the dtype of the result: a conversion keeps the axis order."""
+    item = schedule.items[number]
+    strides = schedule.layouts.get(number, (0,) * len(item.shape))
+    if item.dtype != dtype:
+        axes = sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+        strides = strides_in_order(item.shape, axes, dtype.itemsize)
+    return ProductOperand(item.shape, strides, dtype)
+
+
+def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> ProductUpdate:
+    """Return the epilogue of a gemm, a syrk or a trmm; x3 is the addend, in the result's shape."""
+    first, second, *triangle, _, _, _ = params
+    real = kind_of(dtype) != "c"
+    conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
+    return ProductUpdate(conjugated, x3, *triangle)
+
+
+def has_contiguous_rows(x3: ProductOperand) -> bool:
+    """Whether the rows of an addend are contiguous; a single column as a whole."""
+    (rows, columns), (row_stride, column_stride), itemsize = (
+        x3.shape[-2:],
+        x3.strides[-2:],
+        x3.dtype.itemsize,
+    )
+    is_contiguous = columns <= 1 or column_stride == itemsize
+    return is_contiguous and (columns > 1 or rows <= 1 or row_stride == itemsize)
+
+
+def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
+    """Return the layout of an operand of a gemm after its transposition."""
+    if form not in TRANSPOSED:
+        return x
+    shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (x.shape, x.strides))
+    return ProductOperand(shape, strides, x.dtype)
+
+
+def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
+    """Return the layout of an operand broadcast to a shape."""
+    strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
+    lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
+    aligned = zip(shape, lengths, strides, strict=True)
+    return ProductOperand(
+        shape, tuple(stride if n == length else 0 for length, n, stride in aligned), x.dtype
+    )
+
+
+def _small(form: ProductForm, width: int, update: ProductUpdate | None) -> tuple[str, str] | None:
+    """The kernel of a stack of many small products, with a program for their lengths."""
+    if form.count < MIN_STACK or form.sums.lengths or (update is None and _is_dot_like(form)):
+        return None
+    multiply_adds = simd_multiply_adds(form.dtype, (form.m, form.k, form.n), width)
+    if form.m * form.n == 0 or multiply_adds > UNROLL_LIMIT:
+        return None
+    return "small", f"a stack of {form.count:,}, {multiply_adds:,} SIMD multiply-adds each"
+
+
+def simd_multiply_adds(dtype: np.dtype, lengths: tuple[int, int, int], width: int) -> int:
+    """Return the multiply-adds of SIMD registers in one small product (m, k) @ (k, n)."""
+    (m, k, n), scalar = lengths, DTYPES["uint8"] if dtype == BOOL else REAL_DTYPES.get(dtype, dtype)
+    components = dtype.itemsize // scalar.itemsize
+    lanes = width // (scalar if dtype == BOOL else SUM_DTYPES.get(scalar, scalar)).itemsize
+    return m * k * -(-n * components // lanes) * components
+
+
+def _is_dot_like(form: ProductForm) -> bool:
+    """Whether a small product has one row or column, and k is long enough for SIMD."""
+    shortest = MIN_DOT_LENGTH if (form.m, form.n) == (1, 1) else MIN_SMALL_DOT_LENGTH
+    return 1 in (form.m, form.n) and form.k >= shortest and all(contiguous_along_k(form))
+
+
+def contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:
+    """Whether each operand is contiguous along k."""
+    first, second = (
+        stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
+    )
+    return first, second
+
+
+def _dot(form: ProductForm) -> tuple[str, str] | None:
+    """The kernel of a product with one row or column, vectorised along k."""
+    if form.m != 1 and form.n != 1:
+        return None
+    long_rows = all(contiguous_along_k(form)) and form.k >= MIN_DOT_LENGTH
+    if (form.m, form.n) != (1, 1) and not long_rows:
+        return None
+    return "dot", "products of vectors"
+
+
+def _half_reason(half: str) -> str:
+    """Why one triangle suffices: with registers of 32 and 64 bytes as fast as BLAS or faster, with
+    16 bytes faster than the full product by BLAS.
+    """
+    first, second = MIN_SYRK_SIZE if half in SYMMETRIC_RESULTS else MIN_TRMM_SIZE
+    return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
+
+
+def _full_routine(form: ProductForm, width: int, update: ProductUpdate | None) -> tuple[str, str]:
+    """A routine of BLAS, if it is faster and its flags express the strides, or the blocked kernel,
+    for any lengths, strides and dtype.
+    """
+    if (limit := _blas_limit(form, width, update)) is not None:
+        reason = f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
+        return BLAS_ROUTINES[form.dtype], reason
+    return "blocked", _blocked_reason(form, width)
+
+
+def _blas_limit(form: ProductForm, width: int, update: ProductUpdate | None) -> int | None:
+    """The multiply-adds from which BLAS is faster, where it is and its arguments suffice."""
+    limit = _blas_threshold(form, width)
+    if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
+        return None
+    if form.sums.lengths:
+        return None  # a call of BLAS has one k
+    conjugated = update.conjugated if update else (False, False)
+    if any(
+        conjugate and layout == "row"
+        for conjugate, layout in zip(conjugated, form.layouts, strict=True)
+    ):
+        return None  # BLAS conjugates what it transposes
+    longest = max(form.m, form.k, form.n, *leading_dimensions(form))
+    return limit if longest <= MAX_DIMENSION else None
+
+
+def leading_dimensions(form: ProductForm) -> list[int]:
+    """Return the leading dimension of each operand, in elements."""
+    return [
+        max(1, inner, outer // form.dtype.itemsize)
+        for inner, outer in zip(_inner_lengths(form), _outer_strides(form), strict=True)
+    ]
+
+
+def _blas_threshold(form: ProductForm, width: int) -> int | None:
+    """The multiply-adds from which BLAS computes a product, if ever."""
+    return BLAS_THRESHOLD.get(width) if form.dtype in BLAS_ROUTINES else None
+
+
+def _inner_lengths(form: ProductForm) -> list[int]:
+    lengths = {"row": (form.k, form.n), "column": (form.m, form.k)}
+    return [lengths[layout][number] for number, layout in enumerate(form.layouts)]
+
+
+def _outer_strides(form: ProductForm) -> list[int]:
+    """The outer stride of each operand: between rows in row layout, else between columns; 0 if
+    there is only one.
+    """
+    counts = {"row": (form.m, form.k), "column": (form.k, form.n)}
+    return [
+        strides[layout == "column"] if counts[layout][number] > 1 else 0
+        for number, (layout, strides) in enumerate(
+            zip(form.layouts, (form.first, form.second), strict=True)
+        )
+    ]
+
+
+def _blocked_reason(form: ProductForm, width: int) -> str:
+    if form.dtype not in BLAS_ROUTINES:
+        return f"BLAS has no {form.dtype}"
+    if 1 in (form.m, form.n):
+        return "a matrix-vector product reads the matrix once"
+    limit = _blas_threshold(form, width)
+    if limit is None:
+        return f"faster than BLAS at every size with SIMD registers of {width} bytes"
+    if form.m * form.k * form.n < limit:
+        return f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
+    if form.sums.lengths:
+        return f"{1 + len(form.sums.lengths)} contracted axes cannot be coalesced into one"
+    return "its strides cannot be expressed by BLAS"
+
+
+__all__ = [
+    "BLAS_THRESHOLD",
+    "choose_product",
+    "choose_products",
+    "choose_update",
+    "contiguous_along_k",
+    "leading_dimensions",
+    "register_bytes",
+    "simd_multiply_adds",
+    "update_of",
+    "verify_products",
+]
