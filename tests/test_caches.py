@@ -173,7 +173,7 @@ def test_more_programs_than_are_kept_are_compiled_again(monkeypatch: pytest.Monk
     first = run()
     assert len(PROGRAMS.by_kernel) <= 8
     assert run() == first  # by plans
-    _native.forget_plans()
+    _native.clear_plan_cache()
     caches.clear_all()
     assert run() == first
 

@@ -65,7 +65,7 @@ def test_plans_that_meet_are_told_apart(bits: int) -> None:
                     made, wanted = operations[each](made), theirs[each](wanted)
                 made, wanted = made - 0.25, wanted - 0.25
                 np.testing.assert_array_equal(np.asarray(made), wanted)
-    assert _native.kept_plans() >= 20
+    assert _native.num_cached_plans() >= 20
 
 
 def test_graphs_that_were_seen_seldom_have_their_values(bits: int) -> None:

@@ -254,9 +254,10 @@ nb::object DynamicBatcher::compile_in_python(const Batch& batch,
 void declare_batch_cache(nb::module_& module) {
     using namespace nb::literals;
     module.def(
-        "set_groups", [](nb::object group) { batch_factory = group.release().ptr(); }, "group"_a);
+        "set_batch_factory", [](nb::object group) { batch_factory = group.release().ptr(); },
+        "group"_a);
     module.def(
-        "forget_groups",
+        "forget_batches",
         [](uint64_t op) {
             Table::Entries evicted;
             batch_cache().evict_if([&](const auto& entry) { return entry.key[0] == op; }, evicted);

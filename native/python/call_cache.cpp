@@ -402,11 +402,11 @@ void declare_call_cache(nb::module_& module) {
     caller_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     known_fields = PyDict_New();
     if (!caller_type || !known_fields) nb::raise_python_error();
-    module.def("caller", make_caller, "python"_a);
-    module.def("remember_call", cache_call, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
+    module.def("make_caller", make_caller, "python"_a);
+    module.def("cache_call", cache_call, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
                "order"_a, "captured"_a, "read"_a, "form"_a.none(), "run"_a);
     module.def(
-        "set_fields", [](nb::object function) { fields_of = function.release().ptr(); },
+        "set_field_names", [](nb::object function) { fields_of = function.release().ptr(); },
         "function"_a);
     declare_pushed_calls(module);
 }

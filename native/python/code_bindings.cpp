@@ -68,10 +68,10 @@ void hold_what_the_system_says(const std::exception_ptr& error, void*) {
 
 void declare_entries(nb::module_& module) {
     using namespace nb::literals;
-    nb::exception<InvalidEntry>(module, "Doubt");
+    nb::exception<InvalidEntry>(module, "InvalidEntry");
     nb::register_exception_translator(hold_what_the_system_says);
-    module.attr("LARGEST_ENTRY") = CacheEntry::MAX_BYTES;
-    module.attr("LONGEST_NOTE") = CacheEntry::MAX_NOTE_BYTES;
+    module.attr("MAX_ENTRY_BYTES") = CacheEntry::MAX_BYTES;
+    module.attr("MAX_NOTE_BYTES") = CacheEntry::MAX_NOTE_BYTES;
     module.def(
         "open_directory",
         [](const nb::bytes& place, uid_t user) {

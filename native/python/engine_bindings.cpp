@@ -432,8 +432,8 @@ PyMethodDef methods[] = {
     {"flush", method(flush), METH_FASTCALL,
      "flush($self, handle=None, /)\n--\n\n"
      "Have what a handle needs run, or everything, and wait until it has."},
-    {"_hold", begin_hold, METH_NOARGS, nullptr},
-    {"_let_go", end_hold, METH_NOARGS, nullptr},
+    {"_begin_hold", begin_hold, METH_NOARGS, nullptr},
+    {"_end_hold", end_hold, METH_NOARGS, nullptr},
     {"_finish", finish, METH_NOARGS, nullptr},
     {"_close", method(close), METH_FASTCALL, nullptr},
     {"_statistics", statistics, METH_NOARGS, nullptr},
@@ -505,7 +505,7 @@ void declare_engine(nb::module_& module) {
         !make_handle_type(module.ptr()))
         nb::raise_python_error();
     module.def("set_engine_hooks", set_engine_hooks);
-    module.def("end_engines", shut_down_engines, "seconds"_a);
+    module.def("shut_down_engines", shut_down_engines, "seconds"_a);
     module.def("inside_operator", is_inside_operator);
     module.def(
         "trace_engines", [](bool now) { tracing.store(now); }, "now"_a);

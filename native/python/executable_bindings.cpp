@@ -310,7 +310,7 @@ PyObject* wait_array(PyObject* array, PyObject*) {
 PyObject* try_compute(PyObject*, PyObject* array) { return compute_natively(array, false); }
 
 PyMethodDef functions[] = {
-    {"replayed", try_compute, METH_O,
+    {"try_compute", try_compute, METH_O,
      "Whether an Array has its value, or it is small and a plan known."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -404,15 +404,15 @@ nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t
 void declare_executables(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<StructureHandle> structure(module, "Structure");
-    structure.def("computed", [](const StructureHandle& self, std::size_t position) {
+    structure.def("is_computed", [](const StructureHandle& self, std::size_t position) {
         return self.had_value.at(position);
     });
-    structure.def_prop_ro("op_by_op", [](const StructureHandle& self) { return self.is_cold; });
-    structure.def_prop_ro("hot", [](const StructureHandle& self) { return self.is_hot; });
+    structure.def_prop_ro("is_cold", [](const StructureHandle& self) { return self.is_cold; });
+    structure.def_prop_ro("is_hot", [](const StructureHandle& self) { return self.is_hot; });
     nb::class_<PlanHandle> plan(module, "Executable");
     declare_templates(module, structure, plan);
-    plan.attr("NOWHERE") = Executable::BufferRef::ADDRESS;
-    plan.def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
+    plan.attr("ADDRESS") = Executable::BufferRef::ADDRESS;
+    plan.def_static("create", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
              [](PlanHandle& self, Executable::Slot slot, uint32_t position, uint32_t index) {
                  self.append(Executable::Load{slot, position, index});
@@ -424,13 +424,13 @@ void declare_executables(nb::module_& module) {
              })
         .def("view", add_view)
         .def("launch", add_launch)
-        .def("product",
+        .def("set_multiply_adds",
              [](PlanHandle& self, int64_t multiply_adds) {
                  self.plan->last_run().multiply_adds = multiply_adds;
              })
-        .def("scale", add_scale)
-        .def("holding", add_blas_limit)
-        .def("more",
+        .def("add_scale", add_scale)
+        .def("add_blas_limit", add_blas_limit)
+        .def("set_extra_work",
              [](PlanHandle& self, Executable::Slot slot, int64_t first, int64_t apart,
                 int64_t numbers, int64_t multiply_adds) {
                  self.plan->last_run().extra_work = {slot, first, apart, numbers, multiply_adds};
@@ -438,26 +438,26 @@ void declare_executables(nb::module_& module) {
         .def("call", add_call)
         .def("count_copy",
              [](PlanHandle& self) { self.append(Executable::Raise{Counter::copies}); })
-        .def("claim", [](PlanHandle& self,
-                         uint32_t position) { self.plan->donated_inputs.push_back(position); })
+        .def("donate", [](PlanHandle& self,
+                          uint32_t position) { self.plan->donated_inputs.push_back(position); })
         .def("drop", [](PlanHandle& self, Slots slots) { self.append(Executable::Drop{slots}); })
         .def("publish",
              [](PlanHandle& self, uint32_t position, Slots slots) {
                  self.append(Executable::Publish{position, slots});
              })
-        .def("mark",
+        .def("mark_partial_read",
              [](PlanHandle& self, uint32_t position) { self.append(Executable::Mark{position}); })
-        .def("keep", cache_plan_of, "structure"_a);
+        .def("cache", cache_plan_of, "structure"_a);
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
                "planned"_a = false, "made"_a = nb::none());
     module.def(
-        "set_watched", [](bool now) { timeline_recording = now; }, "now"_a);
+        "set_timeline_recording", [](bool now) { timeline_recording = now; }, "now"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     module.def(
-        "keep_apart", [](const NodeHandle& node) { disable_deferral(*node.node); }, "node"_a);
-    module.def("kept_plans", num_cached_plans);
-    module.def("forget_plans", clear_plan_cache);
-    module.def("is_notable", [](nb::handle number) {
+        "disable_deferral", [](const NodeHandle& node) { disable_deferral(*node.node); }, "node"_a);
+    module.def("num_cached_plans", num_cached_plans);
+    module.def("clear_plan_cache", clear_plan_cache);
+    module.def("is_special_value", [](nb::handle number) {
         return is_special_value(Operand(number.ptr(), nullptr).get()->scalar);
     });
 }

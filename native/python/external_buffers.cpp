@@ -58,11 +58,12 @@ void declare_external_buffers(nb::module_& module) {
     module.def("open_window", open_window, "array"_a, "record"_a);
     module.def("window_of", window_of, "array"_a);
     module.def(
-        "forget_views", [](nb::handle array) { invalidate_views(array_from(array)); }, "array"_a);
-    module.def("is_alone", is_alone, "value"_a, "array"_a.none());
-    module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
-    module.def("exchange_part", exchange_part, "value"_a, "other"_a);
-    module.def("drain",
+        "invalidate_views", [](nb::handle array) { invalidate_views(array_from(array)); },
+        "array"_a);
+    module.def("is_unshared", is_alone, "value"_a, "array"_a.none());
+    module.def("swap_memory", exchange_memory, "value"_a, "other"_a);
+    module.def("swap_elements", exchange_part, "value"_a, "other"_a);
+    module.def("drain_decrefs",
                drain_decrefs); // the memory's former owner may be used: a bytearray resized
 }
 

@@ -182,7 +182,7 @@ PyMethodDef methods[] = {
     {"cancel", cancel, METH_NOARGS,
      "cancel($self, /)\n--\n\n"
      "Cancel the operator and all that depends on it; False once it has started."},
-    {"_call", call_when_settled, METH_O, nullptr},
+    {"_call_when_settled", call_when_settled, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

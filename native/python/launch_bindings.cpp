@@ -208,7 +208,7 @@ void declare_launch(nb::module_& module) {
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
     declare_library_calls(module);
-    nb::class_<LibraryHandle>(module, "ThreadedLibrary")
+    nb::class_<LibraryHandle>(module, "BlasLibrary")
         .def("__init__",
              [](LibraryHandle* self, std::size_t get, std::size_t set) {
                  new (self)
@@ -216,19 +216,20 @@ void declare_launch(nb::module_& module) {
                                                     reinterpret_cast<BlasLibrary::Set>(set))};
              })
         .def_prop_ro("threads", [](LibraryHandle& self) { return self.library->threads(); })
-        .def("hold", [](LibraryHandle& self, int threads) { self.library->limit_threads(threads); })
-        .def("let_go", [](LibraryHandle& self) { self.library->unlimit_threads(); })
+        .def("limit_threads",
+             [](LibraryHandle& self, int threads) { self.library->limit_threads(threads); })
+        .def("unlimit_threads", [](LibraryHandle& self) { self.library->unlimit_threads(); })
         .def_static("forget_holders", BlasLibrary::forget_holders);
     module.def("set_threads", set_threads, "threads"_a);
     module.def("threads", threads);
     module.def("fail_allocation", fail_allocation, "n"_a);
-    module.def("take_float_modes", [] {
+    module.def("reset_float_modes", [] {
         unsigned before = _mm_getcsr();
         _mm_setcsr(DEFAULT_MXCSR);
         return before;
     });
     module.def(
-        "give_float_modes", [](unsigned modes) { _mm_setcsr(modes); }, "modes"_a);
+        "restore_float_modes", [](unsigned modes) { _mm_setcsr(modes); }, "modes"_a);
     module.def("live_bytes", [] { return pool_statistics().live_bytes; });
 }
 

@@ -117,13 +117,13 @@ NB_MODULE(_native, module) {
     nb::class_<Options>(module, "Options")
         .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
                       bool>(),
-             "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
-             "op_by_op"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
+             "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "process_number"_a,
+             "interprets"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
-    module.def("open_block", enable_option_blocks);
-    module.def("pass_block", enter_internal_block, "begins"_a);
+    module.def("enable_option_blocks", enable_option_blocks);
+    module.def("enter_internal_block", enter_internal_block, "begins"_a);
     module.def("set_process_rules", set_process_rules, "number"_a);
     module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
         set_rules_variable(variable.ptr(), none.ptr());
@@ -160,10 +160,10 @@ NB_MODULE(_native, module) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
-    module.attr("MOST_PENDING") = MAX_PENDING_UPDATES;
-    module.attr("MOST_READ") = MAX_PENDING_READ;
+    module.attr("MAX_PENDING_UPDATES") = MAX_PENDING_UPDATES;
+    module.attr("MAX_PENDING_READ") = MAX_PENDING_READ;
     module.def(
-        "set_part_ops",
+        "set_slice_ops",
         [](uint32_t index, uint32_t update) { set_slice_ops(known_op(index), known_op(update)); },
         "index"_a, "update"_a);
     module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> params_tuple) {
@@ -184,7 +184,7 @@ NB_MODULE(_native, module) {
                     cache.num_bytes ? nb::object(nb::int_(cache.num_bytes())) : nb::none()));
         return found;
     });
-    module.def("cut_hashes", truncate_hashes, "bits"_a);
+    module.def("truncate_hashes", truncate_hashes, "bits"_a);
     module.def("pool_bytes", [] {
         AllocationPoolStatistics statistics = pool_statistics();
         return nb::make_tuple(statistics.cached_bytes, statistics.cap_bytes);

@@ -328,11 +328,11 @@ void declare_nodes(nb::module_& module) {
         .def_prop_ro(
             "scalar",
             [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
-        .def_prop_ro("takes_part",
+        .def_prop_ro("is_slice",
                      [](const NodeHandle& self) {
                          return self.node->op && self.node->op->part == Op::slice;
                      })
-        .def("picks", slice_key_of, "array"_a)
+        .def("slice_key", slice_key_of, "array"_a)
         .def_prop_ro("origin", node_origin)
         .def(
             "read_in_part",
@@ -367,7 +367,7 @@ void declare_nodes(nb::module_& module) {
              })
         .def("clear", [](NodesHandle& self) { std::exchange(self.nodes, {}); });
     module.def("pending_of", pending_of, "arrays"_a);
-    module.def("kept_node", [](nb::handle array) {
+    module.def("stored_node", [](nb::handle array) {
         if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
         Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;
         return node ? node_to_python(Ref<Node>(node)) : nb::none();
@@ -388,7 +388,8 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("rebind() needs an Array that is not a view");
         rebind(object, node.node);
     });
-    module.def("walk", linearize_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());
+    module.def("linearize", linearize_to_python, "outputs"_a,
+               "options"_a = std::vector<uint64_t>());
 }
 
 } // namespace tenfold::bindings

@@ -352,9 +352,9 @@ const Loop* contiguous_loop(const Node& node, std::span<const Node* const> input
 void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
     module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
-    module.attr("LONG") = LONG_GRAPH_NODES;
+    module.attr("LONG_GRAPH_NODES") = LONG_GRAPH_NODES;
     module.def(
-        "set_loops",
+        "set_kernel_factories",
         [](nb::object loop, nb::object fold_loop, nb::object movement, uint8_t of_device) {
             loop_factory = loop.release().ptr();
             reduction_factory = fold_loop.release().ptr();
@@ -362,7 +362,7 @@ void declare_op_interpreter(nb::module_& module) {
             device = of_device;
         },
         "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
-    module.def("groups_of", batches_of, "nodes"_a, "options"_a);
+    module.def("batches_of", batches_of, "nodes"_a, "options"_a);
 }
 
 } // namespace tenfold::bindings

@@ -160,7 +160,7 @@ void declare_pushed_calls(nb::module_& module) {
             make_deferred_call = later.release().ptr();
         },
         "trace"_a, "later"_a);
-    module.def("stand_in", stand_in, "handle"_a);
+    module.def("traced_placeholder", stand_in, "handle"_a);
 }
 
 } // namespace tenfold::bindings

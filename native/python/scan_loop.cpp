@@ -136,8 +136,8 @@ void repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, n
 
 void declare_scan_loop(nb::module_& module) {
     using namespace nb::literals;
-    module.def("repeat", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a, "written"_a,
-               "steps"_a, "backwards"_a, "compute"_a, "pause"_a);
+    module.def("run_loop", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a,
+               "written"_a, "steps"_a, "backwards"_a, "compute"_a, "pause"_a);
 }
 
 } // namespace tenfold::bindings

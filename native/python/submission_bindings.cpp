@@ -34,7 +34,8 @@ void forget() {
 void declare_submissions(nb::module_& module) {
     using namespace nb::literals;
     module.def(
-        "are_small", [](nb::handle nodes) { return are_all_small(nodes_from(nodes)); }, "nodes"_a);
+        "are_all_small", [](nb::handle nodes) { return are_all_small(nodes_from(nodes)); },
+        "nodes"_a);
     module.def("submit", submit, "nodes"_a);
     module.def("end_submission", end, "nodes"_a);
     module.def("forget_submissions", forget);

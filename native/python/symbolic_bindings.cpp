@@ -87,10 +87,10 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
         .def_prop_ro("lengths", [](const StructureHandle& self) {
             return nb::make_tuple(self.form.lengths, self.form.axes);
         });
-    plan.def("keep_template", keep, "structure"_a, "constants"_a, "rows"_a, "guards"_a,
+    plan.def("cache_template", keep, "structure"_a, "constants"_a, "rows"_a, "guards"_a,
              "inferred"_a, "numbers"_a, "shapes"_a);
-    module.def("kept_templates", num_cached_templates);
-    module.def("use_templates", set_templates_enabled, "now"_a);
+    module.def("num_cached_templates", num_cached_templates);
+    module.def("set_templates_enabled", set_templates_enabled, "now"_a);
 }
 
 } // namespace tenfold::bindings

@@ -88,7 +88,7 @@ void declare_trace_log(nb::module_& module) {
         .def(nb::init<>())
         .def("begin", &TraceLog::begin)
         .def("end", &TraceLog::end)
-        .def_prop_ro("seen", &TraceLog::reads);
+        .def_prop_ro("reads", &TraceLog::reads);
 }
 
 } // namespace tenfold::bindings

@@ -104,7 +104,7 @@ void declare_values(nb::module_& module) {
                      [](const ValueHandle& self) {
                          return reinterpret_cast<std::size_t>(self.value->buffers[0].address());
                      })
-        .def_prop_ro("part", [](const ValueHandle& self) { return self.value->is_view; })
+        .def_prop_ro("is_view", [](const ValueHandle& self) { return self.value->is_view; })
         .def_prop_ro("owner", owner_of)
         .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)
         .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,

@@ -1,4 +1,4 @@
-"""What the native core gives to Python. Array's operators and methods are in the public stubs."""
+"""Types of the native core. The operators and methods of Array are in the public stubs."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
@@ -35,7 +35,7 @@ class Type:
     def size(self) -> int: ...
 
 class Value:
-    """A Type and the buffers of its elements; exports its first buffer's bytes, if it is no part.
+    """A Type and the buffers of its elements; exports its first buffer, unless it is a view.
 
     `strides` (bytes) is () in C order, `address` the element at index 0, `nbytes` the whole
     allocation's; `owner` has foreign memory, None stands for the pool's.
@@ -50,13 +50,13 @@ class Value:
     @property
     def address(self) -> int: ...
     @property
-    def part(self) -> bool: ...
+    def is_view(self) -> bool: ...
     @property
     def owner(self) -> object: ...
     def view(self, type: Type, strides: Sequence[int], offset_bytes: int) -> Value:
-        """Part of this Value's memory: `offset_bytes` from its element at index 0.
+        """Return a view of this memory, `offset_bytes` from its element at index 0.
 
-        Raises ValueError where that leaves memory of the pool.
+        Raises ValueError if it leaves the memory.
         """
 
     @staticmethod
@@ -68,14 +68,14 @@ class Value:
         owner: object,
         offset: int = 0,
     ) -> Value:
-        """Memory of `owner` from `address` on; the element at index 0 is `offset` bytes further."""
+        """Wrap memory of `owner` at `address`; element 0 is `offset` bytes after it."""
 
     @staticmethod
     def allocate(type: Type, nbytes: int) -> Value: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Node:
-    """One operation applied to inputs, or a leaf; `op` is None for a leaf and for a `part`."""
+    """An operation on inputs, or a leaf; `op` is None for a leaf and for a result of a tuple."""
 
     @property
     def op(self) -> Any: ...
@@ -97,7 +97,7 @@ class Node:
     def depth(self) -> int: ...
     @property
     def assignments(self) -> int:
-        """The most assignments on a way down that are pending."""
+        """The largest number of pending assignments on a path to a leaf."""
 
     @property
     def pending(self) -> bool: ...
@@ -109,16 +109,16 @@ class Node:
     def origin(self) -> tuple[str, int] | None: ...
     def read_in_part(self, mark: bool = True) -> bool: ...
     @property
-    def takes_part(self) -> bool:
-        """Whether it is an `index`: its parameters say what is taken of an array."""
+    def is_slice(self) -> bool:
+        """Whether it is a slice of its input, by its parameters."""
 
-    def picks(self, array: Type) -> list[int]:
-        """What it takes of an array of this Type: four numbers for each axis, then the new axes."""
+    def slice_key(self, array: Type) -> list[int]:
+        """Return what it slices of such an array: four numbers for each axis, then the new axes."""
     def value(self, index: int = 0) -> Value | None: ...
     def publish(self, values: Sequence[Value]) -> None: ...
 
 class Options:
-    """The options the core looks at itself."""
+    """The options that native code reads."""
 
     def __init__(
         self,
@@ -127,8 +127,8 @@ class Options:
         pending_depth: int,
         origins: bool,
         number: int,
-        of_process: int,
-        op_by_op: bool,
+        process_number: int,
+        interprets: bool,
         threads: int,
         batch_limit: int,
         rules: bool,
@@ -219,16 +219,16 @@ def declare_op(
     is_permanent: bool = True,
 ) -> int: ...
 def op_record(id: int) -> object:
-    """Return what frees the record of an operation when it is freed itself."""
+    """Return an object that frees the record of an operation when it is freed."""
 
 def declared_ops() -> int: ...
-MOST_PENDING: int
-MOST_READ: int
+MAX_PENDING_UPDATES: int
+MAX_PENDING_READ: int
 HOT_THRESHOLD: int
-LONG: int
+LONG_GRAPH_NODES: int
 
-def set_part_ops(index: int, update: int) -> None:
-    """Say which operations `x[key]` and `x[key] = e` are for ints, slices, `...` and None."""
+def set_slice_ops(index: int, update: int) -> None:
+    """Set the operations of `x[key]` and `x[key] = e` for ints, slices, `...` and None."""
 
 def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...
@@ -236,20 +236,20 @@ def placeholder(type: Type) -> Array: ...
 def node_of(array: Array) -> Node: ...
 
 class TraceLog:
-    """What this thread looks at, makes and changes from `begin` to `end`."""
+    """The Arrays that this thread reads, makes and changes from `begin` to `end`."""
 
     def begin(self) -> None: ...
     def end(self) -> list[Array]:
-        """Put Arrays that were changed, and not made, back; return those that were others by now."""
+        """Restore the changed Arrays that it did not make; return those that changed again."""
 
     @property
-    def seen(self) -> list[tuple[Array, Node]]:
-        """Arrays that were looked at, and not made, and what they were; none as it was changed to."""
+    def reads(self) -> list[tuple[Array, Node]]:
+        """The Arrays that it read and did not make, with their nodes before any change."""
 
-def caller(python: Callable[..., Any]) -> Any:
-    """Return what is called like a function; where it remembers no such call, `python` is."""
+def make_caller(python: Callable[..., Any]) -> Any:
+    """Return a function with a cache of calls; it calls `python` for any other call."""
 
-def remember_call(
+def cache_call(
     caller: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -261,83 +261,82 @@ def remember_call(
     form: Any,
     run: Callable[..., Any],
 ) -> None: ...
-def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
+def set_field_names(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_pushed_calls(trace: Callable[..., None], later: Callable[..., Any]) -> None:
-    """Name what traces a function for arguments with handles, and what calls it when they are there
+    """Set the functions that trace a call with Handles, and that call it once they are done
     (tenfold/transforms/pushed_functions.py).
     """
 
-def stand_in(handle: Handle) -> Any:
-    """Return what a trace takes for the Array that will be there, or the number; None where that is
-    not known.
-    """
+def traced_placeholder(handle: Handle) -> Any:
+    """Return the placeholder of the value of a Handle in a trace; None if its Type is unknown."""
 
-def set_groups(group: Callable[..., Any]) -> None:
-    """Name what computes members of a group together."""
+def set_batch_factory(group: Callable[..., Any]) -> None:
+    """Set the function that makes the Executable of a batch."""
 
-def forget_groups(op: int) -> None:
-    """Forget by what groups of an operation of this number are computed."""
+def forget_batches(op: int) -> None:
+    """Forget the Executables of batches of an operation, by its number."""
 
 def forget_op(id: int) -> None:
-    """Forget what is known of an operation of which no new calls come."""
+    """Forget the caches of an operation that is called no more, by its number."""
 
-def groups_of(
+def batches_of(
     nodes: Sequence[Node], options: Sequence[int]
 ) -> list[tuple[int, list[int], bool, bool]] | None:
-    """Return what would be computed together, in its order: the number of a group, positions in the
-    walk, whether together, and whether a limit cut them off from those before; None where a graph
-    does not go in groups.
+    """Return the batches of a graph in order; None for a graph that is not batched.
+
+    Each is its signature, its positions in the linearized graph, whether it is one launch, and
+    whether a limit separates it from the batch before.
     """
 
 class Nodes(Sequence[Node]):  # as far as Tenfold uses it
-    """Nodes that are handed on without being looked at one by one."""
+    """A native sequence of nodes, without a Python object for each."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, at: Any, /) -> Any: ...
     def clear(self) -> None: ...
 
 def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
-    """Return the nodes that are to be computed, and not submitted yet; or the position of what is no
+    """Return the pending nodes that are not submitted; or the position of an object that is not an
     Array.
     """
 
-def kept_node(array: Array) -> Node | None:
-    """Return the node an Array keeps; unlike `node_of`, that of a view may be out of date."""
+def stored_node(array: Array) -> Node | None:
+    """Return the node that an Array stores; unlike `node_of`, that of a view may be stale."""
 
 def readers_of(node: Node) -> list[Node]:
-    """Return the nodes, of all there are, that read a node and are not computed."""
+    """Return all pending nodes that read a node."""
 
 def references_of(node: Node) -> tuple[int, int, int]:
-    """Return how often a node is counted; how often its value and the memory of that, beside it."""
+    """Return the reference counts of a node, of its value, and of the memory of that."""
 
 def identity_of(value: Value) -> tuple[int, int]:
-    """Return what tells a Value and its memory from all others that there are."""
+    """Return numbers that identify a Value and its memory while both live."""
 
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
 def open_window(array: Array, record: object) -> None:
-    """Make an Array that is no view a window on memory of the user's; it keeps the record."""
+    """Make an Array, which must not be a view, a window on memory of the user."""
 
 def window_of(array: Array) -> Any:
-    """Return the record of the window that an Array is, or is a view of; else None."""
+    """Return the record of the window of an Array or of its base; None if there is none."""
 
-def forget_views(array: Array) -> None:
-    """Let every view of a window look at it anew when it is next asked for."""
+def invalidate_views(array: Array) -> None:
+    """Make every view of a window stale: its next use reads the window again."""
 
-def is_alone(value: Value, array: Array | None) -> bool:
-    """Whether nothing but this handle, and the Array if there is one, sees a Value's memory."""
+def is_unshared(value: Value, array: Array | None) -> bool:
+    """Whether only this object, and the Array if given, refers to a Value's memory."""
 
-def exchange_memory(value: Value, other: Value) -> None:
-    """Exchange the memory of two Values, for whoever sees them."""
+def swap_memory(value: Value, other: Value) -> None:
+    """Swap the memory of two Values, for all their holders."""
 
-def exchange_part(value: Value, other: Value) -> None:
-    """Exchange the elements of two Values, of which the first is a part, for whoever sees them."""
+def swap_elements(value: Value, other: Value) -> None:
+    """Swap the elements of two Values, for all their holders; the first is a view."""
 
-def drain() -> None:
-    """Give back the Python objects that kept memory which nobody sees any more."""
+def drain_decrefs() -> None:
+    """Release the Python objects whose decref was deferred."""
 
-def walk(
+def linearize(
     outputs: Sequence[Node], options: Sequence[int] = ()
 ) -> tuple[
     list[Node],
@@ -350,56 +349,59 @@ def walk(
 ]: ...
 
 class Structure:
-    """The key of a walk under some options: what a plan of it may depend on."""
+    """The key of a linearized graph under some options: all that its plan may depend on."""
 
-    def computed(self, position: int) -> bool:
-        """Whether a walked node had its value."""
+    def is_computed(self, position: int) -> bool:
+        """Whether a linearized node had its value."""
 
     def wants_template(self, able: bool) -> bool:
-        """Whether who is able to write a template is to: its form, the structure without lengths,
-        was planned for others. Notes the lengths.
+        """Whether to write a symbolic executable: the structure was planned for other lengths.
+
+        Records the lengths.
         """
 
     @property
     def lengths(self) -> tuple[list[int], list[int]]:
-        """The lengths above 1 of the values in the walk, each once, as they come; and of each the
-        axis, the last one is 1, or 0 where those of all axes are compared.
+        """The distinct lengths above 1, in order, and the axis of each.
+
+        The last axis is 1; 0 stands for the lengths of all axes.
         """
 
     @property
-    def op_by_op(self) -> bool:
-        """Whether it is computed node by node while it has no plan: seen seldom, and small."""
+    def is_cold(self) -> bool:
+        """Whether it is small and rare, so that it is interpreted op by op."""
 
     @property
-    def hot(self) -> bool:
-        """Whether it is no more, since it has come often."""
+    def is_hot(self) -> bool:
+        """Whether it has come often enough for a plan."""
 
-class ThreadedLibrary:
-    """A library with threads of its own, by the addresses of the functions that get and set how
-    many they are. While somebody holds it they are the fewest that were asked for.
+class BlasLibrary:
+    """A library with a thread pool, by the addresses of the functions that get and set its size.
+
+    While limits are in force, it has the smallest number of threads of them.
     """
 
     def __init__(self, get: int, set: int) -> None: ...
     @property
     def threads(self) -> int: ...
-    def hold(self, threads: int) -> None: ...
-    def let_go(self) -> None:
-        """The last to do so gives back the threads that it had."""
+    def limit_threads(self, threads: int) -> None: ...
+    def unlimit_threads(self) -> None:
+        """End a limit; the last one restores the library's number of threads."""
 
     @staticmethod
     def forget_holders() -> None:
-        """In the child of a fork: let all go."""
+        """End all limits, in the child of a fork."""
 
 class Executable:
-    """A plan as native code replays it: instructions over numbered slots for Values."""
+    """A schedule bound to programs: instructions over numbered slots for Values."""
 
-    NOWHERE: int
-    """In the place of a slot: a launch is given an address, of a function of a library."""
+    ADDRESS: int
+    """Instead of a slot: the launch takes the address of a library function."""
 
     @staticmethod
-    def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> Executable:
-        """Begin one: for these scalars, and these places of parts, alone, or for others too; `runs`:
-        how often, -1 for without end.
+    def create(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> Executable:
+        """Begin an Executable. `scalars` and `parts`: whether other scalars and slice starts may
+        use it; `runs`: its number of replays, -1 for no limit.
         """
 
     def load(self, slot: int, position: int, index: int) -> None: ...
@@ -425,27 +427,29 @@ class Executable:
         whole: bool,
         label: str,
     ) -> None: ...
-    def product(self, multiply_adds: int) -> None:
-        """Say that the last launch is a product."""
+    def set_multiply_adds(self, multiply_adds: int) -> None:
+        """Set the multiply-adds of the last launch."""
 
-    def scale(
+    def add_scale(
         self, element: bytes, dtype: np.dtype, negative: bool, factors: Sequence[int]
     ) -> None:
-        """Say what it is given behind its numbers, 16 bytes: an element, or where there are any the
-        product of factors, slots or ~positions of scalars.
+        """Append 16 bytes to the numbers of the last launch: an element, or the product of factors.
+
+        A factor is a slot, or ~position of a scalar.
         """
 
-    def holding(self, libraries: Sequence[ThreadedLibrary], threads: int) -> None:
-        """Say which libraries are held for the last launch, to how many threads at most."""
+    def add_blas_limit(self, libraries: Sequence[BlasLibrary], threads: int) -> None:
+        """Limit the threads of libraries during the last launch."""
 
-    def more(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
-        """Say what is counted as well for each of so many float64 of a slot that the last launch
-        leaves other than 0, which begin `first` bytes on and lie so many apart.
+    def set_extra_work(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
+        """Count more multiply-adds for each nonzero float64 that the last launch leaves in a slot.
+
+        They begin `first` bytes in, `apart` bytes from one another.
         """
 
     def count_copy(self) -> None: ...
-    def claim(self, position: int) -> None:
-        """Say that the value of a walked node is written over."""
+    def donate(self, position: int) -> None:
+        """Mark the value of a linearized node as overwritten by the plan."""
 
     def call(
         self,
@@ -456,11 +460,11 @@ class Executable:
     ) -> None: ...
     def drop(self, slots: Sequence[int]) -> None: ...
     def publish(self, position: int, slots: Sequence[int]) -> None: ...
-    def mark(self, position: int) -> None: ...
-    def keep(self, structure: Structure) -> None:
-        """Let it be found by the key of its walk."""
+    def mark_partial_read(self, position: int) -> None: ...
+    def cache(self, structure: Structure) -> None:
+        """Cache it under the key of its structure."""
 
-    def keep_template(
+    def cache_template(
         self,
         structure: Structure,
         constants: Sequence[int],
@@ -470,9 +474,10 @@ class Executable:
         numbers: Sequence[tuple[str, int, int, int]],
         shapes: Sequence[tuple[int, Sequence[int]]],
     ) -> bool:
-        """Let it be the pattern of plans for other lengths, for which the guards hold. Of `rows`
-        the operands are registers; `numbers` are (field, instruction, index, register). False
-        where something of that is not there.
+        """Cache it as the symbolic executable for other lengths that satisfy the guards.
+
+        The operands of `rows` are registers; `numbers` are (field, instruction, index, register).
+        False if one of them does not exist.
         """
 
 class Handle:
@@ -491,8 +496,8 @@ class Handle:
     def cancel(self) -> bool:
         """Cancel the operator and all that depends on it; False once it has started."""
     def __await__(self) -> Generator[Any, None, Any]: ...
-    def _call(self, function: Callable[[], object], /) -> bool:
-        """Have a worker call it once there is a value; False where there is one by now."""
+    def _call_when_settled(self, function: Callable[[], object], /) -> bool:
+        """Call a function on a worker once the value is there; False if it is there already."""
 
 class Engine:
     """The native part of tenfold.engine.engine.Engine."""
@@ -504,63 +509,62 @@ class Engine:
     def closed(self) -> bool:
         """Whether nothing can be pushed any more."""
     def put(self, value: Any, /) -> Handle:
-        """Return the Handle of a value that is there."""
+        """Return the Handle of a value."""
     def push(self, operator: Any, /, *inputs: Any, **params: Any) -> Handle:
-        """Have an operator run once its inputs are there, and return the Handle of its result at
-        once.
-        """
+        """Run an operator once its inputs are done; return the Handle of its result at once."""
     def flush(self, handle: Handle | None = None, /) -> None:
-        """Have what a handle needs run, or everything, and wait until it has."""
+        """Run the ancestors of a Handle, or everything, and wait for them."""
     def _finish(self) -> None: ...
-    def _hold(self) -> None: ...
-    def _let_go(self) -> None: ...
+    def _begin_hold(self) -> None: ...
+    def _end_hold(self) -> None: ...
     def _close(self, cancel: bool, seconds: float, /) -> bool:
-        """Close it; whether all threads have ended in that time."""
+        """Close the engine; return whether all threads ended in that time."""
     def _statistics(self) -> dict[str, Any]: ...
     def _pending(self) -> list[tuple[int, str, str, tuple[int, ...]]]:
-        """What is pending: number, name, state, numbers of the inputs that are pending."""
+        """Return the pending operators: number, name, state, numbers of pending inputs."""
 
 def set_engine_hooks(**hooks: object) -> None: ...
-def end_engines(seconds: float) -> list[tuple[str, bool]]:
-    """Have impure work of all engines end within so many seconds, and cancel the rest: return its
-    names, and whether it runs.
+def shut_down_engines(seconds: float) -> list[tuple[str, bool]]:
+    """Finish impure work of all engines within so many seconds, and cancel the rest.
+
+    Returns the names of the rest, and whether each is running.
     """
 
 def trace_engines(now: bool) -> None:
-    """Whether engines note what they do from now on."""
+    """Switch the trace of all engines on or off."""
 
 def take_engine_trace() -> tuple[
     list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
     list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
     list[tuple[int, int, int, int]],
 ]:
-    """Take what was noted: (name, category, begin, end, thread, operators, inputs, depth) of each
-    push, of each operator whose inputs came, and of each step; the same of steps that have not
-    ended, up to now; and (time, live bytes, live objects, pending) after each step.
+    """Take the trace: (name, category, begin, end, thread, operators, inputs, depth) of each push,
+    each ready operator and each step; the same of running steps, up to now; and (time, live bytes,
+    live objects, pending) after each step.
     """
 
 def inside_operator() -> bool:
     """Whether this thread is running an operator of an engine."""
 
-def replayed(array: Array) -> bool:
-    """Whether an Array has its value, or has it by a known plan; a large one is left alone."""
+def try_compute(array: Array) -> bool:
+    """Compute an Array by a cached plan, unless it is large; return whether it has its value."""
 
-def are_small(nodes: Sequence[Node]) -> bool:
-    """Whether they are computed sooner than a thread is woken for it."""
+def are_all_small(nodes: Sequence[Node]) -> bool:
+    """Whether all are so small that computing takes less time than waking a thread."""
 
 def submit(nodes: Nodes) -> None:
-    """Let whoever reaches one of the nodes wait until `end_submission`."""
+    """Make threads that need one of the nodes wait until `end_submission`."""
 
 def end_submission(nodes: Nodes) -> None:
-    """Wake who waits for these nodes, and let them go."""
+    """Wake the threads that wait for these nodes, and release them."""
 
 def forget_submissions() -> None:
-    """Let nobody wait any more for what has been submitted."""
+    """Release all submitted nodes, in the child of a fork."""
 
 def run_submissions_here(here: bool) -> None:
-    """Say whether this thread is computing a submission; it waits for none."""
+    """Set whether this thread computes a submission, so that it waits for none."""
 
-def repeat(
+def run_loop(
     op: int,
     params: tuple[Any, ...],
     carried: list[Value],
@@ -572,12 +576,12 @@ def repeat(
     compute: Callable[[int, list[Node]], None],
     pause: Callable[[], None],
 ) -> None:
-    """Compute an operation so many times, or with -1 until its last result is false: on `carried`,
-    which becomes what it made last, on a row of each array that is `read` and on what is `shared`.
-    What it makes besides becomes a row of each array that is `written`.
+    """Run a loop: an operation so many times, or with -1 until its last result is false.
 
-    `compute` is given the number and the nodes of a step that no plan is known for, or that failed;
-    `pause`, a function of Python's, runs now and then, so that other threads do.
+    A step takes `carried`, which its results replace, a row of each `read` array, and `shared`.
+    Its other results become a row of each `written` array. `compute` gets the number and the
+    nodes of a step without a cached plan, or that failed. `pause` runs regularly, so that other
+    threads run too.
     """
 
 def replay(
@@ -587,72 +591,69 @@ def replay(
     planned: bool = False,
     made: Executable | None = None,
 ) -> bool:
-    """Compute nodes by the plan that is kept for them, or that was just made for them, or without
-    one, unless one is asked for, node by node where they were seen seldom; False where neither
-    goes, or it failed.
+    """Compute nodes by their cached plan, by `made`, or op by op if they are cold and `planned` is
+    false. False if none of these is possible, or it failed.
 
-    Each launch and call is put behind `events`: its name and category, begin and end in ns.
+    `events` gets the name, category, begin and end (ns) of each launch and call.
     """
 
-def keep_apart(node: Node) -> None:
-    """Let assignments such as this one be computed one by one."""
+def disable_deferral(node: Node) -> None:
+    """Compute assignments such as this one at once from now on, not together."""
 
-def kept_plans() -> int: ...
-def kept_templates() -> int: ...
-def use_templates(now: bool) -> None:
-    """Whether plans for other lengths are made of templates; they are at first."""
+def num_cached_plans() -> int: ...
+def num_cached_templates() -> int: ...
+def set_templates_enabled(now: bool) -> None:
+    """Switch symbolic executables on or off; they are on at first."""
 
-def forget_plans() -> None: ...
+def clear_plan_cache() -> None: ...
 def caches() -> list[tuple[str, int, int, str, int | None]]:
     """Return for each native cache its name, entries, capacity, reason, and bytes if known."""
 
-def cut_hashes(bits: int) -> None:
-    """Cut the hashes that lead to entries of caches, and forget these."""
+def truncate_hashes(bits: int) -> None:
+    """Truncate the hashes of all caches to so many bits, and empty the caches (for tests)."""
 
 def pool_bytes() -> tuple[int, int]:
-    """Return the bytes that are kept for reuse, and how many may be."""
+    """Return the bytes in the allocation pool, and its capacity."""
 
 def reserve_headroom(num_bytes: int) -> bool:
     """Reserve address space for LLVM: new arrays leave it free. False if it is not free."""
 
 def release_headroom(num_bytes: int) -> None: ...
 def guard_pages() -> bool:
-    """Return what TENFOLD_GUARD said when this module was loaded: whether each array lies between
-    unmapped pages.
-    """
+    """Whether each array lies between unmapped pages: TENFOLD_GUARD at import."""
 
-def is_notable(number: bool | int | float | complex) -> bool:
-    """Whether keys of plans tell this number from others."""
+def is_special_value(number: bool | int | float | complex) -> bool:
+    """Whether plan keys contain this number: rules may depend on it."""
 
 def set_options_variable(variable: ContextVar[Options]) -> None: ...
 def set_process_options(options: Options) -> None: ...
-def open_block() -> None: ...
+def enable_option_blocks() -> None: ...
 def function(
     python: Callable[..., Any], op: int, elements: int, bind_depends_on: str
 ) -> Callable[..., Any]: ...
-def set_loops(
+def set_kernel_factories(
     loop: Callable[..., tuple[EntryPoint, list[tuple[int, int, int]]] | None],
     fold_loop: Callable[..., tuple[EntryPoint, np.dtype, int, int]],
     movement: Callable[..., tuple[tuple[int | None, int, int], ...] | None],
     device: int,
 ) -> None:
-    """Say what makes the loop of an operation on elements, what that of a reduction
-    (tenfold/runtime/reduction_kernels.py), and what says how a view reads its input:
-    tenfold/runtime/op_kernels.py.
+    """Set the functions that make the one-op kernels of the op interpreter: elementwise,
+    reductions (tenfold/runtime/reduction_kernels.py), and view maps
+    (tenfold/runtime/op_kernels.py).
     """
 
-def pass_block(begins: bool) -> None: ...
+def enter_internal_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
-def set_watched(now: bool) -> None: ...
+def set_timeline_recording(now: bool) -> None: ...
 def processor_level() -> int:
-    """The highest level of x86-64 (1 to 4) that this processor has."""
+    """Return the highest level of x86-64 (1 to 4) that this processor has."""
 
 def processor_identity() -> list[int]:
-    """What stands for vendor, model and features: equal on processors that run the same code."""
+    """Return numbers of vendor, model and features: equal on processors that run the same code."""
 
 class EntryPoint:
-    """A function of loaded code, which stays as long as one of its functions, a plan or a loop."""
+    """A function of loaded machine code, which it keeps loaded."""
 
     @property
     def address(self) -> int: ...
@@ -664,30 +665,30 @@ def lapack_driver(name: str, complex: bool) -> tuple[EntryPoint, int]:
     """
 
 def load_code(code: bytes, places: Sequence[int]) -> list[EntryPoint]:
-    """Copy machine code to memory that can be executed; its functions, or none where that fails."""
+    """Copy machine code to executable memory; return its functions, none if memory runs out."""
 
 def loaded_code_bytes() -> int: ...
 
-class Doubt(Exception):
-    """Something on disk is not as we would have left it; the text says what."""
+class InvalidEntry(Exception):
+    """A file or folder of the disk cache that is not as Tenfold leaves it."""
 
-LARGEST_ENTRY: int
-LONGEST_NOTE: int
+MAX_ENTRY_BYTES: int
+MAX_NOTE_BYTES: int
 
 _Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
 """The fields of tenfold/jit/cache_entry.py."""
 
 def open_directory(place: bytes, user: int) -> int:
-    """Open a directory that belongs to a user and is closed to others. Raises Doubt, OSError."""
+    """Open a directory that belongs to a user and is closed to others. Raises InvalidEntry, OSError."""
 
 def read_entry(directory: int, name: str, user: int) -> _Entry:
-    """Read a kernel's file in an open directory. Raises Doubt, OSError."""
+    """Read a kernel's file in an open directory. Raises InvalidEntry, OSError."""
 
 def load_entry(
     directory: int, key: bytes, environment: bytes, functions: int, user: int
 ) -> list[EntryPoint]:
-    """Load the kernel of a key from an open directory: its functions, so many, or none where the
-    system refuses memory for them. Raises Doubt, OSError.
+    """Load the kernel of a key from an open directory; return its functions, none if memory runs
+    out. Raises InvalidEntry, OSError.
     """
 
 def sha256(data: bytes) -> bytes: ...
@@ -697,12 +698,12 @@ def read_counters() -> dict[str, int]: ...
 def count(name: str, by: int = 1) -> None: ...
 def trim() -> int: ...
 def begin_library_call() -> None:
-    """A call of BLAS or LAPACK begins on a daemon thread: while one runs, the process ends without
-    the destructors of libraries.
+    """Note a call of BLAS or LAPACK on a daemon thread: while one runs, the process exits without
+    destructors of libraries.
     """
 
 def end_library_call() -> None:
-    """It has ended."""
+    """Note its end."""
 
 def launch(
     kernel: EntryPoint | int,
@@ -715,7 +716,7 @@ def launch(
     threads: int,
     /,
 ) -> int:
-    """Run a kernel, or what stands at an address, over [0, units), cut in ranges of `grain` units.
+    """Run a kernel, or the function at an address, over [0, units) in ranges of `grain` units.
 
     Takes Values or addresses, `sizes` and `scalars` as bytes, 8 for each, `scratch` in bytes for
     each thread. At most `threads` threads take part; 0 keeps the GIL, for work of microseconds.
@@ -725,15 +726,15 @@ def launch(
     """
 
 def set_threads(threads: int) -> None:
-    """Set how many threads a launch may run on, its caller's included; 1 until it is set."""
+    """Set the number of threads of a launch, with its caller; 1 at first."""
 
 def threads() -> int: ...
 def fail_allocation(n: int) -> None:
-    """Let the n-th allocation of the pool from now fail, once; 0 takes that back."""
+    """Make the n-th allocation of the pool from now fail, once; 0 cancels it."""
 
-def take_float_modes() -> int:
-    """Set this thread's floating-point modes to the usual ones; return what they were."""
+def reset_float_modes() -> int:
+    """Set this thread's floating-point modes to the default; return the modes before."""
 
-def give_float_modes(modes: int) -> None: ...
+def restore_float_modes(modes: int) -> None: ...
 def live_bytes() -> int:
-    """Bytes of the pool that Values hold."""
+    """Return the bytes of the pool that Values use."""

@@ -186,7 +186,7 @@ def truncate_hashes(bits: int | None) -> None:
     global _bits
     _bits = bits
     clear_all()
-    _native.cut_hashes(64 if bits is None else bits)
+    _native.truncate_hashes(64 if bits is None else bits)
 
 
 __all__ = ["CacheFacts", "LruCache", "clear_all", "facts", "memoized", "truncate_hashes"]

@@ -78,7 +78,7 @@ def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
 def _has_batches(pending: Sequence[Node]) -> bool:
     """Whether nodes of a graph may be batched."""
     graph = Graph.of(pending)
-    return len(graph) > _native.LONG or any(is_call(node.op) for node in graph.nodes)
+    return len(graph) > _native.LONG_GRAPH_NODES or any(is_call(node.op) for node in graph.nodes)
 
 
 def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
@@ -211,11 +211,11 @@ def execute(graph: Graph) -> Exception | None:
     """Last stage: compute the graph step by step on its device; return the first failure."""
     device = graph.nodes[graph.outputs[0]].type.device
     debug(1, f"device {device} computes {len(graph)} nodes")
-    modes = _native.take_float_modes()  # another library may have changed them
+    modes = _native.reset_float_modes()  # another library may have changed them
     try:
         return DEVICES[device].run(graph)
     finally:
-        _native.give_float_modes(modes)
+        _native.restore_float_modes(modes)
 
 
 def trim() -> int:

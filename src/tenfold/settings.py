@@ -380,8 +380,8 @@ def _native_options() -> _native.Options:
         pending_depth=depth if depth else 2**32 - 1,
         origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
-        of_process=_process_set.number,
-        op_by_op=not changed_options,
+        process_number=_process_set.number,
+        interprets=not changed_options,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
         rules=bool(get("optimise")),
@@ -427,17 +427,17 @@ def override(**values: Value) -> Iterator[None]:
 
     After the block nodes are made as fast as if there had been none.
     """
-    _native.pass_block(True)
+    _native.enter_internal_block(True)
     try:
         with _set(values):
             yield
     finally:
-        _native.pass_block(False)
+        _native.enter_internal_block(False)
 
 
 @contextmanager
 def _options_block(checked: dict[str, Value]) -> Iterator[None]:
-    _native.open_block()
+    _native.enable_option_blocks()
     with _set(checked):
         yield
 

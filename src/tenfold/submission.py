@@ -42,7 +42,7 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
     >>> total.item()
     7.0
     """
-    if len(arrays) == 1 and _native.replayed(arrays[0]):
+    if len(arrays) == 1 and _native.try_compute(arrays[0]):
         return arrays[0]
     nodes = _native.pending_of(arrays)
     if isinstance(nodes, int):
@@ -55,7 +55,9 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
 
 def _compute_if_small(nodes: Nodes) -> bool:
     """Compute nodes at once if they are small, or inside an operator; return whether it did."""
-    is_small = _native.are_small(nodes) or _native.inside_operator() or EXTERNAL_BUFFER_LOCK.enabled
+    is_small = (
+        _native.are_all_small(nodes) or _native.inside_operator() or EXTERNAL_BUFFER_LOCK.enabled
+    )
     if is_small:
         pipeline.compute(nodes)
     return is_small

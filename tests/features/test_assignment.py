@@ -372,7 +372,7 @@ def test_loops_do_not_grow_whoever_looks(name: str, look: Callable[[int, tn.Arra
             look(number, a)
             first, second = step(first, second)
             if number % 30 == 29:  # one in which everybody looks, or nobody
-                kept = _native.kept_plans()
+                kept = _native.num_cached_plans()
                 seen.append((p.allocations, _native.live_bytes(), kept, p.kernels))
         assert p.compiles + p.generic_compiles < 30
     taken, live, plans, kernels = zip(*seen[1:], strict=True)
@@ -395,7 +395,7 @@ def test_loops_that_write_to_a_new_array_each_time_do_not_grow() -> None:
                 new[1:-1] = 0.5 * (old[:-2] + old[2:])
             a, theirs = b, other
             if number % 128 == 127:
-                seen.append((p.kernels, _native.kept_plans()))
+                seen.append((p.kernels, _native.num_cached_plans()))
     kernels, plans = zip(*seen[1:], strict=True)
     assert len({*plans}) == 1
     assert len({after - before for before, after in pairwise(kernels)}) == 1

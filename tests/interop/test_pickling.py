@@ -25,7 +25,7 @@ def again(x: Any, protocol: int = pickle.HIGHEST_PROTOCOL) -> Any:
 
 
 def nodes_below(x: tn.Array) -> int:
-    return len(_native.walk([_native.node_of(x)])[0])
+    return len(_native.linearize([_native.node_of(x)])[0])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

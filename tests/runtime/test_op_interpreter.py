@@ -130,12 +130,12 @@ def test_ever_new_shapes_have_a_template_in_the_end(planned: list[int]) -> None:
 
 
 def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int]) -> None:
-    _native.use_templates(False)
+    _native.set_templates_enabled(False)
     try:
         for length in range(100, 300):
             halved(RANDOM.uniform(1, 2, length)).wait()
     finally:
-        _native.use_templates(True)
+        _native.set_templates_enabled(True)
     assert 0 < len(planned) <= 4 * _native.HOT_THRESHOLD
 
 

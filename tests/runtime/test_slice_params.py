@@ -18,14 +18,14 @@ def both(shape: tuple[int, ...], step: Step, count: int) -> int:
     """Do the steps on an Array and on an ndarray; return how many plans the Array needed."""
     expected = np.random.default_rng(1).random(shape)
     x = tn.asarray(expected.copy())
-    before = _native.kept_plans()
+    before = _native.num_cached_plans()
     for number in range(count):
         step(x, number)
         step(expected, number)
         if number % 7 == 0:
             np.testing.assert_array_equal(np.asarray(x), expected)
     np.testing.assert_array_equal(np.asarray(x), expected)
-    return _native.kept_plans() - before
+    return _native.num_cached_plans() - before
 
 
 def rows(x: Any, n: int) -> None:

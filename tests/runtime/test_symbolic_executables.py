@@ -40,11 +40,11 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def without_templates(compute: Callable[[], Any]) -> Any:
     tn.trim()
-    _native.use_templates(False)
+    _native.set_templates_enabled(False)
     try:
         return compute()
     finally:
-        _native.use_templates(True)
+        _native.set_templates_enabled(True)
 
 
 def draw(source: random.Random) -> dict[str, int]:
@@ -264,15 +264,15 @@ def test_what_another_thread_computes_meanwhile_makes_no_template(
         others[:] = [first]
         assert_equal_bits(second, x * 0.7 + 0.3)
         assert_equal_bits(first, x * 0.7)
-    assert _native.kept_templates() == 0
+    assert _native.num_cached_templates() == 0
 
 
 def test_trimming_forgets_templates(planned: list[int]) -> None:
     for length in (20, 21):
         tn.eval(tn.asarray(np.ones(length)) + 1)
-    assert _native.kept_templates() == 1
+    assert _native.num_cached_templates() == 1
     tn.trim()
-    assert _native.kept_templates() == 0
+    assert _native.num_cached_templates() == 0
 
 
 def test_arrays_with_strides_of_their_own_are_planned_for_each(planned: list[int]) -> None:
@@ -280,4 +280,4 @@ def test_arrays_with_strides_of_their_own_are_planned_for_each(planned: list[int
         x = np.random.default_rng(length).normal(size=(length, 2 * length))
         view = tn.asarray(np.asfortranarray(x))
         assert_equal_bits(view + 1, x + 1)
-    assert _native.kept_templates() <= 1
+    assert _native.num_cached_templates() <= 1

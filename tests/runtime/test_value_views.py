@@ -96,8 +96,8 @@ def test_view_of_a_view_adds_the_offsets() -> None:
     outer = part(value, whole[2:], whole)
     inner = part(outer, whole[8:1:-3], whole[2:])
     assert dense.export(inner).tolist() == [8, 5, 2]
-    assert inner.part
-    assert not value.part
+    assert inner.is_view
+    assert not value.is_view
 
 
 def test_view_of_foreign_memory_begins_at_its_first_element() -> None:

@@ -30,9 +30,9 @@ def by_python() -> Iterator[list[int]]:
         noted.append(given[3])
         return compute_batch(*given)
 
-    _native.set_groups(counted)
+    _native.set_batch_factory(counted)
     yield noted
-    _native.set_groups(compute_batch)
+    _native.set_batch_factory(compute_batch)
 
 
 def computed(arrays: list[tn.Array]) -> list[np.ndarray]:

@@ -210,7 +210,7 @@ def install() -> None:
         refuse_operand=_refuse_operand,
         wait=materialize.wait,
     )
-    _native.set_part_ops(index.id, set_at.id)
+    _native.set_slice_ops(index.id, set_at.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
     for name, property_ in PROPERTIES.items():

@@ -59,12 +59,12 @@ class LiveBuffer:
 
     def is_alone(self) -> bool:
         """Whether this is the only reference to the memory."""
-        return _native.is_alone(self.value, None)
+        return _native.is_unshared(self.value, None)
 
     def detach_readers(self) -> None:
         """Give the other references to the Value a copy that does not change."""
         _native.count("copies")
-        _native.exchange_memory(self.value, _fixed_copy(self.value, self.region))
+        _native.swap_memory(self.value, _fixed_copy(self.value, self.region))
 
 
 class Window(LiveBuffer):
@@ -81,8 +81,8 @@ class Window(LiveBuffer):
         """Whether only the window refers to the memory. Cached nodes of its views are dropped."""
         array = self._array()
         if array is not None:
-            _native.forget_views(array)
-        return _native.is_alone(self.value, array)
+            _native.invalidate_views(array)
+        return _native.is_unshared(self.value, array)
 
     def detach_readers(self) -> None:
         """Give the other references to the Value a fixed copy, and the window a new Value."""
@@ -106,7 +106,7 @@ class Window(LiveBuffer):
             raise ValueError(message("assign", rule, remedy="wrap it anew"))
 
     def __del__(self) -> None:
-        if not _native.is_alone(self.value, None):
+        if not _native.is_unshared(self.value, None):
             with _LOCK:
                 _ORPHANED.append(LiveBuffer(self.value, self.region))
                 EXTERNAL_BUFFER_LOCK.on_reader_exit = sweep
@@ -123,7 +123,7 @@ def sweep() -> None:
         _ORPHANED[:] = [buffer for buffer in _ORPHANED if not buffer.is_alone()]
         if not _ORPHANED:
             EXTERNAL_BUFFER_LOCK.on_reader_exit = None
-    _native.drain()
+    _native.drain_decrefs()
 
 
 def _overlapping_buffers(region: StridedRegion) -> list[LiveBuffer]:
@@ -213,7 +213,7 @@ def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
 
     with EXTERNAL_BUFFER_LOCK.write_lock(lambda: not captured()):
         if shared_value is not None:
-            _native.exchange_part(shared_value, dense.copy_to_pool(values, array.device))
+            _native.swap_elements(shared_value, dense.copy_to_pool(values, array.device))
         for buffer in captured():
             buffer.detach_readers()
         if values.size and not overlap(region_of(values), region).disjoint:
@@ -242,7 +242,7 @@ def _compute(value: Array) -> tuple[Values, Value | None]:
     if result is None:
         return value_of(value), None  # which raises: a rule is being traced
     shares_window = (
-        result.part and value.base is None and isinstance(result.owner, dense.ExternalMemory)
+        result.is_view and value.base is None and isinstance(result.owner, dense.ExternalMemory)
     )
     return dense.export(result), result if shares_window else None
 

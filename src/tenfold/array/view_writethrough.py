@@ -31,9 +31,9 @@ from tenfold.ops.cast import convert
 from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
 
-MAX_PENDING = _native.MOST_PENDING
+MAX_PENDING = _native.MAX_PENDING_UPDATES
 """The most assignments to an Array that may be pending when the next one begins."""
-MAX_READ = _native.MOST_READ
+MAX_READ = _native.MAX_PENDING_READ
 """The most pending assignments, to any Arrays, below an assigned value."""
 
 

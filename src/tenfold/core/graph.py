@@ -44,8 +44,8 @@ class Graph:
 
         `options` are numbers for the options in force; with them, `structure` is set.
         """
-        nodes, inputs, uses, live_out, output_positions, dead_after_read, structure = _native.walk(
-            outputs, options
+        nodes, inputs, uses, live_out, output_positions, dead_after_read, structure = (
+            _native.linearize(outputs, options)
         )
         worklist = [at for at, is_live_out in enumerate(live_out) if is_live_out]
         while worklist:

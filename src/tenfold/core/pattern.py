@@ -165,7 +165,7 @@ class Constant(Pattern):
     @property
     def notable(self) -> bool:
         """Whether plan keys distinguish this number from all others."""
-        return _native.is_notable(self.value)
+        return _native.is_special_value(self.value)
 
     def equals(self, scalar: Number) -> bool:
         """Whether the operand `scalar` has the same value, bit for bit."""

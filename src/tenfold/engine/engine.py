@@ -100,11 +100,11 @@ class Engine(_native.Engine):
         ...     before, y.get().tolist()
         (False, [-1.0])
         """
-        self._hold()
+        self._begin_hold()
         try:
             yield
         finally:
-            self._let_go()
+            self._end_hold()
 
     def stats(self) -> Mapping[str, Any]:
         """Return counts: of pushes, of batches by size, and of values that are alive.
@@ -176,7 +176,7 @@ async def _await_handle(handle: Handle) -> Any:
         if not loop.is_closed():
             loop.call_soon_threadsafe(set_done)
 
-    if handle._call(wake):
+    if handle._call_when_settled(wake):
         await future
     return handle.get()
 
@@ -217,7 +217,7 @@ _native.set_engine_hooks(
 
 def _end_engines() -> None:
     """End all engines with the interpreter, and log the cancelled operators."""
-    cancelled = _native.end_engines(EXIT_SECONDS)
+    cancelled = _native.shut_down_engines(EXIT_SECONDS)
     if cancelled:
         import logging  # costs milliseconds, and most programs never come here
 

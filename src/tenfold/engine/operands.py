@@ -42,7 +42,7 @@ def compute_array(array: Array) -> Array:
 
     Raises the failure of the computation.
     """
-    if not _native.replayed(array):
+    if not _native.try_compute(array):
         raise_if_failed(_array_hooks["evaluate"]([array]))
     return _native.array_of(_native.node_of(array))
 

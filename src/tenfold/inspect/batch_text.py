@@ -76,7 +76,7 @@ def groups_of(snapshot: Snapshot) -> list[BatchSummary] | None:
     """Return the groups of a graph, in the order of their first launch; None without batches."""
     graph = snapshot.graph
     outputs = [graph.nodes[at] for at in graph.outputs]
-    native_groups = _native.groups_of(outputs, pipeline.options_key())
+    native_groups = _native.batches_of(outputs, pipeline.options_key())
     if native_groups is None:
         return None
     groups: dict[int, BatchSummary] = {}
@@ -192,8 +192,8 @@ def _why_unbatched(snapshot: Snapshot) -> str:
         return f"the option {option}"
     if len(devices) > 1:
         return f"its arrays are on several devices: {', '.join(sorted(devices))}"
-    if weight <= _native.LONG:
-        return f"it has no more than {_native.LONG} operations"
+    if weight <= _native.LONG_GRAPH_NODES:
+        return f"it has no more than {_native.LONG_GRAPH_NODES} operations"
     if changed_options := [name for name in changed_compute_options() if name != "verify"]:
         return f"the option {changed_options[0]} is {get(changed_options[0])}"
     return _limit_reached(graph)
@@ -232,4 +232,4 @@ def applies(snapshot: Snapshot) -> bool:
     if not snapshot.has_schedule or not snapshot.pending_operations:
         return False
     calls = sum(node.op is not None and node.op.body is not None for node in snapshot.graph.nodes)
-    return len(snapshot.graph) > _native.LONG or calls > 1
+    return len(snapshot.graph) > _native.LONG_GRAPH_NODES or calls > 1

@@ -208,7 +208,7 @@ def _named_object(variables: Sequence[FrameVariable]) -> NamedObject:
         tuple(repr(variable.name) for variable in same_frame),
     )
     if isinstance(obj, Array):
-        return NamedObject(text, names, obj.base is not None, _native.kept_node(obj), None)
+        return NamedObject(text, names, obj.base is not None, _native.stored_node(obj), None)
     return NamedObject(text, names, False, None, _exported_value(obj))
 
 

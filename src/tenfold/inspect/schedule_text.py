@@ -207,7 +207,7 @@ def executed_text(snapshot: Snapshot) -> str:
     """Return the launches that would run now, and how each is compiled."""
     if (text := _missing_schedule_text("executed", snapshot)) is not None:
         return text
-    if snapshot.op_by_op:
+    if snapshot.is_cold:
         return _interpreter_text(snapshot)
     launches = [
         (number, step)
@@ -233,8 +233,8 @@ def _interpreter_text(snapshot: Snapshot) -> str:
     if not nodes:
         return f"executed: nothing to launch on {snapshot.device}"
     condition = f"until this structure has run {_native.HOT_THRESHOLD} times"
-    if len(snapshot.graph) > _native.LONG:
-        condition = f"as the graph has more than {_native.LONG} nodes"
+    if len(snapshot.graph) > _native.LONG_GRAPH_NODES:
+        condition = f"as the graph has more than {_native.LONG_GRAPH_NODES} nodes"
     launches = count_text(len(nodes), "launch")
     head = (
         f"executed: {launches} pending on {snapshot.device}, each operation "

@@ -73,10 +73,10 @@ class Snapshot:
         return isinstance(DEVICES[self.device], Cpu)
 
     @property
-    def op_by_op(self) -> bool:
+    def is_cold(self) -> bool:
         """Whether the op interpreter would compute it now, node by node, without its schedule."""
         structure = self.graph.structure
-        return structure is not None and structure.op_by_op
+        return structure is not None and structure.is_cold
 
     @property
     def chunks(self) -> int:

@@ -35,9 +35,9 @@ MAGIC = b"TENFOLD\n"
 FORMAT = 1
 HEAD = struct.Struct("<8sIIIIQQ32s32s")
 HASH = 32
-MAX_ENTRY_BYTES = _native.LARGEST_ENTRY
+MAX_ENTRY_BYTES = _native.MAX_ENTRY_BYTES
 """The largest file in bytes that is read; kernels have thousands."""
-Doubt = _native.Doubt
+Doubt = _native.InvalidEntry
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CacheEntry:
 
 def pack_entry(entry: CacheEntry) -> bytes:
     """Return an entry as the bytes of a file."""
-    note = entry.note.encode()[: _native.LONGEST_NOTE]
+    note = entry.note.encode()[: _native.MAX_NOTE_BYTES]
     header = HEAD.pack(
         MAGIC,
         FORMAT,

@@ -54,7 +54,7 @@ def _key(graph: RewriteGraph, at: int, representatives: dict[int, int]) -> tuple
     op = graph.ops[at]
     if op is SCALAR:
         number = graph.nodes[at].scalar
-        return (SCALAR, repr(number)) if _native.is_notable(number) else None
+        return (SCALAR, repr(number)) if _native.is_special_value(number) else None
     inputs = graph.refresh(at)
     if isinstance(op, Op):
         return (op, *[representatives.get(i, i) for i in inputs]) if op.merges else None

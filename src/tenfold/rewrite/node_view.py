@@ -94,7 +94,7 @@ class NodeView:
     def params(self) -> Params:
         """The parameters of its operation."""
         node = self.graph.nodes[self.at]
-        self.graph.read_shapes = self.graph.read_shapes or node.takes_part
+        self.graph.read_shapes = self.graph.read_shapes or node.is_slice
         return node.params
 
     @property
@@ -124,7 +124,7 @@ class NodeView:
 
         A rule that reads its value makes the plan specific to that value.
         """
-        return self.is_scalar and not _native.is_notable(self.graph.nodes[self.at].scalar)
+        return self.is_scalar and not _native.is_special_value(self.graph.nodes[self.at].scalar)
 
     @property
     def single_reader(self) -> bool:

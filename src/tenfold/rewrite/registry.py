@@ -164,7 +164,7 @@ def using(*rules: Rule) -> Iterator[None]:
     block = RuleBlock((*_open_block.get(), *rules))
     with _lock:
         block.number = _in_force(block).number
-    _native.open_block()
+    _native.enable_option_blocks()
     token = _open_block.set(block)
     try:
         yield

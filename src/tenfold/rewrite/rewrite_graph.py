@@ -255,7 +255,7 @@ class RewriteGraph:
         """Return the value of a Python scalar."""
         number: Number = self.nodes[at].scalar
         huge = isinstance(number, int) and number.bit_length() > EXACT_INT_BITS
-        self.read_scalars = self.read_scalars or huge or not _native.is_notable(number)
+        self.read_scalars = self.read_scalars or huge or not _native.is_special_value(number)
         return number
 
     def _append(self, node: Node, op: Operator, inputs: tuple[int, ...]) -> int:

@@ -422,4 +422,4 @@ def threads_of(launch: Launch) -> int:
 
 
 declare(Cpu())
-_native.set_loops(loop, fold_loop, movement, DEVICE_IDS[Cpu.name])
+_native.set_kernel_factories(loop, fold_loop, movement, DEVICE_IDS[Cpu.name])

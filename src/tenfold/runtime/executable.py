@@ -9,9 +9,9 @@ by step, so that the error names its cause.
 >>> x = tn.asarray([1.0, 2.0])
 >>> with tn.options(tier=1):
 ...     _ = (x + 5.3).wait()
-...     before = _native.kept_plans()
+...     before = _native.num_cached_plans()
 ...     _ = (x + 7.9).wait()
->>> _native.kept_plans() - before
+>>> _native.num_cached_plans() - before
 0
 """
 
@@ -63,7 +63,7 @@ def bind(
         builder = ExecutableBuilder(structure, original, graph, schedule, caller)
         builder.emit(threads)
         builder.executable = builder.build()
-        builder.executable.keep(structure)
+        builder.executable.cache(structure)
         builder.unlink_assignments()
     except NotReplayable:
         return None
@@ -129,7 +129,7 @@ class ExecutableBuilder:
 
     def build(self) -> Executable:
         """Return the executable; its number of slots is known only after `emit`."""
-        executable = Executable.of(
+        executable = Executable.create(
             self.structure,
             self.slot_count,
             self.exact_scalars,
@@ -177,7 +177,7 @@ class ExecutableBuilder:
         )
         if single_output and len(assignments) > 1 and not saves_launches:
             for node in assignments:
-                _native.keep_apart(node)
+                _native.disable_deferral(node)
 
     def _depends_on_starts(self) -> bool:
         """Whether the schedule is invalid for other starts of slices: they change the copy around a
@@ -217,7 +217,7 @@ class ExecutableBuilder:
             return self.slots[item][index]
         node = self.graph.nodes[self.plan.items[item].position]
         position = self._required_position(node)
-        if not self.structure.computed(position):
+        if not self.structure.is_computed(position):
             raise NotReplayable
         loaded = self.slots.setdefault(item, [])
         while len(loaded) <= index:
@@ -288,7 +288,7 @@ class ExecutableBuilder:
             elif buffer.item not in self.slots:
                 self._allocate(buffer)
         # a hot structure gets the optimised program at once
-        min_elements = WORTH_OPTIMISING if self.structure.hot else 0
+        min_elements = WORTH_OPTIMISING if self.structure.is_hot else 0
         program = program_of(launch.kernel, max(launch.elements, min_elements))
         self._count_launches(launch.kernel)
 
@@ -336,7 +336,7 @@ class ExecutableBuilder:
         else:
             nodes = self.published.get(source, [])
         for position in nodes:
-            self._add(Executable.claim, position)
+            self._add(Executable.donate, position)
         return bool(nodes)
 
     def _publish_early(self) -> None:
@@ -452,10 +452,10 @@ class ExecutableBuilder:
             claims_value,
             step.names[0],
         )
-        self._add(Executable.product, bound.multiply_adds)
-        self._add(Executable.holding, routines.libraries() if bound.functions else (), 1)
+        self._add(Executable.set_multiply_adds, bound.multiply_adds)
+        self._add(Executable.add_blas_limit, routines.libraries() if bound.functions else (), 1)
         for scale, scale_factors in zip(bound.scales, factors, strict=True):
-            self._add(Executable.scale, scale.element, dtype, scale.negative, scale_factors)
+            self._add(Executable.add_scale, scale.element, dtype, scale.negative, scale_factors)
         if claims_value:
             self._publish_early()
 
@@ -472,16 +472,16 @@ class ExecutableBuilder:
         for slot, (type_, size) in zip(slots, launch.results, strict=True):
             self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
-        buffers += [(Executable.NOWHERE, address) for address in launch.addresses]
+        buffers += [(Executable.ADDRESS, address) for address in launch.addresses]
         work = (launch.scratch, launch.units, launch.grain, drivers.threads_of(launch), False)
         count = reference.multiply_adds(call, layouts)
         programs = (launch.kernel, None)
         self._add(Executable.launch, programs, 0, buffers, (), launch.sizes, [], *work, label)
-        self._add(Executable.product, count)
+        self._add(Executable.set_multiply_adds, count)
         if blas_threads := drivers.blas_threads(launch):
-            self._add(Executable.holding, routines.libraries(), blas_threads)
+            self._add(Executable.add_blas_limit, routines.libraries(), blas_threads)
         if fallback := dispatch.fallback_counter(call):
-            self._add(Executable.more, slots[0], *fallback)
+            self._add(Executable.set_extra_work, slots[0], *fallback)
         return True
 
     def _input(self, item: int) -> int:
@@ -495,11 +495,11 @@ class ExecutableBuilder:
         nodes_of_item: dict[int, list[int]] = {}
         for position, node in enumerate(self.graph.nodes):
             at = self._position(node)
-            if at is not None and not self.structure.computed(at):
+            if at is not None and not self.structure.is_computed(at):
                 nodes_of_item.setdefault(self.node_items[position], []).append(at)
         for node, position in self.original.report.replaced_nodes:
             at = self._required_position(node)
-            if not self.structure.computed(at):
+            if not self.structure.is_computed(at):
                 nodes_of_item.setdefault(self.node_items[position], []).append(at)
         return nodes_of_item
 
@@ -517,7 +517,7 @@ class ExecutableBuilder:
         if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
         for node in self.original.report.partial_bases:
-            self._add(Executable.mark, self._required_position(node))
+            self._add(Executable.mark_partial_read, self._required_position(node))
 
     def _final_slots(self, item: int) -> list[int]:
         """Return the slots of an item at the end."""

@@ -64,7 +64,7 @@ class BoundProduct(NamedTuple):
     @property
     def functions(self) -> list[tuple[int, int]]:
         """The library functions that it calls, as further buffers of the launch."""
-        return [(Executable.NOWHERE, address) for address in self.step.addresses]
+        return [(Executable.ADDRESS, address) for address in self.step.addresses]
 
     @property
     def sizes(self) -> bytes:

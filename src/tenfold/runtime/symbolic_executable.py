@@ -11,9 +11,9 @@ planned again for each shape.
 >>> from tenfold import _native
 >>> with tn.options(tier=1):
 ...     for length in (20, 21, 22):
-...         before = _native.kept_templates()
+...         before = _native.num_cached_templates()
 ...         _ = (tn.asarray(np.ones(length)) - 1.5).wait()
->>> _native.kept_templates() - before
+>>> _native.num_cached_templates() - before
 0
 """
 
@@ -55,7 +55,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """For each argument of an instruction its name in native code, if it may be a formula."""
-NO_INSTRUCTION = ("claim",)
+NO_INSTRUCTION = ("donate",)
 """Instructions that describe the whole executable."""
 
 
@@ -108,7 +108,7 @@ class _SymbolicInstructions(ExecutableBuilder):
         for position, node in enumerate(with_symbolic_lengths(self.original.graph, lengths).nodes):
             if node.is_scalar:
                 continue
-            if node.pending == self.structure.computed(position):
+            if node.pending == self.structure.is_computed(position):
                 raise NotSymbolic  # another thread has computed it meanwhile
             if node.pending:
                 yield from node.type.shape
@@ -159,7 +159,7 @@ class _SizeProgramWriter:
         ref, register = self.formulas.ref, self.formulas.register
         inferred = [ref(length) for length in self.general.inferred]
         guards = [(kind, ref(size)) for kind, size in self.shape_env.guards()]
-        is_saved = example.build().keep_template(
+        is_saved = example.build().cache_template(
             example.structure,
             self.formulas.constants,
             self.formulas.instructions(),

@@ -168,7 +168,7 @@ def recording() -> Iterator[TimelineRecord]:
     record = TimelineRecord([], [], {})
     take_engines()  # for the recorders that are open already
     _recorders.append(record)
-    _native.set_watched(True)
+    _native.set_timeline_recording(True)
     _native.trace_engines(True)
     try:
         yield record
@@ -178,7 +178,7 @@ def recording() -> Iterator[TimelineRecord]:
         record.threads.update(names)
         # by identity: two open recorders may have equal events
         _recorders[:] = [recorder for recorder in _recorders if recorder is not record]
-        _native.set_watched(is_recording())
+        _native.set_timeline_recording(is_recording())
         _native.trace_engines(is_recording())
 
 

@@ -126,7 +126,7 @@ WORDS_PER_AXIS = 4
 def _symbolic_picks(node: Node, array: Type, shape: Shape) -> Params:
     """The parameters of an index, as formulas of the lengths of its operand."""
     picks, new_axes = node.params
-    pick_words = node.picks(array)
+    pick_words = node.slice_key(array)
     axis_words = [
         pick_words[at : at + WORDS_PER_AXIS]
         for at in range(0, WORDS_PER_AXIS * len(shape), WORDS_PER_AXIS)

@@ -126,7 +126,7 @@ def copy_to_pool(values: Values, device: str) -> Value:
 def export(value: Value) -> Values:
     """Return a read-only ndarray of a Value's memory, which keeps that memory alive."""
     owner = value.owner
-    if isinstance(owner, np.ndarray) and not value.part:
+    if isinstance(owner, np.ndarray) and not value.is_view:
         return owner.view()  # the user may assign the view's shape
     type_ = value.type
     return _ReadOnlyMemory(_memory_owner(value), type_, value.strides, value.address).values(

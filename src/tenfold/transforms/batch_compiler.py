@@ -184,7 +184,7 @@ def forget_op(op: int) -> None:
     _native.forget_op(op)
     for cache in (_batch_counts, _expressions):
         cache.drop(lambda key: key[0] == op)
-    _native.forget_groups(op)
+    _native.forget_batches(op)
 
 
 class _OpLifetime:
@@ -300,4 +300,4 @@ def _result_rows(node: Node, stacked: bool, rows: int) -> Value:
     return dense.adopt(np.ascontiguousarray(array), value.type.device)
 
 
-_native.set_groups(compute_batch)
+_native.set_batch_factory(compute_batch)

@@ -92,7 +92,7 @@ class Callee:
 
         op, params = self.op, self.op.bind().params
         arguments = (carry, xs, captures, ys, steps, reverse)
-        _native.repeat(op.id, params, *arguments, compute, _poll_signals)
+        _native.run_loop(op.id, params, *arguments, compute, _poll_signals)
 
 
 def _poll_signals() -> None:

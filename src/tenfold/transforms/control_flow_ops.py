@@ -101,7 +101,7 @@ def _compute_fields(compute: Compute) -> dict[str, Callable[..., Any]]:
         device, results = params[-1], []
         buffers = {_native.identity_of(value)[1] for value in inputs}
         for value in compute(inputs, *params):
-            is_owner = not (value.strides or value.part or value.owner is not None)
+            is_owner = not (value.strides or value.is_view or value.owner is not None)
             if not is_owner or _native.identity_of(value)[1] in buffers:
                 value = dense.copy_to_pool(dense.export(value), device)
             buffers.add(_native.identity_of(value)[1])

@@ -84,7 +84,7 @@ class Function:
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
-        self.caller = _native.caller(self)
+        self.caller = _native.make_caller(self)
         functools.update_wrapper(self.caller, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -139,7 +139,7 @@ class Function:
         arrays = len(trace.subgraph.inputs) - len(trace.captured)
         if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
-        _native.remember_call(
+        _native.cache_call(
             self.caller,
             args,
             kwargs,
@@ -269,4 +269,4 @@ def structure_tuple(structure: TreeDef) -> Any:
     )
 
 
-_native.set_fields(fields_of)
+_native.set_field_names(fields_of)

@@ -47,7 +47,9 @@ def trace_pushed(
         remedy = "push(function, *arguments, **arguments)"
         raise TypeError(message("push", f"{function.name}: {error}", remedy=remedy)) from None
     leaves, structure = flatten((args, kwargs))
-    placeholders = [_native.stand_in(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
+    placeholders = [
+        _native.traced_placeholder(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves
+    ]
     try:
         function.trace(*structure.unflatten(placeholders))
     except Exception:  # noqa: BLE001  # the call that runs later raises it at the wait

@@ -59,7 +59,7 @@ class Trace(TraceState):
     @property
     def accessed(self) -> list[tuple[Array, Node]]:
         """Outside Arrays that were read, with their nodes."""
-        return self.log.seen
+        return self.log.reads
 
 
 @contextmanager
@@ -158,7 +158,7 @@ class TracedFunction:
     def current_captures(self) -> list[Node] | None:
         """Return the current nodes of the captured arrays; None if the trace is invalid."""
         for array, node in self.guards:
-            current = _native.kept_node(array)
+            current = _native.stored_node(array)
             if current is None or current != node:
                 return None
             _native.node_of(array)  # records the access in an enclosing trace

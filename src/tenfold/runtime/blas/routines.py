@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tenfold._native import ThreadedLibrary
+from tenfold._native import BlasLibrary
 
 
 @cache
@@ -57,7 +57,7 @@ AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_
 
 
 @cache
-def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
+def libraries(package: str = "scipy") -> tuple[BlasLibrary, ...]:
     """Return the BLAS of a package, "scipy" or "numpy": its bundled copy, or all loaded ones."""
     from threadpoolctl import ThreadpoolController
 
@@ -67,7 +67,7 @@ def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
         controller for controller in controllers if package in Path(controller.filepath).parent.name
     ] or controllers
     functions = [_functions(controller) for controller in of_package]
-    return tuple([ThreadedLibrary(*controller) for controller in functions if controller])
+    return tuple([BlasLibrary(*controller) for controller in functions if controller])
 
 
 def _functions(controller: Any) -> tuple[int, int] | None:
@@ -86,7 +86,7 @@ def _functions(controller: Any) -> tuple[int, int] | None:
     return None
 
 
-os.register_at_fork(after_in_child=ThreadedLibrary.forget_holders)
+os.register_at_fork(after_in_child=BlasLibrary.forget_holders)
 
 
 @contextmanager
@@ -97,9 +97,9 @@ def limited_threads(threads: int = 1, package: str = "scipy") -> Iterator[None]:
     """
     blas_libraries = libraries(package)
     for library in blas_libraries:
-        library.hold(threads)
+        library.limit_threads(threads)
     try:
         yield
     finally:
         for library in blas_libraries:
-            library.let_go()
+            library.unlimit_threads()
