@@ -13,7 +13,7 @@ updates in place; where that would lose a value after an error, the pass hands o
 >>> x = tn.asarray([2.0, 1.0])
 >>> schedule = plan_of(Graph.of([_native.node_of(tn.sort(tn.cumulative_sum(x) + 1))]))
 >>> schedule.last_use, schedule.reused_buffers, sorted(schedule.temporaries)
-(((1,), (3,)), (), [3])
+(((0,), (1,), (3,)), ((3, 1),), [1])
 """
 
 from __future__ import annotations

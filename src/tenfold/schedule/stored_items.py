@@ -13,7 +13,7 @@ cheaper: Eigen's inequality, with costs in additions per element. A long body is
 >>> from tenfold.schedule.item_selection import select_items
 >>> graph = Graph.of([_native.node_of(tn.sort(tn.asarray([2.0, 1.0]) * 3) + 1)])
 >>> choose_stored_items(select_items(Schedule(graph))).stored_because
-{4: 'live-out', 2: 'sort reads it from memory'}
+{5: 'live-out', 2: 'sort reads it from memory'}
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ it. Where no such order exists, it hands on the hazard of an update.
 >>> x[1:] = tn.sort(x)[:3]
 >>> print(plan_of(Graph.of([_native.node_of(x)], (1,))))
 call: sort -> float64[4]
-kernel linear: set_at -> float64[4]
+kernel linear: index, set_at -> float64[4]
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ in two accumulators that are combined at the end.
 Every sum over k runs in increasing order in one accumulator. So its bits depend neither on
 blocking, nor on the thread count, nor on the vector width.
 
+>>> from tenfold.dtypes import FLOAT32
 >>> arithmetic = Arithmetic(FLOAT32, 64)
 >>> text = SimdEmitter()
 >>> arithmetic.multiply_add(text, "%sum", "%x", "%y", 16)

@@ -5,6 +5,8 @@ sizes of its launch. Nothing is decided here.
 
 >>> from tenfold.core.op import Contraction
 >>> from tenfold.dtypes import FLOAT64
+>>> from tenfold.schedule.product_choice import choose_product
+>>> from tenfold.schedule.product_forms import ProductOperand
 >>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
 >>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
 >>> step = bind_product(choose_product(matrices, x, x, width=32))
