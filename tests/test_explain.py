@@ -528,6 +528,10 @@ def test_older_names_of_stages_are_accepted(older: str, stage: str) -> None:
         (lambda x: tn.linalg.inv(x), "LAPACK dgetrf, dlaset, dgetrs"),
         (lambda x: tn.linalg.svdvals(tn.astype(x, "complex128")), "LAPACK zgesdd"),
         (lambda x: tn.linalg.solve(tn.assume(x, "triangular"), x), "BLAS dtrsm"),
+        (  # on copies of both stacks
+            lambda x: tn.linalg.solve(tn.reshape(x, (4, 1, 32, 32)), tn.reshape(x, (1, 4, 32, 32))),
+            "LAPACK dgetrf, dgetrs",
+        ),
         (lambda x: tn.concat([x] * 10) @ tn.concat([x] * 10).T, "generated code: "),
         (lambda x: tn.sort(x), "NumPy, reference function of sort"),
     ],

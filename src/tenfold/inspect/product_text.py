@@ -15,7 +15,7 @@ from tenfold._native import Node
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.jit.program import Source
 from tenfold.runtime.blas.product_dispatch import bind_product
-from tenfold.runtime.lapack.dispatch import LAPACK_OPS, launch_of
+from tenfold.runtime.lapack.dispatch import LAPACK_OPS, launch_with_copies
 from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.schedule_ir import Step
 
@@ -52,7 +52,7 @@ def _routines(snapshot: Snapshot, step: Step, node: Node) -> tuple[str, ...]:
     layouts = tuple(
         [(plan.items[i].shape, plan.layouts[i], plan.items[i].dtype) for i in step.reads]
     )
-    launch = launch_of(node.op, node.params, layouts, node.types)
+    launch, _ = launch_with_copies(node.op, node.params, layouts, node.types)
     return () if launch is None else launch.routines
 
 

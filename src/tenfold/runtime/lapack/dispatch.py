@@ -22,7 +22,7 @@ from tenfold import _native
 from tenfold._native import Node, Type, Value
 from tenfold.caches import memoized
 from tenfold.core.op import Op, Params
-from tenfold.core.shape_rules import Shape
+from tenfold.core.shape_rules import Shape, row_major
 from tenfold.dtypes import FLOAT64
 from tenfold.ops import factors
 from tenfold.runtime import reference
@@ -37,6 +37,8 @@ from tenfold.storage import dense
 LAPACK_OPS = {**factor_solve.LAPACK_OPS, **eig_svd_qr.LAPACK_OPS}
 STEPS = 1024
 """The capacity of the LRU cache of launches."""
+Layouts = tuple[tuple[Shape, tuple[int, ...], np.dtype], ...]
+"""The shape, the strides in bytes and the dtype of each operand."""
 THREADED = 1 << 16
 """Multiply-adds of a call from which NumPy's BLAS may start threads."""
 
@@ -45,7 +47,7 @@ THREADED = 1 << 16
 def launch_of(
     op: Op[...],
     params: Params,
-    operands: tuple[tuple[Shape, tuple[int, ...], np.dtype], ...],
+    operands: Layouts,
     types: tuple[Type, ...],
 ) -> DriverLaunch | None:
     """Return the LAPACK launch of an operation, from its operands' layouts; None if unsupported."""
@@ -98,22 +100,39 @@ def solve_by_lapack(
     op: Op[...], params: Params, inputs: Sequence[np.ndarray], types: tuple[Type, ...]
 ) -> tuple[Value, ...] | None:
     """Compute a supported operation by LAPACK; None if LAPACK reports a failure."""
-    driver = launch_of(op, params, tuple([(x.shape, x.strides, x.dtype) for x in inputs]), types)
+    layouts = tuple([(x.shape, x.strides, x.dtype) for x in inputs])
+    driver, read_layouts = launch_with_copies(op, params, layouts, types)
     if driver is None:
-        inputs = _contiguous_operands(inputs)
-        driver = launch_of(
-            op, params, tuple([(x.shape, x.strides, x.dtype) for x in inputs]), types
-        )
-    return None if driver is None else launch(driver, inputs)
+        return None
+    if read_layouts is not layouts:
+        inputs = [
+            np.ascontiguousarray(np.broadcast_to(x, shape), dtype)
+            for x, (shape, _, dtype) in zip(inputs, read_layouts, strict=True)
+        ]
+    return launch(driver, inputs)
 
 
-def _contiguous_operands(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Copy operands to row-major matrices, broadcast to the stack unless they are one matrix."""
-    stack = np.broadcast_shapes(*(x.shape[:-2] for x in inputs))
-    return [
-        np.ascontiguousarray(
-            x if math.prod(x.shape[:-2]) == 1 else np.broadcast_to(x, (*stack, *x.shape[-2:])),
-            COMPUTE_DTYPES.get(x.dtype, FLOAT64),
-        )
-        for x in inputs
-    ]
+def launch_with_copies(
+    op: Op[...], params: Params, layouts: Layouts, types: tuple[Type, ...]
+) -> tuple[DriverLaunch | None, Layouts]:
+    """Return the launch of an operation, and the layouts that it reads.
+
+    They are those of row-major copies if the operands' own layouts are unsupported.
+    """
+    driver = launch_of(op, params, layouts, types)
+    if driver is not None:
+        return driver, layouts
+    copies = _row_major_layouts(layouts)
+    return launch_of(op, params, copies, types), copies
+
+
+def _row_major_layouts(layouts: Layouts) -> Layouts:
+    """Return row-major matrices, broadcast to the stack unless they are one matrix."""
+    stack = np.broadcast_shapes(*(shape[:-2] for shape, _, _ in layouts))
+    copies = []
+    for shape, _, dtype in layouts:
+        copied = shape if math.prod(shape[:-2]) == 1 else (*stack, *shape[-2:])
+        compute_dtype = COMPUTE_DTYPES.get(dtype, FLOAT64)
+        strides = tuple([compute_dtype.itemsize * step for step in row_major(copied)])
+        copies.append((copied, strides, compute_dtype))
+    return tuple(copies)
