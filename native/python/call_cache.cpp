@@ -269,7 +269,7 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
     });
 }
 
-// remember_call(caller, args, kwargs, op, params, order, captured, read, form, run). A call with
+// cache_call(caller, args, kwargs, op, params, order, captured, read, form, run). A call with
 // such arguments is one of the op from now on. `captured`: (node, source or None) of each; `read`:
 // (array, node).
 void cache_call(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, nb::object params,

@@ -305,7 +305,7 @@ PyObject* wait_array(PyObject* array, PyObject*) {
                                : PyObject_CallFunctionObjArgs(hooks.wait, array, nullptr);
 }
 
-// replayed(array) -> whether it has its value now; no more is tried than needs no Python, and no
+// try_compute(array) -> whether it has its value now; no more is tried than needs no Python, and no
 // time.
 PyObject* try_compute(PyObject*, PyObject* array) { return compute_natively(array, false); }
 

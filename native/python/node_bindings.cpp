@@ -200,10 +200,10 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
     return nb::tuple(inputs);
 }
 
-// walk(outputs, options) -> (nodes, inputs, uses, live-out, outputs, dead-after-read, structure or
-// None). Inputs and outputs are positions. Dead-after-read is empty without options. Each scalar is
-// a node of its own there. Keys identify scalars by position, so a plan must not learn that two of
-// them are one node.
+// linearize(outputs, options) -> (nodes, inputs, uses, live-out, outputs, dead-after-read,
+// structure or None). Inputs and outputs are positions. Dead-after-read is empty without options.
+// Each scalar is a node of its own there. Keys identify scalars by position, so a plan must not
+// learn that two of them are one node.
 nb::tuple linearize_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
     nb::list nodes, inputs, uses, live_out, dead_after_read;
     LinearizedGraph graph = linearize_when_unclaimed(nodes_from(outputs));

@@ -266,7 +266,7 @@ class BatchDryRun : public DynamicBatcher, public OpInterpreter {
     Ref<Value> no_value;
 };
 
-// groups_of(nodes, options) -> the batches in order of computation. Each is (number, positions in
+// batches_of(nodes, options) -> the batches in order of computation. Each is (number, positions in
 // the linearized graph, whether batched, whether it continues a batch at the size limit). None if
 // the graph is not batched.
 nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {

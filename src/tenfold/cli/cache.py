@@ -19,7 +19,7 @@ from tenfold.cli.warming import DEFAULT_DTYPES, fold_loops, kernels, loops
 from tenfold.dtypes import DTYPES
 from tenfold.io.input_errors import InputError, error_text
 from tenfold.jit import kernel_cache
-from tenfold.jit.cache_entry import Doubt
+from tenfold.jit.cache_entry import InvalidEntry
 from tenfold.jit.disk_cache import DiskCache, UnusableDirectory
 from tenfold.jit.program import PROGRAMS
 from tenfold.jit.target_key import environment
@@ -52,7 +52,7 @@ def list_command() -> None:
         last_use = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.last_used))
         try:
             entry = store.read(file.name)
-        except (Doubt, OSError):
+        except (InvalidEntry, OSError):
             description = f"{'':15}  damaged"
         else:
             tier = 1 if entry.level else 0
@@ -87,7 +87,7 @@ def verify_command(remove: bool) -> None:
     for file in files:
         try:
             foreign += store.read(file.name).environment != current_target
-        except (Doubt, OSError) as error:
+        except (InvalidEntry, OSError) as error:
             damaged[file.name] = error_text(error)
     for name, reason in damaged.items():
         click.echo(f"{name[:NAME_LENGTH]}  {reason}")

@@ -102,15 +102,19 @@ def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None
     return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0)
 
 
+KIND_ATTRIBUTE = "_tenfold_kind"
+"""Where a class of operators stores its kind."""
+
+
 def _kind_of(operator_class: type[Operator]) -> tuple[int, int, int]:
     """Return the kind of a class of operators, and how many inputs it takes.
 
     The class holds it, from the first push on.
     """
-    kind: tuple[int, int, int] | None = vars(operator_class).get("_tenfold_kind")
+    kind: tuple[int, int, int] | None = vars(operator_class).get(KIND_ATTRIBUTE)
     if kind is None:
         kind = _infer_kind(operator_class)
-        operator_class._tenfold_kind = kind  # type: ignore[attr-defined]
+        setattr(operator_class, KIND_ATTRIBUTE, kind)
     return kind
 
 

@@ -37,7 +37,7 @@ HEAD = struct.Struct("<8sIIIIQQ32s32s")
 HASH = 32
 MAX_ENTRY_BYTES = _native.MAX_ENTRY_BYTES
 """The largest file in bytes that is read; kernels have thousands."""
-Doubt = _native.InvalidEntry
+InvalidEntry = _native.InvalidEntry
 
 
 @dataclass(frozen=True)

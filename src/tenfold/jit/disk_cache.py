@@ -32,7 +32,7 @@ from typing import NamedTuple
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.jit.atomic_write import remove_abandoned, write_atomic
-from tenfold.jit.cache_entry import MAX_ENTRY_BYTES, CacheEntry, Doubt, pack_entry
+from tenfold.jit.cache_entry import MAX_ENTRY_BYTES, CacheEntry, InvalidEntry, pack_entry
 from tenfold.jit.log_once import log_warning
 
 SUBDIRECTORY = "kernels"
@@ -90,8 +90,8 @@ class DiskCache:
             pass
         except UnusableDirectory as error:
             log_warning(str(error), once=True)
-        except Doubt as doubt:
-            log_warning(f"{self.path / key.hex()} is not used: {doubt}")
+        except InvalidEntry as error:
+            log_warning(f"{self.path / key.hex()} is not used: {error}")
         except OSError as error:
             log_warning(f"{self.path / key.hex()} is not used: {error.strerror}")
         return None
@@ -130,7 +130,7 @@ class DiskCache:
             return []
 
     def read(self, name: str) -> CacheEntry:
-        """Return the entry in a file, for any environment. Raises Doubt, UnusableDirectory,
+        """Return the entry in a file, for any environment. Raises InvalidEntry, UnusableDirectory,
         OSError.
         """
         with self._directory() as directory:
@@ -171,7 +171,7 @@ class DiskCache:
             directory = _native.open_directory(os.fsencode(self.path), os.geteuid())
         except FileNotFoundError:
             raise
-        except (Doubt, OSError) as error:
+        except (InvalidEntry, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise UnusableDirectory(f"kernels in {self.path} are not used: {reason}") from error
         try:

@@ -83,8 +83,8 @@ def store() -> DiskCache | None:
 @memoized("disk caches", 16, "each new kernel asks, and looking for a home takes 20 microseconds")
 def _stores(
     limit: int,
-    named: str,  # noqa: ARG001  # this and the next are the inputs of `directory`
-    home: tuple[str, str | None],  # noqa: ARG001
+    named: str,  # noqa: ARG001  # the key: `directory` reads the setting
+    home: tuple[str, str | None],  # noqa: ARG001  # the key: `directory` reads the environment
 ) -> tuple[DiskCache, ...]:
     """Return the disk cache, if it has a directory."""
     path = directory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.schedule.passes.test_passes import graph_of
@@ -28,26 +28,26 @@ class Fault(NamedTuple):
     message: str
 
 
-def with_item(schedule: Schedule, number: int, **facts: object) -> Schedule:
+def with_item(schedule: Schedule, number: int, **facts: Any) -> Schedule:
     items = list(schedule.items)
-    items[number] = replace(items[number], **facts)  # type: ignore[arg-type]
+    items[number] = replace(items[number], **facts)
     return schedule.updated(items=tuple(items))
 
 
-def with_group(schedule: Schedule, number: int, **facts: object) -> Schedule:
+def with_group(schedule: Schedule, number: int, **facts: Any) -> Schedule:
     groups = list(schedule.groups)
-    groups[number] = replace(groups[number], **facts)  # type: ignore[arg-type]
+    groups[number] = replace(groups[number], **facts)
     return schedule.updated(groups=tuple(groups))
 
 
-def with_launch(schedule: Schedule, number: int, **facts: object) -> Schedule:
-    launch = replace(schedule.launches[number], **facts)  # type: ignore[arg-type]
+def with_launch(schedule: Schedule, number: int, **facts: Any) -> Schedule:
+    launch = replace(schedule.launches[number], **facts)
     return schedule.updated(launches={**schedule.launches, number: launch})
 
 
-def with_step(schedule: Schedule, number: int, **facts: object) -> Schedule:
+def with_step(schedule: Schedule, number: int, **facts: Any) -> Schedule:
     steps = list(schedule.steps)
-    steps[number] = replace(steps[number], **facts)  # type: ignore[arg-type]
+    steps[number] = replace(steps[number], **facts)
     return schedule.updated(steps=tuple(steps))
 
 
