@@ -140,7 +140,8 @@ PyObject* value_to_python(const Operation* operation, Ref<Value> value) {
                       next);
 }
 
-// traced_placeholder(handle) -> a placeholder Array for a trace, or the number; None if it is not known.
+// traced_placeholder(handle) -> a placeholder Array for a trace, or the number; None if it is not
+// known.
 nb::object stand_in(nb::handle handle) {
     bool is_known_handle = is_handle(handle.ptr());
     const Future* future =
