@@ -118,6 +118,12 @@ class RunError(ExplainedError, RuntimeError):
     """A computation failed for its values; raised from the original error where a caller waits."""
 
 
+def no_address_space(num_bytes: int) -> MemoryError:
+    """Return the error of a compilation that would find less than `num_bytes` of address space."""
+    remedy = "delete arrays, or raise the limit (ulimit -v)"
+    return MemoryError(f"compile: {num_bytes >> 20} MiB of address space are not free; {remedy}")
+
+
 def raise_if_failed(failure: Exception | None) -> None:
     """Raise the failure that a computation returned, if it failed.
 

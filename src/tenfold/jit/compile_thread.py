@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from tenfold import _native
+from tenfold.errors import no_address_space
 from tenfold.jit import fork_safe_lock
 
 Result = TypeVar("Result")
@@ -66,10 +67,7 @@ class CompileThread(Generic[Result]):
     ) -> _CompileTask[Result]:
         """Return a new task, for which address space is reserved until its end."""
         if not _native.reserve_headroom(HEADROOM_BYTES):
-            raise MemoryError(
-                f"compile: {HEADROOM_BYTES >> 20} MiB of address space are not free; "
-                f"delete arrays, or raise the limit (ulimit -v)"
-            )
+            raise no_address_space(HEADROOM_BYTES)
         return _CompileTask(self._lock, self._tasks, name, function)
 
     def is_running(self, name: Hashable) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tenfold import _native
+from tenfold.errors import no_address_space
 from tenfold.jit import fork_safe_lock
 
 LIBRARY = "libllvmlite.so"
@@ -82,10 +83,7 @@ def library() -> dict[str, Any]:
         if _native.reserve_headroom(LIBRARY_BYTES):
             _native.release_headroom(LIBRARY_BYTES)
             raise
-        rule = f"{LIBRARY_BYTES >> 20} MiB of address space are not free for LLVM"
-        raise MemoryError(
-            f"compile: {rule}; delete arrays, or raise the limit (ulimit -v)"
-        ) from error
+        raise no_address_space(LIBRARY_BYTES) from error
     functions: dict[str, Any] = {}
     for name, (result, arguments) in FUNCTIONS.items():
         function = functions[name] = shared_library[f"LLVMPY_{name}"]
