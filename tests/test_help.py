@@ -42,10 +42,10 @@ def test_help_shows_name_and_signature(name: str, line: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_signature_of_an_operation_names_public_types_alone(name: str) -> None:
-    signature = str(OPS[name].signature)
+    signature = str(OPS[name].public_signature)
     assert not set(re.findall(r"\w+", signature)) & PUBLIC_TYPES.keys()
     declared = inspect.signature(OPS[name].function)
-    assert [*OPS[name].signature.parameters] == [*declared.parameters]
+    assert [*OPS[name].public_signature.parameters] == [*declared.parameters]
 
 
 def test_public_form_calls_as_the_declared_function_does() -> None:

@@ -89,7 +89,7 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """
     graph = Graph.of(pending)
     operations = [node.op for node in graph.nodes if node.op is not None]
-    if any(op.opaque or not op.pure for op in operations):
+    if any(op.semantics.opaque or not op.semantics.pure for op in operations):
         return None
     return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimise(graph)[0])
 

@@ -39,7 +39,7 @@ cpus = pytest.mark.parametrize("cpu", runnable())
 
 def ruled() -> list[Op]:
     """The operations with a kernel rule that rounds exactly, or does for integers."""
-    return [op for op in elementwise_ops() if op.kernel is not None and signatures(op)]
+    return [op for op in elementwise_ops() if op.lowering.kernel is not None and signatures(op)]
 
 
 def signatures(op: Op) -> list[Signature]:
@@ -47,7 +47,9 @@ def signatures(op: Op) -> list[Signature]:
     arity = arity_of(op)
     alike = ((name,) * arity for name in ALL_DTYPES)
     every = itertools.product(ALL_DTYPES, repeat=2) if arity == 2 else alike
-    found = {op.dtypes(tuple(map(type_of, names))): None for names in every if legal(op, names)}
+    found = {
+        op.semantics.dtypes(tuple(map(type_of, names))): None for names in every if legal(op, names)
+    }
     inexact = "fc" if op.accuracy else "c" if op.page == "elementary" else ""
     return [each for each in found if kind_of(each[1]) not in inexact]
 
@@ -84,7 +86,7 @@ def operands_of(op: Op, dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
     if sizes == {1} or (len(dtypes) == 1 and sizes == {2}):
         columns += [every_combination([every_value(str(dtype)) for dtype in dtypes])]
     operands = [np.concatenate(column) for column in zip(*columns, strict=True)]
-    if op.whole_exponent and kind_of(dtypes[1]) == "i":
+    if op.semantics.whole_exponent and kind_of(dtypes[1]) == "i":
         operands[1] = operands[1] & np.iinfo(dtypes[1]).max
     return operands
 
@@ -280,7 +282,7 @@ def test_known_exponent_is_a_few_products() -> None:
 
 def applied(op: Op, name: str) -> tuple[Body, Operand | None]:
     """The rule of an operation on elements of one dtype."""
-    dtypes, result = op.dtypes((type_of(name),) * arity_of(op))
+    dtypes, result = op.semantics.dtypes((type_of(name),) * arity_of(op))
     body = Body()
     part = REAL_DTYPES.get(dtypes[0])
     operands = [
@@ -293,7 +295,7 @@ def applied(op: Op, name: str) -> tuple[Body, Operand | None]:
 
 
 @pytest.mark.parametrize(
-    "op", [op for op in elementwise_ops() if op.elementary], ids=lambda op: op.name
+    "op", [op for op in elementwise_ops() if op.lowering.elementary], ids=lambda op: op.name
 )
 def test_elementary_function_is_called_by_its_name(op: Op) -> None:
     body, made = applied(op, "float64")

@@ -30,7 +30,7 @@ CALLS = {"pow", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"} 
     *("asinh", "acosh", "atanh"),
 }
 """Operations that are NumPy's on complex numbers, one call each."""
-FOLDS = [name for name, op in OPS.items() if isinstance(op, Op) and op.folding is not None]
+FOLDS = [name for name, op in OPS.items() if isinstance(op, Op) and op.lowering.folding is not None]
 FORMS = {"row": ((4, 100), 1), "column": ((100, 64), 0), "split": ((100_000,), 0)}
 POSITIONS = {"row": "search", "split": "search parts"}
 """The forms that a position has where it is all that is wanted of a row."""

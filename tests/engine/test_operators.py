@@ -91,7 +91,7 @@ def test_pushed_operation_has_the_bits_of_its_call(
     def pushed(*inputs: Any, **params: Any) -> tn.Handle:
         return engine.push(operation, *inputs, **params)
 
-    signature = operation.signature
+    signature = operation.public_signature
     for dtype in DTYPES:
         arrays = [lay(values(shape, dtype)) for shape in sample.shapes]
         wanted = outcome(called, operation, signature, arrays, sample)

@@ -55,8 +55,8 @@ def _element(op: Op) -> Function:
     def compute(*operands: np.ndarray) -> np.ndarray:
         double = {"f": "float64", "c": "complex128"}
         wide = [x.astype(double.get(kind_of(x.dtype), x.dtype)) for x in operands]
-        assert op.element is not None
-        return np.asarray(op.element(*map(tn.asarray, wide)))
+        assert op.semantics.element is not None
+        return np.asarray(op.semantics.element(*map(tn.asarray, wide)))
 
     return compute
 

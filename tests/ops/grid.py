@@ -50,8 +50,8 @@ def elementwise_ops(arity: int | None = None) -> list[Op]:
         op
         for op in OPS.values()
         if isinstance(op, Op)
-        and op.kind == Kind.MAP
-        and op.dtypes is not None
+        and op.semantics.kind == Kind.MAP
+        and op.semantics.dtypes is not None
         and arity in (None, arity_of(op))
     ]
 
@@ -72,7 +72,7 @@ def type_of(name: str) -> Type:
 def legal(op: Op, names: tuple[str, ...]) -> bool:
     """Whether the op's dtype rule takes these dtypes ("int", "float", "complex" are scalars)."""
     try:
-        op.dtypes(tuple(type_of(name) for name in names))
+        op.semantics.dtypes(tuple(type_of(name) for name in names))
     except DTypeError:
         return False
     return True
@@ -123,7 +123,10 @@ def every_value(name: str) -> np.ndarray:
 def values_for(op: Op, names: tuple[str, ...]) -> list[np.ndarray]:
     """Special values of each operand, one axis; no negative exponents for integer powers."""
     found = [special_values(name) if name in DTYPES else np.array([WEAK[name]]) for name in names]
-    if op.whole_exponent and kind_of(op.dtypes(tuple(map(type_of, names)))[1]) == "i":
+    if (
+        op.semantics.whole_exponent
+        and kind_of(op.semantics.dtypes(tuple(map(type_of, names)))[1]) == "i"
+    ):
         found[1] = found[1][found[1] >= 0]
     return found
 

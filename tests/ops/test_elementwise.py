@@ -70,7 +70,7 @@ ternary_op = pytest.mark.parametrize("op", elementwise_ops(3), ids=name_of)
 
 def check(op: Op, names: tuple[str, ...], given: list[np.ndarray]) -> None:
     """Compare a call with what it should give; an operand named for a scalar's class is one."""
-    dtypes, result = op.dtypes(tuple(map(type_of, names)))
+    dtypes, result = op.semantics.dtypes(tuple(map(type_of, names)))
     cast = [cast_values(x, dtype) for x, dtype in zip(given, dtypes, strict=True)]
     flat = tuple(x.ravel() for x in np.broadcast_arrays(*cast))
     right = expected(op, flat, result).reshape(np.broadcast_shapes(*(x.shape for x in cast)))
@@ -168,7 +168,7 @@ def test_result_dtype_is_the_one_of_numpy(op: Op) -> None:
         wanted = numpy_dtype(op, names) if strong else None
         if wanted is None or not legal(op, names) or ("bfloat16" in names and len(strong) < arity):
             continue  # NumPy does not take Python scalars for weak beside bfloat16
-        assert op.dtypes(tuple(map(type_of, names)))[1] == wanted, names
+        assert op.semantics.dtypes(tuple(map(type_of, names)))[1] == wanted, names
 
 
 @every_op
@@ -219,32 +219,34 @@ def test_layout_in_memory_changes_nothing(op: Op, layouts) -> None:
         same_or_close(computed(op(*map(tn.asarray, one))), single)
 
 
-@pytest.mark.parametrize("op", [op for op in elementwise_ops() if op.symbol], ids=name_of)
+@pytest.mark.parametrize("op", [op for op in elementwise_ops() if op.signature.symbol], ids=name_of)
 def test_python_operator_is_the_operation(op: Op) -> None:
     names = next(
         names for names in (("int32",) * 2, ("bool",) * 2) if legal(op, names[: arity_of(op)])
     )
     values = [x[:6] for x in values_for(op, names[: arity_of(op)])]
     arguments = [shared(x) for x in every_combination(values)]
-    same_or_close(computed(OPERATORS[op.symbol](*arguments)), computed(op(*arguments)))
+    same_or_close(computed(OPERATORS[op.signature.symbol](*arguments)), computed(op(*arguments)))
 
 
-@pytest.mark.parametrize("op", [op for op in elementwise_ops(2) if op.symbol], ids=name_of)
+@pytest.mark.parametrize(
+    "op", [op for op in elementwise_ops(2) if op.signature.symbol], ids=name_of
+)
 def test_reflected_operator_keeps_the_order_of_operands(op: Op) -> None:
     array = shared(np.array([1, 2, 3], np.int32))
-    same_or_close(computed(OPERATORS[op.symbol](2, array)), computed(op(2, array)))
+    same_or_close(computed(OPERATORS[op.signature.symbol](2, array)), computed(op(2, array)))
 
 
 def test_every_symbol_of_python_is_bound() -> None:
-    assert set(OPERATORS) <= {op.symbol for op in elementwise_ops()}
+    assert set(OPERATORS) <= {op.signature.symbol for op in elementwise_ops()}
 
 
 @every_op
 def test_declaration_is_complete(op: Op) -> None:
-    assert (op.reference is None) != (op.element is None)
+    assert (op.reference is None) != (op.semantics.element is None)
     assert ">>> import tenfold as tn" in op.doc
     assert 0 <= op.accuracy <= 12
-    kinds = {parameter.kind for parameter in op.signature.parameters.values()}
+    kinds = {parameter.kind for parameter in op.public_signature.parameters.values()}
     assert kinds == {inspect.Parameter.POSITIONAL_ONLY}
 
 
@@ -259,7 +261,10 @@ def test_operation_declared_by_a_user_is_in_the_grid() -> None:
 
     try:
         assert added_by_a_test in elementwise_ops(2)
-        assert kind_of(added_by_a_test.dtypes((type_of("int8"), type_of("float32")))[1]) == "f"
+        assert (
+            kind_of(added_by_a_test.semantics.dtypes((type_of("int8"), type_of("float32")))[1])
+            == "f"
+        )
         check_special(added_by_a_test, ("int8", "float32"))
     finally:
         del OPS["added_by_a_test"]

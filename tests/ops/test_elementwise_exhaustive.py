@@ -31,13 +31,13 @@ def name_of(op: Op) -> str:
 def all_pairs(op: Op, first: str, second: str) -> list[np.ndarray]:
     """All 65,536 pairs; without the negative exponents of integers."""
     x, y = every_combination([every_value(first), every_value(second)])
-    if op.whole_exponent:
+    if op.semantics.whole_exponent:
         x, y = x[y >= 0], y[y >= 0]
     return [x, y]
 
 
 def check(op: Op, names: tuple[str, ...], given: list[np.ndarray]) -> None:
-    dtypes, result = op.dtypes(tuple(map(type_of, names)))
+    dtypes, result = op.semantics.dtypes(tuple(map(type_of, names)))
     cast = tuple(cast_values(x, dtype) for x, dtype in zip(given, dtypes, strict=True))
     same_or_close(computed(op(*map(shared, given))), expected(op, cast, result), op.accuracy)
 
@@ -68,7 +68,7 @@ def test_all_values_of_small_integers_are_right(op: Op, name: str) -> None:
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_all_values_of_a_half_type_are_the_float32_result_rounded_once(op: Op, name: str) -> None:
     values = every_value(name)
-    _, dtype = op.dtypes((type_of(name),))
+    _, dtype = op.semantics.dtypes((type_of(name),))
     right = expected(op, (values,), dtype)
     result = computed(op(shared(values)))
     same_or_close(result, right, min(op.accuracy, 1))

@@ -58,7 +58,7 @@ def outcome(operation: Operation[...], sample: SampleCall, dtype: str) -> list[n
     """The values, or what is wrong with the call."""
     given: list[Any] = [before(tn.asarray(values(shape, dtype))) for shape in sample.shapes]
     try:
-        arrays = [*after(called(operation, operation.signature, given, sample))]
+        arrays = [*after(called(operation, operation.public_signature, given, sample))]
         tn.eval(*arrays)
         return [np.asarray(each) for each in arrays]
     except (ExplainedError, np.linalg.LinAlgError) as error:

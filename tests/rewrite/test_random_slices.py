@@ -115,7 +115,7 @@ def test_random_parts_have_the_same_bits_and_compute_no_more(first: int) -> None
 
 def computed_elements(graph: Graph) -> int:
     """Return how many elements the operations make that are no views."""
-    computing = (node for node in graph.nodes if node.pending and not node.op.view)
+    computing = (node for node in graph.nodes if node.pending and not node.op.semantics.view)
     return sum(node.type.size for node in computing)
 
 

@@ -31,8 +31,8 @@ def part(chosen: random.Random, shape: Shape) -> tuple[Access, Shape]:
     picks = [pick(chosen, length) for length in shape]
     left = sum(not isinstance(each, int) for each in picks)
     new = (chosen.randrange(left + 1),) if chosen.random() < 0.3 else ()
-    assert index.reads is not None
-    return index.reads(shape, tuple(picks), new), indexed(shape, picks, new)
+    assert index.lowering.reads is not None
+    return index.lowering.reads(shape, tuple(picks), new), indexed(shape, picks, new)
 
 
 def numbers(whole: Shape, access: Access, shape: Shape) -> np.ndarray:

@@ -71,7 +71,7 @@ def contraction_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any) ->
     """Return what the declaration of an operation says of two arrays."""
     op: Any = getattr(contract, operation)
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
-    return op.contraction(types, *params)  # type: ignore[no-any-return]  # an Op's field
+    return op.rewriting.contraction(types, *params)  # type: ignore[no-any-return]  # an Op's field
 
 
 def _copied(x: np.ndarray, order: tuple[int, ...] | None) -> np.ndarray:

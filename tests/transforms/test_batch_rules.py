@@ -73,7 +73,7 @@ def member(operation: Operation[...], given: Any, dtype: str, number: int) -> np
 def outcomes(operation: Operation[...], arrays: Sequence[Any], rest: SampleCall) -> list[Any] | str:
     """The results of one call, or what is wrong with it."""
     try:
-        result = called(operation, operation.signature, list(arrays), rest)
+        result = called(operation, operation.public_signature, list(arrays), rest)
         return [leaf for leaf in flatten(result)[0] if isinstance(leaf, tn.Array)]
     except ExplainedError as error:
         return f"{type(error).__name__}: {error.rule}"
@@ -82,7 +82,10 @@ def outcomes(operation: Operation[...], arrays: Sequence[Any], rest: SampleCall)
 def bounded(graph: Graph) -> bool:
     """Whether a library computes some of it."""
     ops = [node.op for node in graph.nodes if isinstance(node.op, Op)]
-    return any(op.contraction or op.multiply_adds or op.namespace == "linalg" for op in ops)
+    return any(
+        op.rewriting.contraction or op.lowering.multiply_adds or op.namespace == "linalg"
+        for op in ops
+    )
 
 
 def check(
@@ -147,8 +150,14 @@ def test_batched_form_is_the_stack_of_the_members(
 def test_every_operation_of_the_table_has_a_batch_rule(name: str) -> None:
     op = OPS[name]
     assert isinstance(op, Op)
-    facts = (op.shapes, op.reduces, op.scanning, op.batch_params, op.batch)
-    assert any(facts) or op.kind == Kind.VALUE
+    facts = (
+        op.semantics.shapes,
+        op.rewriting.reduces,
+        op.lowering.scanning,
+        op.transforms.batch_params,
+        op.transforms.batch,
+    )
+    assert any(facts) or op.semantics.kind == Kind.VALUE
 
 
 def test_stand_ins_of_different_lengths_are_refused() -> None:

@@ -193,7 +193,11 @@ def test_a_shared_matrix_goes_second_where_the_members_have_one_column() -> None
 
     def first_operand(program: Program, *shape: int) -> tuple[int, ...]:
         graph = Graph.of([_native.node_of(tn.vmap(program)(tn.ones(shape)))])
-        (found,) = [node for node in graph.nodes if isinstance(node.op, Op) and node.op.contraction]
+        (found,) = [
+            node
+            for node in graph.nodes
+            if isinstance(node.op, Op) and node.op.rewriting.contraction
+        ]
         return found.inputs[0].type.shape
 
     assert first_operand(lambda x: matrix @ x, 9, 8) == (9, 8)

@@ -105,7 +105,7 @@ def test_a_reference_computes_the_values() -> None:
 
     result = distance(tn.asarray([[3], [6]]), tn.asarray([4, 8]))
     assert result.tolist() == np.hypot([[3], [6]], [4, 8]).tolist()
-    assert (distance.cost, distance.accuracy) == (20.0, 1)
+    assert (distance.lowering.cost, distance.accuracy) == (20.0, 1)
 
 
 def test_a_reference_may_say_one_dtype() -> None:

@@ -18,7 +18,7 @@ from tenfold import _native, caches
 def op_of(call: tn.Array) -> weakref.ref[Any]:
     """The op of a pending call."""
     op = _native.node_of(call).op
-    assert op.body is not None
+    assert op.semantics.body is not None
     return weakref.ref(op)
 
 

@@ -133,9 +133,9 @@ def test_products_pass(name: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize(("factor", "passes"), [(1 + 2**-52, True), (1 + 2**-40, False)])
 def test_a_product_must_be_within_the_bound(factor: float, passes: bool) -> None:
-    rule = matmul.batch
+    rule = matmul.transforms.batch
     assert rule is not None
-    object.__setattr__(matmul, "batch", lambda members: rule(members) * factor)
+    object.__setattr__(matmul.transforms, "batch", lambda members: rule(members) * factor)
     try:
         with tn.options(verify=True):
             columns = several(MEMBERS, 6, 6), several(MEMBERS, 6, seed=1)
@@ -146,7 +146,7 @@ def test_a_product_must_be_within_the_bound(factor: float, passes: bool) -> None
                 with pytest.raises(tn.errors.RunError, match="matmul: member 0 of 600"):
                     found.wait()
     finally:
-        object.__setattr__(matmul, "batch", rule)
+        object.__setattr__(matmul.transforms, "batch", rule)
 
 
 def test_a_member_that_fails_fails_alone_under_verify() -> None:

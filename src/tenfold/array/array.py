@@ -21,8 +21,9 @@ from tenfold.array.external_buffer import wrap
 from tenfold.array.setitem import set_item
 from tenfold.array.view_writethrough import advance
 from tenfold.core import op_decorators
+from tenfold.core.inference import infer, refuse_scalar
 from tenfold.core.interpreter import ORIGIN
-from tenfold.core.op import Kind, infer, refuse_scalar
+from tenfold.core.op import Kind
 from tenfold.errors import UnsupportedError, message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling

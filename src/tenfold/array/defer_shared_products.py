@@ -44,14 +44,14 @@ def shares_product(pending: Node, value: Node) -> bool:
     fewer multiply-adds than one after the other.
     """
     op, inputs = pending.op, pending.inputs
-    if not pending.pending or op is None or op.writes is None or len(inputs) < 2:
+    if not pending.pending or op is None or op.lowering.writes is None or len(inputs) < 2:
         return False
     products = _large_products(value)
     if not products or products.isdisjoint(_large_products(inputs[1])):
         return False
     previous_op = inputs[0].op if inputs[0].pending else None
     was_weighed = (
-        previous_op is not None and previous_op.writes is not None
+        previous_op is not None and previous_op.lowering.writes is not None
     )  # it has been weighed for that one
     return was_weighed or _cheaper_together([inputs[1], value])
 
@@ -70,16 +70,18 @@ def _large_products(value: Node) -> set[Key]:
             products.add((node.op, repr(node.params), *inputs))
         unvisited = [operand for operand in inputs if operand.pending and operand not in visited]
         visited.update(unvisited)
-        stack += [operand for operand in unvisited if not operand.op or operand.op.writes is None]
+        stack += [
+            operand for operand in unvisited if not operand.op or operand.op.lowering.writes is None
+        ]
     return products
 
 
 def _is_large(node: Node, inputs: tuple[Node, ...]) -> bool:
     op = node.op if node.pending else None
-    if not isinstance(op, Op) or op.multiply_adds is None:
+    if not isinstance(op, Op) or op.lowering.multiply_adds is None:
         return False
     return (
-        op.multiply_adds(tuple(operand.type for operand in inputs), *node.params)
+        op.lowering.multiply_adds(tuple(operand.type for operand in inputs), *node.params)
         >= MIN_MULTIPLY_ADDS
     )
 

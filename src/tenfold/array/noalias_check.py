@@ -68,14 +68,14 @@ def _view_region(view: Node, region: StridedRegion) -> StridedRegion:
     op: Op[...] = view.op
     type_ = view.type
     strides = None
-    if op.strides is not None and type_.dtype.itemsize == region.itemsize:
-        strides = op.strides(region.shape, region.strides, *view.params)
+    if op.lowering.strides is not None and type_.dtype.itemsize == region.itemsize:
+        strides = op.lowering.strides(region.shape, region.strides, *view.params)
     if strides is None:
         return region
     address = region.address
     for (_, _, start), step in zip(
-        op.reads(region.shape, *view.params) if op.reads is not None else (),
-        region.strides if op.reads is not None else (),
+        op.lowering.reads(region.shape, *view.params) if op.lowering.reads is not None else (),
+        region.strides if op.lowering.reads is not None else (),
         strict=True,
     ):
         address += start * step
@@ -92,7 +92,7 @@ def _reads(
     def region(node: Node, regions: list[StridedRegion | None]) -> StridedRegion | None:
         if not node.is_scalar and node.value() is not None and origin.value() is not None:
             return _region(node)
-        if node.op is not None and node.op.view and regions and regions[0] is not None:
+        if node.op is not None and node.op.semantics.view and regions and regions[0] is not None:
             return _view_region(node, regions[0])
         reads.extend([(node.name, read) for read in regions if read is not None])
         return None

@@ -53,11 +53,13 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
         return
     while (base := target.base) is not None:
         op, params = _movement_of(target)
-        if op.reads is not None:
+        if op.lowering.reads is not None:
             access = compose_view(access, _view_map(op, base, target, params).reads)
         else:
-            assert op.inverse_view is not None, f"{op.name} is read by steps or undone"
-            value = op.inverse_view(_with_part_replaced(target, access, shape, value), base)
+            assert op.lowering.inverse_view is not None, f"{op.name} is read by steps or undone"
+            value = op.lowering.inverse_view(
+                _with_part_replaced(target, access, shape, value), base
+            )
             access, shape = identity(base.shape), base.shape
         target = base
     if _native.window_of(target) is not None:
@@ -112,7 +114,7 @@ def _pending_assignments(root: Node) -> list[Node]:
         if node in visited or not node.assignments:
             continue
         visited.add(node)
-        if node.op is not None and node.op.writes is not None:
+        if node.op is not None and node.op.lowering.writes is not None:
             assignments.append(node)
         else:
             stack += node.inputs
@@ -136,8 +138,8 @@ def _view_map(op: Op[...], base: Array, view: Array, params: tuple[Any, ...]) ->
     key = op, base.shape, params
     cached = _view_maps.get(key)
     if cached is None:
-        assert op.reads is not None, "it reads by steps"
-        reads = op.reads(base.shape, *params)
+        assert op.lowering.reads is not None, "it reads by steps"
+        reads = op.lowering.reads(base.shape, *params)
         axes = {axis for axis, *_ in reads}
         repeats = any(length > 1 and axis not in axes for axis, length in enumerate(view.shape))
         cached = _view_maps.setdefault(key, _ViewMap(reads, repeats))
@@ -149,10 +151,13 @@ def refuse_repeating(target: Array, operation: str) -> None:
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)
-        if node.op.reads is None and node.op.inverse_view is None:
+        if node.op.lowering.reads is None and node.op.lowering.inverse_view is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
             raise UnsupportedError(operation, rule, [target], "assign to its base array")
-        if node.op.reads is not None and _view_map(node.op, base, view, node.params).repeats:
+        if (
+            node.op.lowering.reads is not None
+            and _view_map(node.op, base, view, node.params).repeats
+        ):
             rule = f"a view of shape {base.shape} repeated to {view.shape} is read-only"
             remedy = "assign to the array that is broadcast, or to a copy: tn.asarray(x, copy=True)"
             raise ShapeError(operation, rule, [target], remedy)

@@ -87,7 +87,7 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
     for array in reductions(dtypes):
         for node in Graph.of([_native.node_of(array)]).nodes:
             op: Any = node.op
-            if op is None or op.folding is None:
+            if op is None or op.lowering.folding is None:
                 continue
             source = node.inputs[0].type.dtype
             loop = GenericReduction(op, source, node.operands[0], node.type.dtype)
@@ -133,7 +133,7 @@ def creations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 def maps() -> Iterator[tuple[Op[...], int]]:
     """Yield each elementwise operation with its arity."""
     for op in OPS.values():
-        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
+        if isinstance(op, Op) and op.semantics.kind == Kind.MAP and op.semantics.dtypes is not None:
             yield op, len(inspect.signature(op.function).parameters)
 
 
@@ -180,7 +180,7 @@ def conversions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 def reductions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each reduction of all elements, of rows and of columns."""
     ops: list[Apply] = [tn.mean, tn.var, tn.std]
-    ops += [op for op in OPS.values() if isinstance(op, Op) and op.folding is not None]
+    ops += [op for op in OPS.values() if isinstance(op, Op) and op.lowering.folding is not None]
     for op in ops:
         for dtype, (shape, axis) in product(dtypes, REDUCED_SHAPES):
             yield from apply(op, leaf(dtype, shape), axis=axis)

@@ -51,7 +51,7 @@ class Graph:
         while worklist:
             at = worklist.pop()
             op = nodes[at].op
-            if op is None or not op.promise or at in output_positions or not inputs[at]:
+            if op is None or not op.semantics.promise or at in output_positions or not inputs[at]:
                 continue
             (base,) = inputs[at]
             live_out[at] = False
@@ -72,9 +72,9 @@ class Graph:
         """Return the multiply-adds of a pending product, factorisation or solve; else 0."""
         node = self.nodes[position]
         op = node.op if node.pending else None
-        if not isinstance(op, Op) or op.multiply_adds is None:
+        if not isinstance(op, Op) or op.lowering.multiply_adds is None:
             return 0
-        return op.multiply_adds(
+        return op.lowering.multiply_adds(
             tuple([self.nodes[i].type for i in self.inputs[position]]), *node.params
         )
 

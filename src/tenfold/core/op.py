@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import EnumType, IntFlag
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec
@@ -26,10 +26,9 @@ from tenfold._native import Array, Type
 from tenfold.core.cached_property import cached
 from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
-from tenfold.core.shape_rules import Shape, checked_shape
+from tenfold.core.shape_rules import Shape
 from tenfold.deprecation import warn_renamed
-from tenfold.dtypes import kind_of
-from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
+from tenfold.errors import ExplainedError, message
 
 if TYPE_CHECKING:
     from tenfold.core.subgraph import Subgraph
@@ -116,6 +115,152 @@ class Contraction(NamedTuple):
     """Whether the first operand is conjugated, if it is complex."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpSignature:
+    """What a call may be: its arguments, their binding, its named results."""
+
+    bind: Callable[..., BoundCall]
+    """From the arguments of a call to the BoundCall."""
+    bind_depends_on: str = ""
+    """The cache key of `bind`, in addition to numbers, strings and tuples: "ranks" (and dtypes) of
+    the arrays; their "types"; "types of wholes": their types, if none is a view; "options": their
+    types and the options in force; "": not cached, since values matter. Calls with equal keys are
+    bound once (native/python/function_objects.cpp)."""
+    symbol: str | None = None
+    """Python's operator for it, such as "+"."""
+    indices: tuple[int, ...] = ()
+    """The positions of index operands, which are not promoted."""
+    promotes: bool = False
+    """Whether its operands are promoted to a common dtype, which `strict_dtypes` refuses."""
+    result_type: Callable[..., Any] | None = None
+    """The named tuple of several named results."""
+    on_call: Callable[[Array, Sequence[Any]], None] | None = None
+    """A hook that runs after each call, with its result and its inputs."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpSemantics:
+    """The meaning of an operation: kind, Types, values, failures, effects."""
+
+    kind: Kind
+    rule: Callable[..., Inferred]
+    """From `(types, *params)` to the Types of the results and the dtypes of the operands."""
+    dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
+    """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
+    shapes: str = ""
+    """Native shape inference of its single result: "broadcast" of all operands, "reduced" or
+    "permuted" by the axes in the first param; "" by `rule` only. Otherwise new shapes do not call
+    `rule` (native/ir/inferred_shapes.cpp)."""
+    element: Callable[..., Array] | None = None
+    """The definition of a non-primitive elementwise op by other ops, on Arrays."""
+    on_values: Callable[..., Sequence[Any]] | None = None
+    """`reference` without NumPy: from the Values of the operands and the params to new Values in
+    row-major order."""
+    body: Subgraph | None = None
+    """For a call of a traced function: the Subgraph that it computes."""
+    family: object = None
+    """For a call of a traced function: a key that all traces of that function share."""
+    view: bool = False
+    """Whether its result is a view of its first input; writes go through."""
+    promise: bool = False
+    """Whether it only asserts a property of its operand (`tn.assume`). It stays unevaluated while
+    other nodes read it, so that rules see the property; it keeps its operand alive."""
+    whole_exponent: bool = False
+    """Whether a negative integer scalar as exponent of an integer base is an error."""
+    out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
+    """For comparisons: the result for an integer scalar out of range of its dtype, from the Types,
+    the scalar's position and whether it is negative. Without it the scalar is an OverflowError."""
+    can_fail: bool = False
+    """Whether it can fail depending on its values; the error then names the user's line."""
+    remedy: str = ""
+    """The remedy in the error of such a failure."""
+    pure: bool = True
+    """Whether it has no side effects; slices are pushed through pure ops only."""
+    opaque: bool = False
+    """Whether a user's Python function computes it; any exception becomes a RunError."""
+    unbounded_time: bool = False
+    """Whether its run time has no bound, even for small arrays (a user's Python function):
+    `tn.eval` returns before it is computed."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpLowering:
+    """How a schedule and kernels compute an operation, and its costs."""
+
+    kernel: Callable[..., Operand] | None = None
+    """The kernel rule, its element in primitives: `kernel(body, *operands, *params)`. It returns
+    NotImplemented for unsupported dtypes; without it a library call computes the op."""
+    takes_halves: bool = False
+    """Whether `kernel` takes half operands as their bits; else it computes in float32, which is
+    rounded to the half type of the result."""
+    elementary: bool = False
+    """Whether its kernel on real floats is the elementary function of the same name."""
+    folding: ReductionTree | None = None
+    """For a reduction in the canonical tree: how it is folded."""
+    scanning: str = ""
+    """For a scan along an axis, sequential in blocks: its reducer by name (codegen/reducers.py);
+    its params are (axis, dtype, include_initial, exclusive)."""
+    element_at: Callable[..., Any] | None = None
+    """The gather rule, for an op that reads its inputs at computed indices: the element at an
+    index, `element_at(body, position, *sources, *params)`, or NotImplemented
+    (core/gather_rules.py)."""
+    pieces: Callable[..., Any] | None = None
+    """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
+    (core/gather_rules.py) that cover the result, or NotImplemented."""
+    reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
+    """For a view with an affine index map: `reads(shape, *params)` gives for each axis of the input
+    (axis of the result or None, coefficient, start)."""
+    writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
+    """For an op that returns its first input with a slice replaced by the second: `writes(*params)`
+    gives the index map of the slice (for each axis: axis of the slice or None, coefficient, start),
+    and its shape."""
+    strides: Callable[..., tuple[int, ...] | None] | None = None
+    """For a view: the result's strides from (shape, strides) of its input and the params."""
+    inverse_view: Callable[[Array, Array], Array] | None = None
+    """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
+    view back to the shape of the input."""
+    accumulates_into: Callable[..., int | None] | None = None
+    """For an op that adds to one of its operands, possibly in place (gemm):
+    `accumulates_into(*params)` gives that operand's position, or None."""
+    cost: float = 1.0
+    """The cost of one element in additions, for the choice to recompute or to store."""
+    multiply_adds: Callable[..., int] | None = None
+    """For products and solves: the multiply-adds of a call with these Types and params."""
+    explain_lines: Callable[..., Sequence[str]] | None = None
+    """Further lines of `explain` for a call: `explain_lines(*params)`."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpRewriting:
+    """The facts that rewrite rules ask for."""
+
+    commutes: bool = False
+    """Whether it is commutative, bit for bit."""
+    reduces: bool = False
+    """Whether it is a reduction over axes; its params are (axes, keepdims, ...)."""
+    contraction: Callable[..., Contraction] | None = None
+    """For products of two operands: `contraction(types, *params)` gives the contracted axes."""
+    constant_fill: Callable[..., complex] | None = None
+    """For an array of equal elements, such as `full`: `constant_fill(*params)` is their value."""
+    rule_free: bool = False
+    """Whether it may be computed before its readers are known: the only rewrite rules that match it
+    together with other such ops keep all bits (native/exec/op_interpreter.cpp)."""
+    multiplies: bool = False
+    """For a call of a traced function: whether its body has products or solves."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpTransforms:
+    """How function transformations map an operation."""
+
+    batch_params: Callable[..., Params] | None = None
+    """The batching rule by params, for operands with a leading batch axis, which the results keep:
+    `batch_params(batch size, *params)`. Unbatched operands are repeated."""
+    batch: Callable[..., Any] | None = None
+    """The batching rule of other ops: `batch(members, *params)` gives the results of a batch
+    (ops/batch_rules.py). NotImplemented: the members are computed one by one."""
+
+
 class SampleCall(NamedTuple):
     """A call for the table-driven tests: shapes of the inputs, and the other arguments."""
 
@@ -159,7 +304,7 @@ class Operation(Generic[P]):
         return inspect.getdoc(self.function) or ""
 
     @cached
-    def signature(self) -> inspect.Signature:
+    def public_signature(self) -> inspect.Signature:
         """The public signature."""
         return inspect.signature(self.public_function)
 
@@ -188,128 +333,28 @@ class Operation(Generic[P]):
         return f"<{type(self).__name__.lower()} {self.name}>"
 
 
+FACETS: dict[str, type[Any]] = {
+    "signature": OpSignature,
+    "semantics": OpSemantics,
+    "lowering": OpLowering,
+    "rewriting": OpRewriting,
+    "transforms": OpTransforms,
+}
+"""The facets of an op, by their names in Op."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Op(Operation[P]):
     """An operation with its own node in the graph.
 
-    `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a
-    BoundCall. A non-primitive elementwise op has `element`: its definition by other ops, on Arrays.
-    A primitive has `kernel`: its definition by instructions of a kernel's body.
+    Its facts are in five facets; `Op.declare` takes them flat, as a declaration states them.
     """
 
-    kind: Kind
-    rule: Callable[..., Inferred]
-    bind: Callable[..., BoundCall]
-    dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
-    """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
-    element: Callable[..., Array] | None = None
-    kernel: Callable[..., Operand] | None = None
-    """The kernel rule, its element in primitives: `kernel(body, *operands, *params)`. It returns
-    NotImplemented for unsupported dtypes; without it a library call computes the op."""
-    takes_halves: bool = False
-    """Whether `kernel` takes half operands as their bits; else it computes in float32, which is
-    rounded to the half type of the result."""
-    elementary: bool = False
-    """Whether its kernel on real floats is the elementary function of the same name."""
-    symbol: str | None = None
-    """Python's operator for it, such as "+"."""
-    view: bool = False
-    """Whether its result is a view of its first input; writes go through."""
-    promise: bool = False
-    """Whether it only asserts a property of its operand (`tn.assume`). It stays unevaluated while
-    other nodes read it, so that rules see the property; it keeps its operand alive."""
-    inverse_view: Callable[[Array, Array], Array] | None = None
-    """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
-    view back to the shape of the input."""
-    on_call: Callable[[Array, Sequence[Any]], None] | None = None
-    """A hook that runs after each call, with its result and its inputs."""
-    strides: Callable[..., tuple[int, ...] | None] | None = None
-    """For a view: the result's strides from (shape, strides) of its input and the params."""
-    can_fail: bool = False
-    """Whether it can fail depending on its values; the error then names the user's line."""
-    remedy: str = ""
-    """The remedy in the error of such a failure."""
-    pure: bool = True
-    """Whether it has no side effects; slices are pushed through pure ops only."""
-    unbounded_time: bool = False
-    """Whether its run time has no bound, even for small arrays (a user's Python function):
-    `tn.eval` returns before it is computed."""
-    opaque: bool = False
-    """Whether a user's Python function computes it; any exception becomes a RunError."""
-    cost: float = 1.0
-    """The cost of one element in additions, for the choice to recompute or to store."""
-    promotes: bool = False
-    """Whether its operands are promoted to a common dtype, which `strict_dtypes` refuses."""
-    folding: ReductionTree | None = None
-    """For a reduction in the canonical tree: how it is folded."""
-    scanning: str = ""
-    """For a scan along an axis, sequential in blocks: its reducer by name (codegen/reducers.py);
-    its params are (axis, dtype, include_initial, exclusive)."""
-    reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
-    """For a view with an affine index map: `reads(shape, *params)` gives for each axis of the input
-    (axis of the result or None, coefficient, start)."""
-    element_at: Callable[..., Any] | None = None
-    """The gather rule, for an op that reads its inputs at computed indices: the element at an
-    index, `element_at(body, position, *sources, *params)`, or NotImplemented
-    (core/gather_rules.py)."""
-    pieces: Callable[..., Any] | None = None
-    """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
-    (core/gather_rules.py) that cover the result, or NotImplemented."""
-    writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
-    """For an op that returns its first input with a slice replaced by the second: `writes(*params)`
-    gives the index map of the slice (for each axis: axis of the slice or None, coefficient, start),
-    and its shape."""
-    constant_fill: Callable[..., complex] | None = None
-    """For an array of equal elements, such as `full`: `constant_fill(*params)` is their value."""
-    commutes: bool = False
-    """Whether it is commutative, bit for bit."""
-    reduces: bool = False
-    """Whether it is a reduction over axes; its params are (axes, keepdims, ...)."""
-    indices: tuple[int, ...] = ()
-    """The positions of index operands, which are not promoted."""
-    whole_exponent: bool = False
-    """Whether a negative integer scalar as exponent of an integer base is an error."""
-    out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
-    """For comparisons: the result for an integer scalar out of range of its dtype, from the Types,
-    the scalar's position and whether it is negative. Without it the scalar is an OverflowError."""
-    contraction: Callable[..., Contraction] | None = None
-    """For products of two operands: `contraction(types, *params)` gives the contracted axes."""
-    shapes: str = ""
-    """Native shape inference of its single result: "broadcast" of all operands, "reduced" or
-    "permuted" by the axes in the first param; "" by `rule` only. Otherwise new shapes do not call
-    `rule` (native/ir/inferred_shapes.cpp)."""
-    rule_free: bool = False
-    """Whether it may be computed before its readers are known: the only rewrite rules that match it
-    together with other such ops keep all bits (native/exec/op_interpreter.cpp)."""
-    bind_depends_on: str = ""
-    """The cache key of `bind`, in addition to numbers, strings and tuples: "ranks" (and dtypes) of
-    the arrays; their "types"; "types of wholes": their types, if none is a view; "options": their
-    types and the options in force; "": not cached, since values matter. Calls with equal keys are
-    bound once (native/python/function_objects.cpp)."""
-    accumulates_into: Callable[..., int | None] | None = None
-    """For an op that adds to one of its operands, possibly in place (gemm):
-    `accumulates_into(*params)` gives that operand's position, or None."""
-    multiply_adds: Callable[..., int] | None = None
-    """For products and solves: the multiply-adds of a call with these Types and params."""
-    body: Subgraph | None = None
-    """For a call of a traced function: the Subgraph that it computes."""
-    family: object = None
-    """For a call of a traced function: a key that all traces of that function share."""
-    multiplies: bool = False
-    """For a call of a traced function: whether its body has products or solves."""
-    batch_params: Callable[..., Params] | None = None
-    """The batching rule by params, for operands with a leading batch axis, which the results keep:
-    `batch_params(batch size, *params)`. Unbatched operands are repeated."""
-    batch: Callable[..., Any] | None = None
-    """The batching rule of other ops: `batch(members, *params)` gives the results of a batch
-    (ops/batch_rules.py). NotImplemented: the members are computed one by one."""
-    on_values: Callable[..., Sequence[Any]] | None = None
-    """`reference` without NumPy: from the Values of the operands and the params to new Values in
-    row-major order."""
-    explain_lines: Callable[..., Sequence[str]] | None = None
-    """Further lines of `explain` for a call: `explain_lines(*params)`."""
-    result_type: Callable[..., Any] | None = None
-    """The named tuple of several named results."""
+    signature: OpSignature
+    semantics: OpSemantics
+    lowering: OpLowering = field(default_factory=OpLowering)
+    rewriting: OpRewriting = field(default_factory=OpRewriting)
+    transforms: OpTransforms = field(default_factory=OpTransforms)
     permanent: bool = True
     """Whether it is never freed; else its owner and its nodes own it."""
     id: int = field(init=False)
@@ -318,51 +363,64 @@ class Op(Operation[P]):
     call: Callable[..., Any] = field(init=False)
     """The callable of a call: the call cache, or `_call_uncached`."""
 
+    @classmethod
+    def declare(cls, **facts: Any) -> Op[P]:
+        """Return the op of these facts, each put into its facet; an unknown one is a TypeError."""
+        facets = {}
+        for name, facet in FACETS.items():
+            names = [fact.name for fact in fields(facet) if fact.name in facts]
+            facets[name] = facet(**{fact: facts.pop(fact) for fact in names})
+        return cls(**facets, **facts)
+
     def __post_init__(self) -> None:
         number = _native.declare_op(
             self,
             self.name,
-            view=self.view,
-            can_fail=self.can_fail,
-            whole_exponent=self.whole_exponent,
-            assigns=self.writes is not None,
-            shapes=self.shapes,
-            rule_free=self.rule_free,
-            folds=self.folding.order if self.folding else "",
-            weight=max(2, int(self.cost)) if self.body else 1,
-            pure=self.pure,
+            view=self.semantics.view,
+            can_fail=self.semantics.can_fail,
+            whole_exponent=self.semantics.whole_exponent,
+            assigns=self.lowering.writes is not None,
+            shapes=self.semantics.shapes,
+            rule_free=self.rewriting.rule_free,
+            folds=self.lowering.folding.order if self.lowering.folding else "",
+            weight=max(2, int(self.lowering.cost)) if self.semantics.body else 1,
+            pure=self.semantics.pure,
             merges=self.merges,
-            unbounded_time=self.unbounded_time,
-            multiplies=self.multiplies,
-            is_permanent=self.permanent and self.body is None,
+            unbounded_time=self.semantics.unbounded_time,
+            multiplies=self.rewriting.multiplies,
+            is_permanent=self.permanent and self.semantics.body is None,
         )
         object.__setattr__(self, "id", number)
-        if not self.permanent or self.body is not None:
+        if not self.permanent or self.semantics.body is not None:
             object.__setattr__(self, "record", _native.op_record(number))
         object.__setattr__(self, "call", self.with_call_cache(self._call_uncached))
-        if self.symbol is not None:
-            _native.bind_symbol(self.symbol, number)
+        if self.signature.symbol is not None:
+            _native.bind_symbol(self.signature.symbol, number)
 
     @property
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
-        return self.pure and not self.opaque and self.writes is None
+        return self.semantics.pure and not self.semantics.opaque and self.lowering.writes is None
 
     @property
     def result_names(self) -> tuple[str, ...]:
         """The names of several named results; else empty."""
-        return getattr(self.result_type, "_fields", ())
+        return getattr(self.signature.result_type, "_fields", ())
 
     def with_call_cache(self, python: Callable[..., Any]) -> Callable[..., Any]:
         """Return `python` behind a native cache of calls; a hit runs no Python."""
         code = getattr(self.function, "__code__", None)
         elements = 0
-        if self.kind == Kind.MAP and self.dtypes is not None and code is not None:
+        if (
+            self.semantics.kind == Kind.MAP
+            and self.semantics.dtypes is not None
+            and code is not None
+        ):
             operands = code.co_argcount if not code.co_kwonlyargcount else 0
             elements = operands if operands <= MAX_OPERANDS else 0
-        if self.on_call is not None or not (elements or self.bind_depends_on):
+        if self.signature.on_call is not None or not (elements or self.signature.bind_depends_on):
             return python
-        return _native.function(python, self.id, elements, self.bind_depends_on)
+        return _native.function(python, self.id, elements, self.signature.bind_depends_on)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Create the node of a call."""
@@ -371,15 +429,15 @@ class Op(Operation[P]):
 
     def _call_uncached(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
-            inputs, params = self.bind(*args, **kwargs)
+            inputs, params = self.signature.bind(*args, **kwargs)
         except ExplainedError as error:
             raise error.completed(self.name, _arrays_in(args)) from None
         # An op with several results gives a tuple of Arrays; the stubs say which.
         results: Array = _native.apply(self.id, inputs, params)
-        if self.result_type is not None:
-            results = self.result_type(*results)
-        if self.on_call is not None:
-            self.on_call(results, inputs)
+        if self.signature.result_type is not None:
+            results = self.signature.result_type(*results)
+        if self.signature.on_call is not None:
+            self.signature.on_call(results, inputs)
         return results
 
 
@@ -428,67 +486,3 @@ def _arrays_in(values: Sequence[object]) -> list[Array]:
         elif isinstance(value, (list, tuple)):
             arrays.extend(item for item in value if isinstance(item, Array))
     return arrays[:8]
-
-
-def device_of(types: Sequence[Type]) -> str | None:
-    """Return the one device of all operands (scalars have none), or raise DeviceError."""
-    devices = sorted({type_.device for type_ in types if not type_.weak})
-    if len(devices) > 1:
-        raise DeviceError(
-            "",
-            f"operands are on different devices: {', '.join(devices)}",
-            remedy="move one with x.to_device(...)",
-        )
-    return devices[0] if devices else None
-
-
-def _refuse_mixed(types: Sequence[Type]) -> None:
-    dtypes = list(dict.fromkeys(str(type_.dtype) for type_ in types if not type_.weak))
-    if len(dtypes) > 1:
-        rule = f"strict_dtypes refuses to mix {', '.join(dtypes)}"
-        raise DTypeError("", rule, remedy="convert one with tn.astype")
-
-
-def infer(
-    op: Op[...], types: tuple[Type, ...], params: Params, strict: bool
-) -> tuple[tuple[Type, ...], tuple[np.dtype, ...], int]:
-    """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
-    try:
-        # Without inputs the last parameter is the device; a call has an array, or none at all.
-        device = device_of(types) or params[-1]
-        results, operands = op.rule(types, *params)
-        if strict and len(types) > 1 and op.promotes:
-            # a bool operand, such as the condition of where, does not count as mixed
-            indexed = enumerate(zip(types, operands, strict=True))
-            _refuse_mixed(
-                [
-                    type_
-                    for position, (type_, dtype) in indexed
-                    if kind_of(dtype) != "b" and position not in op.indices
-                ]
-            )
-        result_types = tuple(
-            Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
-        )
-    except ExplainedError as error:
-        raise error.completed(op.name, types[:8]) from None
-    return result_types, operands, int(op.kind)
-
-
-def refuse_scalar(
-    op: Op[...], types: tuple[Type, ...], position: int, scalar: complex, dtype: np.dtype
-) -> Array:
-    """Handle an integer scalar out of range of its dtype: a comparison's result, or an error."""
-    number = scalar.real
-    if op.out_of_range is not None:
-        return op.out_of_range(types, position, number < 0)
-    if op.whole_exponent and position == 1 and number < 0:
-        rule = f"integers cannot be raised to the negative power {scalar}"
-        raise ValueError(message(op.name, rule, types, "convert the base to a floating dtype"))
-    rule = f"Python integer {_scalar_text(scalar)} is out of bounds for {dtype}"
-    remedy = "convert the array to a wider dtype, or the scalar with tn.asarray"
-    raise OverflowError(message(op.name, rule, types, remedy))
-
-
-def _scalar_text(scalar: complex) -> str:
-    return str(scalar) if isinstance(scalar, int) else f"near {scalar.real:g}"

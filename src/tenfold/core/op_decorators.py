@@ -187,7 +187,7 @@ def elementwise(
 
         bind.__name__ = function.__name__
         return _register_if_public(
-            Op(
+            Op.declare(
                 function=function,
                 kind=Kind.MAP,
                 rule=rule,
@@ -240,7 +240,7 @@ def movement(
             return Inferred(((shape(type_.shape, *params), type_.dtype),), (type_.dtype,))
 
         return _register_if_public(
-            Op(
+            Op.declare(
                 function=function,
                 kind=Kind.VIEW,
                 rule=rule,
@@ -294,7 +294,7 @@ def reduction(
             return BoundCall((x,), (axes, keepdims, *remaining))
 
         return _register_if_public(
-            Op(
+            Op.declare(
                 function=function,
                 kind=Kind.CONTRACTION,
                 rule=rule,
@@ -332,7 +332,7 @@ def operation(
 
     def declare(function: Callable[P, BoundCall]) -> Op[P]:
         return _register_if_public(
-            Op(
+            Op.declare(
                 function=function,
                 kind=kind,
                 rule=rule,

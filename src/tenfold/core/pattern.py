@@ -276,7 +276,7 @@ def operand_orders(tree: Pattern) -> Iterator[Pattern]:
         return
     for operands in product(*(tuple(operand_orders(operand)) for operand in tree.operands)):
         yield OperationPattern(tree.op, operands, tree.params)
-        if tree.op.commutes and len(operands) == 2 and operands[0] != operands[1]:
+        if tree.op.rewriting.commutes and len(operands) == 2 and operands[0] != operands[1]:
             yield OperationPattern(tree.op, operands[::-1], tree.params)
 
 
@@ -285,7 +285,7 @@ def _symbol(symbol: str, *operands: object) -> Pattern:
 
 
 def _by_symbol(symbol: str) -> Op[...]:
-    return next(op for op in OPS.values() if isinstance(op, Op) and op.symbol == symbol)
+    return next(op for op in OPS.values() if isinstance(op, Op) and op.signature.symbol == symbol)
 
 
 def _by_name(name: str) -> Op[...]:

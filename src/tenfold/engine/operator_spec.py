@@ -76,11 +76,13 @@ def _describe_operation(
         _check_names(operation.full_name, operation.function, params)
         min_inputs = 0
     if isinstance(operation, Op):
-        pure, op_id = operation.pure, operation.id
-        is_elementwise = operation.kind == Composed.MAP and operation.dtypes is not None
+        pure, op_id = operation.semantics.pure, operation.id
+        is_elementwise = (
+            operation.semantics.kind == Composed.MAP and operation.semantics.dtypes is not None
+        )
         if not params and is_elementwise and min_inputs == max_inputs <= MAX_OPERANDS:
             kind = OperatorKind.ELEMENTS
-        elif not params and operation.symbol == "@":
+        elif not params and operation.signature.symbol == "@":
             kind = OperatorKind.PRODUCT
     return OperatorSpec(
         kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id

@@ -100,4 +100,4 @@ def operand_signature(type_: Type, stacked: bool = False) -> tuple[np.dtype, tup
 
 def family(op: Op[...]) -> Hashable:
     """Return the operation or function by which batches are compared."""
-    return op.family or op.full_name
+    return op.semantics.family or op.full_name

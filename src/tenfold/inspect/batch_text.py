@@ -166,7 +166,7 @@ def _unbatched_line(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[st
     unbatched = [
         at
         for at, node in enumerate(graph.nodes)
-        if at not in batched and node.pending and node.op is not None and not node.op.view
+        if at not in batched and node.pending and node.op is not None and not node.op.semantics.view
     ]
     if not unbatched:
         return
@@ -186,7 +186,11 @@ def _why_unbatched(snapshot: Snapshot) -> str:
     """Why a graph is not batched."""
     graph = snapshot.graph
     devices = {node.type.device for node in graph.nodes if not node.is_scalar}
-    weight = sum(node.op.cost if node.op.body else 1 for node in graph.nodes if node.op is not None)
+    weight = sum(
+        node.op.lowering.cost if node.op.semantics.body else 1
+        for node in graph.nodes
+        if node.op is not None
+    )
     if batch_limit() == 1:
         option = "batch_limit is 1" if get("batch") else "batch is off"
         return f"the option {option}"
@@ -201,7 +205,7 @@ def _why_unbatched(snapshot: Snapshot) -> str:
 
 def _limit_reached(graph: Graph) -> str:
     """The limit that prevents batches in a large graph."""
-    calls = any(node.op is not None and node.op.body is not None for node in graph.nodes)
+    calls = any(node.op is not None and node.op.semantics.body is not None for node in graph.nodes)
     levels = _levels(graph)
     if not calls and len(graph) < WIDTH * levels:
         nodes = f"{len(graph):,} nodes on {levels:,} dependency levels"
@@ -231,5 +235,7 @@ def applies(snapshot: Snapshot) -> bool:
     """Whether the stage applies: a graph is large, or has several calls."""
     if not snapshot.has_schedule or not snapshot.pending_operations:
         return False
-    calls = sum(node.op is not None and node.op.body is not None for node in snapshot.graph.nodes)
+    calls = sum(
+        node.op is not None and node.op.semantics.body is not None for node in snapshot.graph.nodes
+    )
     return len(snapshot.graph) > _native.LONG_GRAPH_NODES or calls > 1

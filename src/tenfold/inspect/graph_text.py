@@ -79,7 +79,7 @@ def bytes_of(graph: Graph, position: int) -> int:
     """Return the bytes that an unfused operation must read and write."""
     node = graph.nodes[position]
     written_bytes = _bytes(node)
-    is_view = node.op.kind is Kind.VIEW  # reads as much as it writes
+    is_view = node.op.semantics.kind is Kind.VIEW  # reads as much as it writes
     return written_bytes + (
         written_bytes if is_view else sum(_bytes(graph.nodes[i]) for i in graph.inputs[position])
     )

@@ -160,7 +160,7 @@ def _named_reasons(step: Step, holder_texts: Iterator[str]) -> Iterator[str]:
 def _runs_once(graph: Graph) -> str:
     """The impure operations that forbid every in-place update."""
     nodes = [node for node in graph.nodes if node.pending and node.op is not None]
-    names = [node.name for node in nodes if node.op.opaque or not node.op.pure]
+    names = [node.name for node in nodes if node.op.semantics.opaque or not node.op.semantics.pure]
     return ", ".join(dict.fromkeys(names))
 
 

@@ -39,7 +39,7 @@ def library_of(snapshot: Snapshot, step: Step) -> str:
         blas = [name for name in routines if name[1:] in BLAS]
         by_library = [("LAPACK", lapack), ("BLAS", blas)]
         return "; ".join(f"{library} {', '.join(names)}" for library, names in by_library if names)
-    if node.op.opaque:
+    if node.op.semantics.opaque:
         return f"Python function {node.name}"
     return f"NumPy, reference function of {node.name}"
 

@@ -171,8 +171,8 @@ def _call_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
     else:
         graph = snapshot.optimised
         product, node = step.product, graph.nodes[step.position]
-        if node.op is not None and node.op.explain_lines is not None:
-            yield from node.op.explain_lines(*node.params)
+        if node.op is not None and node.op.lowering.explain_lines is not None:
+            yield from node.op.lowering.explain_lines(*node.params)
         else:
             yield product_line(product) if product else library_of(snapshot, step)
         if work := graph.multiply_adds(step.position):
@@ -229,7 +229,7 @@ def executed_text(snapshot: Snapshot) -> str:
 def _interpreter_text(snapshot: Snapshot) -> str:
     """Return the launches of a cold structure or a large graph: each operation unfused."""
     pending = [node for node in snapshot.graph.nodes if node.pending and not node.is_scalar]
-    nodes = [node for node in pending if node.op.reads is None]
+    nodes = [node for node in pending if node.op.lowering.reads is None]
     if not nodes:
         return f"executed: nothing to launch on {snapshot.device}"
     condition = f"until this structure has run {_native.HOT_THRESHOLD} times"
@@ -248,9 +248,13 @@ def _interpreter_text(snapshot: Snapshot) -> str:
 
 def _kernel_kind(op: Any) -> str:
     """How the op interpreter computes a node of an operation."""
-    if op.shapes == "broadcast":
+    if op.semantics.shapes == "broadcast":
         return "a strided kernel for any shape"
-    return "a reduction kernel for any shape, axis by axis" if op.folding else "its own schedule"
+    return (
+        "a reduction kernel for any shape, axis by axis"
+        if op.lowering.folding
+        else "its own schedule"
+    )
 
 
 def _program_state(step: Step) -> str:

@@ -103,7 +103,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
         raise unsupported_function(function)
     arguments = dict(_bind_arguments(function, operation, args, kwargs))
     positional: list[Any] = []
-    parameters = operation.signature.parameters
+    parameters = operation.public_signature.parameters
     variadic_name = next(
         (n for n, p in parameters.items() if p.kind is Parameter.VAR_POSITIONAL), ""
     )
@@ -159,7 +159,7 @@ def _parameter_name(
     function: Function, operation: Operation[...], name: str, position: int | None
 ) -> str:
     """Return the operation's parameter name for NumPy's argument `name` at `position`."""
-    parameters = operation.signature.parameters
+    parameters = operation.public_signature.parameters
     for candidate in (name, RENAMED.get(name, name)):
         if candidate in parameters and parameters[candidate].kind is not Parameter.VAR_KEYWORD:
             return candidate
@@ -169,7 +169,7 @@ def _parameter_name(
         if candidate not in _signature(function).parameters:
             return candidate
     numpy_call = numpy_name(function)
-    operation_call = f"{public_name(operation)}{operation.signature}"
+    operation_call = f"{public_name(operation)}{operation.public_signature}"
     remedy = SUBSTITUTES.get(name, "call {ours} itself").format(
         call=numpy_call, ours=operation_call
     )
@@ -191,5 +191,5 @@ def _missing(function: Function, operation: Operation[...], name: str) -> Unsupp
     return UnsupportedError(
         numpy_name(function),
         f"{public_name(operation)} needs its argument {name!r}",
-        remedy=f"give it, or call {public_name(operation)}{operation.signature} itself",
+        remedy=f"give it, or call {public_name(operation)}{operation.public_signature} itself",
     )

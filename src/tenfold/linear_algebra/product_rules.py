@@ -105,7 +105,7 @@ def _reader(term: NodeView) -> NodeView | None:
 def _feeds_elementwise(root: NodeView) -> bool:
     """Whether an elementwise kernel reads a term: an addition is free there."""
     reader = _reader(root)
-    return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
+    return reader is not None and reader.op is not None and reader.op.semantics.kind is Kind.MAP
 
 
 def _read_in_part(root: NodeView) -> bool:

@@ -116,7 +116,7 @@ def _attribute_remedy(name: str) -> str:
 
 def _takes_more(operation: Operation[...]) -> bool:
     """Whether a call needs more than one argument."""
-    parameters = operation.signature.parameters.values()
+    parameters = operation.public_signature.parameters.values()
     return sum(parameter.default is parameter.empty for parameter in parameters) > 1
 
 

@@ -34,7 +34,7 @@ SEQUENCES = ("shape", "axes", "repetitions")
 def fits(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether the arguments are such as the operation takes: then the error is another one."""
     try:
-        operation.signature.bind(*args, **kwargs)
+        operation.public_signature.bind(*args, **kwargs)
     except TypeError:
         return False
     return True
@@ -53,7 +53,7 @@ def wrong_call(
 
 def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return what to write instead of a call that does not fit; "" where nothing is known."""
-    parameters = operation.signature.parameters
+    parameters = operation.public_signature.parameters
     unknown = [name for name in kwargs if name not in parameters]
     if unknown:
         return _unknown(operation, unknown[0])
@@ -73,13 +73,13 @@ def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, An
 
 def _keyword_only(operation: Operation[...]) -> list[str]:
     """The arguments that are given by name alone."""
-    parameters = operation.signature.parameters.values()
+    parameters = operation.public_signature.parameters.values()
     return [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
 
 
 def _unknown(operation: Operation[...], name: str) -> str:
     """What to write for an argument of a name that the operation has not."""
-    parameters = operation.signature.parameters
+    parameters = operation.public_signature.parameters
     tenfold_name = NAMES.get(name, "")
     if tenfold_name in parameters:
         return f"write {tenfold_name}="

@@ -13,7 +13,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import comparison, ordering
-from tenfold.core.op import device_of
+from tenfold.core.inference import device_of
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import broadcast

@@ -74,11 +74,11 @@ def contraction_members(members: Members, *params: Any) -> Array:
     """Batch rule: one product whose stack begins with the batch axis. A shared first operand goes
     second where the members have one column, so that the planner can make one matrix of them.
     """
-    assert members.op.contraction is not None, "a product"
+    assert members.op.rewriting.contraction is not None, "a product"
     types = tuple(
         Type(members.shape(at), x.dtype, x.device) for at, x in enumerate(members.operands)
     )
-    contracted, free, conjugated = members.op.contraction(types, *params)
+    contracted, free, conjugated = members.op.rewriting.contraction(types, *params)
     first, second = members.operands
     if conjugated and kind_of(first.dtype) == "c":
         first = conj(first)

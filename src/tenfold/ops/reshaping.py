@@ -102,7 +102,7 @@ def _strides_of(x: Array) -> Shape | None:
     strides = row_major(shape) if base.base is None else _view_strides[base]
     for view in reversed(chain):
         node = _native.node_of(view)
-        strides_rule = node.op.strides
+        strides_rule = node.op.lowering.strides
         strides = (
             None
             if strides is None or not strides_rule

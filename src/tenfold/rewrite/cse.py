@@ -63,7 +63,7 @@ def _key(graph: RewriteGraph, at: int, representatives: dict[int, int]) -> tuple
 
 def _is_worth_merging(op: Operator) -> bool:
     """Whether merging saves work: not for a view, which moves nothing and helps rules in place."""
-    return op is not SCALAR and not (isinstance(op, Op) and op.view)
+    return op is not SCALAR and not (isinstance(op, Op) and op.semantics.view)
 
 
 def _params_text(
@@ -89,7 +89,7 @@ def costly_pairs(graph: Graph, pairs: Pairs) -> Pairs:
 
     def rule(node: Node, operands: list[bool]) -> bool:
         op = node.op if node.pending else None
-        is_product = isinstance(op, Op) and op.multiply_adds is not None
+        is_product = isinstance(op, Op) and op.lowering.multiply_adds is not None
         is_costly.append(is_product or any(operands))
         return is_costly[-1]
 

@@ -366,7 +366,7 @@ def _full_of_value(value: Number, match: Match) -> int:
     """Return the node of an array of the root's Type that holds `value` everywhere."""
     full: Any = OPS["full"]
     root = match.root.type
-    call = full.bind(root.shape, value, dtype=root.dtype, device=root.device)
+    call = full.signature.bind(root.shape, value, dtype=root.dtype, device=root.device)
     return match.make(full, params=call.params).at
 
 

@@ -18,7 +18,7 @@ RULE_NAME = "inline"
 
 def is_call(op: Operator) -> bool:
     """Whether a node is a call of a traced function."""
-    return isinstance(op, Op) and op.body is not None
+    return isinstance(op, Op) and op.semantics.body is not None
 
 
 def inline(graph: RewriteGraph) -> list[tuple[int, str]]:
@@ -41,12 +41,12 @@ def _is_output(graph: RewriteGraph, at: int) -> bool:
 def _inline_call(graph: RewriteGraph, at: int) -> None:
     op, node = graph.ops[at], graph.nodes[at]
     assert isinstance(op, Op), "a call has an op"
-    assert op.body is not None, "with a body"
+    assert op.semantics.body is not None, "with a body"
     # a scalar becomes an array, so that the plan does not depend on its value
     arguments = [_native.array_of(graph.nodes[i]) for i in graph.refresh(at)]
     token = ORIGIN.set(node.origin)  # a failure names the line of the call
     try:
-        results = op.body.apply(arguments)
+        results = op.semantics.body.apply(arguments)
     finally:
         ORIGIN.reset(token)
     result_nodes = list(graph.readers(at)) if len(node.types) > 1 else []

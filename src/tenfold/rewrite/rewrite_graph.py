@@ -125,10 +125,10 @@ class RewriteGraph:
     def multiply_adds(self, at: int) -> int:
         """Return the multiply-adds of a product, factorisation or solve; 0 for others."""
         op = self.ops[at]
-        if not isinstance(op, Op) or op.multiply_adds is None:
+        if not isinstance(op, Op) or op.lowering.multiply_adds is None:
             return 0
         types = tuple([self.nodes[i].type for i in self.refresh(at)])
-        return op.multiply_adds(types, *self.nodes[at].params)
+        return op.lowering.multiply_adds(types, *self.nodes[at].params)
 
     def readers(self, at: int) -> Iterator[int]:
         """Yield the live readers of a node, newest first."""
@@ -351,7 +351,7 @@ class RewriteGraph:
     def _update_base(self, at: int) -> int:
         """Return the node of which this one updates a slice; -1 for none."""
         op = self.ops[at]
-        updates = isinstance(op, Op) and op.writes is not None and self.nodes[at].pending
+        updates = isinstance(op, Op) and op.lowering.writes is not None and self.nodes[at].pending
         return self.inputs[at][0] if updates else -1
 
     def _needed_later(self, positions: Mapping[int, int]) -> set[int]:

@@ -226,7 +226,7 @@ class RuleSet:
 
 def _is_permanent(op: Operator) -> bool:
     """Whether an operation may be cached: that of a traced function dies with the function."""
-    return not (isinstance(op, Op) and op.body is not None)
+    return not (isinstance(op, Op) and op.semantics.body is not None)
 
 
 def _root_operation(pattern: Pattern) -> OperationPattern:

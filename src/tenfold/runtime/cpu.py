@@ -397,10 +397,10 @@ def compute_call(
     """
     op = node.op
     results: tuple[Value, ...]
-    if op.accumulates_into is not None:
+    if op.lowering.accumulates_into is not None:
         value = accumulate(node, inputs, in_place=in_place, choice=product)
         results = () if value is None else (value,)
-    elif op.contraction is not None:
+    elif op.rewriting.contraction is not None:
         first, second = inputs
         results = (multiply(op, node.params, first, second, node.type, product),)
     else:

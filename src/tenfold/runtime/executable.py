@@ -169,7 +169,9 @@ class ExecutableBuilder:
     def unlink_assignments(self) -> None:
         """Evaluate chained assignments separately in future if chaining them saves no launches."""
         graph = self.original.graph
-        assignments = [node for node in graph.nodes if node.pending and node.op and node.op.writes]
+        assignments = [
+            node for node in graph.nodes if node.pending and node.op and node.op.lowering.writes
+        ]
         single_output = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in assignments
         steps = self.plan.steps
         saves_launches = 2 * len(steps) <= len(assignments) and not any(
@@ -186,7 +188,7 @@ class ExecutableBuilder:
         assigned_items = [
             self.plan.items_at[position]
             for position, node in enumerate(self.graph.nodes)
-            if node.pending and node.op is not None and node.op.writes is not None
+            if node.pending and node.op is not None and node.op.lowering.writes is not None
         ]
         in_place = {
             number
@@ -198,7 +200,9 @@ class ExecutableBuilder:
         called_ops = (
             self.graph.nodes[step.position].op for step in self.plan.steps if step.kind == "call"
         )
-        return any(op is not None and (op.reads or op.writes) for op in called_ops)
+        return any(
+            op is not None and (op.lowering.reads or op.lowering.writes) for op in called_ops
+        )
 
     def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
         self.instructions.append((instruction.__name__, arguments))
@@ -531,7 +535,7 @@ def replay_function(
     call_node: ReferenceCall, caller: Caller, temporary: bool
 ) -> Callable[..., Sequence[Value] | None]:
     """Return the Python function of a replay; it returns None if the op fails for its values."""
-    value_function = call_node.op.on_values
+    value_function = call_node.op.semantics.on_values
 
     def on_values(*inputs: Any) -> Sequence[Value] | None:
         try:
@@ -575,7 +579,9 @@ def scalar_bytes(node: Node, parameter: LaunchScalar) -> bytes:
         value = np.asarray(node.scalar)
     else:
         with np.errstate(all="ignore"):
-            value = np.asarray(node.op.constant_fill(*node.params)).astype(node.type.dtype)
+            value = np.asarray(node.op.rewriting.constant_fill(*node.params)).astype(
+                node.type.dtype
+            )
     return parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
 
 

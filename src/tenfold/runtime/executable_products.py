@@ -85,12 +85,12 @@ def bound_product(
     step, third, scales = match
     if step.addresses and third in range(len(operands)):
         return None  # the addend must be copied to the result first
-    assert node.op.multiply_adds is not None, "a product says what it costs"
+    assert node.op.lowering.multiply_adds is not None, "a product says what it costs"
     types = tuple(
         Type(x.shape, x.dtype, "cpu") if x else Type((), node.type.dtype, "cpu") for x in operands
     )
     reads = (*step.operands, *([third] if step.reads_third else []))
-    return BoundProduct(step, reads, scales, node.op.multiply_adds(types, *node.params))
+    return BoundProduct(step, reads, scales, node.op.lowering.multiply_adds(types, *node.params))
 
 
 ProductMatch = tuple[ProductStep, int, tuple[ProductScale, ...]]

@@ -63,9 +63,9 @@ def movement(
     >>> movement(index, ((3, (0, 2, 5)), ()), (4, 7))
     ((None, 0, 3), (0, 5, 0))
     """
-    if op.reads is not None:
-        return op.reads(shape, *params)
-    keeps_order = op.strides is not None and op.inverse_view is not None
+    if op.lowering.reads is not None:
+        return op.lowering.reads(shape, *params)
+    keeps_order = op.lowering.strides is not None and op.lowering.inverse_view is not None
     return () if keeps_order else None
 
 

@@ -107,13 +107,13 @@ class Reference:
             return _stored_values(node)
         if node.op is None:  # a part: one of the results of its input
             return (inputs[0][node.params[0]],)
-        category = "kernel" if node.op.kind < Kind.CONTRACTION else "call"
+        category = "kernel" if node.op.semantics.kind < Kind.CONTRACTION else "call"
         start = timeline.begin()
         operands = [values[0] for values in inputs]
         results = run_op(node, operands)
         _native.count(f"{category}s")
         _native.count("launches")
-        if node.op.multiply_adds is not None:
+        if node.op.lowering.multiply_adds is not None:
             _native.count("multiply_adds", multiply_adds(node, operands))
         timeline.record(node.name, category, start)
         if get("check_nans"):
@@ -154,7 +154,7 @@ def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
     try:
         results = _call_interruptible(node, operands)
     except Exception as error:
-        if op.opaque or isinstance(error, REPORTED):
+        if op.semantics.opaque or isinstance(error, REPORTED):
             raise ReferenceFailure(_error_at_wait(node, error)) from error
         raise
     return tuple(
@@ -170,16 +170,16 @@ def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) 
         with np.errstate(all="ignore"):
             return _call(node.op, operands, node.params)
 
-    work = 0 if node.op.opaque else multiply_adds(node, operands)
+    work = 0 if node.op.semantics.opaque else multiply_adds(node, operands)
     return interruptible.call(run, multiply_adds=work)
 
 
 def multiply_adds(node: Node | ReferenceCall, operands: Sequence[Any]) -> int:
     """Return the multiply-adds of a call, from the shapes and dtypes of its operands."""
-    if node.op.multiply_adds is None:
+    if node.op.lowering.multiply_adds is None:
         return 0
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in operands)
-    return node.op.multiply_adds(types, *node.params)
+    return node.op.lowering.multiply_adds(types, *node.params)
 
 
 def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -189,9 +189,9 @@ def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> Values:
     if op.reference is None:
-        assert op.element is not None, "an op has a reference or an element rule"
+        assert op.semantics.element is not None, "an op has a reference or an element rule"
         leaves = [_native.value_array(dense.adopt(x, "reference")) for x in operands]
-        node = _native.node_of(op.element(*leaves))
+        node = _native.node_of(op.semantics.element(*leaves))
         inner = Reference().run(Graph.of([node]))
         if inner is not None:
             raise inner
@@ -206,7 +206,7 @@ def _check_result(node: Node | ReferenceCall, result: Any, type_: Type) -> np.nd
     values = np.asarray(result)
     if values.shape != type_.shape:
         _refuse_result(node, "shape", type_.shape, values.shape)
-    if node.op.opaque and values.dtype != type_.dtype:
+    if node.op.semantics.opaque and values.dtype != type_.dtype:
         _refuse_result(node, "dtype", type_.dtype, values.dtype)
     return cast_values(values, type_.dtype)
 
@@ -227,13 +227,13 @@ def nan_failure(
     node: Node, inputs: Sequence[np.ndarray], results: Values
 ) -> ReferenceFailure | None:
     """Return the failure of an operation that created NaN from operands without NaN."""
-    if node.op is None or node.op.kind == Kind.VIEW:
+    if node.op is None or node.op.semantics.kind == Kind.VIEW:
         return None
     input_nans = [
         _nans(mask)
         for mask in [*inputs, *(mask for mask in node.params if isinstance(mask, float))]
     ]
-    if node.op.kind != Kind.MAP:
+    if node.op.semantics.kind != Kind.MAP:
         input_nans = [np.asarray(mask.any()) for mask in input_nans]
     for nans in map(_nans, results):
         new_nans = nans.copy()
@@ -270,8 +270,10 @@ def _error_of(node: Node | ReferenceCall, error: Exception) -> Exception:
         inner = error.operation not in ("", node.name)
         text = f"{error.operation}: {error.rule}" if inner else error.rule
     documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
-    if documented is not None and not (node.op.opaque or isinstance(error, ExplainedError)):
-        remedy = f"\n  remedy: {node.op.remedy}" if node.op.remedy else ""
+    if documented is not None and not (
+        node.op.semantics.opaque or isinstance(error, ExplainedError)
+    ):
+        remedy = f"\n  remedy: {node.op.semantics.remedy}" if node.op.semantics.remedy else ""
         return documented(f"{node.name}: {text}{_source_line(node)}{remedy}")
     return RunError(node.name, f"{type(error).__name__}: {text}{_source_line(node)}")
 

@@ -88,7 +88,7 @@ def _is_shape_generic(original: OptimisedGraph) -> bool:
     """
     report, graph = original.report, original.graph
     operations = [node.op for node in graph.nodes if node.pending]
-    generic_ops = all(isinstance(op, Op) and op.multiply_adds is None for op in operations)
+    generic_ops = all(isinstance(op, Op) and op.lowering.multiply_adds is None for op in operations)
     return generic_ops and not (report.read_shapes or report.read_scalars or report.partial_bases)
 
 

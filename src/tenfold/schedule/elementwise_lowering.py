@@ -50,9 +50,9 @@ def apply_rule(
 
     `operands` have the dtypes `operand_dtypes`, a complex one as a ComplexElement.
     """
-    if op.kernel is None and op.element is not None:
+    if op.lowering.kernel is None and op.semantics.element is not None:
         return _apply_element_rule(k, op, operands, operand_dtypes, result_dtype)
-    if not op.takes_halves:
+    if not op.lowering.takes_halves:
         operands = [_half_to_float32(k, x) for x in operands]
     result = _apply_kernel_rule(k, op, params, operands)
     if result is None or isinstance(result, ComplexElement) or result.dtype == result_dtype:
@@ -69,11 +69,11 @@ def _half_to_float32(k: Body, x: Operand) -> Operand:
 def _apply_kernel_rule(
     k: Body, op: Op[...], params: Params, operands: Sequence[Operand]
 ) -> Operand | None:
-    if op.kernel is not None:
-        result: Any = op.kernel(k, *operands, *params)
+    if op.lowering.kernel is not None:
+        result: Any = op.lowering.kernel(k, *operands, *params)
         return None if result is NotImplemented else result
     elements = [x for x in operands if isinstance(x, Element) and kind_of(x.dtype) == "f"]
-    if not op.elementary or len(elements) < len(operands):
+    if not op.lowering.elementary or len(elements) < len(operands):
         return None
     return k.call(op.name, *elements)
 
@@ -86,9 +86,9 @@ def _apply_element_rule(
     result_dtype: np.dtype,
 ) -> Operand | None:
     """Run an element rule on placeholders, and apply the rules of its operations."""
-    assert op.element is not None, "an operation has a reference or an element rule"
+    assert op.semantics.element is not None, "an operation has a reference or an element rule"
     leaves = [_native.placeholder(Type((), dtype, _DEVICE)) for dtype in operand_dtypes]
-    graph = Graph.of([_native.node_of(op.element(*leaves))])
+    graph = Graph.of([_native.node_of(op.semantics.element(*leaves))])
     elements: dict[Node, Operand | Node | None] = dict(
         zip(map(_native.node_of, leaves), operands, strict=True)
     )
@@ -122,7 +122,7 @@ def has_rule(
     fma: bool = True,
 ) -> bool:
     """Whether an operation on these dtypes has a rule; `fma=False`: one without FMA."""
-    if op.dtypes is None and op.kernel is None:
+    if op.semantics.dtypes is None and op.lowering.kernel is None:
         return False
     lookup = _has_rule if op.permanent else _compute_has_rule  # a cache would keep it alive
     return lookup(op, params, operand_dtypes, result_dtype, fma)

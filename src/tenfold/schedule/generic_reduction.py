@@ -75,8 +75,8 @@ class GenericReduction:
     @property
     def folding(self) -> ReductionTree:
         """The reduction tree."""
-        assert self.op.folding is not None, "it folds"
-        return self.op.folding
+        assert self.op.lowering.folding is not None, "it folds"
+        return self.op.lowering.folding
 
     @property
     def stored_dtype(self) -> np.dtype:

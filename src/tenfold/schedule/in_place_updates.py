@@ -62,7 +62,7 @@ def verify_updates(schedule: Schedule) -> None:
         if not node.pending:
             dead = bool(graph.dead_after_read) and graph.dead_after_read[base]
             require(dead, "update {} overwrites a value that is still referred to", position)
-        _, shape = graph.nodes[position].op.writes(*graph.nodes[position].params)
+        _, shape = graph.nodes[position].op.lowering.writes(*graph.nodes[position].params)
         fits = len(directions) in (0, len(shape)) and {*directions} <= {-1, 1}
         require(fits, "update {} has the directions {}", position, directions)
 
@@ -91,7 +91,7 @@ def _reconsidered(schedule: Schedule) -> UpdateDecisions:
 def _staging_pays(graph: Graph, at: int) -> bool:
     """Whether staging a part moves fewer elements than copying the array."""
     node = graph.nodes[at]
-    _, shape = node.op.writes(*node.params)
+    _, shape = node.op.lowering.writes(*node.params)
     return 2 * product(shape) <= product(node.type.shape)
 
 
@@ -102,8 +102,8 @@ def update_positions(graph: Graph) -> list[int]:
         for position, node in enumerate(graph.nodes)
         if node.pending
         and node.op is not None
-        and node.op.writes is not None
-        and product(node.op.writes(*node.params)[1])
+        and node.op.lowering.writes is not None
+        and product(node.op.lowering.writes(*node.params)[1])
     ]
 
 
@@ -114,7 +114,7 @@ def copy_reason(graph: Graph, position: int) -> str:
     if graph.live_out[base] or not graph.dead_after_read:
         return REFERENCED
     if node.pending:
-        return "" if node.op is not None and not node.op.view else HAS_VIEWS
+        return "" if node.op is not None and not node.op.semantics.view else HAS_VIEWS
     if not graph.dead_after_read[base]:
         return REFERENCED
     value = node.value()

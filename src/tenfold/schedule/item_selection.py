@@ -156,7 +156,7 @@ class _ItemBuilder:
 
     def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
         dtype = node.type.dtype
-        for piece in node.op.pieces([self.items[i].shape for i in inputs], *node.params):
+        for piece in node.op.lowering.pieces([self.items[i].shape for i in inputs], *node.params):
             shape, number = piece.shape, -1
             if product(shape) == 0:
                 continue
@@ -177,7 +177,7 @@ class _ItemBuilder:
 
     def _add_update(self, position: int, node: Any, value: int) -> None:
         """Add the items that write a part of an array in place."""
-        access, shape = node.op.writes(*node.params)
+        access, shape = node.op.lowering.writes(*node.params)
         source, dtype = self.items[value], node.type.dtype
         missing = len(shape) - len(source.shape)
         directions = self.in_place[position] or (1,) * len(shape)
@@ -221,8 +221,8 @@ class _ItemBuilder:
         node = self.graph.nodes[position]
         axes, keepdims = node.params[:2]
         shape = self.items[source].shape
-        assert op.folding is not None, "it folds"
-        dtype = op.folding.dtype(node.operands[0])
+        assert op.lowering.folding is not None, "it folds"
+        dtype = op.lowering.folding.dtype(node.operands[0])
         number = source
         for axis in reversed(axes):
             kind = "fold" if shape[axis] else "identity"
@@ -263,18 +263,18 @@ def _kind_of(
     op = node.op
     if op is None:
         return "part", ()
-    if op.folding is not None and _foldable(node):
+    if op.lowering.folding is not None and _foldable(node):
         return "fold", ()
-    if op.scanning and items[inputs[0]].shape[node.params[0]] > 1:
+    if op.lowering.scanning and items[inputs[0]].shape[node.params[0]] > 1:
         return "scan", ()
-    if op.reads is not None:
-        return "view", op.reads(items[inputs[0]].shape, *node.params)
-    if op.view and op.strides is not None:
+    if op.lowering.reads is not None:
+        return "view", op.lowering.reads(items[inputs[0]].shape, *node.params)
+    if op.semantics.view and op.lowering.strides is not None:
         return "restride", ()
-    if op.constant_fill is not None:
+    if op.rewriting.constant_fill is not None:
         return "scalar", ()
     signature = node.params, node.operands, node.type.dtype
-    if op.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
+    if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
         return "map", ()
     return _gather_or_call_kind(node, [items[i].shape for i in inputs]), ()
 
@@ -282,9 +282,17 @@ def _kind_of(
 def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
     """The kind of an operation that moves elements: a join, a gather or a call."""
     op, size = node.op, product(node.type.shape)
-    if size and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
+    if (
+        size
+        and op.lowering.pieces is not None
+        and op.lowering.pieces(shapes, *node.params) is not NotImplemented
+    ):
         return "join"
-    return "located" if op.element_at is not None and has_gather_rule(node, shapes) else "call"
+    return (
+        "located"
+        if op.lowering.element_at is not None and has_gather_rule(node, shapes)
+        else "call"
+    )
 
 
 def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
@@ -310,9 +318,12 @@ def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
     axes = tuple(body.index(axis) for axis in range(len(shape)))
     result_index = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
     sources = map(source, shapes, node.operands)
-    return node.op.element_at(body, result_index, *sources, *node.params) is not NotImplemented
+    return (
+        node.op.lowering.element_at(body, result_index, *sources, *node.params)
+        is not NotImplemented
+    )
 
 
 def _foldable(node: Any) -> bool:
     """Whether a reduction that supports one axis only has one; argmax of all axes has not."""
-    return not node.op.folding.one_axis or len(node.params[0]) == 1
+    return not node.op.lowering.folding.one_axis or len(node.params[0]) == 1

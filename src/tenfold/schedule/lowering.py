@@ -98,7 +98,7 @@ class Lowering:
             return self._gather_element(item, access)
         if item.kind == "scan":
             return self._scan_element(item, inputs[0])
-        folding = self.nodes[item.position].op.folding
+        folding = self.nodes[item.position].op.lowering.folding
         assert folding is not None, item.kind
         node = self.nodes[item.position]
         if item.kind == "identity":
@@ -121,7 +121,7 @@ class Lowering:
         _, _, include_initial, exclusive = node.params
         first_value = "initial" if include_initial else "exclusive" if exclusive else ""
         parts = parts_of(self._operand(operand, node.operands[0]))
-        kind = node.op.scanning
+        kind = node.op.lowering.scanning
         running = tuple(
             self.body.apply("scan", part.dtype, *parts, data=(kind, i, first_value))
             for i, part in enumerate(parts)
@@ -147,7 +147,9 @@ class Lowering:
             GatherSource(self.items[i].shape, dtype, partial(self._read_at, i, dtype))
             for i, dtype in zip(item.inputs, node.operands, strict=True)
         ]
-        element: Computed = node.op.element_at(self.body, result_index, *sources, *node.params)
+        element: Computed = node.op.lowering.element_at(
+            self.body, result_index, *sources, *node.params
+        )
         return element
 
     def _index(self, step: AxisMap) -> Element:

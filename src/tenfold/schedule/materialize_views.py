@@ -49,6 +49,6 @@ def _multiplies_matrix(
     """Whether a product reads it with an operand many times as large."""
     for user in users:
         item = items[user]
-        if item.kind == "call" and graph.nodes[item.position].op.contraction is not None:
+        if item.kind == "call" and graph.nodes[item.position].op.rewriting.contraction is not None:
             return any(items[i].size >= max(SIZE_RATIO * size, LEAST_ELEMENTS) for i in item.inputs)
     return False

@@ -93,7 +93,7 @@ def _restrided(
     (source,) = item.inputs
     node, source_item = schedule.graph.nodes[item.position], schedule.items[source]
     strides = tuple([stride // source_item.dtype.itemsize for stride in layouts[source]])
-    found = node.op.strides(source_item.shape, strides, *node.params)
+    found = node.op.lowering.strides(source_item.shape, strides, *node.params)
     if found is None or item.size == 0:
         return None
     return tuple([stride * item.dtype.itemsize for stride in found])

@@ -154,7 +154,7 @@ def _is_product(schedule: Schedule, number: int) -> bool:
     if item.kind != "call":
         return False
     op = schedule.graph.nodes[item.position].op
-    return (op.contraction or op.accumulates_into) is not None
+    return (op.rewriting.contraction or op.lowering.accumulates_into) is not None
 
 
 def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
@@ -165,9 +165,9 @@ def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
     node, width = graph.nodes[item.position], register_bytes()
     type_, params = node.type, node.params
     x1, x2 = (_operand(schedule, i, type_.dtype) for i in item.inputs[:2])
-    if node.op.accumulates_into is None:
+    if node.op.lowering.accumulates_into is None:
         types = tuple([graph.nodes[i].type for i in graph.inputs[item.position]])
-        return choose_product(node.op.contraction(types, *params), x1, x2, width=width)
+        return choose_product(node.op.rewriting.contraction(types, *params), x1, x2, width=width)
     *_, count, added = params
     x3 = None
     if added:

@@ -35,7 +35,7 @@ def is_replayable(graph: Graph) -> bool:
     operations are pure and none runs Python code of the user.
     """
     operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
-    return all(op.pure and not op.opaque for op in operations)
+    return all(op.semantics.pure and not op.semantics.opaque for op in operations)
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:

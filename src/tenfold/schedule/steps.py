@@ -146,7 +146,12 @@ def _names(schedule: Schedule, group: FusedGroup) -> tuple[str, ...]:
 def _follows_fold(schedule: Schedule, item: ScheduleItem) -> bool:
     """Whether it only finishes a reduction whose fold another kernel may have computed."""
     op = schedule.graph.nodes[item.position].op
-    return op is not None and op.folding is not None and item.kind != "fold" and not item.is_first
+    return (
+        op is not None
+        and op.lowering.folding is not None
+        and item.kind != "fold"
+        and not item.is_first
+    )
 
 
 def _call_step(schedule: Schedule, number: int) -> Step:
@@ -167,7 +172,8 @@ def _call_step(schedule: Schedule, number: int) -> Step:
         results,
         names,
         item.position,
-        unaliased_result=(node.op.contraction or node.op.accumulates_into) is not None,
+        unaliased_result=(node.op.rewriting.contraction or node.op.lowering.accumulates_into)
+        is not None,
         product=schedule.products.get(number),
         accumulated_operand=_accumulated_operand(node, reads),
     )
@@ -175,7 +181,11 @@ def _call_step(schedule: Schedule, number: int) -> Step:
 
 def _accumulated_operand(node: Node, reads: tuple[int, ...]) -> int:
     """The item into which a call may accumulate in place; -1 for none."""
-    operand = None if node.op.accumulates_into is None else node.op.accumulates_into(*node.params)
+    operand = (
+        None
+        if node.op.lowering.accumulates_into is None
+        else node.op.lowering.accumulates_into(*node.params)
+    )
     return -1 if operand is None or reads.count(reads[operand]) > 1 else reads[operand]
 
 

@@ -135,7 +135,7 @@ class _StorageChoice:
 
     def _has_parts(self, item: ScheduleItem) -> bool:
         """Whether a reduction has several partial results, which are not stored."""
-        folding = _op_of(self.schedule, item).folding
+        folding = _op_of(self.schedule, item).lowering.folding
         return folding is not None and folding.one_axis
 
     def _mark_stored(self, number: int, reason: str) -> None:
@@ -203,7 +203,7 @@ class _StorageChoice:
     def _explain_product_operands(self, bodies: BodySizes) -> None:
         """State the cost comparison for operands of products, which are read many times."""
         for item in self.items:
-            if item.kind != "call" or _op_of(self.schedule, item).multiply_adds is None:
+            if item.kind != "call" or _op_of(self.schedule, item).lowering.multiply_adds is None:
                 continue
             read_count = self.graph.multiply_adds(item.position)
             for i in item.inputs:

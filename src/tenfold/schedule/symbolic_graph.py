@@ -163,10 +163,16 @@ def _concrete_pick(pick: Pick) -> Pick:
 
 def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
     op: Any = node.op
-    if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
+    if (
+        not isinstance(op, Op)
+        or not types
+        or op.semantics.opaque
+        or op.semantics.promise
+        or len(node.types) > 1
+    ):
         raise NotSymbolic
     try:
-        results, operands = op.rule(types, *params)
+        results, operands = op.semantics.rule(types, *params)
     except Exception:  # noqa: BLE001  # the rule of a user's operation may need ints
         raise NotSymbolic from None
     ((shape, dtype),) = results
@@ -174,7 +180,7 @@ def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> 
         raise NotSymbolic
     if values_of(shape) != node.type.shape:
         raise NotSymbolic
-    is_plain_view = op.kind is Kind.VIEW and op is not index
+    is_plain_view = op.semantics.kind is Kind.VIEW and op is not index
     if is_plain_view and not _permutes(op, types[0].shape, params):
         raise NotSymbolic
     return _symbolic_type(node, shape)
@@ -197,9 +203,9 @@ def compare_lengths(lengths: Iterable[int]) -> None:
 
 def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
     """Whether a view only permutes axes; some may have length 1."""
-    if op.reads is None:
+    if op.lowering.reads is None:
         return False
-    reads = op.reads(shape, *params)
+    reads = op.lowering.reads(shape, *params)
     plain = all(step == (step[0], 1, 0) and step[0] is not None for step in reads)
     return plain and len({step[0] for step in reads}) == len(shape)
 

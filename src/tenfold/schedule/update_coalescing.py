@@ -124,7 +124,7 @@ class _UpdateRun:
 
     def _updated_part(self, at: int) -> UpdatedPart:
         node = self.graph.nodes[at]
-        access, shape = node.op.writes(*node.params)
+        access, shape = node.op.lowering.writes(*node.params)
         return access, shape
 
     def can_extend(self, at: int, readers: Sequence[int]) -> bool:
@@ -179,10 +179,10 @@ class _UpdateRun:
         None: several sources.
         """
         node = self.graph.nodes[reader]
-        if node.op is None or node.op.reads is None:
+        if node.op is None or node.op.lowering.reads is None:
             return None
         shape = node.type.shape
-        read_access = node.op.reads(self.graph.nodes[self.base].type.shape, *node.params)
+        read_access = node.op.lowering.reads(self.graph.nodes[self.base].type.shape, *node.params)
         for at, (access, part_shape) in self.stored.items():
             if not are_disjoint(read_access, shape, access, part_shape):
                 is_whole_part = shape == part_shape and relative_access(
@@ -213,7 +213,10 @@ class _UpdateRun:
         runs.reads |= self.reads
         for reader in readers[last]:
             users = [self.graph.nodes[i].op for i in readers[reader]]
-            inlined = all(op is not None and (op.kind is Kind.MAP or op.writes) for op in users)
+            inlined = all(
+                op is not None and (op.semantics.kind is Kind.MAP or op.lowering.writes)
+                for op in users
+            )
             source = (
                 self._find_source(reader) if inlined and not self.graph.live_out[reader] else None
             )
@@ -222,6 +225,6 @@ class _UpdateRun:
 
 
 def _weight_of(node: Node) -> int:
-    if not node.pending or node.op is None or node.op.reads is not None:
+    if not node.pending or node.op is None or node.op.lowering.reads is not None:
         return 0
-    return FORMULA_WEIGHT if node.op.cost >= FORMULA_COST else 1
+    return FORMULA_WEIGHT if node.op.lowering.cost >= FORMULA_COST else 1

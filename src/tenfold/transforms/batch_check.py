@@ -56,7 +56,7 @@ def verify_batch(
     Raises the errors of the computation.
     """
     results, mismatch = _compute_and_compare(op, params, operands, nodes, all_ops=False)
-    if mismatch and op.body:  # each operation is compared, to name it
+    if mismatch and op.semantics.body:  # each operation is compared, to name it
         mismatch = _compute_and_compare(op, params, operands, nodes, all_ops=True)[1] or mismatch
     return results, mismatch
 
@@ -119,14 +119,18 @@ def _is_pending_call(node: Node) -> bool:
 def _inline_call(node: Node, operands: list[Any]) -> Any:
     if not _is_pending_call(node):
         return rebuild(node, operands)
-    results = node.op.body.apply(operands)
+    results = node.op.semantics.body.apply(operands)
     return results if len(results) > 1 else results[0]
 
 
 def _is_compared(node: Node, all_ops: bool) -> bool:
     """Whether the result of an operation is compared separately."""
     op = node.op
-    return isinstance(op, Op) and len(node.types) == 1 and (all_ops or op.multiply_adds is not None)
+    return (
+        isinstance(op, Op)
+        and len(node.types) == 1
+        and (all_ops or op.lowering.multiply_adds is not None)
+    )
 
 
 def _compute_batch(
@@ -227,13 +231,13 @@ def _error_bound(node: Node, operands: Sequence[Any]) -> Bound | None:
     """Return the allowed error of a call's result; None where the bits must be equal."""
     op: Op[...] = node.op
     dtype = node.type.dtype
-    if op.multiply_adds is None or kind_of(dtype) not in "fc":
+    if op.lowering.multiply_adds is None or kind_of(dtype) not in "fc":
         return None
     eps = float(ml_dtypes.finfo(compute_dtype(dtype)).eps)  # type: ignore[no-untyped-call]  # stub
     rounding = float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]  # stub
     nodes = [_native.node_of(x) for x in operands]
     values = [np.abs(x.astype(np.complex128)) for x in _compute_values(nodes)]
-    if op.contraction is None:
+    if op.rewriting.contraction is None:
         matrix = next(x for x in _compute_values(nodes) if x.ndim > 1)
         order = max(matrix.shape[-2:])
 
@@ -250,7 +254,7 @@ def _error_bound(node: Node, operands: Sequence[Any]) -> Bound | None:
 
         return of_solve
     types = tuple([x.type for x in nodes])
-    axes = op.contraction(types, *node.params).contracted[0]
+    axes = op.rewriting.contraction(types, *node.params).contracted[0]
     length = int(np.prod([types[0].shape[axis] for axis in axes], dtype=np.int64))
     reference = op.reference
     assert reference is not None, "a product has NumPy's meaning"
@@ -272,7 +276,7 @@ def _error(
     batch_value: Any,
     member_value: Any,
 ) -> RunError:
-    blamed_text = f" ({blamed.name} in it)" if blamed is not None and op.body else ""
+    blamed_text = f" ({blamed.name} in it)" if blamed is not None and op.semantics.body else ""
     origin_text = f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
     rule = (
         f"member {member} of {members} computed together{blamed_text} has {batch_value} at {at}, "

@@ -245,7 +245,7 @@ def _build_expression(
     stacked = batched.result_flags()
     subgraph = batched.to_subgraph(stacked)
     ops = [node.op for node in subgraph.graph.nodes]
-    has_products = any(isinstance(op, Op) and op.multiply_adds for op in ops)
+    has_products = any(isinstance(op, Op) and op.lowering.multiply_adds for op in ops)
     return subgraph, tuple(stacked), not has_products
 
 
@@ -266,7 +266,11 @@ def member_subgraph(
         shape = type_.shape[1:] if stacked else type_.shape
         operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
         inputs.append(_native.node_of(operands[-1]))
-    results = op.body.apply(operands) if op.body else _native.apply(op.id, tuple(operands), params)
+    results = (
+        op.semantics.body.apply(operands)
+        if op.semantics.body
+        else _native.apply(op.id, tuple(operands), params)
+    )
     arrays = results if isinstance(results, tuple) else (results,)
     return Subgraph(op.name, list(map(_native.node_of, arrays)), inputs)
 

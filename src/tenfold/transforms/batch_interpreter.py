@@ -137,10 +137,14 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
     try:
         if not any(flags):
             return BatchedNode(members.call(members.operands, node.params), batched=False)
-        result = _batch_call(members, node) if node.op.body else _apply_batch_rule(members, node)
+        result = (
+            _batch_call(members, node)
+            if node.op.semantics.body
+            else _apply_batch_rule(members, node)
+        )
         if result is NotImplemented:
             result = _call_per_member(members, node)
-        elif node.op.opaque:
+        elif node.op.semantics.opaque:
             _check_result(result, node, length)
         return BatchedNode(result, batched=True)
     finally:
@@ -156,7 +160,7 @@ def _batch_call(members: Members, node: Node) -> Any:
         member_input = _native.placeholder(member_node.type)
         member_inputs.append(member_input)
         replacements[_native.node_of(member_input)] = BatchedNode(operand, is_batched)
-    outputs = [_native.node_of(result) for result in node.op.body.apply(member_inputs)]
+    outputs = [_native.node_of(result) for result in node.op.semantics.body.apply(member_inputs)]
     results = tuple(
         [with_batch_axis(entry, members.length) for entry in batch_nodes(outputs, replacements)]
     )
@@ -173,29 +177,29 @@ def with_batch_axis(entry: BatchedNode, length: int) -> Array:
 def _apply_batch_rule(members: Members, node: Node) -> Any:
     """Apply the batch rule that follows from the op's declaration."""
     op, params, positions = members.op, node.params, range(len(members.operands))
-    if op.batch is not None:
-        return op.batch(members, *params)
-    if op.shapes == "broadcast":
+    if op.transforms.batch is not None:
+        return op.transforms.batch(members, *params)
+    if op.semantics.shapes == "broadcast":
         ndim = len(node.type.shape)
         return members.call([members.aligned(at, ndim) for at in positions], params)
-    if op.reduces:
+    if op.rewriting.reduces:
         return _batch_reduction(members, node)
-    if op.shapes == "permuted":
+    if op.semantics.shapes == "permuted":
         (axes,) = params
         return members.call(members.operands, ((0, *(axis + 1 for axis in axes)),))
-    if op.scanning:
+    if op.lowering.scanning:
         axis, *other_params = params
         return members.call(members.operands, (axis + 1, *other_params))
-    if op.batch_params is None:
+    if op.transforms.batch_params is None:
         return NotImplemented
-    batched_params = op.batch_params(members.length, *params)
+    batched_params = op.transforms.batch_params(members.length, *params)
     return members.call([members.in_front(at) for at in positions], batched_params)
 
 
 def _batch_reduction(members: Members, node: Node) -> Array:
     """Reduce the axes of each member; a one-axis reduction flattens several axes first."""
     (x,), (axes, keepdims, *other_params) = members.operands, node.params
-    folding = members.op.folding
+    folding = members.op.lowering.folding
     if folding is not None and folding.one_axis and len(axes) != 1:
         flattened = reshape(x, (members.length, math.prod(members.shape(0))))
         reduced = members.call((flattened,), ((1,), False, *other_params))

@@ -57,7 +57,7 @@ class Callee:
     def compute(self, operands: Sequence[Value]) -> list[Value]:
         """Compute its results. Raises ReferenceFailure if the computation fails."""
         inputs = tuple([_native.value_array(value) for value in operands])
-        results = _native.apply(self.op.id, inputs, self.op.bind().params)
+        results = _native.apply(self.op.id, inputs, self.op.signature.bind().params)
         nodes = [
             _native.node_of(array)
             for array in (results if isinstance(results, tuple) else (results,))
@@ -90,7 +90,7 @@ class Callee:
             if failure is not None:
                 raise ReferenceFailure(error_at_step(operation, step, failure))
 
-        op, params = self.op, self.op.bind().params
+        op, params = self.op, self.op.signature.bind().params
         arguments = (carry, xs, captures, ys, steps, reverse)
         _native.run_loop(op.id, params, *arguments, compute, _poll_signals)
 
@@ -185,7 +185,7 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
     def bind(*operands: Array) -> BoundCall:
         return BoundCall(operands, (device,))
 
-    return Op(
+    return Op.declare(
         name=subgraph.name,
         page=page,
         function=_call_placeholder,  # not the user's function: the op may outlive it
@@ -195,10 +195,12 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
         reference=reference,
         body=subgraph,
         family=family,
-        can_fail=any(op.can_fail for op in ops),
-        pure=all(op.pure for op in ops),
-        unbounded_time=any(op.unbounded_time for op in ops),
-        multiplies=any(op.multiply_adds is not None or op.multiplies for op in ops),
+        can_fail=any(op.semantics.can_fail for op in ops),
+        pure=all(op.semantics.pure for op in ops),
+        unbounded_time=any(op.semantics.unbounded_time for op in ops),
+        multiplies=any(
+            op.lowering.multiply_adds is not None or op.rewriting.multiplies for op in ops
+        ),
         public=False,
         cost=float(len(subgraph.graph)),
     )

@@ -324,7 +324,7 @@ def _bind(*inputs: Array, params: tuple[Any, ...]) -> BoundCall:
 
 
 def _control_op(name: str, **fields: Any) -> Op[...]:
-    return Op(
+    return Op.declare(
         name=name,
         page="control",
         function=_bind,

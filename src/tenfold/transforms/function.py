@@ -144,7 +144,7 @@ class Function:
             args,
             kwargs,
             op.id,
-            op.bind().params,
+            op.signature.bind().params,
             order,
             [(capture.node, capture.source) for capture in trace.captured],
             [*trace.guards],
@@ -213,13 +213,13 @@ def _apply(call: CachedTrace, leaves: list[Any], captured: list[Node]) -> Any:
         return structure.unflatten(())
     arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
     inputs = (*arrays, *map(_native.array_of, captured))
-    result = _native.apply(op.id, inputs, op.bind(*inputs).params)
+    result = _native.apply(op.id, inputs, op.signature.bind(*inputs).params)
     return structure.unflatten((result,) if structure.leaves == 1 else result)
 
 
 def _replay_call(op: Op[...], structure: TreeDef, *arrays: Array) -> Any:
     """Compute a call from its arguments and captured arrays."""
-    result = _native.apply(op.id, arrays, op.bind(*arrays).params)
+    result = _native.apply(op.id, arrays, op.signature.bind(*arrays).params)
     return compute_tree(structure.unflatten((result,) if structure.leaves == 1 else result))
 
 

@@ -123,7 +123,7 @@ def opaque_op(
         return batch(*operands, **dict(zip(names, values, strict=True)))
 
     return with_function_metadata(
-        Op(
+        Op.declare(
             function=function,
             page=function.__module__ or "",
             kind=Kind.CONTRACTION,

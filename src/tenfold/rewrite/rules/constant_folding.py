@@ -87,7 +87,7 @@ def is_removable(term: NodeView) -> bool:
     terms = list(islice(walk_inputs(term), MAX_CHECKED_NODES + 1))
     ops = (node.op for node in terms)
     return len(terms) <= MAX_CHECKED_NODES and all(
-        op is None or (op.pure and not op.can_fail) for op in ops
+        op is None or (op.semantics.pure and not op.semantics.can_fail) for op in ops
     )
 
 
@@ -191,9 +191,9 @@ def _constant_value(term: NodeView) -> Number:
 
 def is_bitwise_exact(op: Op[...] | None) -> bool:
     """Whether every device computes an operation to the same bits, for any loop order."""
-    if op is None or op.kind is not Kind.MAP or op.reference is None:
+    if op is None or op.semantics.kind is not Kind.MAP or op.reference is None:
         return False
-    return not (op.accuracy or op.opaque or op.can_fail)
+    return not (op.accuracy or op.semantics.opaque or op.semantics.can_fail)
 
 
 def _fold_constants(match: Match) -> NodeView | None:

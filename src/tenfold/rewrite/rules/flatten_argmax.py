@@ -36,5 +36,5 @@ def _flattened(match: Match) -> NodeView:
 ARGMAX_RULES = tuple(
     Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flattened, when=_over_several_axes)
     for op in vars(reduce).values()
-    if isinstance(op, Op) and op.folding is not None and op.folding.one_axis
+    if isinstance(op, Op) and op.lowering.folding is not None and op.lowering.folding.one_axis
 )

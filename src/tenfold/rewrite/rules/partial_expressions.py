@@ -64,7 +64,9 @@ def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
 def _is_splittable(node: Node) -> bool:
     """Whether a slice of the node is the operation on slices of its inputs."""
     op = node.op
-    return node.pending and isinstance(op, Op) and op.kind is Kind.MAP and op.pure
+    return (
+        node.pending and isinstance(op, Op) and op.semantics.kind is Kind.MAP and op.semantics.pure
+    )
 
 
 def _build_part(base: Node, base_picks: Picks) -> Array:

@@ -55,13 +55,13 @@ def _partially_read_base(graph: RewriteGraph, output: int) -> int | None:
 
 
 def _is_view(op: Operator) -> bool:
-    return isinstance(op, Op) and op.view
+    return isinstance(op, Op) and op.semantics.view
 
 
 def _splits_by_operands(op: Operator) -> bool:
     """Whether a slice of the result is computed from slices of the operands."""
     joining_ops = (concat, stack, pad, matmul)
-    return isinstance(op, Op) and (is_pure_map(op) or op.reduces or op in joining_ops)
+    return isinstance(op, Op) and (is_pure_map(op) or op.rewriting.reduces or op in joining_ops)
 
 
 def _splittable_below(graph: RewriteGraph, base: int) -> set[int]:

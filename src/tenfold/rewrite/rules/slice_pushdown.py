@@ -38,7 +38,7 @@ from tenfold.rewrite.rules.views import insert_axes, make_index, permute, select
 
 def is_pure_map(op: Op[...] | None) -> bool:
     """Whether an operation is elementwise and pure: its slice needs only slices of operands."""
-    return op is not None and op.kind is Kind.MAP and op.pure
+    return op is not None and op.semantics.kind is Kind.MAP and op.semantics.pure
 
 
 def _selects_fewer_unshared(match: Match) -> bool:
@@ -79,7 +79,7 @@ def _index_of_map(match: Match) -> NodeView:
 def reads_reduction(match: Match) -> bool:
     """As _selects_fewer_unshared, of a reduction."""
     op = match.root.inputs[0].op
-    return op is not None and op.reduces and _selects_fewer_unshared(match)
+    return op is not None and op.rewriting.reduces and _selects_fewer_unshared(match)
 
 
 def _index_of_reduction(match: Match) -> NodeView | None:

@@ -94,8 +94,8 @@ def relative_access(
 
 def index_access(term: NodeView) -> Access:
     """Return the access by which an index reads its input."""
-    assert index.reads is not None, "an index reads by steps"
-    return index.reads(term.inputs[0].shape, *term.params)
+    assert index.lowering.reads is not None, "an index reads by steps"
+    return index.lowering.reads(term.inputs[0].shape, *term.params)
 
 
 def sole_reader(match: Match) -> bool:

@@ -228,7 +228,7 @@ def _skip_broadcast(match: Match) -> NodeView | None:
     """Read the input of a broadcast, if the elementwise operation broadcasts it itself."""
     root = match.root
     op, inputs = root.op, list(root.inputs)
-    if op is None or op.dtypes is None or not is_bitwise_exact(op):
+    if op is None or op.semantics.dtypes is None or not is_bitwise_exact(op):
         return None
     for position, term in enumerate(inputs):
         if term.op is not broadcast_to:

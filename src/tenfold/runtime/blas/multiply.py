@@ -58,9 +58,9 @@ def cached_choice(
     x1, x2 = operands
     if update is not None:
         return choose_update(x1, x2, update, width=width)
-    assert op.contraction is not None, "a product says what it contracts"
+    assert op.rewriting.contraction is not None, "a product says what it contracts"
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
-    return choose_product(op.contraction(types, *params), x1, x2, width=width)
+    return choose_product(op.rewriting.contraction(types, *params), x1, x2, width=width)
 
 
 @memoized("product steps", STEPS, "binding a kernel takes as long as a small product")
