@@ -137,7 +137,7 @@ def test_it_takes_any_number_of_arrays_and_none() -> None:
 def test_a_method_of_nothing_is_hidden() -> None:
     assert repr(doubled) == "<op doubled>"
     assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice as much.")
-    assert doubled.pure is False
+    assert doubled.semantics.pure is False
     assert tn.operator(pure=True, cost=5)(doubled.function).pure is True
 
 
