@@ -138,7 +138,7 @@ def test_a_method_of_nothing_is_hidden() -> None:
     assert repr(doubled) == "<op doubled>"
     assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice as much.")
     assert doubled.semantics.pure is False
-    assert tn.operator(pure=True, cost=5)(doubled.function).pure is True
+    assert tn.operator(pure=True, cost=5)(doubled.function).semantics.pure is True
 
 
 def test_what_it_raises_surfaces_at_the_wait() -> None:
