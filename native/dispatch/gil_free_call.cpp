@@ -19,7 +19,7 @@ bool GilFreeRunner::bind_input(std::size_t input, const Ref<Value>& value) {
 
 Ref<Value> GilFreeRunner::run() {
     results_.assign(call_.outputs.size(), {});
-    bool succeeded = replay(*call_.plan, graph_, key_, *this);
+    const auto succeeded = bool(replay(*call_.plan, graph_, key_, *this));
     count_launches_ = false;
     if (results_.size() == 1) return succeeded ? std::move(results_[0]) : Ref<Value>();
     Ref<Value> chain;

@@ -48,12 +48,6 @@ uint64_t scalar_bits(const Scalar& scalar, const Executable::Number& number) {
 
 namespace {
 
-struct PoolDeleter {
-    std::size_t bytes;
-    void operator()(void* memory) const { pool_free(memory, bytes); }
-};
-using Table = std::unique_ptr<void, PoolDeleter>;
-
 // Memory of a run, reused by the next run of the thread.
 struct Workspace {
     std::vector<Ref<Value>> slots;
@@ -79,14 +73,42 @@ class Executor {
         ThreadLocal<Workspace>::get() = std::move(workspace_);
     }
 
-    bool run() {
-        for (const auto& instruction : plan_.instructions)
-            if (!std::visit([&](const auto& one) { return execute(one); }, instruction))
-                return false;
-        return true;
+    RunResult run() {
+        const auto& instructions = plan_.instructions;
+        for (at_ = 0; at_ < instructions.size(); ++at_)
+            if (!std::visit([&](const auto& one) { return execute(one); }, instructions[at_]))
+                return failure_at(at_);
+        return synchronize() ? RunResult() : failure_at(at_);
     }
 
   private:
+    RunResult failure_at(uint32_t instruction) {
+        failure_.instruction = instruction;
+        return failure_;
+    }
+
+    bool fail(RunResult::Cause cause, std::size_t bytes = 0) {
+        failure_.cause = cause;
+        failure_.bytes = bytes;
+        return false;
+    }
+
+    // Before the host reads or publishes a value, or calls Python.
+    bool synchronize() {
+        for (const auto& [instruction, event] : queued_) {
+            Result result = plan_.device->wait(event);
+            if (!is_done(result)) return at_ = instruction, false;
+        }
+        queued_.clear();
+        return true;
+    }
+
+    bool is_done(const Result& result, std::size_t scratch = 0) {
+        if (result.outcome == Outcome::no_memory) return fail(RunResult::memory, scratch);
+        if (result.outcome == Outcome::cancelled) return fail(RunResult::exception);
+        return result.status == 0 || fail(RunResult::values);
+    }
+
     template <class T> bool execute(const Indirect<T>& indirect) { return execute(*indirect); }
 
     bool execute(const Executable::Load& load) {
@@ -96,14 +118,15 @@ class Executor {
         if (!shifts_.empty())
             shifts_[load.slot] =
                 key_.base_offsets[load.position] - plan_.base_offsets[load.position];
-        return bool(slots_[load.slot]);
+        return slots_[load.slot] || fail(RunResult::input);
     }
 
     bool execute(const Executable::Allocate& instruction) {
-        slots_[instruction.slot] = Value::in_memory(Allocation::from_pool(instruction.bytes),
-                                                    instruction.type, instruction.strides);
+        slots_[instruction.slot] =
+            Value::in_memory(Allocation::on_device(*plan_.device, instruction.bytes),
+                             instruction.type, instruction.strides);
         if (instruction.temporary) context_.count(Counter::temporaries);
-        return bool(slots_[instruction.slot]);
+        return slots_[instruction.slot] || fail(RunResult::memory, instruction.bytes);
     }
 
     bool execute(const Executable::Share& share) {
@@ -131,12 +154,12 @@ class Executor {
             char* base = is_address ? nullptr : address(buffer.slot);
             buffers_.push_back(base + buffer.offset);
         }
-        std::vector<Table> tables;
+        std::vector<Ref<Allocation>> tables;
         for (std::size_t bytes : run.scratch_tables) {
-            void* memory = pool_allocate(bytes);
-            if (!memory) return false;
-            tables.emplace_back(memory, PoolDeleter{bytes});
-            buffers_.push_back(memory);
+            Ref<Allocation> memory = Allocation::on_device(*plan_.device, bytes);
+            if (!memory) return fail(RunResult::memory, bytes);
+            buffers_.push_back(memory->data);
+            tables.push_back(std::move(memory));
         }
         numbers_.clear();
         for (const Executable::Number& number : run.numbers)
@@ -152,7 +175,9 @@ class Executor {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
                 return false;
             if (run.extra_work.count) count_extra_work(run.extra_work);
-            return !run.finish || launch(run, run.finish, run.finish_units, run.finish_units, 1, 0);
+            if (run.finish && !launch(run, run.finish, run.finish_units, run.finish_units, 1, 0))
+                return false;
+            return tables.empty() || synchronize();
         });
     }
 
@@ -161,7 +186,7 @@ class Executor {
         int64_t num_nonzero = 0;
         for (int64_t i = 0; i < counter.count; ++i, element += counter.stride) {
             double number;
-            std::memcpy(&number, element, sizeof number);
+            plan_.device->copy(&number, element, sizeof number, Device::to_host);
             num_nonzero += number != 0;
         }
         count(Counter::multiply_adds, num_nonzero * counter.multiply_adds);
@@ -199,7 +224,8 @@ class Executor {
     template <class T> T factor_part(int64_t factor, uint16_t dtype, std::size_t slice) const {
         T number;
         if (factor >= 0) {
-            std::memcpy(&number, address(Executable::Slot(factor)) + slice * sizeof(T), sizeof(T));
+            plan_.device->copy(&number, address(Executable::Slot(factor)) + slice * sizeof(T),
+                               sizeof(T), Device::to_host);
         } else {
             Executable::Number spec{.dtype = dtype, .imaginary = slice == 1};
             uint64_t bits = scalar_bits(scalar_at(uint32_t(~factor)), spec);
@@ -242,12 +268,30 @@ class Executor {
         work.grain = grain;
         work.threads = threads;
         BlasThreadLimit holding(run.blas_libraries, run.blas_threads);
-        Result result = context_.launch(work);
-        return result.outcome == Outcome::done && result.status == 0;
+        Event event = plan_.device->launch(work, context_);
+        if (event.done()) return is_done(event.result, scratch);
+        queued_.emplace_back(at_, event);
+        return true;
     }
 
     bool execute(const Executable::Call& call) {
-        return run_timed(call.label, false, [&] { return context_.call(call, graph_, slots_); });
+        if (!synchronize()) return false;
+        bool done =
+            run_timed(call.label, false, [&] { return context_.call(call, graph_, slots_); });
+        if (!done) return fail(RunResult::exception);
+        if (call.label.empty()) return true; // it copies a value, and computes no operation
+        context_.count(Counter::calls);
+        context_.count(Counter::launches);
+        if (call.multiply_adds) count(Counter::multiply_adds, call.multiply_adds);
+        if (call.temporary) context_.count(Counter::temporaries);
+        return true;
+    }
+
+    bool execute(const Executable::CountUse& use) {
+        UseCounter& counter = *use.counter;
+        int64_t uses = counter.uses.fetch_add(1, std::memory_order_relaxed) + 1;
+        if (uses < counter.next_request.load(std::memory_order_relaxed)) return true;
+        return context_.request_optimised(counter) || fail(RunResult::exception);
     }
 
     bool execute(const Executable::Raise& raise) {
@@ -261,7 +305,8 @@ class Executor {
     }
 
     bool execute(const Executable::Publish& instruction) {
-        if (!slots_[instruction.slots[0]]) return false;
+        if (!synchronize()) return false;
+        if (!slots_[instruction.slots[0]]) return fail(RunResult::input);
         for (std::size_t i = 1; i < instruction.slots.size(); ++i)
             slots_[instruction.slots[i - 1]]->next = slots_[instruction.slots[i]];
         context_.publish(graph_.nodes[instruction.position].node.get(),
@@ -285,6 +330,9 @@ class Executor {
     std::vector<int64_t>& shifts_;
     std::vector<void*>& buffers_;
     std::vector<uint64_t>& numbers_;
+    uint32_t at_ = 0; // the instruction that runs
+    RunResult failure_;
+    std::vector<std::pair<uint32_t, Event>> queued_; // launches that may not be done
 };
 
 constexpr std::size_t CAPACITY = 4096;
@@ -369,6 +417,11 @@ std::size_t hash_of(std::span<const uint64_t> key) {
     return truncate_hash(hash);
 }
 
+void UseCounter::destroy(UseCounter* counter) {
+    defer_decref(counter->request);
+    delete counter;
+}
+
 void Executable::destroy(Executable* plan) {
     for (const Instruction& instruction : plan->instructions)
         if (auto* call = std::get_if<Indirect<Call>>(&instruction)) defer_decref((**call).function);
@@ -398,8 +451,8 @@ class Claim {
 
 } // namespace
 
-bool replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
-            ExecutionContext& context, std::vector<StepTiming>* timings) {
+RunResult replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
+                 ExecutionContext& context, std::vector<StepTiming>* timings) {
     Claim claim(plan, graph);
     return Executor(plan, graph, key, context, timings).run();
 }

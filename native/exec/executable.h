@@ -12,12 +12,26 @@
 #include "memory/indirect.h"
 #include "threads/blas_threads.h"
 #include "threads/counters.h"
-#include "threads/worker_pool.h"
+#include "threads/device.h"
 
 namespace tenfold {
 
+// The launches of a program that was compiled without optimisation. Executables with that program
+// share it.
+struct UseCounter {
+    std::atomic<uint32_t> references{1};
+    std::atomic<int64_t> uses{1}; // relaxed: a total
+    // As soon as there are so many uses, `request` is called. Relaxed: a second call does no harm.
+    std::atomic<int64_t> next_request;
+    void* request; // Python function that asks for the optimised program, owned
+
+    UseCounter(int64_t hot, void* request) : next_request(hot), request(request) {}
+    static void destroy(UseCounter* counter);
+};
+
 struct Executable {
     using Slot = uint32_t; // where a Value stands during a run
+    static constexpr uint32_t NONE = ~uint32_t(0);
 
     // The value that a graph node has; of several results the index-th.
     struct Load {
@@ -88,6 +102,7 @@ struct Executable {
         std::vector<BlasLibrary*> blas_libraries; // while it runs, to so many threads at most
         int blas_threads = 1;
         WorkCounter extra_work;
+        uint32_t source = NONE; // the graph node that it computes, of several the last
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.
     struct Call {
@@ -95,6 +110,13 @@ struct Executable {
         std::vector<int64_t> inputs;
         std::vector<Slot> outputs;
         std::string label;
+        int64_t multiply_adds = 0;
+        bool temporary = false; // its result is a temporary
+        uint32_t source = NONE; // the graph node that it computes
+    };
+    // A use of an unoptimised program.
+    struct CountUse {
+        Ref<UseCounter> counter;
     };
     struct Drop {
         std::vector<Slot> slots;
@@ -113,7 +135,7 @@ struct Executable {
     };
     // Most instructions are small, and plans have many.
     using Instruction = std::variant<Load, Allocate, Share, View, Indirect<Run>, Indirect<Call>,
-                                     Raise, Drop, Publish, Mark>;
+                                     CountUse, Raise, Drop, Publish, Mark>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
@@ -122,7 +144,9 @@ struct Executable {
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
     std::vector<uint32_t> donated_inputs; // the graph nodes whose values are written over
+    const Device* device = &CPU;          // of its memory and launches
     Slot slots = 0;
+    bool calls_user = false; // it calls functions of the user, whose errors only Python reports
     uint8_t exact = Key::by_form; // if not: nothing here, the key that is exact in this leads on
     std::atomic<int64_t> remaining_runs{-1}; // how often it may run yet; negative: without end
 
@@ -139,23 +163,39 @@ struct StepTiming {
 };
 
 // Launches, Python calls and publication, as the caller of a run provides them.
-class ExecutionContext {
+class ExecutionContext : public HostLauncher {
   public:
-    virtual ~ExecutionContext() = default;
-    virtual Result launch(Work& work) = 0;
-    // False when the function failed, or raised.
+    // False with a Python error when the function raised.
     virtual bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) {
         return false;
     }
+    // Asks for the optimised program. False with a Python error.
+    virtual bool request_optimised(UseCounter&) { return true; }
     // Kernels, calls, launches and temporaries.
     virtual void count(Counter counter) { tenfold::count(counter); }
     virtual void publish(Node* node, Ref<Value> value) { tenfold::publish(node, std::move(value)); }
 };
 
+// How a run ended: it is done, or an instruction has failed and those behind it have not run.
+struct RunResult {
+    enum Cause : uint8_t {
+        none,
+        input,    // a value that it loads is missing
+        memory,   // there is no memory
+        values,   // a kernel refuses its operands for their values
+        exception // Python raised
+    };
+    Cause cause = none;
+    uint32_t instruction = 0;
+    std::size_t bytes = 0; // of memory that was not there
+
+    explicit operator bool() const { return cause == none; }
+};
+
 // Runs a plan on a linearized graph of its key; records each step in `timings`, if it is not null.
-// False when a step failed: the caller recomputes the unpublished results.
-bool replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
-            ExecutionContext& context, std::vector<StepTiming>* timings = nullptr);
+// After a failure the caller recomputes the unpublished results.
+RunResult replay(const Executable& plan, const LinearizedGraph& graph, const Key& key,
+                 ExecutionContext& context, std::vector<StepTiming>* timings = nullptr);
 
 // A scalar as bits of a dtype, cast like NumPy, for the dtypes that plans pass.
 uint64_t scalar_bits(const Scalar& scalar, const Executable::Number& number);

@@ -247,6 +247,7 @@ Ref<Executable> instantiate(const Executable& template_plan) {
     plan->code = template_plan.code;
     plan->instructions = template_plan.instructions;
     plan->donated_inputs = template_plan.donated_inputs;
+    plan->device = template_plan.device;
     plan->slots = template_plan.slots;
     return plan;
 }

@@ -1,6 +1,6 @@
 // Value: a Type and Buffers, named by the storage kind in Python: dense has one. A Buffer is a
-// range of an Allocation. An Allocation is memory of the pool, or foreign memory owned by a Python
-// object.
+// range of an Allocation. An Allocation is memory of the pool or of another device, or foreign
+// memory owned by a Python object.
 #pragma once
 #include <array>
 #include <atomic>
@@ -13,15 +13,19 @@
 
 namespace tenfold {
 
+struct Device;
+
 struct Allocation {
     std::atomic<uint32_t> references{1};
     void* data = nullptr;
     std::size_t bytes = 0;
     void* owner =
         nullptr; // foreign memory: one Python reference, released through the deferred decrefs
+    const Device* device = nullptr; // whose memory it is; null: the pool's
 
     static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
-    static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes); // takes it over
+    static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes);  // takes it over
+    static Ref<Allocation> on_device(const Device& device, std::size_t bytes); // empty likewise
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
     static void destroy(Allocation* allocation);
     static void* operator new(std::size_t) { return Slab<Allocation>::allocate(); }
@@ -64,9 +68,8 @@ struct Value {
         value->next = std::move(next);
         return value;
     }
-    static Ref<Value> uninitialized(const Ref<Type>& type) {
-        return in_memory(Allocation::from_pool(type->bytes()), type);
-    }
+    // On the device of its Type; empty without memory.
+    static Ref<Value> uninitialized(const Ref<Type>& type);
     [[gnu::noinline]] static void destroy(Value* value) { delete value; }
     static void* operator new(std::size_t) { return Slab<Value>::allocate(); }
     static void operator delete(void* memory) { Slab<Value>::deallocate(memory); }

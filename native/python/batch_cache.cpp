@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::span<const uint64_t>;
 
-PyObject* batch_factory = nullptr; // see batch_expression in tenfold/transforms/batch_compiler.py
+PythonFunction compute_batch{"tenfold.transforms.batch_compiler", "compute_batch"};
 
 // The expression of batches of one signature, on placeholders for their operands. While a batch is
 // computed by it, it has the values of that batch, and no other thread takes it.
@@ -194,8 +194,6 @@ DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(opt
     threads = current_options().threads;
 }
 
-bool DynamicBatcher::is_ready() { return batch_factory; }
-
 // From 16 on eight numbers up to the next power of two.
 std::size_t DynamicBatcher::padded_size(std::size_t members) const {
     if (members < 16 || current_options().verify) return members;
@@ -243,7 +241,7 @@ nb::object DynamicBatcher::compile_in_python(const Batch& batch,
         nodes.append(nb::cast(NodeHandle{batch.node(row)}));
     nb::object params = nb::steal(params_to_python(representative.params.get()));
     nb::object compiled = nb::steal(PyObject_CallFunction(
-        batch_factory, "OOOnnOnOOO", representative.op->python, params.ptr(),
+        compute_batch.get().ptr(), "OOOnnOnOOO", representative.op->python, params.ptr(),
         nb::tuple(operand_args).ptr(), Py_ssize_t(batch.size()), Py_ssize_t(batch.num_rows),
         nodes.ptr(), Py_ssize_t(batch.group), batch.is_continuation ? Py_True : Py_False,
         batch_notes_.ptr(), cacheable ? Py_True : Py_False));
@@ -253,9 +251,6 @@ nb::object DynamicBatcher::compile_in_python(const Batch& batch,
 
 void declare_batch_cache(nb::module_& module) {
     using namespace nb::literals;
-    module.def(
-        "set_batch_factory", [](nb::object group) { batch_factory = group.release().ptr(); },
-        "group"_a);
     module.def(
         "forget_batches",
         [](uint64_t op) {

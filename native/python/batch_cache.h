@@ -13,8 +13,6 @@ class DynamicBatcher : public BatchCompiler {
     std::vector<Ref<Value>> compute(const Batch& batch,
                                     std::span<const StackedOperand> operands) override;
 
-    static bool is_ready(); // whether Python has said how
-
   private:
     nb::object compile_in_python(const Batch& batch, std::span<const StackedOperand> operands,
                                  bool cacheable);

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t MAX_CACHED_CALLS = 64; // calls of one function
 constexpr int DEEPEST = 100;                 // of trees of arguments
 
-PyObject* fields_of = nullptr;    // of a type: names of fields, () for a tuple, None for a leaf
+// Of a type: names of fields, () for a tuple, None for a leaf.
+PythonFunction fields_of{"tenfold.transforms.function", "fields_of"};
 PyObject* known_fields = nullptr; // by type
 constexpr Py_ssize_t MAX_TYPES = 1024;
 
@@ -30,7 +31,8 @@ uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object);
 nb::object fields(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
     if (PyObject* known = PyDict_GetItemWithError(known_fields, key)) return nb::borrow(known);
-    nb::object found = nb::steal(PyErr_Occurred() ? nullptr : PyObject_CallOneArg(fields_of, key));
+    nb::object found =
+        nb::steal(PyErr_Occurred() ? nullptr : PyObject_CallOneArg(fields_of.get().ptr(), key));
     if (PyDict_GET_SIZE(known_fields) >= MAX_TYPES) PyDict_Clear(known_fields);
     if (!found.is_valid() || PyDict_SetItem(known_fields, key, found.ptr()) != 0)
         nb::raise_python_error();
@@ -405,9 +407,6 @@ void declare_call_cache(nb::module_& module) {
     module.def("make_caller", make_caller, "python"_a);
     module.def("cache_call", cache_call, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
                "order"_a, "captured"_a, "read"_a, "form"_a.none(), "run"_a);
-    module.def(
-        "set_field_names", [](nb::object function) { fields_of = function.release().ptr(); },
-        "function"_a);
     declare_pushed_calls(module);
 }
 

@@ -371,6 +371,27 @@ PyObject* closed(PyObject* self, void*) {
     return engine ? PyBool_FromLong(engine->closed() || engine->is_from_parent_process()) : nullptr;
 }
 
+// Before the first operation: at the end of the interpreter a module may have gone.
+void import_engine_hooks() {
+    if (engine_hooks.describe) return;
+    auto take = [](const char* module, const char* name) {
+        return PythonFunction(module, name).get().release().ptr();
+    };
+    engine_hooks = {take("tenfold.engine.operator_spec", "describe"),
+                    take("tenfold.engine.operands", "import_operand"),
+                    take("tenfold.engine.python_operators", "run"),
+                    take("tenfold.engine.operator_spec", "signature"),
+                    take("tenfold.engine.operators", "copy_for_update"),
+                    take("tenfold.engine.python_operators", "error_for_waiter"),
+                    take("tenfold.engine.python_operators", "log_unretrieved"),
+                    take("tenfold.engine.engine", "awaitable"),
+                    take("tenfold.engine.operators", "EngineObject"),
+                    take("tenfold.ops.arithmetic", "add"),
+                    take("tenfold.settings", "submission_options"),
+                    take("tenfold.engine.operators", "as_gather"),
+                    take("tenfold.pipeline", "plan_of")};
+}
+
 // __init__(threads, batch_limit, batch_wait in nanoseconds, memory_limit); 0: none.
 int init(PyObject* object, PyObject* args, PyObject*) {
     long long threads, batch, wait, memory;
@@ -378,6 +399,12 @@ int init(PyObject* object, PyObject* args, PyObject*) {
     EngineObject* self = as_engine(object);
     if (self->engine) {
         PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was called twice");
+        return -1;
+    }
+    try {
+        import_engine_hooks();
+    } catch (nb::python_error& error) {
+        error.restore();
         return -1;
     }
     self->engine =
@@ -464,14 +491,6 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 
-void set_engine_hooks(nb::kwargs functions) {
-    auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    engine_hooks = {take("describe"), take("import_"), take("run"),     take("signature"),
-                    take("copy"),     take("error"),   take("log"),     take("wait"),
-                    take("object"),   take("add"),     take("options"), take("parts"),
-                    take("plan")};
-}
-
 nb::list events_to_python(const std::vector<TraceEvent>& trace_events) {
     nb::list events;
     for (const TraceEvent& event : trace_events)
@@ -504,7 +523,6 @@ void declare_engine(nb::module_& module) {
     if (!type || PyModule_AddObjectRef(module.ptr(), "Engine", type) != 0 ||
         !make_handle_type(module.ptr()))
         nb::raise_python_error();
-    module.def("set_engine_hooks", set_engine_hooks);
     module.def("shut_down_engines", shut_down_engines, "seconds"_a);
     module.def("inside_operator", is_inside_operator);
     module.def(

@@ -5,7 +5,7 @@
 
 namespace tenfold::bindings {
 
-// Python functions and types that the engine needs; named in `set_engine_hooks`.
+// Python functions and types that the engine needs; imported with the first Engine.
 struct EngineHooks {
     PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *add,
         *options, *parts, *plan;
@@ -75,7 +75,7 @@ void drop_callbacks(Future& future);
 void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types);
 // A loop for contiguous operands; null without a kernel. In exec/op_interpreter.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
-bool has_loops_on(uint8_t device_of_type);
+bool has_loops_on(uint8_t device);
 OpKernelCompiler& python_kernel_compiler(); // with the GIL
 PanelCompiler& python_panel_compiler();     // with the GIL
 

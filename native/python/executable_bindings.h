@@ -22,6 +22,15 @@ struct PlanHandle {
     }
 };
 
+// A run of an Executable that failed: the instruction by its operations and the node that it
+// computes, and why.
+struct FailureHandle {
+    std::string operation; // as written: a kernel's are joined by "+"
+    Ref<Node> node;        // null where the graph as written lacks it
+    RunResult result;
+    nb::object error; // what Python raised, else None
+};
+
 // The plan of pending nodes: a cached one, or instantiated from a template. Writes the base offsets
 // of its graph.
 Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
@@ -34,6 +43,7 @@ bool is_timeline_recording(); // whether a timeline is recorded
 // The known exactness of a structure's plans.
 uint8_t exactness_of_key(const StructureHandle& structure);
 
+void declare_replay(nb::module_& module);
 void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structure,
                        nb::class_<PlanHandle>& plan);
 

@@ -18,10 +18,15 @@ namespace {
 constexpr std::size_t NUM_SLOTS = 4096;
 constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 
-PyObject* loop_factory = nullptr;      // loop(op, params, inputs, operands, result, steps)
-PyObject* reduction_factory = nullptr; // fold_loop(op, source, operand, result, form...)
-PyObject* view_map_factory = nullptr;  // movement(op, params, shape)
-uint8_t device = 0;                    // whose loops they are
+PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
+PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
+PythonFunction view_map_factory{"tenfold.runtime.op_kernels", "movement"};
+
+// The device whose loops they are.
+uint8_t loop_device() {
+    static const uint8_t cpu = device_id(nb::str("cpu"));
+    return cpu;
+}
 
 // Hotness of a graph, by hash: a collision only compiles a plan earlier. Forms also count attempts
 // at a symbolic executable. After MAX_FAILED_PLANS of them, hot graphs are compiled for their
@@ -71,9 +76,10 @@ class PythonKernelCompiler : public OpKernelCompiler {
         for (uint16_t dtype : node.inference->operands)
             operands.append(nb::borrow(dtype_object(dtype)));
         nb::object params = nb::steal(params_to_python(node.params.get()));
-        nb::object compiled = nb::steal(PyObject_CallFunction(
-            loop_factory, "OOOOOs", node.op->python, params.ptr(), nb::tuple(inputs).ptr(),
-            nb::tuple(operands).ptr(), dtype_object(node.type->dtype), steps.c_str()));
+        nb::object compiled = nb::steal(
+            PyObject_CallFunction(loop_factory.get().ptr(), "OOOOOs", node.op->python, params.ptr(),
+                                  nb::tuple(inputs).ptr(), nb::tuple(operands).ptr(),
+                                  dtype_object(node.type->dtype), steps.c_str()));
         if (!compiled.is_valid()) return nullptr;
         auto loop = std::make_unique<Loop>();
         if (compiled.is_none()) return loop.release();
@@ -91,7 +97,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
                                            ReductionForm form) override {
         auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
         nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
-            reduction_factory, node.op->python, dtype_object(source),
+            reduction_factory.get().ptr(), node.op->python, dtype_object(source),
             dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
             truth(form.reduce_outer), truth(form.strided), truth(form.first_pass),
             truth(form.last_pass), nullptr));
@@ -111,7 +117,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object shape = nb::tuple(nb::cast(input.shape));
         nb::object steps = nb::steal(PyObject_CallFunctionObjArgs(
-            view_map_factory, node.op->python, params.ptr(), shape.ptr(), nullptr));
+            view_map_factory.get().ptr(), node.op->python, params.ptr(), shape.ptr(), nullptr));
         if (!steps.is_valid()) return nullptr;
         auto map = std::make_unique<ViewMap>();
         if (steps.is_none()) return map.release();
@@ -194,9 +200,8 @@ HotnessCount& hotness_of(const GraphIdentity& identity) {
 
 bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
-    bool is_enabled =
-        loop_factory && current_options().interpret_cold && !options[1] && !options[2];
-    return is_enabled && can_interpret(graph, device);
+    bool is_enabled = current_options().interpret_cold && !options[1] && !options[2];
+    return is_enabled && can_interpret(graph, loop_device());
 }
 
 // Counts by operations and dtypes, ignoring lengths: a graph that replaces a part of an array has
@@ -237,8 +242,7 @@ static bool consists_of_calls(const LinearizedGraph& graph) {
 static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t> options,
                          const GraphIdentity& identity) {
     const Options& options_now = current_options();
-    bool is_enabled =
-        DynamicBatcher::is_ready() && (options_now.interpret_cold || options_now.verify);
+    bool is_enabled = options_now.interpret_cold || options_now.verify;
     if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
     return is_long(graph) ||
            (hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph));
@@ -275,7 +279,7 @@ nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     merge_common_subexpressions(graph);
     bool is_batched = is_long(graph) && dry_run.max_members > 1 &&
                       should_batch(graph, options, {Key{}, nullptr}) &&
-                      run_in_batches(graph, device, dry_run, &dry_run);
+                      run_in_batches(graph, loop_device(), dry_run, &dry_run);
     return is_batched ? nb::object(dry_run.batches) : nb::none();
 }
 
@@ -292,7 +296,7 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
         if (!is_long(graph)) ++hotness_of(identity).count;
-        if (run_in_batches(graph, device, *interpreter, is_batching ? &batcher : nullptr))
+        if (run_in_batches(graph, loop_device(), *interpreter, is_batching ? &batcher : nullptr))
             return true;
         if (PyErr_Occurred()) return false;
     }
@@ -328,12 +332,12 @@ std::size_t num_hotness_entries() {
 
 void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness).count = 0; }
 
+bool has_loops_on(uint8_t device) { return device == loop_device(); }
+
 OpKernelCompiler& python_kernel_compiler() {
     static PythonKernelCompiler instance;
     return instance;
 }
-
-bool has_loops_on(uint8_t device_of_type) { return loop_factory && device_of_type == device; }
 
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs) {
     if (node.op->shapes != Op::broadcast || !node.inference->loops) return nullptr;
@@ -353,15 +357,6 @@ void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
     module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
     module.attr("LONG_GRAPH_NODES") = LONG_GRAPH_NODES;
-    module.def(
-        "set_kernel_factories",
-        [](nb::object loop, nb::object fold_loop, nb::object movement, uint8_t of_device) {
-            loop_factory = loop.release().ptr();
-            reduction_factory = fold_loop.release().ptr();
-            view_map_factory = movement.release().ptr();
-            device = of_device;
-        },
-        "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
     module.def("batches_of", batches_of, "nodes"_a, "options"_a);
 }
 

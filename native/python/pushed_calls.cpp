@@ -8,8 +8,9 @@
 namespace tenfold::bindings {
 namespace {
 
-PyObject *trace_pushed = nullptr,
-         *make_deferred_call = nullptr; // of a function, arguments and names
+// Of a function, arguments and names.
+PythonFunction trace_pushed{"tenfold.transforms.pushed_functions", "trace_pushed"},
+    make_deferred_call{"tenfold.transforms.pushed_functions", "deferred_call"};
 
 // The present values of a call's captured arrays. False if it must be traced again, or with a
 // Python error.
@@ -89,9 +90,9 @@ Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> a
         if (operation || std::exchange(traced, true) || PyErr_Occurred()) return operation;
         nb::list arguments;
         for (PyObject* arg : args) arguments.append(nb::handle(arg));
-        nb::object traced_ok = nb::steal(
-            PyObject_CallFunctionObjArgs(trace_pushed, self.python, nb::tuple(arguments).ptr(),
-                                         names ? names : Py_None, nullptr));
+        nb::object traced_ok = nb::steal(PyObject_CallFunctionObjArgs(
+            trace_pushed.get().ptr(), self.python, nb::tuple(arguments).ptr(),
+            names ? names : Py_None, nullptr));
         if (!traced_ok.is_valid()) return {};
     }
     return {};
@@ -124,9 +125,9 @@ Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>&
     if (PyErr_Occurred()) return {};
     nb::list positional;
     for (PyObject* arg : args) positional.append(nb::handle(arg));
-    nb::object deferred = nb::steal(
-        PyObject_CallFunctionObjArgs(make_deferred_call, self.python, nb::tuple(positional).ptr(),
-                                     params ? params : Py_None, nullptr));
+    nb::object deferred = nb::steal(PyObject_CallFunctionObjArgs(
+        make_deferred_call.get().ptr(), self.python, nb::tuple(positional).ptr(),
+        params ? params : Py_None, nullptr));
     return deferred.is_valid() ? make_operation(deferred.ptr(), params, args) : Ref<Operation>();
 }
 
@@ -154,13 +155,6 @@ nb::object stand_in(nb::handle handle) {
 
 void declare_pushed_calls(nb::module_& module) {
     using namespace nb::literals;
-    module.def(
-        "set_pushed_calls",
-        [](nb::object trace, nb::object later) {
-            trace_pushed = trace.release().ptr();
-            make_deferred_call = later.release().ptr();
-        },
-        "trace"_a, "later"_a);
     module.def("traced_placeholder", stand_in, "handle"_a);
 }
 

@@ -68,6 +68,28 @@ inline Node* node_of(PyObject* object) {
     return !array->base && !num_active_traces ? array->node : checked_node_of(object);
 }
 
+// A function of a module of tenfold that native code calls. The module is imported at the first
+// call; later calls look the name up in it.
+class PythonFunction {
+  public:
+    constexpr PythonFunction(const char* module, const char* name) : module_(module), name_(name) {}
+    // Throws the error of the import.
+    nb::object get() {
+        if (!names_) {
+            nb::object module = nb::module_::import_(module_);
+            names_ = Py_NewRef(PyModule_GetDict(module.ptr())); // for good, as the module
+            key_ = PyUnicode_InternFromString(name_);
+        }
+        PyObject* function = PyDict_GetItemWithError(names_, key_);
+        if (!function) nb::raise_type_error("%s has no %s", module_, name_);
+        return nb::borrow(function);
+    }
+
+  private:
+    const char *module_, *name_;
+    PyObject *names_ = nullptr, *key_ = nullptr; // written under the GIL
+};
+
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
@@ -166,6 +188,7 @@ void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, co
 int dtype_id(PyObject* dtype);                           // -1 with an error when unknown
 PyObject* dtype_object(uint16_t id);                     // borrowed
 PyObject* device_name(uint8_t id);                       // borrowed
+uint8_t device_id(nb::handle name);
 PyObject* shape_tuple(const Type& type);
 // Computes a node by a cached plan. False without a plan, after a failed step, while a timeline is
 // recorded, or with windows: then Python computes. Throws the exception of a signal.

@@ -13,6 +13,7 @@
 #include "ir/slice_params.h"
 #include "memory/cache_registry.h"
 #include "python/python_objects.h"
+#include "threads/device.h"
 #include "threads/thread_local.h"
 
 namespace tenfold::bindings {
@@ -270,6 +271,12 @@ int dtype_id(PyObject* dtype) { return dtypes().find(dtype); }
 PyObject* dtype_object(uint16_t id) { return dtypes().objects[id]; }
 PyObject* device_name(uint8_t id) { return devices().objects[id]; }
 
+uint8_t device_id(nb::handle name) {
+    int id = devices().find(name.ptr());
+    if (id < 0) nb::raise_python_error();
+    return uint8_t(id);
+}
+
 PyObject* shape_tuple(const Type& type) {
     PyObject* tuple = PyTuple_New(Py_ssize_t(type.shape.size()));
     if (!tuple) return nullptr;
@@ -347,7 +354,14 @@ void declare_type_tables(nb::module_& module) {
         tenfold::declare_dtype(uint16_t(id), {kind.at(0), bytes});
         return id;
     });
-    module.def("declare_device", [](nb::handle name) { return devices().declare(name.ptr()); });
+    module.def("declare_device", [](nb::handle name) {
+        auto id = devices().declare(name.ptr());
+        tenfold::declare_device(uint8_t(id), nb::cast<std::string>(name));
+        return id;
+    });
+    module.def(
+        "is_host_device", [](nb::handle name) { return device_of(device_id(name)).is_host; },
+        "name"_a);
     module.def("declare_storage", [](nb::handle name) { return storages().declare(name.ptr()); });
     module.def("declare_weak_types", [](const std::vector<nb::object>& four) {
         for (std::size_t i = 0; i < 4; ++i)

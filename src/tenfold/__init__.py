@@ -31,16 +31,14 @@ for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
 for _device in ("reference", "cpu"):
     importlib.import_module(f"tenfold.runtime.{_device}")
-importlib.import_module("tenfold.transforms.batch_compiler")  # native code computes groups by it
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
 del array  # the name of a module here, of a function in NumPy: its absence says what to write
 settings.load_environment()
 
-from tenfold import pipeline, testing  # noqa: E402  # made from the tables that are full now
+from tenfold import testing  # noqa: E402  # made from the tables that are full now
 from tenfold._native import Handle  # noqa: E402  # as above
-from tenfold.engine import operands  # noqa: E402  # as above
 from tenfold.engine.engine import Engine, engine  # noqa: E402  # as above
 from tenfold.engine.operators import (  # noqa: E402  # as above
     BatchedOperator,
@@ -61,7 +59,6 @@ from tenfold.transforms.function import function  # noqa: E402  # as above
 from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as above
 from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
-operands.register_array_hooks(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()

@@ -199,6 +199,9 @@ class Array(Methods):
 
 def declare_dtype(dtype: np.dtype, kind: str, bytes: int) -> int: ...
 def declare_device(name: str) -> int: ...
+def is_host_device(name: str) -> bool:
+    """Whether host code may read and write the memory of a device."""
+
 def declare_storage(name: str) -> int: ...
 def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(
@@ -261,17 +264,8 @@ def cache_call(
     form: Any,
     run: Callable[..., Any],
 ) -> None: ...
-def set_field_names(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
-def set_pushed_calls(trace: Callable[..., None], later: Callable[..., Any]) -> None:
-    """Set the functions that trace a call with Handles, and that call it once they are done
-    (tenfold/transforms/pushed_functions.py).
-    """
-
 def traced_placeholder(handle: Handle) -> Any:
     """Return the placeholder of the value of a Handle in a trace; None if its Type is unknown."""
-
-def set_batch_factory(group: Callable[..., Any]) -> None:
-    """Set the function that makes the Executable of a batch."""
 
 def forget_batches(op: int) -> None:
     """Forget the Executables of batches of an operation, by its number."""
@@ -399,7 +393,9 @@ class Executable:
     """Instead of a slot: the launch takes the address of a library function."""
 
     @staticmethod
-    def create(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> Executable:
+    def create(
+        structure: Structure, device: str, slots: int, scalars: bool, parts: bool, runs: int
+    ) -> Executable:
         """Begin an Executable. `scalars` and `parts`: whether other scalars and slice starts may
         use it; `runs`: its number of replays, -1 for no limit.
         """
@@ -453,11 +449,22 @@ class Executable:
 
     def call(
         self,
-        function: Callable[..., Sequence[Value] | None],
+        function: Callable[..., Sequence[Value]],
         inputs: Sequence[int],
         outputs: Sequence[int],
         label: str,
-    ) -> None: ...
+        multiply_adds: int,
+        temporary: bool,
+        of_user: bool,
+    ) -> None:
+        """Call a function on Values and scalars; without a label it computes no operation."""
+
+    def set_source(self, position: int) -> None:
+        """Name the linearized node that the last launch or call computes."""
+
+    def count_use(self, uses: UseCounter) -> None:
+        """Count a use of an unoptimised program."""
+
     def drop(self, slots: Sequence[int]) -> None: ...
     def publish(self, position: int, slots: Sequence[int]) -> None: ...
     def mark_partial_read(self, position: int) -> None: ...
@@ -479,6 +486,33 @@ class Executable:
         The operands of `rows` are registers; `numbers` are (field, instruction, index, register).
         False if one of them does not exist.
         """
+
+class UseCounter:
+    """The launches of an unoptimised program; from `hot` on it calls `request` until it is true."""
+
+    def __init__(self, hot: int, request: Callable[[], bool]) -> None: ...
+    def add(self) -> None: ...
+    @property
+    def uses(self) -> int: ...
+
+class Failure:
+    """A run of an Executable that failed: its instruction, and why."""
+
+    @property
+    def operation(self) -> str:
+        """The operations of the instruction, joined by "+"."""
+    @property
+    def node(self) -> Node | None:
+        """The node that it computes, of several the last; None if a rule has made it."""
+    @property
+    def cause(self) -> str:
+        """One of input, memory, values and exception."""
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that were not there."""
+    @property
+    def error(self) -> Exception | None:
+        """What a Python callback raised."""
 
 class Handle:
     """The future value of a pushed operator; see Engine.push."""
@@ -523,7 +557,6 @@ class Engine:
     def _pending(self) -> list[tuple[int, str, str, tuple[int, ...]]]:
         """Return the pending operators: number, name, state, numbers of pending inputs."""
 
-def set_engine_hooks(**hooks: object) -> None: ...
 def shut_down_engines(seconds: float) -> list[tuple[str, bool]]:
     """Finish impure work of all engines within so many seconds, and cancel the rest.
 
@@ -590,12 +623,15 @@ def replay(
     events: list[tuple[str, str, int, int]] | None = None,
     planned: bool = False,
     made: Executable | None = None,
-) -> bool:
+) -> bool | Failure:
     """Compute nodes by their cached plan, by `made`, or op by op if they are cold and `planned` is
-    false. False if none of these is possible, or it failed.
+    false. False if none of these is possible, the Failure if an instruction of a plan failed.
 
     `events` gets the name, category, begin and end (ns) of each launch and call.
     """
+
+def run_apart(executable: Executable, nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
+    """Return the values of nodes by a plan, without publishing them; None if it fails."""
 
 def disable_deferral(node: Node) -> None:
     """Compute assignments such as this one at once from now on, not together."""
@@ -631,17 +667,6 @@ def enable_option_blocks() -> None: ...
 def function(
     python: Callable[..., Any], op: int, elements: int, bind_depends_on: str
 ) -> Callable[..., Any]: ...
-def set_kernel_factories(
-    loop: Callable[..., tuple[EntryPoint, list[tuple[int, int, int]]] | None],
-    fold_loop: Callable[..., tuple[EntryPoint, np.dtype, int, int]],
-    movement: Callable[..., tuple[tuple[int | None, int, int], ...] | None],
-    device: int,
-) -> None:
-    """Set the functions that make the one-op kernels of the op interpreter: elementwise,
-    reductions (tenfold/runtime/reduction_kernels.py), and view maps
-    (tenfold/runtime/op_kernels.py).
-    """
-
 def enter_internal_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...

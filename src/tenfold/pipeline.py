@@ -1,7 +1,8 @@
 """Compilation pipeline: expression -> optimised -> planned -> rendered -> executed.
 
-Takes Arrays and computes their values. The stages planned and rendered belong to the device. The
-reference device has neither, and computes the original graph.
+Takes Arrays and computes their values. The stages planned and rendered belong to the device, whose
+Executable native code runs. After a failure the operations are computed one by one. The reference
+device has neither stage, and computes the original graph.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0]) * 1
@@ -14,9 +15,12 @@ reference device has neither, and computes the original graph.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from tenfold import _native, caches, settings
-from tenfold._native import Array, Executable, Node, Value
+from tenfold._native import Array, Executable, Failure, Node, Value
 from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.errors import RunError
@@ -25,7 +29,11 @@ from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
+from tenfold.runtime.cpu import CHUNK, LONGEST
 from tenfold.runtime.device import DEVICES, OptimisedGraph
+from tenfold.runtime.failures import error_of
+from tenfold.runtime.graph_chunks import chunks
+from tenfold.runtime.reference import Reference, nan_failure, no_values
 from tenfold.runtime.timeline import debug
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -56,6 +64,9 @@ def _compute_nodes(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a cached plan if there is one."""
     if get("verify"):
         return _compute_verified(nodes, planned)
+    pending = [node for node in nodes if node.pending] if get("check_nans") else []
+    if pending and DEVICES[pending[0].type.device].rewrites:
+        return _compute_each(pending, None)
     return _compute_by_plan(nodes, planned)
 
 
@@ -84,14 +95,22 @@ def _has_batches(pending: Sequence[Node]) -> bool:
 def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a new plan, without any cache, in-place write or published result.
 
-    None if users' functions would run twice, or on failure. The graph must not outlive the call:
-    its references to nodes would change the key of the next graph.
+    None if users' functions would run twice, or on failure.
     """
     graph = Graph.of(pending)
     operations = [node.op for node in graph.nodes if node.op is not None]
     if any(op.semantics.opaque or not op.semantics.pure for op in operations):
         return None
-    return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimise(graph)[0])
+    optimised_graph, _ = optimise(graph)
+    return _compute_apart([optimised_graph.nodes[output] for output in optimised_graph.outputs])
+
+
+def _compute_apart(nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
+    """Compute nodes by a plan of their own, and publish nothing; None on failure."""
+    graph = replace(Graph.of(nodes, options_key()), dead_after_read=())
+    original = OptimisedGraph(graph, RewriteReport())
+    executable = DEVICES[nodes[0].type.device].bind(graph, original, cached=False)
+    return None if executable is None else _native.run_apart(executable, nodes)
 
 
 def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:
@@ -108,33 +127,25 @@ def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]])
 
 
 def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
+    """Compute nodes by a cached plan, interpreted if the graph is cold, or by a new plan."""
     options = options_key()
     try:
-        if _replay(nodes, options, planned):
-            return None
+        outcome = _replay(nodes, options, planned)
     except RunError as failure:  # under verify=True: a batch differs from its members
         return failure
     pending = [node for node in nodes if node.pending]
-    if not pending:  # another thread has computed them
+    if not pending:  # they are computed, here or by another thread
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
-    executable = _bind_plan(pending, options)
-    if executable is not None and _replay(pending, options, True, executable):
+    if outcome is False:
+        outcome = _run_new_plan(pending, options)
+        pending = [node for node in nodes if node.pending]
+    if not pending:
         return None
-    pending = [node for node in nodes if node.pending]
-    return _compute_by_steps(pending) if pending else None
-
-
-def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
-    """Compute nodes that cannot be replayed, and those that a failed replay has not computed."""
-    graph, report = optimise(Graph.of(pending))
-    for node in report.partial_bases:
-        node.read_in_part()
-    failure = execute(graph)
-    for node, position in report.replaced_nodes:
-        _transfer_values(graph.nodes[position], node)
-    return failure
+    if isinstance(outcome, Failure):
+        return _compute_each(pending, outcome)
+    return _compute_optimised(pending)
 
 
 def _replay(
@@ -142,27 +153,36 @@ def _replay(
     options: Sequence[int],
     planned: bool,
     executable: Executable | None = None,
-) -> bool:
+) -> bool | Failure:
     """Compute nodes by a cached plan, by `executable`, or interpreted if the graph is cold.
 
-    False if none of these is possible, or a step failed.
+    False if none of these is possible, the Failure if an instruction of the plan failed.
     """
-    if not timeline.is_recording():
+    if not timeline.is_recording() and not get("debug"):
         return _native.replay(nodes, options, None, planned, executable)
     events: list[tuple[str, str, int, int]] = []
-    is_done = _native.replay(nodes, options, events, planned, executable)
+    outcome = _native.replay(nodes, options, events, planned, executable)
     timeline.record_all(events)
-    return is_done
+    return outcome
+
+
+def _run_new_plan(pending: Sequence[Node], options: Sequence[int]) -> bool | Failure:
+    """Make a plan of nodes and run it; False if they need several plans."""
+    executable = _bind_plan(pending, options)
+    return executable is not None and _replay(pending, options, True, executable)
 
 
 def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
-    """Make a plan, cache it and return it; None for a graph that must be computed step by step.
+    """Make a plan, cache it and return it; None for a graph that needs several.
 
     No reference may outlive the call: a replay reuses buffers that only the nodes refer to.
     """
     original = Graph.of(pending, options)
+    device = pending[0].type.device
+    debug(1, f"device {device} computes {len(original)} nodes")
     optimised_graph, report = optimise(original)
-    return DEVICES[pending[0].type.device].bind(optimised_graph, OptimisedGraph(original, report))
+    cached = not (get("debug") or get("check_nans"))  # else native code would find it, and not look
+    return DEVICES[device].bind(optimised_graph, OptimisedGraph(original, report), cached=cached)
 
 
 def plan_of(arrays: Sequence[Array]) -> Executable | None:
@@ -171,14 +191,117 @@ def plan_of(arrays: Sequence[Array]) -> Executable | None:
         return _bind_plan([_native.node_of(array) for array in arrays], options_key())
 
 
+def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
+    """Compute the nodes of the optimised graph, without further rules: a long graph in chunks, and
+    one that reads values which rules have made.
+    """
+    graph, replaced_nodes = _optimised(pending)
+    outputs = chunks(graph, CHUNK if len(graph) > LONGEST else len(graph))
+    if len(graph) <= LONGEST and not replaced_nodes and set(outputs[0]) == set(pending):
+        is_single = len(_operations(graph)) == 1  # it has no plan: it reads a placeholder
+        return no_values().error if is_single else _compute_each(pending, None)
+    del graph  # values of a chunk are freed after their last reader
+    failure: Exception | None = None
+    with settings.override(optimise=False):
+        while outputs and failure is None:
+            failure = _compute_by_plan(outputs.pop(0), planned=True)
+    remaining = [node for nodes in outputs for node in nodes]
+    if remaining:
+        _compute_each(remaining, None)
+    _transfer_all(replaced_nodes)
+    return failure
+
+
+def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception | None:
+    """Compute the operations one by one: those that do not depend on a failure keep their bits.
+
+    Return the exception of the first one that fails, for a single one that of the Failure.
+    """
+    graph, replaced_nodes = _optimised(pending)
+    operations = _operations(graph)
+    if failed is not None and len(operations) == 1:
+        return error_of(failed, operations[0])
+    failure: Exception | None = None
+    raised: list[Node] = []  # it is not called again
+    if failed is not None and failed.cause == "exception" and failed.node is not None:
+        failure, raised = error_of(failed, failed.node), [failed.node]
+    nodes: list[Node | None] = [*graph.nodes]
+    inputs, remaining_uses = graph.inputs, [*graph.uses]
+    del graph, operations  # values are freed after their last reader
+    compute = _compute_checked if get("check_nans") else _compute_single
+    with settings.override(optimise=False):
+        for position, operands in enumerate(inputs):
+            node = nodes[position]
+            assert node is not None, "a node comes before its readers"
+            if node.pending and node not in raised and not _any_pending(nodes, operands):
+                error = compute(node)
+                failure = failure or error
+            for i in operands:
+                remaining_uses[i] -= 1
+                if not remaining_uses[i]:
+                    nodes[i] = None
+    _transfer_all(replaced_nodes)
+    return failure
+
+
+def _any_pending(nodes: Sequence[Node | None], positions: Sequence[int]) -> bool:
+    return any(node is not None and node.pending for node in map(nodes.__getitem__, positions))
+
+
+def _compute_single(node: Node) -> Exception | None:
+    return _compute_by_plan([node], planned=True)
+
+
+def _compute_checked(node: Node) -> Exception | None:
+    """Compute one operation; return the exception of one that creates NaN, which stays pending."""
+    found = _compute_apart([node])
+    if found is None:
+        return _compute_single(node)
+    operands = [np.asarray(x.scalar) if x.is_scalar else _exported(x) for x in node.inputs]
+    failure = nan_failure(node, operands, tuple(map(dense.export, found[0])))
+    if failure is not None:
+        return failure.error
+    node.publish([*found[0]])
+    return None
+
+
+def _exported(node: Node) -> np.ndarray:
+    value = node.value()
+    assert value is not None, "an input is computed"
+    return dense.export(value)
+
+
+def _operations(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.pending]
+
+
+def _optimised(pending: Sequence[Node]) -> tuple[Graph, list[tuple[Node, Node]]]:
+    """Return the optimised graph of nodes, and pairs of a node and the one that it replaces."""
+    graph, report = optimise(Graph.of(pending))
+    for node in report.partial_bases:
+        node.read_in_part()
+    return graph, [(graph.nodes[position], node) for node, position in report.replaced_nodes]
+
+
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
-    """Compute nodes unchanged; of a node first read in part, compute that part only."""
+    """Compute nodes unchanged, by the reference device; of a node first read in part that part."""
     computed_nodes = [partial_expression(node) or node for node in pending]
-    failure = execute(Graph.of(computed_nodes))
+    device, graph = pending[0].type.device, Graph.of(computed_nodes)
+    debug(1, f"device {device} computes {len(graph)} nodes")
+    modes = _native.reset_float_modes()  # another library may have changed them
+    try:
+        failure = Reference(device).run(graph)
+    finally:
+        _native.restore_float_modes(modes)
     for node, computed_node in zip(pending, computed_nodes, strict=True):
         if computed_node != node:
             _transfer_values(computed_node, node)
     return failure
+
+
+def _transfer_all(replaced_nodes: Sequence[tuple[Node, Node]]) -> None:
+    for source, target in replaced_nodes:
+        _transfer_values(source, target)
 
 
 def _transfer_values(source: Node, target: Node) -> None:
@@ -205,17 +328,6 @@ def optimise(graph: Graph) -> tuple[Graph, RewriteReport]:
     if len(graph) > MAX_REWRITE_NODES or get("check_nans"):
         return graph, RewriteReport()
     return registry.optimise_graph(graph)
-
-
-def execute(graph: Graph) -> Exception | None:
-    """Last stage: compute the graph step by step on its device; return the first failure."""
-    device = graph.nodes[graph.outputs[0]].type.device
-    debug(1, f"device {device} computes {len(graph)} nodes")
-    modes = _native.reset_float_modes()  # another library may have changed them
-    try:
-        return DEVICES[device].run(graph)
-    finally:
-        _native.restore_float_modes(modes)
 
 
 def trim() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import tenfold as tn
 from call_programs import program, several
 from tenfold import _native
 from tenfold.testing import assert_close, assert_equal_bits
+from tenfold.transforms import batch_compiler
 from tenfold.transforms.batch_compiler import compute_batch
 
 MEMBERS = 600
@@ -22,7 +23,7 @@ Make = Callable[[], list[tn.Array]]
 
 
 @pytest.fixture
-def by_python() -> Iterator[list[int]]:
+def by_python(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note the members of each group that Python computes."""
     noted: list[int] = []
 
@@ -30,9 +31,8 @@ def by_python() -> Iterator[list[int]]:
         noted.append(given[3])
         return compute_batch(*given)
 
-    _native.set_batch_factory(counted)
-    yield noted
-    _native.set_batch_factory(compute_batch)
+    monkeypatch.setattr(batch_compiler, "compute_batch", counted)
+    return noted
 
 
 def computed(arrays: list[tn.Array]) -> list[np.ndarray]:

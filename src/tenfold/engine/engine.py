@@ -25,10 +25,9 @@ from typing import Any
 
 from tenfold import _native, settings
 from tenfold._native import Handle
-from tenfold.engine import limits, operands, operator_spec, operators, python_operators
+from tenfold.engine import limits
 from tenfold.errors import message
 from tenfold.jit import fork_safe_lock
-from tenfold.ops.arithmetic import add
 
 EXIT_SECONDS = 5.0
 """Seconds that interpreter exit waits for impure operators before it cancels them."""
@@ -160,7 +159,8 @@ class Engine(_native.Engine):
             raise
 
 
-def _wait(handle: Handle) -> Generator[Any, None, Any]:
+def awaitable(handle: Handle) -> Generator[Any, None, Any]:
+    """Return the iterator by which asyncio awaits a handle."""
     return _await_handle(handle).__await__()
 
 
@@ -196,23 +196,6 @@ def engine() -> Engine:
         if not _default or _default[0].closed:
             _default[:] = [Engine()]
         return _default[0]
-
-
-_native.set_engine_hooks(
-    describe=operator_spec.describe,
-    import_=operands.import_operand,
-    run=python_operators.run,
-    signature=operator_spec.signature,
-    copy=operators.copy_for_update,
-    error=python_operators.error_for_waiter,
-    log=python_operators.log_unretrieved,
-    wait=_wait,
-    object=operators.EngineObject,
-    add=add,
-    options=settings.submission_options,
-    parts=operators.as_gather,
-    plan=operands.plan_of,
-)
 
 
 def _end_engines() -> None:

@@ -1,7 +1,6 @@
 """Engine operands: converts the inputs and results of operators to values that the engine stores.
 
-Takes any Python value, returns a computed Array, a number or the object itself. Higher layers
-register how to import and compute an Array (`register_array_hooks`).
+Takes any Python value, returns a computed Array, a number or the object itself.
 
 >>> operator_result(3)
 3
@@ -9,32 +8,16 @@ register how to import and compute an Array (`register_array_hooks`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from types import CoroutineType
 from typing import Any
 
 import numpy as np
 
-from tenfold import _native
-from tenfold._native import Array, Executable, Handle
+from tenfold import _native, pipeline
+from tenfold._native import Array, Handle, Value
 from tenfold.errors import message, raise_if_failed
-
-Import = Callable[[Any], Array]
-Evaluate = Callable[[Sequence[Array]], Exception | None]
-PlanOf = Callable[[Sequence[Array]], Executable | None]
-
-_array_hooks: dict[str, Any] = {}
-
-
-def register_array_hooks(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
-    """Register the functions that import, compute and plan Arrays."""
-    _array_hooks.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
-
-
-def plan_of(arrays: Sequence[Array]) -> Executable | None:
-    """Return the plan of pending Arrays, if native code can replay it."""
-    plan: Executable | None = _array_hooks["plan_of"](arrays)
-    return plan
+from tenfold.settings import checked_device
+from tenfold.storage import dense
 
 
 def compute_array(array: Array) -> Array:
@@ -43,7 +26,7 @@ def compute_array(array: Array) -> Array:
     Raises the failure of the computation.
     """
     if not _native.try_compute(array):
-        raise_if_failed(_array_hooks["evaluate"]([array]))
+        raise_if_failed(pipeline.evaluate([array]))
     return _native.array_of(_native.node_of(array))
 
 
@@ -66,7 +49,7 @@ def stored_value(value: Any) -> Any:
     if isinstance(value, Array):
         return compute_array(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return compute_array(_array_hooks["asarray"](value))
+        return _native.value_array(_import_values(value))
     if isinstance(value, tuple) and any(isinstance(item, Array) for item in value):
         items = [compute_array(item) if isinstance(item, Array) else item for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -75,6 +58,13 @@ def stored_value(value: Any) -> Any:
             if isinstance(item, Array):
                 compute_array(item)  # the list stays the same object
     return value
+
+
+def _import_values(values: np.ndarray[Any, Any] | np.generic) -> Value:
+    device = checked_device(None)
+    if isinstance(values, np.ndarray):
+        return dense.import_values(values, device)
+    return dense.adopt_as(np.asarray(values), device)
 
 
 def import_operand(value: Any) -> Any:

@@ -31,7 +31,7 @@ from tenfold.inspect.frame_variables import FrameVariable, variables
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text
 from tenfold.schedule.in_place_updates import REFERENCED
-from tenfold.schedule.schedule import is_replayable
+from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.schedule_ir import Step
 from tenfold.storage import dense
 
@@ -110,7 +110,7 @@ def replaced_values(snapshot: Snapshot) -> ReplacedValues | None:
     }
     if not old_nodes:
         return None
-    return ReplacedValues(old_nodes, "" if is_replayable(graph) else _runs_once(graph))
+    return ReplacedValues(old_nodes, "" if is_repeatable(graph) else _runs_once(graph))
 
 
 def reference_texts(arrays: Sequence[Array], old_values: ReplacedValues) -> dict[int, str]:

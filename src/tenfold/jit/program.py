@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tenfold import _native
-from tenfold._native import EntryPoint
+from tenfold._native import EntryPoint, UseCounter
 from tenfold.caches import LruCache
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
@@ -58,21 +59,25 @@ REPLAYS, REPLAY_GROWTH, MAX_GROWTHS = 64, 8, 2
 number if they are not ready, and the most growths."""
 
 
+NO_USES = UseCounter(USES_WORTH_OPTIMISING, bool)
+"""The counter of a kernel without programs."""
+
+
 @dataclass
 class KernelPrograms:
     """The programs of a kernel: compiled without and with optimisation."""
 
+    uses: UseCounter = NO_USES
+    """The launches of the quick program; native code counts those of replays."""
     quick: Program | None = None
     optimised: Program | None = None
-    uses: int = 1
-    """The launches of the quick program."""
     pending_requests: int = 0
     """The number of requests for the optimised program while it was not ready."""
 
     @property
     def is_hot(self) -> bool:
         """Whether the quick program was launched often enough to be worth optimising."""
-        return self.quick is not None and self.uses >= USES_WORTH_OPTIMISING
+        return self.quick is not None and self.uses.uses >= USES_WORTH_OPTIMISING
 
 
 class Programs:
@@ -105,7 +110,7 @@ class Programs:
             optimised = self._request_optimised(kernel, cpu, programs)
             if optimised is not None:
                 return optimised
-        self._count(programs)
+        programs.uses.add()
         return quick
 
     def _known(self, kernel: Source, cpu: str) -> KernelPrograms:
@@ -134,23 +139,24 @@ class Programs:
         unmet_requests = max(programs.pending_requests - 1, 0)
         return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MAX_GROWTHS))
 
-    def note_use(self, kernel: Source, cpu: str) -> None:
-        """Count a replayed launch of an unoptimised program; optimise it if it is hot."""
+    def use_counter(self, kernel: Source, cpu: str) -> UseCounter:
+        """Return the counter of the launches of a kernel's unoptimised program."""
+        return self._known(kernel, cpu).uses
+
+    def request_hot(self, kernel: Source, cpu: str) -> bool:
+        """Have a hot kernel optimised in the background; False to be asked again later."""
         programs = self._known(kernel, cpu)
-        if programs.quick is None:  # evicted
-            return
-        self._count(programs)
-        worth = programs.is_hot and not programs.pending_requests
-        if worth and programs.optimised is None and not self._background.busy():
-            self._request_optimised(kernel, cpu, programs)
+        is_evicted = programs.quick is None
+        if is_evicted or programs.optimised is not None or programs.pending_requests:
+            return True
+        if self._background.busy():
+            return False
+        optimised = self._request_optimised(kernel, cpu, programs)
+        return optimised is not None or programs.pending_requests > 0
 
     def wait_idle(self) -> None:
         """Wait until no kernel is being compiled in the background."""
         self._background.wait_idle()
-
-    def _count(self, programs: KernelPrograms) -> None:
-        with self._lock:
-            programs.uses += 1
 
     def compile(
         self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
@@ -242,7 +248,8 @@ class Programs:
 
     def _publish(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Cache a program; if another thread was first, return that thread's program."""
-        programs = self.by_kernel.setdefault((kernel, cpu), KernelPrograms())
+        counter = UseCounter(USES_WORTH_OPTIMISING, partial(request_optimised, kernel, cpu))
+        programs = self.by_kernel.setdefault((kernel, cpu), KernelPrograms(counter))
         with self._lock:
             if level == OPTIMISED:
                 programs.optimised = programs.optimised or program
@@ -335,9 +342,14 @@ def uses_left(kernel: Source) -> int:
     return PROGRAMS.uses_left(kernel, str(get("tier")), str(get("cpu")))
 
 
-def note_use(kernel: Source, cpu: str) -> None:
-    """Count a replayed launch of an unoptimised program."""
-    PROGRAMS.note_use(kernel, cpu)
+def use_counter(kernel: Source) -> UseCounter:
+    """Return the counter of the launches of a kernel's unoptimised program."""
+    return PROGRAMS.use_counter(kernel, str(get("cpu")))
+
+
+def request_optimised(kernel: Source, cpu: str) -> bool:
+    """Have a hot kernel optimised in the background; False to be asked again later."""
+    return PROGRAMS.request_hot(kernel, cpu)
 
 
 def state_of(kernel: Source, elements: int) -> tuple[int, str]:

@@ -1,6 +1,7 @@
 """Device: the interface between the pipeline and a backend, and the table of devices.
 
-Takes a Graph, publishes each value in its node, and hands on the first failure, if any.
+Takes a Graph, hands on an Executable for it. Memory, launches and Events of a device are a table of
+native functions (`native/threads/device.h`), which the executor calls.
 
 >>> import tenfold as tn
 >>> DEVICES["reference"].name
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from tenfold._native import Executable, Value
+from tenfold._native import Executable
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.settings import declare_device
@@ -29,22 +30,16 @@ class Device(Protocol):
 
     name: str
     rewrites: bool
-    """Whether rewrite rules apply to its graphs."""
+    """Whether it computes rewritten graphs by Executables; else the reference device computes them
+    as they were written.
+    """
 
-    def run(self, graph: Graph) -> Exception | None:
-        """Compute every output of the graph and publish it; return the first failure.
-
-        Nodes that depend on a failed node stay pending; the other nodes are computed.
-        """
-
-    def bind(self, graph: Graph, original: OptimisedGraph) -> Executable | None:
-        """Build and cache the executable of the graph, under the original graph; None if it cannot
-        be replayed.
-        """
-
-    def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
-        """Compute the outputs of a graph without any cache, and publish nothing. None if the device
-        has no cached plans to compare with, or if a step fails.
+    def bind(
+        self, graph: Graph, original: OptimisedGraph, *, cached: bool = True
+    ) -> Executable | None:
+        """Build the executable of the graph for the original graph; None if it is too long, or
+        needs values that the original graph lacks. With `cached` it serves all graphs of that
+        structure.
         """
 
 

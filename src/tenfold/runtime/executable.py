@@ -2,8 +2,8 @@
 
 Takes the original graph, the optimised graph and its schedule, hands on the builder. The executable
 is cached in the core under the structure of the original graph. This and each further evaluation,
-with other values, is a graph walk, a look-up and launches. A failed replay is computed again step
-by step, so that the error names its cause.
+with other values, is a graph walk, a look-up and launches. Launches and calls have the position of
+the node that they compute, so that a failed run names it.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0])
@@ -27,7 +27,7 @@ from tenfold import _native
 from tenfold._native import EntryPoint, Executable, Node, Type, Value
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.jit.program import WORTH_OPTIMISING, Source, note_use, program_of, uses_left
+from tenfold.jit.program import WORTH_OPTIMISING, Source, program_of, use_counter, uses_left
 from tenfold.runtime import interruptible, reference
 from tenfold.runtime.blas import multiply, routines
 from tenfold.runtime.device import OptimisedGraph
@@ -38,7 +38,6 @@ from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.product_forms import ProductOperand
 from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
-from tenfold.settings import get
 from tenfold.storage import dense
 
 Threads = Callable[[Launch], int]
@@ -55,7 +54,7 @@ class NotReplayable(Exception):
 def bind(
     original: OptimisedGraph, graph: Graph, schedule: Schedule, threads: Threads, caller: Caller
 ) -> ExecutableBuilder | None:
-    """Build and cache the executable of a schedule; None if it cannot be replayed."""
+    """Build the executable of a schedule; None if it cannot be replayed."""
     structure = original.graph.structure
     if structure is None:
         return None
@@ -63,8 +62,6 @@ def bind(
         builder = ExecutableBuilder(structure, original, graph, schedule, caller)
         builder.emit(threads)
         builder.executable = builder.build()
-        builder.executable.cache(structure)
-        builder.unlink_assignments()
     except NotReplayable:
         return None
     return builder
@@ -83,6 +80,7 @@ class ExecutableBuilder:
     ) -> None:
         self.structure, self.original, self.graph, self.plan = structure, original, graph, plan
         self.caller = caller
+        self.device = graph.nodes[graph.outputs[0]].type.device
         self.positions = {node: position for position, node in enumerate(original.graph.nodes)}
         self.reused_buffers = dict(plan.reused_buffers)
         self.slots: dict[int, list[int]] = {}
@@ -131,6 +129,7 @@ class ExecutableBuilder:
         """Return the executable; its number of slots is known only after `emit`."""
         executable = Executable.create(
             self.structure,
+            self.device,
             self.slot_count,
             self.exact_scalars,
             self.depends_on_starts,
@@ -166,7 +165,13 @@ class ExecutableBuilder:
             shape, value.strides or contiguous_strides(shape, dtype.itemsize), dtype
         )
 
-    def unlink_assignments(self) -> None:
+    def cache(self) -> None:
+        """Cache the executable for all graphs of its structure."""
+        assert self.executable is not None, "it is built"
+        self.executable.cache(self.structure)
+        self._unlink_assignments()
+
+    def _unlink_assignments(self) -> None:
         """Evaluate chained assignments separately in future if chaining them saves no launches."""
         graph = self.original.graph
         assignments = [
@@ -240,7 +245,7 @@ class ExecutableBuilder:
         return position
 
     def _type(self, buffer: Buffer) -> Any:
-        return Type(buffer.shape, DTYPES[buffer.dtype], "cpu", dense.NAME)
+        return Type(buffer.shape, DTYPES[buffer.dtype], self.device, dense.NAME)
 
     def _pack_sizes(self, sizes: tuple[int, ...]) -> Any:
         return pack_sizes(sizes)
@@ -272,10 +277,11 @@ class ExecutableBuilder:
         index = self.graph.nodes[step.position].params[0]
         source_node = self.graph.nodes[self.plan.items[step.reads[0]].position]
         value = source_node.value(index)
-        if value is not None and value.strides:
-            raise NotReplayable
         source = self._slot(step.reads[0], index)
         (slot,) = self._new_slots(result.item)
+        if value is not None and value.strides:
+            self._add(Executable.call, _to_row_major, (source,), (slot,), "", 0, False, False)
+            return
         type_ = source_node.types[index] if value is None else value.type
         self._add(Executable.view, slot, source, type_, result.strides, 0)
 
@@ -318,6 +324,7 @@ class ExecutableBuilder:
                 claims_value,
                 "+".join(step.names),
             )
+            self._set_source(step)
 
         if launch.scans_in_parts(threads(launch)):  # two launches that share the tables
             tables = [self._table(size) for size in launch.totals]
@@ -345,14 +352,12 @@ class ExecutableBuilder:
 
     def _publish_early(self) -> None:
         """Publish computed values now: their inputs are overwritten, and a later step may fail."""
-        for item, slots in self.slots.items():
+        for item in self.slots:
             computed = self.plan.items[item].kind != "value" and item not in self.dead_items
             if computed and item not in self.published and self.is_node_value(item):
-                self.published[item] = self.nodes_of_item.get(item, [])
+                self._publish_item(item)
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable
-                for position in self.published[item]:
-                    self._add(Executable.publish, position, slots)
 
     def is_node_value(self, item: int) -> bool:
         """Whether an item is the value of its node."""
@@ -363,16 +368,19 @@ class ExecutableBuilder:
 
         After them the executable is built once more, with optimised programs.
         """
-        limit, cpu = uses_left(kernel), str(get("cpu"))
-        if limit < 0:
-            return
-        self.replay_limit = max(self.replay_limit, limit)
+        limit = uses_left(kernel)
+        if limit >= 0:
+            self.replay_limit = max(self.replay_limit, limit)
+            self._add(Executable.count_use, use_counter(kernel))
 
-        def count_launch() -> tuple[Value, ...]:
-            note_use(kernel, cpu)
-            return ()
-
-        self._add(Executable.call, count_launch, (), (), "")
+    def _set_source(self, step: Step) -> None:
+        """Name the node of the last launch or call: of several the last one."""
+        position = step.position
+        if position < 0 and step.results:
+            position = self.plan.items[step.results[-1].item].position
+        source = None if position < 0 else self._position(self.graph.nodes[position])
+        if source is not None:
+            self._add(Executable.set_source, source)
 
     def _number(self, parameter: LaunchScalar) -> Any:
         """A scalar of a launch: a scalar node of the walk, or constant bytes."""
@@ -392,22 +400,34 @@ class ExecutableBuilder:
         if self._product(step, call) or self._lapack(step, call):
             return
         item, caller = step.results[0].item, partial(self.caller, product=step.product)
-        if item in self.reused_buffers:
-            claims_value = self._share_buffer(item, self.reused_buffers[item])
+        in_place = item in self.reused_buffers
+        claims_value = in_place and self._share_buffer(item, self.reused_buffers[item])
+        if in_place:
             caller = partial(caller, in_place=True)
-            self._add(Executable.call, replay_function(call, caller, False), inputs, (), node.name)
-            if claims_value:
-                self._publish_early()
-            return
-        outputs = self._new_slots(item, len(node.types))
-        temporary = item in self.plan.temporaries
+        operands = [self.plan.items[operand] for operand in step.reads]
+        of_user = node.op.semantics.opaque or not node.op.semantics.pure
         self._add(
             Executable.call,
-            replay_function(call, caller, temporary),
+            replay_function(call, caller),
             inputs,
-            outputs,
+            () if in_place else self._new_slots(item, len(node.types)),
             node.name,
+            0 if node.op.semantics.on_values else reference.multiply_adds(call, operands),
+            item in self.plan.temporaries and not in_place,
+            of_user,
         )
+        self._set_source(step)
+        if claims_value:
+            self._publish_early()
+        elif of_user:  # a failure of a later step must not run it again
+            self._publish_item(item)
+
+    def _publish_item(self, item: int) -> None:
+        """Publish the value of an item now, if it is that of a node."""
+        if self.is_node_value(item):
+            self.published[item] = self.nodes_of_item.get(item, [])
+            for position in self.published[item]:
+                self._add(Executable.publish, position, self.slots[item])
 
     def _product(self, step: Step, call: ReferenceCall) -> bool:
         """Emit a native launch of a product; return False if it needs Python."""
@@ -456,6 +476,7 @@ class ExecutableBuilder:
             claims_value,
             step.names[0],
         )
+        self._set_source(step)
         self._add(Executable.set_multiply_adds, bound.multiply_adds)
         self._add(Executable.add_blas_limit, routines.libraries() if bound.functions else (), 1)
         for scale, scale_factors in zip(bound.scales, factors, strict=True):
@@ -481,6 +502,7 @@ class ExecutableBuilder:
         count = reference.multiply_adds(call, layouts)
         programs = (launch.kernel, None)
         self._add(Executable.launch, programs, 0, buffers, (), launch.sizes, [], *work, label)
+        self._set_source(step)
         self._add(Executable.set_multiply_adds, count)
         if blas_threads := drivers.blas_threads(launch):
             self._add(Executable.add_blas_limit, routines.libraries(), blas_threads)
@@ -531,35 +553,24 @@ class ExecutableBuilder:
         return self._slots_of(item)
 
 
-def replay_function(
-    call_node: ReferenceCall, caller: Caller, temporary: bool
-) -> Callable[..., Sequence[Value] | None]:
-    """Return the Python function of a replay; it returns None if the op fails for its values."""
+def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., Sequence[Value]]:
+    """Return the Python callback of a replay; it raises if the op fails for its values."""
     value_function = call_node.op.semantics.on_values
 
-    def on_values(*inputs: Any) -> Sequence[Value] | None:
-        try:
-            assert value_function is not None, "this function is used only with on_values"
-            results = value_function(
-                [_value(x, call_node.type.device) for x in inputs], *call_node.params
-            )
-        except (MemoryError, reference.ReferenceFailure):
-            return None
-        for name in ("calls", "launches", *["temporaries"] * temporary):
-            _native.count(name)
-        return results
+    def on_values(*inputs: Any) -> Sequence[Value]:
+        assert value_function is not None, "this function is used only with on_values"
+        values = [_value(x, call_node.type.device) for x in inputs]
+        return value_function(values, *call_node.params)
 
-    def call(*inputs: Any) -> Sequence[Value] | None:
+    def call(*inputs: Any) -> Sequence[Value]:
         arrays = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
-        try:
-            results = caller(call_node, arrays)
-        except (MemoryError, reference.ReferenceFailure):
-            return None
-        if temporary:
-            _native.count("temporaries")
-        return results
+        return caller(call_node, arrays)
 
     return call if value_function is None else on_values
+
+
+def _to_row_major(value: Value) -> tuple[Value]:
+    return (dense.copy_to_pool(dense.export(value), value.type.device),)
 
 
 def _value(x: Any, device: str) -> Value:

@@ -12,7 +12,8 @@ after their last reader.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, NoReturn
 
@@ -56,11 +57,20 @@ class ReferenceCall(NamedTuple):
 
 
 class ReferenceFailure(Exception):
-    """A node failed for its values; `error` is raised at the wait."""
+    """A node failed for its values; `error` is raised at the wait.
 
-    def __init__(self, error: Exception) -> None:
+    An Executable serves nodes of many lines: `at` makes the error of one of them.
+    """
+
+    def __init__(
+        self, error: Exception, at: Callable[[Node | ReferenceCall], Exception] | None = None
+    ) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self._at = error, at
+
+    def error_at(self, node: Node) -> Exception:
+        """Return the error with the user's line of a node."""
+        return self.error if self._at is None else self._at(node)
 
 
 class Reference:
@@ -71,11 +81,8 @@ class Reference:
     def __init__(self, name: str = "reference") -> None:
         self.name = name
 
-    def bind(self, _graph: Graph, _original: OptimisedGraph) -> None:
-        """Cache nothing."""
-
-    def anew(self, _graph: Graph) -> None:
-        """Return None: it has no cache to compare with."""
+    def bind(self, _graph: Graph, _original: OptimisedGraph, *, cached: bool = True) -> None:
+        """Return None: it has no Executables."""
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph node by node; nodes that depend on a failed node stay pending."""
@@ -155,7 +162,7 @@ def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
         results = _call_interruptible(node, operands)
     except Exception as error:
         if op.semantics.opaque or isinstance(error, REPORTED):
-            raise ReferenceFailure(_error_at_wait(node, error)) from error
+            raise _failure(node, partial(_error_at_wait, error)) from error
         raise
     return tuple(
         _check_result(node, result, type_)
@@ -214,13 +221,20 @@ def _check_result(node: Node | ReferenceCall, result: Any, type_: Type) -> np.nd
 def _refuse_result(
     node: Node | ReferenceCall, kind: str, expected: object, actual: object
 ) -> NoReturn:
-    raise ReferenceFailure(
-        RunError(
+    def error_at(node: Node | ReferenceCall) -> Exception:
+        return RunError(
             node.name,
             f"its rule said {kind} {expected}, its computation gave {actual}{_source_line(node)}",
             remedy=f"correct the {kind} rule of the op, or the function that computes it",
         )
-    )
+
+    raise _failure(node, error_at)
+
+
+def _failure(
+    node: Node | ReferenceCall, error_at: Callable[[Node | ReferenceCall], Exception]
+) -> ReferenceFailure:
+    return ReferenceFailure(error_at(node), error_at)
 
 
 def nan_failure(
@@ -257,7 +271,7 @@ def _source_line(node: Node | ReferenceCall) -> str:
     return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
-def _error_at_wait(node: Node | ReferenceCall, error: Exception) -> Exception:
+def _error_at_wait(error: Exception, node: Node | ReferenceCall) -> Exception:
     """Return the error to raise at the wait, with the op and the user's line."""
     reported = _error_of(node, error)
     reported.__cause__ = error  # as `raise ... from` does

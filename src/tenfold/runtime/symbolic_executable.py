@@ -55,8 +55,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """For each argument of an instruction its name in native code, if it may be a formula."""
-NO_INSTRUCTION = ("donate",)
-"""Instructions that describe the whole executable."""
+NO_INSTRUCTION = ("donate", "set_source")
+"""Entries that describe the whole executable or the instruction before."""
 
 
 def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
@@ -117,7 +117,7 @@ class _SymbolicInstructions(ExecutableBuilder):
         return super()._position(node.node if isinstance(node, SymbolicNode) else node)
 
     def _type(self, buffer: Buffer) -> Any:
-        return SymbolicType(buffer.shape, DTYPES[buffer.dtype], "cpu", weak=False)
+        return SymbolicType(buffer.shape, DTYPES[buffer.dtype], self.device, weak=False)
 
     def _pack_sizes(self, sizes: tuple[int, ...]) -> Any:
         return sizes

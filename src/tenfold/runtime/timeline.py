@@ -97,6 +97,9 @@ def is_recording() -> bool:
 
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     """Record events of (name, category, begin, end), in nanoseconds."""
+    events = [*events]
+    for name, category, begin_ns, end_ns in events:
+        debug(2, f"{category} {name} {(end_ns - begin_ns) / 1e3:.1f} us")
     thread, (members, apart) = threading.get_ident(), _batch.get()
     record_events([TimelineEvent(*event, thread, members=members, apart=apart) for event in events])
 

@@ -25,14 +25,14 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
     """Schedule a graph. `fused=False` gives every operation its own kernel; with `fma=False`, for a
     processor without FMA, operations that need it are calls.
     """
-    if not is_replayable(graph):
+    if not is_repeatable(graph):
         graph = replace(graph, dead_after_read=())
     return run_passes(Schedule(graph, fused, fma)).updated(graph=NO_GRAPH)
 
 
-def is_replayable(graph: Graph) -> bool:
-    """Whether native code may run a plan of a graph, and Python again where that fails: all its
-    operations are pure and none runs Python code of the user.
+def is_repeatable(graph: Graph) -> bool:
+    """Whether a graph may be computed again where its plan fails: all its operations are pure and
+    none runs Python code of the user.
     """
     operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
     return all(op.semantics.pure and not op.semantics.opaque for op in operations)
@@ -67,4 +67,4 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["is_replayable", "key_of", "plan_of"]
+__all__ = ["is_repeatable", "key_of", "plan_of"]

@@ -302,6 +302,3 @@ def _result_rows(node: Node, stacked: bool, rows: int) -> Value:
     if not stacked:
         array = np.broadcast_to(array, (rows, *array.shape))
     return dense.adopt(np.ascontiguousarray(array), value.type.device)
-
-
-_native.set_batch_factory(compute_batch)

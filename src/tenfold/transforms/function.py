@@ -267,6 +267,3 @@ def structure_tuple(structure: TreeDef) -> Any:
         structure.keys,
         tuple([structure_tuple(child) for child in structure.children]),
     )
-
-
-_native.set_field_names(fields_of)

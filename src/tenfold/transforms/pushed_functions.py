@@ -87,6 +87,3 @@ def compute_tree(tree: Any) -> Any:
         pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
     )
     return tree
-
-
-_native.set_pushed_calls(trace_pushed, deferred_call)

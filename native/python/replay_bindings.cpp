@@ -1,0 +1,376 @@
+// Replay bindings: from an Array to its values by a known Executable, and reports of failures.
+#include "engine/submission.h"
+#include "exec/float_env.h"
+#include "exec/op_interpreter.h"
+#include "threads/counters.h"
+#include "threads/thread_local.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/executable_bindings.h"
+
+namespace tenfold::bindings {
+namespace {
+
+class PythonContext : public ExecutionContext {
+  public:
+    Result launch(Work& work) override {
+        if (work.threads > threads()) set_threads(work.threads);
+        return launch_without_gil(work);
+    }
+
+    bool call(const Executable::Call& call, const LinearizedGraph& graph,
+              std::vector<Ref<Value>>& slots) override {
+        nb::object inputs = nb::steal(PyTuple_New(Py_ssize_t(call.inputs.size())));
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+            int64_t source = call.inputs[i];
+            nb::object input = source < 0
+                                   ? nb::steal(scalar_to_python(graph.nodes[~source].node->scalar))
+                                   : nb::cast(ValueHandle{slots[std::size_t(source)]});
+            PyTuple_SET_ITEM(inputs.ptr(), Py_ssize_t(i), input.release().ptr());
+        }
+        auto* function = static_cast<PyObject*>(call.function);
+        nb::object outputs = nb::steal(PyObject_CallObject(function, inputs.ptr()));
+        if (!outputs.is_valid()) return false;
+        for (std::size_t i = 0; i < call.outputs.size(); ++i)
+            slots[call.outputs[i]] = nb::cast<ValueHandle&>(outputs[i]).value;
+        return true;
+    }
+
+    // Asked again after as many further uses, unless the answer is true.
+    bool request_optimised(UseCounter& counter) override {
+        auto* function = static_cast<PyObject*>(counter.request);
+        nb::object requested = nb::steal(PyObject_CallNoArgs(function));
+        int64_t uses = counter.uses.load(std::memory_order_relaxed);
+        counter.next_request.store(requested.is(nb::bool_(true)) ? INT64_MAX : 2 * uses,
+                                   std::memory_order_relaxed);
+        return requested.is_valid();
+    }
+};
+
+// The Python error as an object; none where it is no Exception, as a KeyboardInterrupt.
+nb::object fetch_exception() {
+    if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_Exception)) return {};
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return nb::steal(value);
+}
+
+FailureHandle failure_of(const RunResult& result, const Executable& plan,
+                         const LinearizedGraph& graph) {
+    FailureHandle failure{{}, {}, result, nb::none()};
+    const auto& instruction = plan.instructions[result.instruction];
+    uint32_t source = Executable::NONE;
+    if (const auto* run = std::get_if<Indirect<Executable::Run>>(&instruction)) {
+        failure.operation = (**run).label;
+        source = (**run).source;
+    } else if (const auto* call = std::get_if<Indirect<Executable::Call>>(&instruction)) {
+        failure.operation = (**call).label;
+        source = (**call).source;
+    }
+    if (source != Executable::NONE) failure.node = graph.nodes[source].node;
+    if (nb::object error = fetch_exception(); error.is_valid()) failure.error = std::move(error);
+    return failure;
+}
+
+// The keys of a linearized graph; the thread's next graph reuses the memory.
+struct GraphKeys {
+    Key key;
+    Form form;
+    bool has_form = false; // `form` is written: scalars count by form, and no plan is cached
+    bool in_use = false;
+
+    GraphIdentity identity() const { return {key, has_form ? &form : nullptr}; }
+};
+
+// For a caller that computes one linearized graph repeatedly.
+class Collector : public PythonContext {
+  public:
+    Collector(const LinearizedGraph& graph, std::span<Ref<Value>> results)
+        : graph_(graph), results_(results) {}
+    void publish(Node* node, Ref<Value> value) override {
+        for (uint32_t output : graph_.outputs)
+            if (graph_.nodes[output].node.get() == node) results_[output] = value;
+    }
+
+  private:
+    const LinearizedGraph& graph_;
+    std::span<Ref<Value>> results_;
+};
+
+// Finds or instantiates a plan, and writes the keys. The exactness of the last graph with such an
+// end is tried first. `fallback`, compiled for this graph, counts even if other threads have used
+// up its runs.
+Ref<Executable> plan_of(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
+                        GraphKeys& keys, const Ref<Executable>& fallback = {}) {
+    Key& key = keys.key;
+    const Node& last_node = *graph.nodes.back().node;
+    auto address = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
+    std::size_t kind = address(last_node.inference.get()) + 5 * address(last_node.type.get());
+    std::atomic<uint8_t>& last_exactness = last_node.inference->last_exactness;
+    auto find_exact = [&](uint8_t exact) {
+        Ref<Executable> found;
+        if (!key.write(graph, options, exact)) return found;
+        found = find_plan(key.words, kind);
+        return !found && fallback && fallback->key == key.words ? fallback : found;
+    };
+    uint8_t exactness = last_exactness.load(std::memory_order_relaxed);
+    Ref<Executable> plan = find_exact(exactness);
+    if (!plan && exactness != Key::by_form) plan = find_exact(exactness = Key::by_form);
+    if (plan && plan->exact != Key::by_form) plan = find_exact(exactness = plan->exact);
+    if (!plan && exactness == Key::by_form &&
+        (keys.has_form = keys.form.write(graph, options, rules)))
+        plan = instantiate_plan(keys.form, graph, key);
+    last_exactness.store(exactness, std::memory_order_relaxed);
+    return plan;
+}
+
+// The thread's GraphKeys; own ones in a nested replay.
+class BorrowedKeys {
+  public:
+    BorrowedKeys() : keys(shared_.in_use ? local_ : shared_) {
+        keys.in_use = true;
+        keys.has_form = false;
+        keys.key.words.clear();
+    }
+    ~BorrowedKeys() { keys.in_use = false; }
+
+  private:
+    GraphKeys& shared_ = ThreadLocal<GraphKeys>::get();
+    GraphKeys local_;
+
+  public:
+    GraphKeys& keys;
+};
+
+struct ReplayOptions {
+    std::span<const uint64_t> options;
+    bool plan_only = false; // never node by node
+    std::vector<StepTiming>* timings = nullptr;
+    Ref<Executable> fallback;
+    // Where a failure is reported; null: the caller asks Python, which computes again and reports.
+    std::optional<FailureHandle>* failure = nullptr;
+};
+
+bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how);
+
+// Runs a plan; functions of the user only for a caller who hears of failures.
+bool run_plan(const Executable& plan, const LinearizedGraph& graph, const Key& key,
+              ExecutionContext& context, const ReplayOptions& how) {
+    if (plan.calls_user && !how.failure) return false;
+    RunResult result = replay(plan, graph, key, context, how.timings);
+    if (!result && how.failure)
+        how.failure->emplace(failure_of(result, plan, graph));
+    else if (!result)
+        fetch_exception();
+    return bool(result);
+}
+
+// Whether all of them have their values now.
+bool replay_pending(std::span<Node* const> pending, const ReplayOptions& how) {
+    LinearizedGraph graph = linearize_when_unclaimed(pending);
+    for (uint32_t output : graph.outputs)
+        if (graph.nodes[output].value) // another thread has computed it meanwhile
+            return replay_remaining(pending, how);
+    BorrowedKeys borrowed;
+    GraphKeys& keys = borrowed.keys;
+    DefaultFloatMode modes;
+    PythonContext context;
+    auto interpret = [&] {
+        return try_interpret(graph, how.options, keys.identity(), context, how.timings);
+    };
+    // The key of a long graph is not worth writing.
+    bool succeeded = !how.plan_only && is_long(graph) && interpret();
+    Ref<Executable> plan;
+    if (!succeeded) plan = plan_of(graph, how.options, current_options().rules, keys, how.fallback);
+    if (plan)
+        succeeded = run_plan(*plan, graph, keys.key, context, how);
+    else if (!succeeded && !how.plan_only && !is_long(graph) && !keys.key.words.empty())
+        succeeded = interpret();
+    if (PyErr_Occurred()) nb::raise_python_error();
+    return succeeded;
+}
+
+bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how) {
+    std::vector<Node*> remaining(pending.begin(), pending.end());
+    std::erase_if(remaining, [](Node* node) { return bool(value_of(node)); });
+    return remaining.empty() || replay_pending(remaining, how);
+}
+
+// replay(nodes, options, events, planned, made) -> True if all have their values now, by a plan
+// where that is asked for; the Failure of a plan; else False.
+nb::object replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events,
+                        bool plan_only, const PlanHandle* fallback) {
+    std::vector<Node*> pending = nodes_from(nodes);
+    std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
+    if (pending.empty()) return nb::bool_(true);
+    std::vector<StepTiming> timings;
+    std::optional<FailureHandle> failure;
+    ReplayOptions how{options, plan_only, events.is_none() ? nullptr : &timings,
+                      fallback ? fallback->plan : Ref<Executable>(), &failure};
+    bool succeeded = replay_pending(pending, how);
+    for (const StepTiming& timing : timings) {
+        nb::str category(timing.kernel ? "kernel" : "call");
+        nb::tuple event = nb::make_tuple(*timing.label, category, timing.begin, timing.end);
+        if (succeeded) events.attr("append")(event);
+    }
+    return failure ? nb::cast(std::move(*failure)) : nb::object(nb::bool_(succeeded));
+}
+
+// run_apart(executable, nodes) -> the values of each node, which stays pending; None on failure.
+nb::object run_apart(const PlanHandle& self, nb::handle nodes) {
+    LinearizedGraph graph = linearize(nodes_from(nodes));
+    std::vector<Ref<Value>> results(graph.nodes.size());
+    Key key;
+    key.base_offsets = self.plan->base_offsets;
+    DefaultFloatMode modes;
+    Collector collector(graph, results);
+    bool succeeded = bool(replay(*self.plan, graph, key, collector));
+    fetch_exception();
+    if (PyErr_Occurred()) nb::raise_python_error();
+    if (!succeeded) return nb::none();
+    nb::list found;
+    for (uint32_t output : graph.outputs) {
+        nb::list values;
+        for (Ref<Value> value = results[output]; value; value = value->next)
+            values.append(ValueHandle{value});
+        found.append(nb::tuple(values));
+    }
+    return found;
+}
+
+bool has_external_buffers = false, timeline_recording = false; // written under the GIL
+
+PyObject* compute_natively(PyObject* array, bool blocking) {
+    return to_python_error([&]() -> PyObject* {
+        if (!is_array(array)) Py_RETURN_FALSE;
+        Ref<Node> node(node_of(array));
+        if (!node) return nullptr;
+        if (value_of(node.get())) Py_RETURN_TRUE;
+        Node* pending = node.get();
+        if (!blocking && !are_all_small({&pending, 1})) Py_RETURN_FALSE;
+        if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
+        if (blocking) count(Counter::host_syncs);
+        Py_RETURN_TRUE;
+    });
+}
+
+// x.wait(): calls Python only for work that native code cannot do.
+PyObject* wait_array(PyObject* array, PyObject*) {
+    PyObject* computed = compute_natively(array, true);
+    if (!computed) return nullptr;
+    Py_DECREF(computed);
+    return computed == Py_True ? Py_NewRef(array)
+                               : PyObject_CallFunctionObjArgs(hooks.wait, array, nullptr);
+}
+
+// try_compute(array) -> whether it has its value now; no more is tried than needs no Python, and no
+// time.
+PyObject* try_compute(PyObject*, PyObject* array) { return compute_natively(array, false); }
+
+PyMethodDef functions[] = {
+    {"try_compute", try_compute, METH_O,
+     "Whether an Array has its value, or it is small and a plan known."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+} // namespace
+
+PyMethodDef array_methods[] = {
+    {"wait", wait_array, METH_NOARGS,
+     "wait($self, /)\n--\n\n"
+     "Compute the values and return the array itself. Raises what the computation raises."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+void enable_external_buffers() { has_external_buffers = true; }
+
+bool compute_by_plan(Ref<Node> node) {
+    Node* pending = node.get();
+    return node->op && compute_by_plan({&pending, 1});
+}
+
+bool compute_by_plan(std::span<Node* const> pending) {
+    OptionKey options;
+    if (has_external_buffers || timeline_recording || current_options().verify ||
+        !current_option_key(options))
+        return false;
+    return replay_pending(pending, {options});
+}
+
+Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
+                                         std::vector<int64_t>& base_offsets) {
+    OptionKey options;
+    if (has_external_buffers || !current_option_key(options)) return {};
+    BorrowedKeys borrowed;
+    const bool rules = current_options().rules;
+    Ref<Executable> plan =
+        plan_of(linearize_when_unclaimed(pending), options, rules, borrowed.keys);
+    base_offsets = borrowed.keys.key.base_offsets;
+    return plan;
+}
+
+bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
+                       std::span<Ref<Value>> results) {
+    BorrowedKeys borrowed;
+    Ref<Executable> plan = plan_of(graph, options, rules, borrowed.keys);
+    Collector collector(graph, results);
+    return plan && !plan->calls_user && replay(*plan, graph, borrowed.keys.key, collector);
+}
+
+bool is_timeline_recording() { return timeline_recording; }
+
+LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs) {
+    for (;;) {
+        uint32_t num_ended = submissions_ended.load(std::memory_order_acquire);
+        LinearizedGraph graph = linearize(outputs);
+        if (!graph.claimed_by && !graph.has_submitted) return graph;
+        if (graph.claimed_by == this_thread())
+            throw std::runtime_error("a signal handler asked for an array that this thread was "
+                                     "assigning to; only the other arrays can be read in it");
+        bool busy = graph.claimed_by;
+        graph = {};
+        {
+            nb::gil_scoped_release released;
+            constexpr timespec SPAN{0, 20'000'000}, BUSY_SPAN{0, 50'000}; // then signals are due
+            sleep_while(submissions_ended, num_ended, busy ? &BUSY_SPAN : &SPAN);
+        }
+        if (PyErr_CheckSignals() == 0) continue;
+        if (!busy) submissions_stopped.fetch_add(1); // the waiting thread will not
+        nb::raise_python_error();
+    }
+}
+
+void declare_replay(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<FailureHandle>(module, "Failure")
+        .def_prop_ro("operation", [](const FailureHandle& self) { return self.operation; })
+        .def_prop_ro("node",
+                     [](const FailureHandle& self) {
+                         return self.node ? nb::cast(NodeHandle{self.node}) : nb::none();
+                     })
+        .def_prop_ro(
+            "cause",
+            [](const FailureHandle& self) {
+                static constexpr std::array CAUSES{"", "input", "memory", "values", "exception"};
+                return CAUSES[self.result.cause];
+            })
+        .def_prop_ro("nbytes", [](const FailureHandle& self) { return self.result.bytes; })
+        .def_prop_ro("error", [](const FailureHandle& self) { return self.error; });
+    module.def("run_apart", run_apart, "executable"_a, "nodes"_a);
+    module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
+               "planned"_a = false, "made"_a = nb::none());
+    module.def(
+        "set_timeline_recording", [](bool now) { timeline_recording = now; }, "now"_a);
+    if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,34 @@
+"""Failures: the exception of an instruction that failed in the executor.
+
+Takes the Failure of a run of one operation and its node, hands on the exception for the waiters: it
+names the operation and the user's line. The executor says which instruction failed and why. If a
+kernel refuses its operands, the reference device computes the operation again and words the error.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([[1.0, 2.0], [2.0, 4.0]])
+>>> try:
+...     _ = tn.linalg.inv(x).wait()
+... except tn.errors.LinAlgError as error:
+...     str(error).partition(" (")[0]
+'inv: Singular matrix'
+"""
+
+from __future__ import annotations
+
+from tenfold._native import Failure, Node
+from tenfold.core.graph import Graph
+from tenfold.runtime.reference import Reference, ReferenceFailure
+
+
+def error_of(failure: Failure, node: Node) -> Exception | None:
+    """Return the exception of a failed operation; None if the reference device computes it."""
+    error = failure.error
+    if failure.cause == "memory" or isinstance(error, MemoryError):
+        named = MemoryError(f"{node.name}: {error or f'no memory for {failure.nbytes} bytes'}")
+        named.__cause__ = error
+        return named
+    if isinstance(error, ReferenceFailure):
+        return error.error_at(node)
+    if error is not None:
+        return error
+    return Reference(node.type.device).run(Graph.of([node]))

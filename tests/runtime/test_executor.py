@@ -1,0 +1,145 @@
+"""The executor names the instruction that failed, calls a function once, and counts by itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native, pipeline
+from tenfold._native import Failure
+from tenfold.jit import program
+from tenfold.testing import assert_equal_bits
+
+SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+
+
+def failure_of(*arrays: tn.Array) -> Failure:
+    """The Failure of a plan of arrays."""
+    nodes = [_native.node_of(x) for x in arrays]
+    options = pipeline.options_key()
+    executable = pipeline._bind_plan(nodes, options)
+    found = _native.replay(nodes, options, None, True, executable)
+    assert isinstance(found, Failure)
+    return found
+
+
+def test_failure_names_the_operation_its_node_and_the_cause() -> None:
+    x = tn.linalg.inv(tn.asarray(SINGULAR))
+    found = failure_of(x * 2 + 1)
+    assert (found.operation, found.cause, found.error) == ("inv", "values", None)
+    assert found.node == _native.node_of(x)
+
+
+def test_failure_for_memory_has_the_bytes() -> None:
+    x = tn.ones(1 << 44) + 1
+    found = failure_of(x)
+    assert (found.cause, found.nbytes) == ("memory", 1 << 47)
+
+
+@pytest.fixture
+def calls() -> list[int]:
+    return []
+
+
+def test_failure_of_a_function_has_its_exception_and_it_was_called_once(calls: list[int]) -> None:
+    @tn.operator
+    def refuses(x: Any) -> Any:
+        calls.append(1)
+        raise ValueError("not these")
+
+    x = refuses(tn.asarray([1.0, 2.0]))
+    y = x * 2
+    with pytest.raises(tn.errors.RunError, match="not these") as raised:
+        y.wait()
+    assert f"{__file__}:" in str(raised.value)
+    assert calls == [1]
+
+
+def test_function_is_not_called_again_where_a_later_operation_fails(calls: list[int]) -> None:
+    @tn.operator
+    def counted(x: Any) -> Any:
+        calls.append(1)
+        return np.asarray(x)
+
+    x = counted(tn.asarray(SINGULAR)) + 0.0
+    y = tn.linalg.inv(x) * 2
+    with pytest.raises(tn.errors.LinAlgError):
+        y.wait()
+    assert calls == [1]
+
+
+def test_function_of_a_user_is_in_the_plan_and_called_by_each_evaluation(
+    planned: list[int], calls: list[int]
+) -> None:
+    @tn.operator
+    def counted(x: Any) -> Any:
+        calls.append(1)
+        return np.asarray(x) * 2
+
+    for number in range(1, 4):
+        x = tn.asarray(np.arange(4.0) * number)
+        assert_equal_bits(counted(x + 1) - 0.5, (np.arange(4.0) * number + 1) * 2 - 0.5)
+    assert calls == [1, 1, 1]
+    assert len(planned) == 1
+
+
+def test_what_does_not_depend_on_a_failure_is_computed_with_its_bits() -> None:
+    x = np.linspace(0.0, 3.0, 50)
+    a = tn.asarray(x)
+    wanted = np.asarray(tn.exp(a) * 3 - 1)
+    bad = tn.linalg.inv(tn.asarray(SINGULAR)) * 2
+    good = tn.exp(tn.asarray(x)) * 3 - 1
+    assert isinstance(pipeline.evaluate([bad, good], planned=True), tn.errors.LinAlgError)
+    assert _native.node_of(bad).pending
+    assert not _native.node_of(good).pending
+    assert_equal_bits(good, wanted)
+
+
+def frames_of(function: Callable[[], object]) -> int:
+    """The Python functions that a call runs, itself excluded."""
+    count = 0
+
+    def count_calls(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(count_calls)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_warm_tree_of_calls_runs_no_python_and_counts_its_launches() -> None:
+    random = np.random.default_rng(0)
+    weights = tn.asarray(random.random((8, 8), np.float32))
+
+    @tn.function
+    def cell(left: tn.Array, right: tn.Array) -> tn.Array:
+        return tn.tanh((left + right) @ weights)
+
+    def tree(calls: int) -> tn.Array:
+        level = [tn.asarray(random.random(8, np.float32)) for _ in range(calls + 1)]
+        while len(level) > 1:
+            pairs = [*zip(level[::2], level[1::2], strict=False)]
+            level = [cell(*pair) for pair in pairs] + level[2 * len(pairs) :]
+        return level[0]
+
+    for _ in range(program.USES_WORTH_OPTIMISING + 4):
+        tree(500).wait()
+        program.PROGRAMS.wait_idle()
+    warm = [tree(500) for _ in range(3)]
+    frames = [frames_of(x.wait) for x in warm]
+    assert frames.count(0) >= 2, f"{frames}: a plan may be made anew, with optimised programs"
+    last = tree(500)
+    with tn.profile() as p:
+        last.wait()
+    assert p.batches > 0
+    assert p.launches >= p.batches
