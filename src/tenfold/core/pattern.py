@@ -264,17 +264,14 @@ def names_in(tree: Pattern) -> set[str]:
     return set().union(*(names_in(operand) for operand in operands))
 
 
-def operand_orders(tree: Pattern) -> Iterator[Pattern]:
+def operand_orders(tree: OperationPattern) -> Iterator[OperationPattern]:
     """Yield a pattern in every order of the operands of its commutative operations."""
-    if isinstance(tree, AnyUserPattern):
-        for operand in operand_orders(tree.operand):
-            assert isinstance(operand, OperationPattern), "an order of an operation is one"
-            yield AnyUserPattern(operand)
-        return
-    if not isinstance(tree, OperationPattern):
-        yield tree
-        return
-    for operands in product(*(tuple(operand_orders(operand)) for operand in tree.operands)):
+    for operands in product(
+        *[
+            [*operand_orders(operand)] if isinstance(operand, OperationPattern) else [operand]
+            for operand in tree.operands
+        ]
+    ):
         yield OperationPattern(tree.op, operands, tree.params)
         if tree.op.commutes and len(operands) == 2 and operands[0] != operands[1]:
             yield OperationPattern(tree.op, operands[::-1], tree.params)

@@ -139,7 +139,10 @@ class RuleCandidate(NamedTuple):
 
     def fits(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether the ops of a node's inputs meet `input_ops`."""
-        return all(index < len(inputs) and inputs[index] in ops for index, ops in self.input_ops)
+        for index, ops in self.input_ops:
+            if index >= len(inputs) or inputs[index] not in ops:
+                return False
+        return True
 
 
 PlacedCandidates = tuple[tuple[RuleCandidate, int | None], ...]
@@ -178,10 +181,7 @@ class RuleSet:
         if candidates is None:
             candidates = []
             for rule in rules:
-                patterns: list[OperationPattern] = []
-                for tree in operand_orders(rule.pattern):
-                    if _root_operation(tree) not in patterns:
-                        patterns.append(_root_operation(tree))
+                patterns = dict.fromkeys(operand_orders(_root_operation(rule.pattern)))
                 candidates += [
                     RuleCandidate(
                         rule,
@@ -212,21 +212,23 @@ class RuleSet:
                         (candidate, index) for candidate in self._with_root(input_op, as_input=True)
                     ]
             cached = tuple(fitting)
-            if all(map(_is_permanent, (op, *inputs))):
+            if _are_permanent((op, *inputs)):
                 self._candidate_cache[(op, *inputs)] = cached
         return cached
 
-    def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:
-        """Whether a node has a candidate."""
-        return any(
-            self.candidates(op, tuple([ops[i] for i in inputs]))
-            for op, inputs in zip(ops, graph.inputs, strict=True)
-        )
+    def nodes_with_candidates(self, graph: Graph, ops: Sequence[Operator]) -> set[int]:
+        """Return the nodes of an original graph that a rule may match."""
+        op_of = ops.__getitem__
+        return {
+            at
+            for at, inputs in enumerate(graph.inputs)
+            if self.candidates(ops[at], tuple(map(op_of, inputs)))
+        }
 
 
-def _is_permanent(op: Operator) -> bool:
-    """Whether an operation may be cached: that of a traced function dies with the function."""
-    return not (isinstance(op, Op) and op.body is not None)
+def _are_permanent(ops: Sequence[Operator]) -> bool:
+    """Whether operations may be cached: that of a traced function dies with the function."""
+    return not [op for op in ops if isinstance(op, Op) and op.body is not None]
 
 
 def _root_operation(pattern: Pattern) -> OperationPattern:

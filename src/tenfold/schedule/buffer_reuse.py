@@ -111,7 +111,7 @@ def _dead_after_steps(
     """Return for each step the items that no later step reads and that are not live-out."""
     last_step: dict[int, int] = {}
     for number, step in enumerate(steps):
-        for item in (*step.reads, *(result.item for result in step.results)):
+        for item in (*step.reads, *[result.item for result in step.results]):
             last_step[item] = number
     dead: list[list[int]] = [[] for _ in steps]
     for item, number in last_step.items():

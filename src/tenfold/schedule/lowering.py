@@ -313,13 +313,10 @@ def merged_axes(
 def with_axes(body: Sequence[Instruction], axes: Mapping[int, int]) -> tuple[Instruction, ...]:
     """Return instructions with indices along the loops instead of the axes."""
     return tuple(
-        Instruction(
-            instruction.name,
-            instruction.dtype,
-            instruction.inputs,
-            axes[int(str(instruction.data))],
-        )
-        if instruction.name == "index"
-        else instruction
-        for instruction in body
+        [
+            instruction._replace(data=axes[int(str(instruction.data))])
+            if instruction.name == "index"
+            else instruction
+            for instruction in body
+        ]
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -141,7 +140,7 @@ class FunctionEmitter:
             number = stack.pop()
             if number not in missing:
                 missing.add(number)
-                stack.extend(i for i in self.kernel.body[number].inputs if i not in values)
+                stack += [i for i in self.kernel.body[number].inputs if i not in values]
         return missing
 
     def _emit_instruction(
@@ -193,13 +192,13 @@ class FunctionEmitter:
             byte_offset = int_op(ir, "mul", offset.text, operand.dtype.itemsize)
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
             address = PacketAddress(pointer, position, "0", None, 1)
-            return load_store.load(ir, replace(operand, steps="0"), component, address)
+            return load_store.load(ir, operand._replace(steps="0"), component, address)
         start = self._contiguous_start(instruction.inputs[0], values)
         if start is not None:
             byte_offset = int_op(ir, "mul", start, operand.dtype.itemsize)
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
             address = PacketAddress(pointer, position, "0", mask, lanes)
-            return load_store.load(ir, replace(operand, steps="1"), component, address)
+            return load_store.load(ir, operand._replace(steps="1"), component, address)
         return load_store.load_offsets(
             ir, operand, component, base, ir.broadcast(offset, lanes), mask, lanes
         )

@@ -53,7 +53,7 @@ def memory_type(dtype: np.dtype) -> str:
 
 def iota(lanes: int, scalar: str = "i64") -> str:
     """Return the constant vector 0, 1, 2, ..."""
-    return "<" + ", ".join(f"{scalar} {i}" for i in range(lanes)) + ">"
+    return "<" + ", ".join([f"{scalar} {i}" for i in range(lanes)]) + ">"
 
 
 def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress) -> Packet:
