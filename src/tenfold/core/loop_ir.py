@@ -313,6 +313,10 @@ class Kernel:
         return self.side_by_side * PITCH * sum(sizes)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached
+    def _text(self) -> str:
         plural = "axis" if self.axes == 1 else "axes"
         lines = [f"kernel of {self.axes} {plural}, {self.traversal}"]
         for number, operand in enumerate(self.operands):

@@ -343,7 +343,7 @@ class Op(Operation[P]):
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)
 
-    @property
+    @cached
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
         return self.pure and not self.opaque and self.writes is None

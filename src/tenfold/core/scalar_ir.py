@@ -57,7 +57,7 @@ class Instruction(NamedTuple):
     data: Hashable = None
 
     def __str__(self) -> str:
-        inputs = "".join([f" %{i}" for i in self.inputs])
+        inputs = "".join(map(" %{}".format, self.inputs))
         data = "" if self.data is None else f", {self.data}"
         return f"{self.name} {DTYPE_NAMES[self.dtype]}{inputs}{data}"
 

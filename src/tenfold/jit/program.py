@@ -355,7 +355,7 @@ def cache_key(kernel: Source) -> str:
     """
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return str(kernel)
-    return kernel.key if isinstance(kernel, Kernel) else kernel.text()
+    return kernel.key if isinstance(kernel, Kernel) else repr(kernel)
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:

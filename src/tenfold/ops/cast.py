@@ -98,8 +98,6 @@ def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
 
 def convert_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
     """Return an element in another dtype as `cast_values` does: with one rounding, saturated."""
-    if isinstance(x, Element) and x.dtype == dtype:
-        return x
     if isinstance(x, ComplexElement):
         if dtype == BOOL:
             return (x.real != 0) | (x.imaginary != 0)

@@ -96,7 +96,7 @@ def rewrite(
     ops = operators_of(graph)
     rewrite_graph = RewriteGraph(graph, ops)
     pairs = equal_pairs(rewrite_graph)
-    calls = any(map(is_call, ops))
+    calls = True in [is_call(op) for op in set(ops)]
     matching = rules.nodes_with_candidates(graph, ops)
     if not pairs and not calls and not matching:
         return graph, RewriteReport()

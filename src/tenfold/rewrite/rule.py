@@ -181,15 +181,9 @@ class RuleSet:
         if candidates is None:
             candidates = []
             for rule in rules:
-                patterns = dict.fromkeys(operand_orders(_root_operation(rule.pattern)))
                 candidates += [
-                    RuleCandidate(
-                        rule,
-                        operation_pattern,
-                        _input_ops(operation_pattern),
-                        _variable_names(operation_pattern),
-                    )
-                    for operation_pattern in patterns
+                    RuleCandidate(rule, tree, _input_ops(tree), _variable_names(tree))
+                    for tree in operand_orders(_root_operation(rule.pattern))
                 ]
             self._candidates[op, as_input] = candidates
         return candidates
@@ -218,12 +212,12 @@ class RuleSet:
 
     def nodes_with_candidates(self, graph: Graph, ops: Sequence[Operator]) -> set[int]:
         """Return the nodes of an original graph that a rule may match."""
-        op_of = ops.__getitem__
-        return {
-            at
-            for at, inputs in enumerate(graph.inputs)
-            if self.candidates(ops[at], tuple(map(op_of, inputs)))
-        }
+        forms = [
+            (op, tuple(map(ops.__getitem__, inputs)))
+            for op, inputs in zip(ops, graph.inputs, strict=True)
+        ]
+        matching = {form for form in set(forms) if self.candidates(*form)}
+        return {at for at, form in enumerate(forms) if form in matching}
 
 
 def _are_permanent(ops: Sequence[Operator]) -> bool:
@@ -251,6 +245,7 @@ def _input_ops(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]]
 
 
 def _variable_names(tree: OperationPattern) -> tuple[str, ...] | None:
+    if tree.params is not None or not tree.operands:
+        return None
     names = [operand.name for operand in tree.operands if isinstance(operand, PatternVariable)]
-    is_plain = tree.params is None and names and len(set(names)) == len(tree.operands)
-    return tuple(names) if is_plain else None
+    return tuple(names) if len(set(names)) == len(tree.operands) else None

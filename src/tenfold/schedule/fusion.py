@@ -134,7 +134,11 @@ def operand_accesses(
         (i,) = inputs
         return [(i, _without_unit_axes(compose_view(access, item.reads), items[i].shape))]
     if kind == "map":
-        return [(i, broadcast(access, items[i].shape, item.shape)) for i in inputs]
+        shape = item.shape
+        return [
+            (i, access if items[i].shape == shape else broadcast(access, items[i].shape, shape))
+            for i in inputs
+        ]
     if kind == "located":
         return [(i, COMPUTED_INDEX) for i in inputs]
     return [(i, access) for i in inputs] if kind != "identity" else []

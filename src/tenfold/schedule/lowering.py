@@ -211,6 +211,8 @@ class Lowering:
         if self.items[number].kind == "scalar":
             return self._parameter(number, dtype)
         element = self._elements[number, access]
+        if isinstance(element, Element) and element.dtype == dtype:
+            return element
         if isinstance(element, tuple) and not isinstance(element, ComplexElement):
             element = _join_parts(element)
         return convert_element(self.body, element, dtype)

@@ -25,7 +25,7 @@ class FunctionEmitter:
     """One kernel function, with the loop indices at the current insertion point."""
 
     def __init__(self, kernel: Kernel, ir: SimdEmitter) -> None:
-        self.kernel, self.ir = kernel, ir
+        self.kernel, self.ir, self.lanes = kernel, ir, kernel.lanes
         self.size: dict[tuple[str, int, int], str] = {}
         self.buffers: list[str] = []
         self.pointers: list[str] = []
@@ -96,11 +96,6 @@ class FunctionEmitter:
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
         return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
 
-    @property
-    def lanes(self) -> int:
-        """The elements of a packet."""
-        return self.kernel.lanes
-
     def total_pointers(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
         """Return pointers to an entry of the tables of totals, one per dtype.
 
@@ -140,7 +135,7 @@ class FunctionEmitter:
             number = stack.pop()
             if number not in missing:
                 missing.add(number)
-                stack += [i for i in self.kernel.body[number].inputs if i not in values]
+                stack += {*self.kernel.body[number].inputs}.difference(values)
         return missing
 
     def _emit_instruction(

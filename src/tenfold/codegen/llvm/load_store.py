@@ -46,9 +46,8 @@ class PacketAddress(NamedTuple):
     lanes: int
 
 
-def memory_type(dtype: np.dtype) -> str:
-    """Return the LLVM type of one real element in memory."""
-    return "i8" if dtype == BOOL else SCALARS[dtype]
+memory_type = (SCALARS | {BOOL: "i8"}).__getitem__
+"""The LLVM type of one real element in memory."""
 
 
 def iota(lanes: int, scalar: str = "i64") -> str:
