@@ -36,6 +36,8 @@ DTYPES: dict[str, np.dtype] = {
     "complex64": np.dtype(np.complex64),
     "complex128": np.dtype(np.complex128),
 }
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+"""The names again: NumPy computes `str(dtype)` anew each time."""
 BOOL, INT64, FLOAT32, FLOAT64 = (DTYPES[n] for n in ("bool", "int64", "float32", "float64"))
 FLOAT16, BFLOAT16 = DTYPES["float16"], DTYPES["bfloat16"]
 COMPLEX64, COMPLEX128 = DTYPES["complex64"], DTYPES["complex128"]

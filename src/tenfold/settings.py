@@ -289,11 +289,13 @@ class OptionSet:
     The context is made when work is first pushed under these settings (`submission_options`).
     """
 
-    __slots__ = ("number", "submission")
+    __slots__ = ("native", "number", "submission")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.submission: tuple[int, bool, Context] | None = None
+        self.native: tuple[int, _native.Options] | None = None
+        """The options for native code, and the number of the process options then."""
 
 
 class OptionsBlock(dict[str, Value]):
@@ -373,14 +375,22 @@ def _set_of(values: Mapping[str, Value]) -> OptionSet:
 
 
 def _native_options() -> _native.Options:
+    """Return the options in force for native code."""
+    options, process_number = _current_set(), _process_set.number
+    if options.native is None or options.native[0] != process_number:
+        options.native = process_number, _make_native_options(options.number, process_number)
+    return options.native[1]
+
+
+def _make_native_options(number: int, process_number: int) -> _native.Options:
     depth, changed_options = int(get("pending_depth")), changed_compute_options()
     return _native.Options(
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
         pending_depth=depth if depth else 2**32 - 1,
         origins=bool(get("check_nans") or get("verify")),
-        number=fingerprint(),
-        process_number=_process_set.number,
+        number=number,
+        process_number=process_number,
         interprets=not changed_options,
         threads=int(get("threads")),
         batch_limit=batch_limit(),

@@ -130,3 +130,39 @@ def test_opaque_work_is_neither_replayed_nor_written_over() -> None:
         assert counted(tn.asarray([1.0, 2.0]) * 2.5).tolist() == [3.5, 6.0]
         assert _native.num_cached_plans() == before
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_triangular_solve_updates_in_place_what_its_products_read_by_views(wait: bool) -> None:
+    rng, n = np.random.default_rng(7), 9
+    matrix, right = rng.random((n, n)) + n * np.eye(n), rng.random(n)
+    lower, b, x = tn.asarray(matrix), tn.asarray(right), tn.zeros(n).wait()
+    expected = np.zeros(n)
+    with tn.profile() as p:
+        for i in range(n):
+            x[i] = (b[i] - lower[i, :i] @ x[:i]) / lower[i, i]
+            expected[i] = (right[i] - matrix[i, :i] @ expected[:i]) / matrix[i, i]
+            if wait:
+                x.wait()
+        x.wait()
+    assert p.copies == 0
+    np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-12)
+
+
+def test_view_that_is_read_beside_the_update_is_another_memory() -> None:
+    values = np.arange(1.0, 7.0)
+    x = tn.asarray(values, copy=True).wait()
+    head = x[:3]
+    x[:3] = head[::-1] + tn.sort(head)
+    assert_equal_bits(x, np.concatenate([values[2::-1] + values[:3], values[3:]]))
+
+
+def test_view_with_other_readers_keeps_the_old_value() -> None:
+    values = np.arange(1.0, 7.0)
+    x = tn.asarray(values, copy=True).wait()
+    old = x[:4] + 0
+    view = tn.sort(x[:4])
+    x[1] = view[0] - 5
+    assert_equal_bits(view, values[:4])
+    assert_equal_bits(old, values[:4])
+    assert_equal_bits(x, np.array([1.0, -4.0, 3.0, 4.0, 5.0, 6.0]))

@@ -153,14 +153,14 @@ def sized(launch: Launch, name: str, value: int, operand: int = 0, axis: int = 0
 def moved(launch: Launch, number: int, **changes: object) -> Launch:
     """A launch with another memory of one operand."""
     memory = [*launch.memory]
-    memory[number] = replace(memory[number], **changes)
+    memory[number] = memory[number]._replace(**changes)
     return replace(launch, memory=tuple(memory))
 
 
 def stepped(launch: Launch, number: int, steps: str) -> Launch:
     """A launch whose kernel steps through one operand otherwise."""
     operands = [*launch.kernel.operands]
-    operands[number] = replace(operands[number], steps=steps)
+    operands[number] = operands[number]._replace(steps=steps)
     return replace(launch, kernel=replace(launch.kernel, operands=tuple(operands)))
 
 
@@ -177,14 +177,14 @@ def swapped(launch: Launch, one: int, other: int) -> Launch:
 def unguarded(launch: Launch) -> Launch:
     """A gather whose index is not looked at: its failure is no failure any more."""
     body = tuple(
-        replace(made, name="convert") if made.name == "fail" else made
+        made._replace(name="convert") if made.name == "fail" else made
         for made in launch.kernel.body
     )
     return with_kernel(launch, body=body)
 
 
 def of_other_operand(kernel: Kernel) -> tuple[KernelStore, ...]:
-    return tuple(replace(store, operand=0) for store in kernel.stores)
+    return tuple(store._replace(operand=0) for store in kernel.stores)
 
 
 Case = tuple[Callable[[], tuple[Launch, Extents]], Callable[[Launch], Launch], str]
@@ -312,7 +312,7 @@ def in_place(offset: int, *, sequential: bool = False) -> tuple[Launch, Extents]
     read, written = launch.memory
     shared = extents[read.item]
     extents[written.item] = replace(shared, origin=shared.origin)
-    memory = (replace(read, offset=16 + 8 * offset), replace(written, offset=16))
+    memory = (read._replace(offset=16 + 8 * offset), written._replace(offset=16))
     return replace(launch, memory=memory, sequential=sequential), extents
 
 

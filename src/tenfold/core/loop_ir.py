@@ -26,11 +26,13 @@ kernel of 1 axis, linear
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tenfold.core.cached_property import cached
 from tenfold.core.scalar_ir import Instruction
+from tenfold.dtypes import DTYPE_NAMES
 
 LANES = 32
 BLOCK = 1024
@@ -46,8 +48,7 @@ TILE_ROW = 256
 """The most bytes of a row of a tile."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelOperand:
+class KernelOperand(NamedTuple):
     """Memory that a kernel reads or writes: its dtype, and its step along each axis.
 
     "0": broadcast, "1": contiguous, "-": contiguous backwards, "2", "3", "4": a stride of so many
@@ -61,16 +62,14 @@ class KernelOperand:
     written: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KernelStore:
+class KernelStore(NamedTuple):
     """A store of an element (a complex one: two) to an operand."""
 
     operand: int
     elements: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(NamedTuple):
     """One reduction: its reducer (codegen/reducers.py), its input instructions, and the
     instructions of its results (-1: unused).
     """
@@ -80,8 +79,7 @@ class Fold:
     results: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """The scan of a kernel: its reducer (codegen/reducers.py), its input instructions, the
     instructions of its results, and whether the identity comes first: "", "initial" or
     "exclusive".
@@ -120,7 +118,15 @@ class Kernel:
     prefetch_distance: int = 8192
     """In a row kernel: the prefetch distance in bytes."""
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached
+    def _hash(self) -> int:
+        """The hash of the fields, which each look-up of a program needs."""
+        return hash((self.operands, self.body, self.stores, self.form, self.lanes))
+
+    @cached
     def axes(self) -> int:
         """The number of loop axes."""
         return len(self.operands[0].steps)
@@ -189,13 +195,13 @@ class Kernel:
         """
         levels: list[int] = []
         for instruction in self.body:
-            inputs = [levels[i] for i in instruction.inputs]
+            inputs = list(map(levels.__getitem__, instruction.inputs))
             input_level = max(inputs, default=-1)
             next_pass = (input_level + 1) // 2
             if instruction.name == "fold":
                 # the input of a fold is an element of its pass, even if it is invariant
                 levels.append(2 * next_pass + 1)
-            elif self._is_element(instruction) or any(level % 2 == 0 for level in inputs):
+            elif self._is_element(instruction) or 0 in [level % 2 for level in inputs]:
                 levels.append(2 * next_pass)
             else:
                 levels.append(input_level)
@@ -208,14 +214,14 @@ class Kernel:
             return self.operands[operand_of(instruction)].steps[axis] != "0"
         return instruction.name == "index" and instruction.data == axis
 
-    @property
+    @cached
     def folded(self) -> int:
         """The folded axis; of a map the packet axis."""
         return self.axes - (2 if self.form == "column" else 1)
 
     def pass_of(self, store: KernelStore) -> int:
         """The level of a store: 2p among the elements of pass p, 2p + 1 after it."""
-        level = max(self.levels[i] for i in store.elements)
+        level = max([self.levels[i] for i in store.elements])
         if self.operands[store.operand].steps[self.folded] == "0":
             return max(level, 1) if self.form != "map" else level
         return 2 * ((level + 1) // 2)
@@ -307,22 +313,34 @@ class Kernel:
         return self.side_by_side * PITCH * sum(sizes)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached
+    def _text(self) -> str:
         plural = "axis" if self.axes == 1 else "axes"
         lines = [f"kernel of {self.axes} {plural}, {self.traversal}"]
         for number, operand in enumerate(self.operands):
             written = ", written" if operand.written else ""
             steps = " ".join(operand.steps)
-            lines.append(f"  operand {number}: {operand.dtype}, steps {steps}{written}")
-        lines.extend(f"  %{i} = {instruction}" for i, instruction in enumerate(self.body))
+            dtype = DTYPE_NAMES[operand.dtype]
+            lines.append(f"  operand {number}: {dtype}, steps {steps}{written}")
+        lines += [f"  %{i} = {instruction}" for i, instruction in enumerate(self.body)]
         for store in self.stores:
-            elements = " ".join(f"%{i}" for i in store.elements)
+            elements = " ".join([f"%{i}" for i in store.elements])
             lines.append(f"  store {elements} in operand {store.operand}")
         return "\n".join(lines)
 
     @property
+    def key(self) -> str:
+        """All fields as text: equal keys have equal programs."""
+        loops = self.form, self.lanes, self.streamed, self.masked, self.prefetch_distance
+        values = self.parameters, self.cached_elements, self.pass_results
+        return f"{self}\n{loops} {values}"
+
+    @cached
     def traversal(self) -> str:
         """The memory traversal: linear, inner, tiled or gather; for folds row or column."""
-        if any(instruction.name == "gather" for instruction in self.body):
+        if "gather" in [instruction.name for instruction in self.body]:
             return "gather"
         if self.form != "map":
             return self.form

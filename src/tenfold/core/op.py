@@ -397,7 +397,7 @@ class Op(Operation[P]):
         if self.signature.symbol is not None:
             _native.bind_symbol(self.signature.symbol, number)
 
-    @property
+    @cached
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
         return self.semantics.pure and not self.semantics.opaque and self.lowering.writes is None

@@ -13,7 +13,6 @@ multiply(exp(x), add(y, 1))
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -264,20 +263,18 @@ def names_in(tree: Pattern) -> set[str]:
     return set().union(*(names_in(operand) for operand in operands))
 
 
-def operand_orders(tree: Pattern) -> Iterator[Pattern]:
-    """Yield a pattern in every order of the operands of its commutative operations."""
-    if isinstance(tree, AnyUserPattern):
-        for operand in operand_orders(tree.operand):
-            assert isinstance(operand, OperationPattern), "an order of an operation is one"
-            yield AnyUserPattern(operand)
-        return
-    if not isinstance(tree, OperationPattern):
-        yield tree
-        return
-    for operands in product(*(tuple(operand_orders(operand)) for operand in tree.operands)):
-        yield OperationPattern(tree.op, operands, tree.params)
+def operand_orders(tree: OperationPattern) -> list[OperationPattern]:
+    """Return a pattern in every order of the operands of its commutative operations."""
+    choices = [
+        operand_orders(operand) if isinstance(operand, OperationPattern) else [operand]
+        for operand in tree.operands
+    ]
+    orders: list[OperationPattern] = []
+    for operands in product(*choices):
+        orders.append(OperationPattern(tree.op, operands, tree.params))
         if tree.op.rewriting.commutes and len(operands) == 2 and operands[0] != operands[1]:
-            yield OperationPattern(tree.op, operands[::-1], tree.params)
+            orders.append(OperationPattern(tree.op, operands[::-1], tree.params))
+    return orders
 
 
 def _symbol(symbol: str, *operands: object) -> Pattern:

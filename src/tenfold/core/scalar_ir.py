@@ -21,12 +21,21 @@ integer truncates and expects a value that fits (NaN, too large: any value, neve
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, HALF_DTYPES, INT64, kind_of
+from tenfold.dtypes import (
+    BOOL,
+    DTYPE_NAMES,
+    DTYPES,
+    FLOAT32,
+    FLOAT64,
+    HALF_DTYPES,
+    INT64,
+    kind_of,
+)
 
 Number = bool | int | float
 PRIMITIVES = frozenset(
@@ -37,8 +46,7 @@ PRIMITIVES = frozenset(
 """The names of primitive operations; any other name is a composite formula."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One primitive operation: its name, result dtype, the positions of its inputs, and its data:
     the value of a constant, the number of an operand, the axis of an index.
     """
@@ -49,9 +57,9 @@ class Instruction:
     data: Hashable = None
 
     def __str__(self) -> str:
-        inputs = "".join(f" %{i}" for i in self.inputs)
+        inputs = "".join(map(" %{}".format, self.inputs))
         data = "" if self.data is None else f", {self.data}"
-        return f"{self.name} {self.dtype}{inputs}{data}"
+        return f"{self.name} {DTYPE_NAMES[self.dtype]}{inputs}{data}"
 
 
 class Element:
@@ -143,6 +151,9 @@ class Element:
         return self._binary("not_equal", other, BOOL)
 
 
+_POSITION = attrgetter("position")
+
+
 class ComplexElement(NamedTuple):
     """A complex element."""
 
@@ -174,7 +185,7 @@ class Body:
 
     def apply(self, name: str, dtype: np.dtype, *inputs: Element, data: Hashable = None) -> Element:
         """Return the element of a primitive, or of an elementary function by its name."""
-        return self.emit(Instruction(name, dtype, tuple([x.position for x in inputs]), data))
+        return self.emit(Instruction(name, dtype, tuple(map(_POSITION, inputs)), data))
 
     def call(self, name: str, *inputs: Element) -> Element:
         """Return an elementary function of floating elements, by the name of its operation."""

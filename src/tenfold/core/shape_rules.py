@@ -9,24 +9,19 @@ operation and operands. Shape rules use only the functions of this module.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tenfold.errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
+product: Callable[[Iterable[int]], int] = math.prod
+"""The number of elements of a shape; lengths may be SymInts."""
 MAX_LENGTH = 2**63 - 1
 MAX_AXES = 64
-
-
-def product(lengths: Iterable[int]) -> int:
-    """Return the number of elements of a shape."""
-    total = 1
-    for length in lengths:
-        total *= length
-    return total
 
 
 def checked_shape(shape: object, itemsize: int = 1) -> Shape:

@@ -18,6 +18,7 @@ from tenfold.caches import LruCache
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.loop_ir import Kernel
+from tenfold.dtypes import DTYPE_NAMES
 from tenfold.errors import CompileError
 from tenfold.jit import fork_safe_lock
 from tenfold.jit.compile_thread import CompileThread
@@ -314,7 +315,7 @@ def description_of(kernel: Source) -> str:
         if instruction.name not in omitted
     )
     output_dtypes = dict.fromkeys(
-        str(operand.dtype) for operand in kernel.operands if operand.written
+        DTYPE_NAMES[operand.dtype] for operand in kernel.operands if operand.written
     )
     return f"{kernel.traversal} {' '.join(output_dtypes)}: {' '.join(operations)}"
 
@@ -366,7 +367,7 @@ def cache_key(kernel: Source) -> str:
     """
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return str(kernel)
-    return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
+    return kernel.key if isinstance(kernel, Kernel) else repr(kernel)
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:

@@ -41,7 +41,8 @@ def equal_pairs(graph: RewriteGraph, order: Iterable[int] | None = None) -> Pair
         if key is None:
             continue
         nodes_by_params = nodes_by_key.setdefault(key, {})
-        representative = nodes_by_params.setdefault(_params_text(graph, at, nodes_by_params), at)
+        params_text = _params_text(graph, at, nodes_by_params) if nodes_by_params else None
+        representative = nodes_by_params.setdefault(params_text, at)
         if representative != at:
             representatives[at] = representative
             if _is_worth_merging(graph.ops[at]):
@@ -57,8 +58,13 @@ def _key(graph: RewriteGraph, at: int, representatives: dict[int, int]) -> tuple
         return (SCALAR, repr(number)) if _native.is_special_value(number) else None
     inputs = graph.refresh(at)
     if isinstance(op, Op):
-        return (op, *[representatives.get(i, i) for i in inputs]) if op.merges else None
-    return (LEAF, *[representatives.get(i, i) for i in inputs]) if inputs else None
+        if not op.merges:
+            return None
+    elif inputs:
+        op = LEAF
+    else:
+        return None
+    return (op, *([representatives.get(i, i) for i in inputs] if representatives else inputs))
 
 
 def _is_worth_merging(op: Operator) -> bool:
@@ -66,16 +72,12 @@ def _is_worth_merging(op: Operator) -> bool:
     return op is not SCALAR and not (isinstance(op, Op) and op.semantics.view)
 
 
-def _params_text(
-    graph: RewriteGraph, at: int, nodes_by_params: dict[str | None, int]
-) -> str | None:
+def _params_text(graph: RewriteGraph, at: int, nodes_by_params: dict[str | None, int]) -> str:
     """Return the text of a node's parameters, which distinguishes nodes with the same key.
 
     The text distinguishes types: 0.0 is not -0.0, 1 is not True. The first node of a key has no
     text yet.
     """
-    if not nodes_by_params:
-        return None
     if (unlabelled := nodes_by_params.pop(None, None)) is not None:
         nodes_by_params[repr(graph.nodes[unlabelled].params)] = unlabelled
     return repr(graph.nodes[at].params)

@@ -22,7 +22,7 @@ fewer multiply-adds; other nodes are merged after.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,18 +96,19 @@ def rewrite(
     ops = operators_of(graph)
     rewrite_graph = RewriteGraph(graph, ops)
     pairs = equal_pairs(rewrite_graph)
-    calls = any(map(is_call, ops))
-    if not pairs and not calls and not rules.may_match(graph, ops):
+    calls = True in [is_call(op) for op in set(ops)]
+    matching = rules.nodes_with_candidates(graph, ops)
+    if not pairs and not calls and not matching:
         return graph, RewriteReport()
-    run = _RewriteRun(_with_splittable(rewrite_graph, find_splittable), rules, describe, pairs)
+    rewrite_graph = _with_splittable(rewrite_graph, find_splittable)
+    run = _RewriteRun(rewrite_graph, rules, describe, pairs, matching)
     # Nodes keep the dtypes of the options they were written under, and nothing is computed here.
     with override(strict_dtypes=False, pending_depth=0):
         early_pairs = costly_pairs(graph, pairs)
         if early_pairs and run.run_pass():
             rewrite_graph = RewriteGraph(graph, operators_of(graph))
-            early_run = _RewriteRun(
-                _with_splittable(rewrite_graph, find_splittable), rules, describe, pairs
-            )
+            rewrite_graph = _with_splittable(rewrite_graph, find_splittable)
+            early_run = _RewriteRun(rewrite_graph, rules, describe, pairs, matching)
             early_run.merge_equal(early_pairs)
             run = min(early_run.run(), run.run(), key=_RewriteRun.cost)
         else:
@@ -145,10 +146,19 @@ def _with_splittable(
 class _RewriteRun:
     """One run of the rewriter: passes over all nodes, inputs first, to a fixed point."""
 
-    def __init__(self, graph: RewriteGraph, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
+    def __init__(
+        self,
+        graph: RewriteGraph,
+        rules: RuleSet,
+        describe: bool,
+        pairs: Pairs,
+        matching: Set[int],
+    ) -> None:
         self.graph, self.rules, self.describe = graph, rules, describe
         self.pairs = pairs
         """The equal nodes of the original graph."""
+        self.matching = matching
+        """The nodes of the original graph that have candidates."""
         self.fuel = FUEL_BASE + FUEL_PER_NODE * graph.original_count
         self.firings: list[RuleFiring] = []
         self.last_tried: dict[int, int] = {}
@@ -188,6 +198,8 @@ class _RewriteRun:
         graph, firings, last_tried = self.graph, self.firings, self.last_tried
         firings_before = len(firings)
         for start in graph.topological_order() if firings else range(graph.original_count):
+            if not firings and start not in self.matching:
+                continue
             stack = [start]
             while stack:
                 at = stack.pop()
@@ -204,7 +216,9 @@ class _RewriteRun:
         """Try the rules at one node; return whether one fired."""
         graph, rules = self.graph, self.rules
         ops, inputs = graph.ops, graph.refresh(at)
-        for candidate, input_index in rules.candidates(ops[at], tuple([ops[i] for i in inputs])):
+        for candidate, input_index in rules.candidates(
+            ops[at], tuple(map(ops.__getitem__, inputs))
+        ):
             if self._try_candidate(
                 candidate, at, at if input_index is None else inputs[input_index]
             ):

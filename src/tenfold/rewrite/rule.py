@@ -139,7 +139,10 @@ class RuleCandidate(NamedTuple):
 
     def fits(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether the ops of a node's inputs meet `input_ops`."""
-        return all(index < len(inputs) and inputs[index] in ops for index, ops in self.input_ops)
+        for index, ops in self.input_ops:
+            if index >= len(inputs) or inputs[index] not in ops:
+                return False
+        return True
 
 
 PlacedCandidates = tuple[tuple[RuleCandidate, int | None], ...]
@@ -178,18 +181,9 @@ class RuleSet:
         if candidates is None:
             candidates = []
             for rule in rules:
-                patterns: list[OperationPattern] = []
-                for tree in operand_orders(rule.pattern):
-                    if _root_operation(tree) not in patterns:
-                        patterns.append(_root_operation(tree))
                 candidates += [
-                    RuleCandidate(
-                        rule,
-                        operation_pattern,
-                        _input_ops(operation_pattern),
-                        _variable_names(operation_pattern),
-                    )
-                    for operation_pattern in patterns
+                    RuleCandidate(rule, tree, _input_ops(tree), _variable_names(tree))
+                    for tree in operand_orders(_root_operation(rule.pattern))
                 ]
             self._candidates[op, as_input] = candidates
         return candidates
@@ -212,21 +206,23 @@ class RuleSet:
                         (candidate, index) for candidate in self._with_root(input_op, as_input=True)
                     ]
             cached = tuple(fitting)
-            if all(map(_is_permanent, (op, *inputs))):
+            if _are_permanent((op, *inputs)):
                 self._candidate_cache[(op, *inputs)] = cached
         return cached
 
-    def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:
-        """Whether a node has a candidate."""
-        return any(
-            self.candidates(op, tuple([ops[i] for i in inputs]))
+    def nodes_with_candidates(self, graph: Graph, ops: Sequence[Operator]) -> set[int]:
+        """Return the nodes of an original graph that a rule may match."""
+        forms = [
+            (op, tuple(map(ops.__getitem__, inputs)))
             for op, inputs in zip(ops, graph.inputs, strict=True)
-        )
+        ]
+        matching = {form for form in set(forms) if self.candidates(*form)}
+        return {at for at, form in enumerate(forms) if form in matching}
 
 
-def _is_permanent(op: Operator) -> bool:
-    """Whether an operation may be cached: that of a traced function dies with the function."""
-    return not (isinstance(op, Op) and op.semantics.body is not None)
+def _are_permanent(ops: Sequence[Operator]) -> bool:
+    """Whether operations may be cached: that of a traced function dies with the function."""
+    return not [op for op in ops if isinstance(op, Op) and op.semantics.body is not None]
 
 
 def _root_operation(pattern: Pattern) -> OperationPattern:
@@ -249,6 +245,7 @@ def _input_ops(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]]
 
 
 def _variable_names(tree: OperationPattern) -> tuple[str, ...] | None:
+    if tree.params is not None or not tree.operands:
+        return None
     names = [operand.name for operand in tree.operands if isinstance(operand, PatternVariable)]
-    is_plain = tree.params is None and names and len(set(names)) == len(tree.operands)
-    return tuple(names) if is_plain else None
+    return tuple(names) if len(set(names)) == len(tree.operands) else None

@@ -36,11 +36,10 @@ def reuse_buffers(schedule: Schedule) -> Schedule:
     restartable = _restartable_steps(steps, last_use, set(schedule.items_at.values()))
     reused = _reuse_pairs(schedule, last_use, restartable)
     for base, join in schedule.overwriter_of.items():
-        number = next(
-            (n for n, step in enumerate(steps) if any(m.item == join for m in step.results)), -1
-        )
-        if number < 0:
+        writers = [n for n, step in enumerate(steps) if join in [m.item for m in step.results]]
+        if not writers:
             continue  # dead
+        number = writers[0]
         if not restartable[number]:
             hazard = InPlaceHazard(schedule.items[join].position, CAN_FAIL)
             return schedule.updated(hazards=(hazard,))
@@ -111,7 +110,7 @@ def _dead_after_steps(
     """Return for each step the items that no later step reads and that are not live-out."""
     last_step: dict[int, int] = {}
     for number, step in enumerate(steps):
-        for item in (*step.reads, *(result.item for result in step.results)):
+        for item in (*step.reads, *[result.item for result in step.results]):
             last_step[item] = number
     dead: list[list[int]] = [[] for _ in steps]
     for item, number in last_step.items():
@@ -187,13 +186,10 @@ def _restartable_steps(
     restartable = []
     for step, dead_now in zip(steps, dead_after_step, strict=True):
         dead.update(dead_now)
-        live_temporaries.update(
-            result.item for result in step.results if result.item not in node_values
-        )
+        results = {result.item for result in step.results}
+        live_temporaries |= results.difference(node_values)
         live_temporaries.difference_update(dead_now)
-        live_temporaries.difference_update(
-            [result.item for result in step.results if result.item in dead]
-        )
+        live_temporaries -= results & dead
         restartable.append(not live_temporaries and not _may_fail(step))
     return restartable
 
@@ -202,7 +198,7 @@ def _may_fail(step: Step) -> bool:
     """Whether a step may end with an error: a call, or a kernel that looks for one."""
     if step.launch is None:
         return step.accumulated_operand < 0
-    return any(instruction.name == "fail" for instruction in step.launch.kernel.body)
+    return "fail" in [instruction.name for instruction in step.launch.kernel.body]
 
 
 def _can_reuse(step: Step, number: int, operand: Buffer, result: Buffer) -> bool:

@@ -34,6 +34,7 @@ from tenfold.dtypes import FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
 from tenfold.ops import integer_division
 from tenfold.ops.cast import constant_element, convert_element
 
+_HALVES = frozenset(HALF_DTYPES)
 _DEVICE = "reference"
 """The device of placeholders; they are not computed."""
 
@@ -52,7 +53,7 @@ def apply_rule(
     """
     if op.lowering.kernel is None and op.semantics.element is not None:
         return _apply_element_rule(k, op, operands, operand_dtypes, result_dtype)
-    if not op.lowering.takes_halves:
+    if not op.lowering.takes_halves and not _HALVES.isdisjoint(operand_dtypes):
         operands = [_half_to_float32(k, x) for x in operands]
     result = _apply_kernel_rule(k, op, params, operands)
     if result is None or isinstance(result, ComplexElement) or result.dtype == result_dtype:

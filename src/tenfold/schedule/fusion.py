@@ -30,7 +30,7 @@ from tenfold.core.index_map import (
     remap_axes,
 )
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.kernel_splitting import MAX_BODY_OPS, cost_of, weight_of
+from tenfold.schedule.kernel_splitting import MAX_BODY_OPS, weights_of
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Embedding, FusedGroup, FusedRead, Schedule, ScheduleItem
 
@@ -134,7 +134,11 @@ def operand_accesses(
         (i,) = inputs
         return [(i, _without_unit_axes(compose_view(access, item.reads), items[i].shape))]
     if kind == "map":
-        return [(i, broadcast(access, items[i].shape, item.shape)) for i in inputs]
+        shape = item.shape
+        return [
+            (i, access if items[i].shape == shape else broadcast(access, items[i].shape, shape))
+            for i in inputs
+        ]
     if kind == "located":
         return [(i, COMPUTED_INDEX) for i in inputs]
     return [(i, access) for i in inputs] if kind != "identity" else []
@@ -179,19 +183,20 @@ class _OpenGroup:
 
 class _Fusion:
     def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.graph, self.items = schedule, schedule.graph, schedule.items
+        self.schedule, self.items = schedule, schedule.items
+        self.weights = weights_of(schedule.graph, schedule.items)
         self.join_of, self.inlined = schedule.join_of, schedule.inlined
         self.groups: list[_OpenGroup] = []
         self.group_of: dict[int, _OpenGroup] = {}
         self.computed: dict[int, set[tuple[int, IndexMap]]] = {}
-        """By root: the inlined items with their accesses."""
+        """By root: the inlined items that it needs, with their accesses."""
         self.predecessors_of: dict[int, frozenset[int]] = {}
         for number in sorted(schedule.roots - schedule.aliases.keys()):
             self._assign_group(number)
 
     def frozen_groups(self) -> tuple[FusedGroup, ...]:
         """Return the groups, each with the roots that it stores."""
-        stored = self._stored_roots()
+        stored, computed = self._stored_roots(), self.computed
         return tuple(
             [
                 FusedGroup(
@@ -201,6 +206,7 @@ class _Fusion:
                     group.scanned,
                     group.roots,
                     group.root_reads,
+                    frozenset([number for root in group.roots for number, _ in computed[root]]),
                     frozenset(group.reads),
                     tuple([root for root in group.roots if root in stored]),
                     tuple(group.not_fused_because),
@@ -443,10 +449,7 @@ class _Fusion:
         computed = self.computed[root]
         if embedding == tuple(range(len(group.space))):
             computed = computed - group.computed
-        items, graph = self.items, self.graph
-        return 1 + sum(
-            [weight_of(items[number], cost_of(graph, items[number])) for number, _ in computed]
-        )
+        return 1 + sum([self.weights[number] for number, _ in computed])
 
     def _add_to_group(
         self,
@@ -461,7 +464,7 @@ class _Fusion:
             group.computed |= self.computed[root]
         group.roots[root] = embedding
         group.root_reads[root] = reads
-        group.reads.update(read.item for read in reads if read.item not in group.roots)
+        group.reads.update([read.item for read in reads if read.item not in group.roots])
         if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
             group.scanned = self.items[root].kind == "scan"

@@ -71,7 +71,7 @@ class GenericElementwise:
     def text(self) -> str:
         """The text that identifies it."""
         if not self.is_named:
-            return repr(self.kernel)
+            return self.kernel.key
         # a scalar is passed in the dtype of the computation
         dtypes = " ".join(["*" if scalar else dtype_name(dtype) for dtype, scalar in self.inputs])
         entering = " ".join([dtype_name(dtype) for dtype in self.operands])

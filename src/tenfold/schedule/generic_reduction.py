@@ -65,7 +65,7 @@ class GenericReduction:
     def __str__(self) -> str:
         """The text that identifies it; a user's operation may have the same name."""
         if OPS.get(self.op.full_name) is not self.op:
-            return repr(self.kernel)
+            return self.kernel.key
         return (
             f"fold {self.op.full_name}: {self.source} as {self.operand} -> {self.result}, "
             f"column {self.column}, strided {self.strided}, enters {self.enters}, "

@@ -138,7 +138,7 @@ class _ItemBuilder:
     def _add_node(self, position: int) -> None:
         node = self.graph.nodes[position]
         type_ = node.type
-        inputs = tuple([self.item_of_node[i] for i in self.graph.inputs[position]])
+        inputs = tuple(map(self.item_of_node.__getitem__, self.graph.inputs[position]))
         if position in self.in_place:
             self._add_update(position, node, inputs[1])
             return

@@ -29,19 +29,28 @@ MAX_CROSSING_VALUES = 16
 """Values that cross a cut at most; with more of them recomputing some is cheaper."""
 
 
-def cost_of(graph: Graph, item: ScheduleItem) -> float:
-    """Return the cost of computing an element of an item, in additions."""
-    if item.kind != "map":
-        return 0.0 if item.kind in ("view", "scalar") else 1.0
-    cost: float = graph.nodes[item.position].op.lowering.cost
-    return cost
+def costs_of(graph: Graph, items: Sequence[ScheduleItem]) -> list[float]:
+    """Return the cost of computing an element of each item, in additions."""
+    return [
+        graph.nodes[item.position].op.lowering.cost
+        if item.kind == "map"
+        else 0.0
+        if item.kind in ("view", "scalar")
+        else 1.0
+        for item in items
+    ]
 
 
-def weight_of(item: ScheduleItem, cost: float) -> int:
-    """Return how many operations of a kernel's body an item of this cost counts as."""
-    if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.has_location):
-        return 0
-    return FORMULA_WEIGHT if cost >= FORMULA_COST else 1
+def weights_of(graph: Graph, items: Sequence[ScheduleItem]) -> list[int]:
+    """Return how many operations of a kernel's body each item counts as."""
+    return [
+        0
+        if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.has_location)
+        else FORMULA_WEIGHT
+        if cost >= FORMULA_COST
+        else 1
+        for item, cost in zip(items, costs_of(graph, items), strict=True)
+    ]
 
 
 class BodySizes:

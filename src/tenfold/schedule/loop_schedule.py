@@ -283,8 +283,10 @@ class _LoopScheduler:
     def _kernel(self, form: str) -> Kernel:
         axes = {axis: i for i, loop in enumerate(self.loops) for axis in loop[:1]}
         operands = tuple(
-            KernelOperand(memory.dtype, self._steps(memory), memory.written)
-            for memory in self.memory
+            [
+                KernelOperand(memory.dtype, self._steps(memory), memory.written)
+                for memory in self.memory
+            ]
         )
         weight = weight_of(self.body)
         streamed = self._exceeds_cache() and self._is_aligned(form)

@@ -213,6 +213,8 @@ class Lowering:
         if self.items[number].kind == "scalar":
             return self._parameter(number, dtype)
         element = self._elements[number, access]
+        if isinstance(element, Element) and element.dtype == dtype:
+            return element
         if isinstance(element, tuple) and not isinstance(element, ComplexElement):
             element = _join_parts(element)
         return convert_element(self.body, element, dtype)
@@ -315,13 +317,10 @@ def merged_axes(
 def with_axes(body: Sequence[Instruction], axes: Mapping[int, int]) -> tuple[Instruction, ...]:
     """Return instructions with indices along the loops instead of the axes."""
     return tuple(
-        Instruction(
-            instruction.name,
-            instruction.dtype,
-            instruction.inputs,
-            axes[int(str(instruction.data))],
-        )
-        if instruction.name == "index"
-        else instruction
-        for instruction in body
+        [
+            instruction._replace(data=axes[int(str(instruction.data))])
+            if instruction.name == "index"
+            else instruction
+            for instruction in body
+        ]
     )

@@ -25,7 +25,7 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
     """Schedule a graph. `fused=False` gives every operation its own kernel; with `fma=False`, for a
     processor without FMA, operations that need it are calls.
     """
-    if not is_repeatable(graph):
+    if graph.dead_after_read and not is_repeatable(graph):
         graph = replace(graph, dead_after_read=())
     return run_passes(Schedule(graph, fused, fma)).updated(graph=NO_GRAPH)
 
@@ -34,8 +34,8 @@ def is_repeatable(graph: Graph) -> bool:
     """Whether a graph may be computed again where its plan fails: all its operations are pure and
     none runs Python code of the user.
     """
-    operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
-    return all(op.semantics.pure and not op.semantics.opaque for op in operations)
+    operations = {node.op for node in graph.nodes if node.pending} - {None}
+    return not [op for op in operations if op.semantics.opaque or not op.semantics.pure]
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:

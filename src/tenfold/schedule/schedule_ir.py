@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.index_map import AxisMap, IndexMap
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.shape_rules import Shape, product
+from tenfold.dtypes import DTYPE_NAMES
 from tenfold.schedule.product_forms import ProductChoice
 
 Layout = tuple[int, ...]
@@ -82,8 +83,7 @@ class UpdateRuns:
     """For each other view of an intermediate array, the base of the run and the access to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleItem:
+class ScheduleItem(NamedTuple):
     """One operation of the schedule.
 
     value: an array in memory; scalar: a number passed at the launch; constant: one known value;
@@ -126,8 +126,7 @@ class ScheduleItem:
         return self.access is not None or bool(self.start)
 
 
-@dataclass(frozen=True)
-class UnorderedOperand:
+class UnorderedOperand(NamedTuple):
     """An operand before its axes are ordered: item, stride of each axis of the space, offset."""
 
     item: int
@@ -137,8 +136,7 @@ class UnorderedOperand:
     written: bool = False
 
 
-@dataclass(frozen=True)
-class LaunchScalar:
+class LaunchScalar(NamedTuple):
     """A scalar of the launch: its item, its dtype, and the part of a complex number.
 
     A number that follows from shapes, an int64, has no item.
@@ -182,8 +180,7 @@ class Launch:
         return self.parts > 0 and threads > (2 if self.kernel.streamed else 1)
 
 
-@dataclass(frozen=True)
-class FusedRead:
+class FusedRead(NamedTuple):
     """An item in memory, or a fold, and the access to it in the space of the reader."""
 
     item: int
@@ -203,6 +200,8 @@ class FusedGroup:
     roots: Mapping[int, Embedding]
     root_reads: Mapping[int, tuple[FusedRead, ...]]
     """By root: the items in memory and the folds that it reads."""
+    inlined: frozenset[int]
+    """The inlined items that its roots need."""
     reads: frozenset[int]
     """The items in memory that its roots read."""
     outputs: tuple[int, ...]
@@ -215,8 +214,7 @@ Unit = FusedGroup | int
 """What becomes one step: a group, or an item that is a call or a view of memory."""
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(NamedTuple):
     """An array in memory: its item, shape, dtype and strides in bytes."""
 
     item: int
@@ -324,7 +322,7 @@ class Schedule:
         """Return an item as an array in memory."""
         item = self.items[number]
         nbytes = item.size * item.dtype.itemsize
-        return Buffer(number, item.shape, str(item.dtype), self.layouts[number], nbytes)
+        return Buffer(number, item.shape, DTYPE_NAMES[item.dtype], self.layouts[number], nbytes)
 
     def op_names(self, *numbers: int) -> str:
         """Return the operations of some items, as they were written."""

@@ -125,21 +125,12 @@ def _copy_reasons(schedule: Schedule, targets: Iterable[int]) -> list[str]:
 
 def _names(schedule: Schedule, group: FusedGroup) -> tuple[str, ...]:
     """The operations that a group computes, in the order of the graph."""
-    positions: set[int] = set()
-    stack = [(root, True) for root in group.roots]
-    visited: set[int] = set()
-    while stack:
-        number, is_start = stack.pop()
-        if number in visited:
-            continue
-        visited.add(number)
-        item, in_group = schedule.items[number], number in group.roots
-        if not is_start and not in_group and number not in schedule.inlined:
-            continue
-        computed = item.kind not in GIVEN or in_group
-        if computed and not _follows_fold(schedule, item):
-            positions.add(item.position)
-        stack += [(i, False) for i in item.inputs]
+    numbers = [*group.roots, *[i for i in group.inlined if schedule.items[i].kind != "scalar"]]
+    positions = {
+        item.position
+        for item in map(schedule.items.__getitem__, numbers)
+        if item.kind == "map" or not _follows_fold(schedule, item)
+    }
     return tuple([schedule.graph.nodes[position].name for position in sorted(positions)])
 
 

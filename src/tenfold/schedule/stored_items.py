@@ -21,7 +21,7 @@ from __future__ import annotations
 from tenfold.core.index_map import compose_view, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import product
-from tenfold.schedule.kernel_splitting import LOAD, MAX_BODY_OPS, STORE, BodySizes, cost_of
+from tenfold.schedule.kernel_splitting import LOAD, MAX_BODY_OPS, STORE, BodySizes, costs_of
 from tenfold.schedule.materialize_views import needs_copy
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import FusedRead, Schedule, ScheduleItem
@@ -90,7 +90,7 @@ class _StorageChoice:
         for number, item in enumerate(self.items):
             for i in item.inputs:
                 self.users[i].append(number)
-        self.costs = [cost_of(self.graph, item) for item in self.items]
+        self.costs = costs_of(self.graph, self.items)
         self.sizes = [product(item.shape) for item in self.items]
         self.reasons: dict[int, str] = {}
         self.roots: set[int] = set()

@@ -10,7 +10,6 @@ and the number of lanes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tenfold.core.loop_ir import KernelStore
 from tenfold.core.scalar_ir import PRIMITIVES, Instruction
@@ -87,9 +86,8 @@ def eliminate_dead_code(
     live_body = tuple(body)
     if len(live) < len(body):
         live_body = tuple(
-            replace(
-                body[old_position],
-                inputs=tuple(new_positions[i] for i in body[old_position].inputs),
+            body[old_position]._replace(
+                inputs=tuple([new_positions[i] for i in body[old_position].inputs])
             )
             for old_position in new_positions
         )

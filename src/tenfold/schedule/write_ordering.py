@@ -79,7 +79,8 @@ def verify_order(schedule: Schedule) -> None:
     last_read: dict[int, int] = {}
     for place, unit in enumerate(schedule.order):
         for number in inputs_of(schedule, unit):
-            last_read[number] = place
+            for read in _memory_of(schedule, number):
+                last_read[read] = place
             item = schedule.items[number]
             for stored in item.inputs if item.kind == "join" else (number,):
                 late = stored_by.get(stored, -1) >= place
@@ -102,6 +103,14 @@ def inputs_of(schedule: Schedule, unit: Unit) -> set[int]:
     return {*item.inputs, *([item.base] if item.base >= 0 else [])}
 
 
+def _memory_of(schedule: Schedule, number: int) -> list[int]:
+    """An item in memory, and those of which it is a view."""
+    numbers = [number]
+    while numbers[-1] in schedule.aliases:
+        numbers.append(schedule.aliases[numbers[-1]].item)
+    return numbers
+
+
 def outputs(unit: Unit) -> set[int]:
     """Return the items that a unit computes."""
     return set(unit.roots) if isinstance(unit, FusedGroup) else {unit}
@@ -121,22 +130,36 @@ def _is_step(schedule: Schedule, unit: Unit) -> bool:
 def _add_anti_dependences(
     schedule: Schedule, needs: Sequence[tuple[Unit, set[int]]]
 ) -> InPlaceHazard | None:
-    """Let each unit that overwrites an array need the array's other readers; return a hazard."""
+    """Let each unit that overwrites an array need the array's other readers, by views too; return a
+    hazard.
+    """
     group_of = {root: group.number for group in schedule.groups for root in group.roots}
     readers: dict[int, set[int]] = {}
     for base, join in schedule.overwriter_of.items():
         if len({group_of[piece] for piece in schedule.items[join].inputs}) > 1:
             return _hazard(schedule, base, SEVERAL_KERNELS)
         readers[base] = set()
+    base_of = {base: base for base in readers}
     for unit, inputs in needs:
-        for base in readers.keys() & inputs:
-            if _overwrites(schedule, unit, base):
+        for number in base_of.keys() & inputs:
+            base = base_of[number]
+            overwrites = _overwrites(schedule, unit, base)
+            if overwrites and number == base:
                 continue
-            if isinstance(unit, int) and schedule.items[unit].kind != "call":
+            if overwrites or _exposes_memory(schedule, unit):
                 return _hazard(schedule, base, HAS_VIEWS)
+            if isinstance(unit, int) and unit in schedule.aliases:
+                base_of[unit] = base
             readers[base] |= outputs(unit)
     _add_readers(schedule, needs, readers)
     return None
+
+
+def _exposes_memory(schedule: Schedule, unit: Unit) -> bool:
+    """Whether a unit is a view of memory of which not all readers are known."""
+    if isinstance(unit, FusedGroup) or schedule.items[unit].kind == "call":
+        return False
+    return unit not in schedule.aliases or unit in schedule.live_out
 
 
 def _add_readers(

@@ -30,7 +30,7 @@ class Fault(NamedTuple):
 
 def with_item(schedule: Schedule, number: int, **facts: Any) -> Schedule:
     items = list(schedule.items)
-    items[number] = replace(items[number], **facts)
+    items[number] = items[number]._replace(**facts)
     return schedule.updated(items=tuple(items))
 
 

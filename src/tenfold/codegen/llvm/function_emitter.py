@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class FunctionEmitter:
     """One kernel function, with the loop indices at the current insertion point."""
 
     def __init__(self, kernel: Kernel, ir: SimdEmitter) -> None:
-        self.kernel, self.ir = kernel, ir
+        self.kernel, self.ir, self.lanes = kernel, ir, kernel.lanes
         self.size: dict[tuple[str, int, int], str] = {}
         self.buffers: list[str] = []
         self.pointers: list[str] = []
@@ -97,11 +96,6 @@ class FunctionEmitter:
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
         return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
 
-    @property
-    def lanes(self) -> int:
-        """The elements of a packet."""
-        return self.kernel.lanes
-
     def total_pointers(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
         """Return pointers to an entry of the tables of totals, one per dtype.
 
@@ -141,7 +135,7 @@ class FunctionEmitter:
             number = stack.pop()
             if number not in missing:
                 missing.add(number)
-                stack.extend(i for i in self.kernel.body[number].inputs if i not in values)
+                stack += {*self.kernel.body[number].inputs}.difference(values)
         return missing
 
     def _emit_instruction(
@@ -193,13 +187,13 @@ class FunctionEmitter:
             byte_offset = int_op(ir, "mul", offset.text, operand.dtype.itemsize)
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
             address = PacketAddress(pointer, position, "0", None, 1)
-            return load_store.load(ir, replace(operand, steps="0"), component, address)
+            return load_store.load(ir, operand._replace(steps="0"), component, address)
         start = self._contiguous_start(instruction.inputs[0], values)
         if start is not None:
             byte_offset = int_op(ir, "mul", start, operand.dtype.itemsize)
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
             address = PacketAddress(pointer, position, "0", mask, lanes)
-            return load_store.load(ir, replace(operand, steps="1"), component, address)
+            return load_store.load(ir, operand._replace(steps="1"), component, address)
         return load_store.load_offsets(
             ir, operand, component, base, ir.broadcast(offset, lanes), mask, lanes
         )

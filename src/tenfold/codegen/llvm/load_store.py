@@ -46,14 +46,13 @@ class PacketAddress(NamedTuple):
     lanes: int
 
 
-def memory_type(dtype: np.dtype) -> str:
-    """Return the LLVM type of one real element in memory."""
-    return "i8" if dtype == BOOL else SCALARS[dtype]
+memory_type = (SCALARS | {BOOL: "i8"}).__getitem__
+"""The LLVM type of one real element in memory."""
 
 
 def iota(lanes: int, scalar: str = "i64") -> str:
     """Return the constant vector 0, 1, 2, ..."""
-    return "<" + ", ".join(f"{scalar} {i}" for i in range(lanes)) + ">"
+    return "<" + ", ".join([f"{scalar} {i}" for i in range(lanes)]) + ">"
 
 
 def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress) -> Packet:

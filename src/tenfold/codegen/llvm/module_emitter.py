@@ -25,7 +25,7 @@ from tenfold.codegen.llvm import blocked_scan, reduce_inner, reduce_outer, scan,
 from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
-from tenfold.codegen.vecmath import expand_formulas
+from tenfold.codegen.vecmath import FORMULAS, expand_formulas
 from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.core.scalar_ir import Body
 
@@ -59,8 +59,9 @@ def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
     `baseline`: for processors without SSE4.1 and F16C. `masks`: the bytes of the smallest elements
     with masked loads and stores.
     """
-    description = "".join(f"; {line}\n" for line in str(kernel).splitlines())
-    kernel = _expand_formulas(kernel)
+    description = "".join([f"; {line}\n" for line in str(kernel).splitlines()])
+    if not FORMULAS.keys().isdisjoint([instruction.name for instruction in kernel.body]):
+        kernel = _expand_formulas(kernel)
     ir = SimdEmitter(baseline=baseline, masks=masks)
     functions = [_function(name, kernel, ir) for name in kernel.functions]
     constants = [

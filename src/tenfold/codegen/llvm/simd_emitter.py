@@ -55,6 +55,12 @@ INTRINSICS = {
 COMPARISONS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le"}
 
 
+Dtypes = tuple[np.dtype, ...]
+"""Those of the operands of an instruction."""
+Texts = tuple[str, ...]
+"""The texts of the operands of an instruction."""
+
+
 class Packet(NamedTuple):
     """A value in a register: its name or literal, its dtype, its lanes (1: uniform)."""
 
@@ -128,15 +134,17 @@ class SimdEmitter:
 
     def value(self, instruction: str) -> str:
         """Add an instruction and return the name of its result."""
-        name = self.name()
+        name = f"%v{self._count}"
+        self._count += 1
         self.lines.append(f"  {name} = {instruction}")
         return name
 
     def intrinsic(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
         """Emit a call of an LLVM intrinsic, given (type, value) of each argument."""
-        types = ", ".join(type_ for type_, _ in arguments)
-        self.declarations[name] = f"declare {result} @{name}({types})"
-        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        if name not in self.declarations:
+            types = ", ".join([type_ for type_, _ in arguments])
+            self.declarations[name] = f"declare {result} @{name}({types})"
+        values = ", ".join(map(" ".join, arguments))
         call = f"call {result} @{name}({values})"
         if result == "void":
             self.line(call)
@@ -164,7 +172,7 @@ class SimdEmitter:
         dtype = instruction.dtype
         if instruction.name == "constant":
             return Packet(literal(dtype, instruction.data), dtype, 1)
-        inputs = [values[i] for i in instruction.inputs]
+        inputs = list(map(values.__getitem__, instruction.inputs))
         if instruction.name == "rare":
             return self._emit_rare(instruction, inputs)
         if instruction.name == "table":
@@ -177,10 +185,12 @@ class SimdEmitter:
                 return self._call_formula(formula, inputs[0], dtype)
             if formula is not None:
                 return self.inline(formula, inputs[0])
-        width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
-        texts = [self.broadcast(packet, width) for packet in inputs]
+        texts, dtypes, counts = zip(*inputs, strict=True)
+        width = 1 if max(counts) == 1 else lanes
+        if counts.count(width) < len(counts):
+            texts = tuple([self.broadcast(packet, width) for packet in inputs])
         result = _PRIMITIVES.get(instruction.name, _arithmetic)(
-            self, instruction.name, [packet.dtype for packet in inputs], texts, dtype, width
+            self, instruction.name, dtypes, texts, dtype, width
         )
         return Packet(result, dtype, width)
 
@@ -305,7 +315,7 @@ def _rare_function(
 
 
 def _arithmetic(
-    ir: SimdEmitter, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, _: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int
 ) -> str:
     type_ = llvm_type(dtype, lanes)
     if kind_of(dtype) == "f" and name in FLOATS:
@@ -327,14 +337,14 @@ def intrinsic_suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> st
 
 
 def _shift_right(
-    ir: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    ir: SimdEmitter, _: str, __: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int
 ) -> str:
     operation = "ashr" if kind_of(dtype) == "i" else "lshr"
     return ir.value(f"{operation} {llvm_type(dtype, lanes)} {inputs[0]}, {inputs[1]}")
 
 
 def _compare(
-    ir: SimdEmitter, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, dtypes: Dtypes, inputs: Texts, _: np.dtype, lanes: int
 ) -> str:
     kind, type_ = kind_of(dtypes[0]), llvm_type(dtypes[0], lanes)
     condition = COMPARISONS[name]
@@ -347,9 +357,7 @@ def _compare(
     return ir.value(f"icmp {ordered}{condition} {type_} {inputs[0]}, {inputs[1]}")
 
 
-def _select(
-    ir: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
-) -> str:
+def _select(ir: SimdEmitter, _: str, __: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int) -> str:
     condition, type_ = llvm_type(BOOL, lanes), llvm_type(dtype, lanes)
     return ir.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
 
@@ -357,8 +365,8 @@ def _select(
 def _bits(
     ir: SimdEmitter,
     _: str,
-    dtypes: list[np.dtype],
-    inputs: list[str],
+    dtypes: Dtypes,
+    inputs: Texts,
     dtype: np.dtype,
     lanes: int,
 ) -> str:
@@ -372,8 +380,8 @@ def _bits(
 def _convert(
     ir: SimdEmitter,
     _: str,
-    dtypes: list[np.dtype],
-    inputs: list[str],
+    dtypes: Dtypes,
+    inputs: Texts,
     dtype: np.dtype,
     lanes: int,
 ) -> str:

@@ -70,7 +70,7 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
 def _transposed_kernel(kernel: Kernel) -> Kernel:
     """Return the kernel of the body: transposed operands are contiguous in scratch memory."""
     operands = tuple(
-        replace(operand, steps=operand.steps[:-1] + "1")
+        operand._replace(steps=operand.steps[:-1] + "1")
         if number in kernel.transposed_operands
         else operand
         for number, operand in enumerate(kernel.operands)

@@ -304,6 +304,8 @@ def smallest(first: int, second: int) -> int:
     >>> smallest(3, 4)
     3
     """
+    if type(first) is type(second) is int:
+        return min(first, second)
     result: int = _extreme("min", first, second)
     return result
 
@@ -315,6 +317,8 @@ def largest(first: int, second: int) -> int:
     >>> largest(ShapeEnv((6,)).lengths[0], 16)
     max(rows, 16)
     """
+    if type(first) is type(second) is int:
+        return max(first, second)
     result: int = _extreme("max", first, second)
     return result
 
