@@ -53,6 +53,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     absent,
     api_sections,
     array_api_info,
+    random_generator,
     surface,
 )
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
@@ -64,11 +65,16 @@ from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 operands.register_array_hooks(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
+fft = surface.module("fft", "Fourier transforms, lazily, by pocketfft.")
+random = surface.module(
+    "random", "Random numbers: Philox4x32-10, inside kernels.", random_generator.PUBLIC
+)
 operators = surface.operators()
 _operations = surface.functions()
 globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
 __getattr__ = absent.module_getattr("tenfold", globals())
-linalg.__dict__["__getattr__"] = absent.module_getattr("tenfold.linalg")
+for _module in (linalg, fft, random):
+    _module.__dict__["__getattr__"] = absent.module_getattr(_module.__name__)
 globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
@@ -93,6 +99,7 @@ __all__ = [
     "errors",
     "eval",
     "explain",
+    "fft",
     "from_dlpack",
     "function",
     "linalg",
@@ -101,6 +108,7 @@ __all__ = [
     "operators",
     "options",
     "profile",
+    "random",
     "rules",
     "scan",
     "set_options",

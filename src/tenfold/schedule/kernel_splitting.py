@@ -31,7 +31,7 @@ MAX_CROSSING_VALUES = 16
 
 def cost_of(graph: Graph, item: ScheduleItem) -> float:
     """Return the cost of computing an element of an item, in additions."""
-    if item.kind != "map":
+    if item.kind not in ("map", "located"):
         return 0.0 if item.kind in ("view", "scalar") else 1.0
     cost: float = graph.nodes[item.position].op.lowering.cost
     return cost
