@@ -125,7 +125,7 @@ def permuted(key: int | Array, draw: int | Array, /, x: Array, *, axis: int | No
 def bits(key: int | Array, draw: int | Array, /, size: int | Shape | None = ..., *, dtype: Any = ..., stream: int = ...) -> Array:
     """Return random bits, as uint64 or uint32: those of Philox4x32-10 for this key and draw number."""
 
-def integers(key: int | Array, draw: int | Array, /, low: int | Array, high: int | Array | None = ..., size: int | Shape | None = ..., *, dtype: Any = ..., endpoint: builtins.bool = ..., stream: int = ...) -> Array:
+def integers(key: int | Array, draw: int | Array, /, low: int | Array | Sequence[int], high: int | Array | Sequence[int] | None = ..., size: int | Shape | None = ..., *, dtype: Any = ..., endpoint: builtins.bool = ..., stream: int = ...) -> Array:
     """Return integers from `low` (0 when only one bound is given) to below `high`, to `high` itself"""
 
 def random(key: int | Array, draw: int | Array, /, size: int | Shape | None = ..., *, dtype: Any = ..., stream: int = ...) -> Array:

@@ -66,6 +66,8 @@ def _remedy(module: str, name: str) -> str:
         return f"use {public_name(operation)}"
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
+    if submodule == "random" and callable(function):
+        return "make a generator: rng = tn.random.default_rng(seed)"
     if callable(function):
         prefix = "np" if numpy_module is np else f"np.{submodule}"
         return f"use {prefix}.{name}(np.asarray(x)), which waits"

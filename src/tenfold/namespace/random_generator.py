@@ -122,8 +122,8 @@ class Generator:
 
     def integers(
         self,
-        low: int | Array,
-        high: int | Array | None = None,
+        low: Any,
+        high: Any = None,
         size: Size = None,
         dtype: Any = "int64",
         endpoint: bool = False,

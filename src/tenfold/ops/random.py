@@ -65,7 +65,7 @@ def operand(value: Any, name: str) -> Any:
             rule = f"{name} {number} has more than 64 bits"
             raise OverflowError(message("random", rule, (), "take it modulo 2**64"))
         return number - 2**64 if number >= 2**63 else number
-    x = array(value)
+    x = array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
     if kind_of(x.dtype) not in "iu":
         rule = f"a {name} is an integer, not {x.dtype}"
         raise DTypeError("", rule, remedy="take both from rng.next_draw()")
@@ -153,10 +153,14 @@ def draw_members(members: Members, size: Shape, *params: Any) -> Any:
     if not any(members.batched[:2]):
         return NotImplemented
     lead = max(members.ndim(0), members.ndim(1))
-    operands = [
-        members.aligned(at, lead if at < 2 or not members.ndim(at) else lead + len(size))
-        for at in range(len(members.operands))
-    ]
+    operands = []
+    for at in range(len(members.operands)):
+        ndim, batched = members.ndim(at), members.batched[at]
+        if at < 2 or ndim == 0:
+            operands.append(members.aligned(at, lead))
+        else:  # all axes, and that of the batch, which a shared operand has not
+            missing = lead + len(size) - ndim + (not batched)
+            operands.append(members.spread(at, 0, missing))
     return members.call(operands, (size, *params))
 
 
@@ -222,7 +226,7 @@ def bits(
 
     >>> import tenfold as tn
     >>> tn.random.bits(0, 0, 2).tolist()
-    [16241944886440058069, 5425525374867208925]
+    [16242730742183356629, 6679402142117448868]
     """
     return _bind(key, draw, size, stream, dtype, "uint64 uint32")
 
@@ -353,8 +357,8 @@ def integers(
     key: int | Array,
     draw: int | Array,
     /,
-    low: int | Array,
-    high: int | Array | None = None,
+    low: int | Array | Sequence[int],
+    high: int | Array | Sequence[int] | None = None,
     size: int | Shape | None = None,
     *,
     dtype: Any = INT64,
