@@ -128,8 +128,9 @@ def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
 
 def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
     """Compute nodes that cannot be replayed, and those that a failed replay has not computed."""
-    graph, report = optimise(Graph.of(pending))
-    for node in report.partial_bases:
+    original = Graph.of(pending)
+    graph, report = optimise(original)
+    for node in (*report.partial_bases, *original.regenerated):
         node.read_in_part()
     failure = execute(graph)
     for node, position in report.replaced_nodes:

@@ -165,6 +165,28 @@ def test_mean_of_a_draw_is_one_kernel_that_stores_nothing() -> None:
         assert p.compiles <= 1  # the first other length makes the plan symbolic
 
 
+def test_named_draws_are_not_stored_by_their_first_reader_but_by_the_second() -> None:
+    rng = tn.random.default_rng(3)
+    x, y = rng.normal(1.5, 2.5, 200_000), rng.random(200_000)
+    with tn.options(tier="1"):
+        with tn.profile() as p:
+            first = tn.mean(x * x + y).item()
+        assert (p.kernels, p.temporaries) == (1, 0)
+        assert _native.node_of(x).pending
+        assert _native.node_of(y).pending
+        assert tn.mean(x * x + y).item() == first
+    assert not _native.node_of(x).pending
+    assert not _native.node_of(y).pending
+    assert np.mean(np.asarray(x) ** 2 + np.asarray(y)) == pytest.approx(first)
+
+
+def test_named_draws_beside_arrays_are_stored_as_others() -> None:
+    rng, a = tn.random.default_rng(3), tn.ones(200_000)
+    x = rng.random(200_000) + a
+    tn.sum(x * x).wait()
+    assert not _native.node_of(x).pending
+
+
 def test_another_seed_uses_the_same_plan() -> None:
     with tn.options(tier="1"):
         tn.random.default_rng(1).normal(3.5, 2.5, 1000).wait()
