@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {"__init__.pyi", "linalg.pyi", "operators.pyi", "_methods.pyi"}
+GENERATED = {
+    f"{name}.pyi" for name in ("__init__", "_methods", "fft", "linalg", "operators", "random")
+}
 
 
 @functools.cache

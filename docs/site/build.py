@@ -44,7 +44,7 @@ NAVIGATION = (
         "NumPy users",
         "For formulas on large arrays: first steps, changes from NumPy, recipes, speed.",
         "docs/quickstart docs/numpy docs/how-to/README docs/limits docs/explain "
-        "docs/performance-guide docs/algebra docs/compared docs/performance docs/settings "
+        "docs/performance-guide docs/algebra docs/random docs/fft docs/compared docs/performance docs/settings "
         "docs/cache",
     ),
     Reader(

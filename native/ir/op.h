@@ -19,6 +19,7 @@ struct Op {
     bool view = false;           // its result is a view of its first input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
     bool unbounded_time = false; // it may take any time, however small its arrays are
+    bool creates = false;        // all its operands may be numbers; Python's rule says the Type
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
     bool multiplies = false;     // of a call: its expansion has products or solves

@@ -282,9 +282,9 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
             runs_python |= !is_immediate(PyTuple_GET_ITEM(inputs, i));
         }
         for (Py_ssize_t i = 0; i < length; ++i) {
-            // The first of nothing but scalars becomes an array: a result needs a dtype and a
-            // device.
-            PyObject* peer = i == 0 && !any_array ? Py_None : inputs;
+            // The first of nothing but scalars becomes an array, unless the op creates one: a
+            // result needs a dtype and a device.
+            PyObject* peer = i == 0 && !any_array && !op->creates ? Py_None : inputs;
             PyObject* object = PyTuple_GET_ITEM(inputs, i);
             PyObject* result =
                 peer == Py_None ? PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)

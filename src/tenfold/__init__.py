@@ -51,6 +51,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     absent,
     api_sections,
     array_api_info,
+    random_generator,
     surface,
 )
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
@@ -61,11 +62,16 @@ from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
+fft = surface.module("fft", "Fourier transforms, lazily, by pocketfft.")
+random = surface.module(
+    "random", "Random numbers: Philox4x32-10, inside kernels.", random_generator.PUBLIC
+)
 operators = surface.operators()
 _operations = surface.functions()
 globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
 __getattr__ = absent.module_getattr("tenfold", globals())
-linalg.__dict__["__getattr__"] = absent.module_getattr("tenfold.linalg")
+for _module in (linalg, fft, random):
+    _module.__dict__["__getattr__"] = absent.module_getattr(_module.__name__)
 globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
@@ -90,6 +96,7 @@ __all__ = [
     "errors",
     "eval",
     "explain",
+    "fft",
     "from_dlpack",
     "function",
     "linalg",
@@ -98,6 +105,7 @@ __all__ = [
     "operators",
     "options",
     "profile",
+    "random",
     "rules",
     "scan",
     "set_options",

@@ -30,6 +30,7 @@ from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.submission import eval as eval
 from tenfold.inspect.explain import explain as explain
+from tenfold import fft as fft
 from tenfold.interop.asarray import from_dlpack as from_dlpack
 from tenfold.transforms.function import function as function
 from tenfold import linalg as linalg
@@ -38,6 +39,7 @@ from tenfold.transforms.operator_decorator import operator as operator
 from tenfold import operators as operators
 from tenfold.settings import options as options
 from tenfold.inspect.profile import profile as profile
+from tenfold import random as random
 from tenfold import rules as rules
 from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
@@ -639,6 +641,7 @@ __all__ = [
     "explain",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "flip",
     "float16",
@@ -716,6 +719,7 @@ __all__ = [
     "prod",
     "profile",
     "put_at",
+    "random",
     "real",
     "reciprocal",
     "relu",

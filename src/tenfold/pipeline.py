@@ -277,8 +277,9 @@ def _operations(graph: Graph) -> list[Node]:
 
 def _optimised(pending: Sequence[Node]) -> tuple[Graph, list[tuple[Node, Node]]]:
     """Return the optimised graph of nodes, and pairs of a node and the one that it replaces."""
-    graph, report = optimise(Graph.of(pending))
-    for node in report.partial_bases:
+    original = Graph.of(pending)
+    graph, report = optimise(original)
+    for node in (*report.partial_bases, *original.regenerated):
         node.read_in_part()
     return graph, [(graph.nodes[position], node) for node, position in report.replaced_nodes]
 

@@ -48,24 +48,24 @@ def a_name_that_is_misspelt() -> None:
 
 @wrong(
     AttributeError,
-    "module 'tenfold' has no attribute 'fft'; "
-    "write tn.asarray(np.fft.fft(np.asarray(x))), which waits",
-    operands=0,
-    remedy=False,
-)
-def a_module_that_comes_later() -> None:
-    tn.fft
-
-
-@wrong(
-    AttributeError,
-    "module 'tenfold' has no attribute 'random'; "
-    "write tn.asarray(np.random.default_rng(seed).random(shape))",
+    "module 'tenfold' has no attribute 'polynomial'; "
+    "write np.polynomial with np.asarray(x), which waits",
     operands=0,
     remedy=False,
 )
 def a_module_that_numpy_has() -> None:
-    tn.random.normal(3)  # type: ignore[attr-defined]
+    tn.polynomial
+
+
+@wrong(
+    AttributeError,
+    "module 'tenfold.random' has no attribute 'rand'; make a generator: rng = "
+    "tn.random.default_rng(seed)",
+    operands=0,
+    remedy=False,
+)
+def a_function_of_numpys_old_generator() -> None:
+    tn.random.rand(3)
 
 
 @wrong(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from tenfold import _native
 from tenfold._native import Node, Type
-from tenfold.core.op import Op
+from tenfold.core.op import Kind, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,10 @@ class Graph:
     """For each node whether it is a value without other live references: it may be overwritten."""
     structure: _native.Structure | None = field(default=None, compare=False, repr=False)
     """The key of the executable that replays this graph, if it was requested."""
+
+    regenerated: tuple[Node, ...] = ()
+    """The live nodes made of draws and numbers alone that this evaluation does not store; the next
+    one does."""
 
     @classmethod
     def of(cls, outputs: Sequence[Node], options: Sequence[int] = ()) -> Graph:
@@ -60,7 +64,19 @@ class Graph:
             if nodes[base].pending and not live_out[base]:
                 live_out[base] = True
                 worklist.append(base)
-        return cls(nodes, inputs, uses, live_out, output_positions, dead_after_read, structure)
+        regenerated = _regenerated(nodes, inputs, live_out, output_positions)
+        for at in regenerated:
+            live_out[at] = False
+        return cls(
+            nodes,
+            inputs,
+            uses,
+            live_out,
+            output_positions,
+            dead_after_read,
+            structure,
+            tuple([nodes[at] for at in regenerated]),
+        )
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -89,6 +105,33 @@ class Graph:
         operands = [f"%{i}" for i in self.inputs[position]]
         arguments = ", ".join([*operands, *(repr(param) for param in node.params)])
         return f"{name} = {node.name}({arguments}) {type_text(node.type)}"
+
+
+def _regenerated(
+    nodes: Sequence[Node],
+    inputs: Sequence[tuple[int, ...]],
+    live_out: Sequence[bool],
+    outputs: tuple[int, ...],
+) -> list[int]:
+    """Return the live-out nodes that draws, numbers and elementwise operations make without memory,
+    if no earlier evaluation has passed through them.
+    """
+    if sum(live_out) == len({*outputs}):
+        return []
+    made, drawn, found = [False] * len(nodes), [False] * len(nodes), list[int]()
+    for at, node in enumerate(nodes):
+        op = node.op if node.pending else None
+        if node.is_scalar:
+            made[at] = True
+        if op is None or not all(made[i] for i in inputs[at]):
+            continue
+        is_draw = op.semantics.creates and op.lowering.element_at is not None
+        made[at] = is_draw or (op.semantics.kind is Kind.MAP and bool(inputs[at]))
+        drawn[at] = is_draw or any(drawn[i] for i in inputs[at])
+        is_new = made[at] and drawn[at] and live_out[at] and at not in outputs
+        if is_new and not node.read_in_part(mark=False):
+            found.append(at)
+    return found
 
 
 def type_text(type_: Type) -> str:

@@ -176,6 +176,9 @@ class OpSemantics:
     """The remedy in the error of such a failure."""
     pure: bool = True
     """Whether it has no side effects; slices are pushed through pure ops only."""
+    creates: bool = False
+    """Whether all its operands may be numbers, such as a key of random numbers: its rule then gives
+    the dtype, and its last param is the device."""
     opaque: bool = False
     """Whether a user's Python function computes it; any exception becomes a RunError."""
     unbounded_time: bool = False
@@ -388,6 +391,7 @@ class Op(Operation[P]):
             merges=self.merges,
             unbounded_time=self.semantics.unbounded_time,
             multiplies=self.rewriting.multiplies,
+            creates=self.semantics.creates,
             is_permanent=self.permanent and self.semantics.body is None,
         )
         object.__setattr__(self, "id", number)

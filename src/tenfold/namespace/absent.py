@@ -27,12 +27,6 @@ from tenfold.interop.numpy_dispatch import (
     similar_names,
 )
 
-# Modules of NumPy's that have no like here. Table.
-MODULES = {
-    "fft": "tn.asarray(np.fft.fft(np.asarray(x))), which waits",
-    "random": "tn.asarray(np.random.default_rng(seed).random(shape))",
-}
-
 # What arrays of other libraries have and Array has not. Table.
 ATTRIBUTES = {
     "H": "tn.conj(x.mT)",
@@ -62,17 +56,20 @@ def missing_name_error(module: str, name: str) -> AttributeError:
 
 
 def _remedy(module: str, name: str) -> str:
-    numpy_module: Any = np.linalg if module.endswith(".linalg") else np
+    submodule = module.partition(".")[2]
+    numpy_module: Any = getattr(np, submodule, np)
     function = getattr(numpy_module, name, None)
     if isinstance(function, ModuleType):
-        return f"write {MODULES.get(name, f'np.{name} with np.asarray(x), which waits')}"
+        return f"write np.{name} with np.asarray(x), which waits"
     operation = implementation_of(function) if callable(function) else None
     if operation is not None:
         return f"use {public_name(operation)}"
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
+    if submodule == "random" and callable(function):
+        return "make a generator: rng = tn.random.default_rng(seed)"
     if callable(function):
-        prefix = "np.linalg" if numpy_module is np.linalg else "np"
+        prefix = "np" if numpy_module is np else f"np.{submodule}"
         return f"use {prefix}.{name}(np.asarray(x)), which waits"
     suggestions = similar_names(name)
     return f"did you mean {' or '.join(suggestions)}?" if suggestions else ""

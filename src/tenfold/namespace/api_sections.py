@@ -82,6 +82,9 @@ SECTIONS = (
         "Shapes, axes, joins and repetition; values stay as they are.",
         "joining movement pad reshaping tile_repeat_roll",
     ),
+    _standard(
+        "fourier", "Fourier transforms", "Transforms of any axes, in `tn.fft`.", "fft"
+    )._replace(modules=("fft",)),
     _standard("searching", "Searching functions", "Positions of elements, and choices by masks."),
     _standard("sets", "Set functions", "Unique values and membership.", "sets"),
     _standard("sorting", "Sorting functions", "Sorted values and their order.", "sorting"),
@@ -92,6 +95,14 @@ SECTIONS = (
         "cumulative reduce statistics",
     ),
     _standard("utility", "Utility functions", "Truth of elements, and differences."),
+    ApiSection(
+        "random",
+        "Random numbers",
+        "Draws of a counter-based generator, in `tn.random`.",
+        "random composite_distributions distributions permutations",
+        names=("random.Generator", "random.default_rng"),
+        modules=("random",),
+    ),
     _standard(
         "inspection",
         "Array API inspection",

@@ -1,8 +1,8 @@
 """Stub generator: writes .pyi files from the op table, for editors and type checkers.
 
-`python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `linalg.pyi`, `operators.pyi`
-and `_methods.pyi` (the methods of Array beside its native ones) there. The files are committed; a
-difference fails the build.
+`python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `fft.pyi`, `linalg.pyi`,
+`operators.pyi`, `random.pyi` and `_methods.pyi` (the methods of Array beside its native ones)
+there. The files are committed; a difference fails the build.
 
 >>> annotation_text("Shape | None"), annotation_text("Mystery")
 ('Shape | None', 'Any')
@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -22,7 +22,7 @@ import numpy as np
 import tenfold
 from tenfold._native import Array, Handle
 from tenfold.core.op import OPS, Operation
-from tenfold.namespace import surface
+from tenfold.namespace import random_generator, surface
 
 IMPORTS = {
     "builtins": "import builtins",
@@ -161,10 +161,17 @@ def _public_name(name: str, value: object) -> str:
     return f"{name}: {type(value).__name__}" if type(value).__name__ in BUILTINS else f"{name}: Any"
 
 
-def namespace_text(namespace: str) -> str:
-    """Return the stub of a submodule made of operations."""
+def namespace_text(namespace: str, imports: Sequence[str] = ()) -> str:
+    """Return the stub of a submodule made of operations, and of names that it imports."""
     body = [operation_text(op) for op in in_order() if namespace in (op.namespace, *op.also)]
-    return _headed(f"The public functions of tenfold.{namespace}.", "\n".join(body))
+    return _headed(f"The public functions of tenfold.{namespace}.", "\n".join([*imports, *body]))
+
+
+def random_text() -> str:
+    """Return the stub of `tenfold.random`: operations, and the Generator."""
+    module = random_generator.__name__
+    imports = [f"from {module} import {name} as {name}" for name in random_generator.PUBLIC]
+    return namespace_text("random", imports)
 
 
 def operators_text() -> str:
@@ -211,7 +218,9 @@ def methods_text() -> str:
 
 FILES: dict[str, Callable[[], str]] = {
     "__init__.pyi": public_text,
+    "fft.pyi": lambda: namespace_text("fft"),
     "linalg.pyi": lambda: namespace_text("linalg"),
+    "random.pyi": random_text,
     "operators.pyi": operators_text,
     "_methods.pyi": methods_text,
 }

@@ -10,9 +10,9 @@ Takes the table, hands on plain functions with the declared signature and docstr
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tenfold._native import Array
@@ -49,11 +49,14 @@ def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
     return {name: function_of(operation) for name, operation in operators_of(namespace).items()}
 
 
-def module(namespace: str, doc: str) -> ModuleType:
-    """Make `tenfold.<namespace>` an importable module of the operations that stand there."""
+def module(namespace: str, doc: str, other: Mapping[str, Any] = MappingProxyType({})) -> ModuleType:
+    """Make `tenfold.<namespace>` an importable module of the operations that stand there, and of
+    other public names.
+    """
     new_module = ModuleType(f"tenfold.{namespace}", doc)
-    new_module.__dict__.update(functions(namespace))
-    new_module.__dict__["__all__"] = sorted(functions(namespace))
+    names = {**functions(namespace), **other}
+    new_module.__dict__.update(names)
+    new_module.__dict__["__all__"] = sorted(names)
     sys.modules[new_module.__name__] = new_module
     return new_module
 

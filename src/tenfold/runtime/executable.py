@@ -542,7 +542,7 @@ class ExecutableBuilder:
                         self._add(Executable.publish, position, slots)
         if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
-        for node in self.original.report.partial_bases:
+        for node in (*self.original.report.partial_bases, *self.original.graph.regenerated):
             self._add(Executable.mark_partial_read, self._required_position(node))
 
     def _final_slots(self, item: int) -> list[int]:

@@ -84,11 +84,13 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
 
 def _is_shape_generic(original: OptimisedGraph) -> bool:
     """Whether the rewrite is the same for all lengths: rules have read no lengths, other than which
-    are 0, 1 or equal, and there are no products and no user functions.
+    are 0, 1 or equal, and there are no products and no user functions. Nor are draws passed through.
     """
     report, graph = original.report, original.graph
     operations = [node.op for node in graph.nodes if node.pending]
     generic_ops = all(isinstance(op, Op) and op.lowering.multiply_adds is None for op in operations)
+    if graph.regenerated:
+        return False
     return generic_ops and not (report.read_shapes or report.read_scalars or report.partial_bases)
 
 

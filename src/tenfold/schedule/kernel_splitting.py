@@ -33,7 +33,7 @@ def costs_of(graph: Graph, items: Sequence[ScheduleItem]) -> list[float]:
     """Return the cost of computing an element of each item, in additions."""
     return [
         graph.nodes[item.position].op.lowering.cost
-        if item.kind == "map"
+        if item.kind in ("map", "located")
         else 0.0
         if item.kind in ("view", "scalar")
         else 1.0

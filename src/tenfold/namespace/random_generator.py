@@ -1,0 +1,339 @@
+"""Generator: random numbers with NumPy's methods; each call takes the next draw number of a key.
+
+Takes a seed, hands on lazy Arrays. The key and the first draw number, 126 bits, come from NumPy's
+SeedSequence. A Generator holds no other state, so a draw is a function of (key, draw number) alone,
+and `tn.random.normal(key, draw, ...)` repeats it.
+
+>>> rng = default_rng(7)
+>>> key, draw = rng.state["key"], rng.state["draw"]
+>>> rng.normal(size=3).tolist() == composite.normal(key, draw, size=3).tolist()
+True
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.trace_state import TRACE, note_wait
+from tenfold.errors import UnsupportedError, message
+from tenfold.ops import composite_distributions as composite
+from tenfold.ops import distributions, permutations
+from tenfold.ops import random as draws
+
+NAME = "Philox4x32-10"
+DRAW_BITS = 62
+Size = int | tuple[int, ...] | None
+
+
+class Generator:
+    """Random numbers by Philox4x32-10: made lazily, inside the kernels that use them.
+
+    Each method takes the parameters of NumPy's Generator and returns a lazy Array. Equal seeds give
+    equal numbers, for any count of threads, batch and order of evaluation. Several threads may use
+    one Generator. In a traced function a Generator cannot be used, since the trace would repeat its
+    numbers: `tn.function` calls such a function untraced, `tn.vmap` raises UnsupportedError.
+
+    >>> import tenfold as tn
+    >>> rng = tn.random.default_rng(2026)
+    >>> rng.integers(10, size=4).shape
+    (4,)
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        sequence = seed if isinstance(seed, np.random.SeedSequence) else _sequence(seed)
+        self._lock = threading.Lock()
+        """Protects `_draw` and the count of children in `_sequence`."""
+        self._sequence = sequence
+        key, start = sequence.generate_state(2, np.uint64)
+        self._key, self._draw = int(key), int(start) >> 64 - DRAW_BITS
+
+    def __repr__(self) -> str:
+        return f"<Generator {NAME}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.state, "sequence": self._sequence}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._lock, self._sequence = threading.Lock(), state["sequence"]
+        self.state = state["state"]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The name of the generator, the key and the next draw number; it can be assigned.
+
+        >>> import tenfold as tn
+        >>> rng = tn.random.default_rng(1)
+        >>> state = rng.state
+        >>> first = rng.random(3).tolist()
+        >>> rng.state = state
+        >>> rng.random(3).tolist() == first
+        True
+        """
+        with self._lock:
+            return {"bit_generator": NAME, "key": self._key, "draw": self._draw}
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        if value.get("bit_generator") != NAME:
+            rule = f"a state of {value.get('bit_generator')!r} is not one of {NAME}"
+            raise ValueError(message("state", rule, (), "assign what `state` has given"))
+        with self._lock:
+            self._key = operator.index(value["key"]) % 2**64
+            self._draw = operator.index(value["draw"]) % 2**DRAW_BITS
+
+    def next_draw(self) -> tuple[int, int]:
+        """Take the next draw: the key and the draw number, arguments of the functions of
+        `tn.random`, in traced functions and for `engine.push`.
+
+        >>> import tenfold as tn
+        >>> key, draw = tn.random.default_rng(1).next_draw()
+        >>> tn.random.normal(key, draw, size=3).shape
+        (3,)
+        """
+        if TRACE.get() is not None:
+            note_wait()
+            rule = "a trace would repeat the numbers of a Generator"
+            remedy = "pass a draw number, as in tn.random.normal(key, draw, ...)"
+            raise UnsupportedError("random", rule, remedy=remedy)
+        with self._lock:
+            draw = self._draw
+            self._draw = (draw + 1) % 2**DRAW_BITS
+            return self._key, draw
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Return Generators with keys of their own, by NumPy's SeedSequence.
+
+        >>> import tenfold as tn
+        >>> len(tn.random.default_rng(1).spawn(3))
+        3
+        """
+        with self._lock:
+            children = self._sequence.spawn(n_children)
+        return [Generator(child) for child in children]
+
+    def random(self, size: Size = None, dtype: Any = "float64") -> Array:
+        """Return uniform numbers in [0, 1)."""
+        return draws.in_one_row(draws.random, *self.next_draw(), size, dtype=dtype)
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Size = None,
+        dtype: Any = "int64",
+        endpoint: bool = False,
+    ) -> Array:
+        """Return integers from `low` (0 if it is the only bound) to below `high`."""
+        key = self.next_draw()
+        return draws.integers(*key, low, high, size, dtype=dtype, endpoint=endpoint)
+
+    def bytes(self, length: int) -> bytes:
+        """Return random bytes; this waits."""
+        words = draws.bits(*self.next_draw(), -(-operator.index(length) // 8))
+        return np.asarray(words).astype("<u8").tobytes()[:length]
+
+    def standard_normal(self, size: Size = None, dtype: Any = "float64") -> Array:
+        """Return numbers of the standard normal distribution."""
+        return draws.in_one_row(draws.standard_normal, *self.next_draw(), size, dtype=dtype)
+
+    def standard_exponential(self, size: Size = None, dtype: Any = "float64") -> Array:
+        """Return numbers of the exponential distribution of mean 1."""
+        return draws.in_one_row(draws.standard_exponential, *self.next_draw(), size, dtype=dtype)
+
+    def standard_gamma(self, shape: Any, size: Size = None) -> Array:
+        """Return numbers of the gamma distribution of scale 1."""
+        return distributions.standard_gamma(*self.next_draw(), shape, size)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
+        """Return uniform numbers in [low, high)."""
+        return composite.uniform(*self.next_draw(), low, high, size)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of the normal distribution of mean `loc` and deviation `scale`."""
+        return composite.normal(*self.next_draw(), loc, scale, size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers whose logarithm is normal, of mean `mean` and deviation `sigma`."""
+        return composite.lognormal(*self.next_draw(), mean, sigma, size)
+
+    def exponential(self, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of the exponential distribution of mean `scale`."""
+        return composite.exponential(*self.next_draw(), scale, size)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of Laplace's distribution: the difference of two exponential ones."""
+        return composite.laplace(*self.next_draw(), loc, scale, size)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of the logistic distribution."""
+        return composite.logistic(*self.next_draw(), loc, scale, size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of Gumbel's distribution."""
+        return composite.gumbel(*self.next_draw(), loc, scale, size)
+
+    def pareto(self, a: Any, size: Size = None) -> Array:
+        """Return numbers of the Pareto II (Lomax) distribution of shape `a`, from 0 on."""
+        return composite.pareto(*self.next_draw(), a, size)
+
+    def power(self, a: Any, size: Size = None) -> Array:
+        """Return numbers in [0, 1] with density a x**(a - 1)."""
+        return composite.power(*self.next_draw(), a, size)
+
+    def rayleigh(self, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of Rayleigh's distribution of mode `scale`."""
+        return composite.rayleigh(*self.next_draw(), scale, size)
+
+    def weibull(self, a: Any, size: Size = None) -> Array:
+        """Return numbers of Weibull's distribution of shape `a` and scale 1."""
+        return composite.weibull(*self.next_draw(), a, size)
+
+    def standard_cauchy(self, size: Size = None) -> Array:
+        """Return numbers of Cauchy's distribution: the quotient of two normal ones."""
+        return composite.standard_cauchy(*self.next_draw(), size)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> Array:
+        """Return numbers of the triangular distribution over [left, right]."""
+        return composite.triangular(*self.next_draw(), left, mode, right, size)
+
+    def geometric(self, p: Any, size: Size = None) -> Array:
+        """Return the trials up to the first success, of probability `p` each: int64, from 1 on."""
+        return composite.geometric(*self.next_draw(), p, size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
+        """Return numbers of the gamma distribution."""
+        return composite.gamma(*self.next_draw(), shape, scale, size)
+
+    def chisquare(self, df: Any, size: Size = None) -> Array:
+        """Return numbers of the chi-square distribution with `df` degrees of freedom."""
+        return composite.chisquare(*self.next_draw(), df, size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Size = None) -> Array:
+        """Return numbers of Fisher's F distribution."""
+        return composite.f(*self.next_draw(), dfnum, dfden, size)
+
+    def standard_t(self, df: Any, size: Size = None) -> Array:
+        """Return numbers of Student's t distribution with `df` degrees of freedom."""
+        return composite.standard_t(*self.next_draw(), df, size)
+
+    def wald(self, mean: Any, scale: Any, size: Size = None) -> Array:
+        """Return numbers of the inverse Gaussian distribution (Michael, Schucany, Haas 1976)."""
+        return composite.wald(*self.next_draw(), mean, scale, size)
+
+    def negative_binomial(self, n: Any, p: Any, size: Size = None) -> Array:
+        """Return the failures before `n` successes, of probability `p` each: int64."""
+        return composite.negative_binomial(*self.next_draw(), n, p, size)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> Array:
+        """Return numbers of the noncentral chi-square distribution."""
+        return composite.noncentral_chisquare(*self.next_draw(), df, nonc, size)
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Array:
+        """Return numbers of the noncentral F distribution."""
+        return composite.noncentral_f(*self.next_draw(), dfnum, dfden, nonc, size)
+
+    def beta(self, a: Any, b: Any, size: Size = None) -> Array:
+        """Return numbers of the beta distribution."""
+        return distributions.beta(*self.next_draw(), a, b, size)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> Array:
+        """Return angles in [-pi, pi] of the von Mises distribution (Best and Fisher)."""
+        return distributions.vonmises(*self.next_draw(), mu, kappa, size)
+
+    def poisson(self, lam: Any, size: Size = None) -> Array:
+        """Return numbers of the Poisson distribution of mean `lam`, int64."""
+        return distributions.poisson(*self.next_draw(), lam, size)
+
+    def binomial(self, n: Any, p: Any, size: Size = None) -> Array:
+        """Return the successes among `n` trials of probability `p`, int64."""
+        return distributions.binomial(*self.next_draw(), n, p, size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Array:
+        """Return the good ones among `nsample` of `ngood` + `nbad` without replacement, int64."""
+        return distributions.hypergeometric(*self.next_draw(), ngood, nbad, nsample, size)
+
+    def zipf(self, a: Any, size: Size = None) -> Array:
+        """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye)."""
+        return distributions.zipf(*self.next_draw(), a, size)
+
+    def logseries(self, p: Any, size: Size = None) -> Array:
+        """Return numbers of the logarithmic series distribution, int64 (Kemp)."""
+        return distributions.logseries(*self.next_draw(), p, size)
+
+    def multinomial(self, n: Any, pvals: Any, size: Size = None) -> Array:
+        """Return how many of `n` trials have each outcome of probabilities `pvals` (k,)."""
+        return distributions.multinomial(*self.next_draw(), n, pvals, size)
+
+    def multivariate_hypergeometric(self, colors: Any, nsample: Any, size: Size = None) -> Array:
+        """Return how many of each color are among `nsample` of `colors` (k,)."""
+        return distributions.multivariate_hypergeometric(*self.next_draw(), colors, nsample, size)
+
+    def dirichlet(self, alpha: Any, size: Size = None) -> Array:
+        """Return vectors of the Dirichlet distribution."""
+        return permutations.dirichlet(*self.next_draw(), alpha, size)
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Size = None, *, method: str = "svd"
+    ) -> Array:
+        """Return vectors of the normal distribution of this mean and covariance."""
+        key = self.next_draw()
+        return permutations.multivariate_normal(*key, mean, cov, size, method=method)
+
+    def choice(
+        self,
+        a: Any,
+        size: Size = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,  # noqa: ARG002  # NumPy's: their order is always random
+    ) -> Array:
+        """Return random elements of `a`, or of the ints below it."""
+        return permutations.choice(*self.next_draw(), a, size, replace, p, axis)
+
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """Return `x`, or the ints below it, with its parts along an axis in random order."""
+        return permutations.permutation(*self.next_draw(), x, axis=axis)
+
+    def permuted(self, x: Any, *, axis: int | None = None) -> Array:
+        """Return `x` with each line along an axis in a random order of its own."""
+        return permutations.permuted(*self.next_draw(), x, axis=axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Put the parts of `x` along an axis in random order, in place: of an Array or ndarray."""
+        if isinstance(x, np.ndarray):
+            x[...] = np.asarray(self.permutation(x, axis))
+        elif isinstance(x, Array):
+            x[...] = self.permutation(x, axis)
+        else:
+            rule = f"{type(x).__name__} is not an array"
+            raise TypeError(message("shuffle", rule, (), "use permutation, which returns one"))
+
+
+def _sequence(seed: Any) -> np.random.SeedSequence:
+    try:
+        return np.random.SeedSequence(seed)
+    except TypeError:
+        rule = f"{type(seed).__name__} is not a seed"
+        remedy = "give an int of 0 or more, a sequence of them, or None"
+        raise TypeError(message("default_rng", rule, (), remedy)) from None
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """Return a Generator for a seed: an int of 0 or more, a sequence of them, a SeedSequence, or
+    None for one from the operating system; a Generator is returned as it is.
+
+    >>> import tenfold as tn
+    >>> tn.random.default_rng(7).normal(size=(2, 3)).shape
+    (2, 3)
+    """
+    return seed if isinstance(seed, Generator) else Generator(seed)
+
+
+PUBLIC: dict[str, Any] = {"Generator": Generator, "default_rng": default_rng}
+"""The names of `tn.random` that are not operations."""

@@ -1,0 +1,439 @@
+"""Distributions by rejection: lazy calls of NumPy (`ops/rejection.py`), on the draws of a key.
+
+Parameters are numbers or arrays, which broadcast with `size`. One out of range is a ValueError: at
+the call for numbers, at the wait for arrays. Stream s numbers the variables of a composite number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op_decorators import array, operation
+from tenfold.core.shape_rules import Shape
+from tenfold.dtypes import FLOAT64, INT64
+from tenfold.errors import ShapeError, message
+from tenfold.ops import rejection
+from tenfold.ops.random import (
+    checked_stream,
+    draw_members,
+    draw_rule,
+    element_size,
+    operand,
+    with_all_axes,
+)
+from tenfold.ops.rejection import Elements
+from tenfold.settings import checked_device
+
+SUM_ERROR = 1e-12
+"""How far beyond 1 rounding may take the sum of probabilities."""
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A distribution by rejection: the fields of its operation, and the binding of its calls."""
+
+    name: str
+    sample: Callable[..., np.ndarray]
+    """From the elements and their parameters to their numbers."""
+    valid: Callable[..., Any]
+    """Whether parameters are in range, elementwise."""
+    range_text: str
+    values: tuple[Any, ...]
+    """Parameters, for the samples of tests."""
+    dtype: np.dtype = FLOAT64
+    count: int = 1
+    """The indices that an element takes."""
+    rows: bool = False
+    """Whether its numbers are rows of the last axis, which depend on each other."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of the operation."""
+        key = 20260101, 77777
+        return {
+            "namespace": "random",
+            "rule": self.rule,
+            "reference": self.reference,
+            "batch": draw_members,
+            "creates": True,
+            "can_fail": True,
+            "remedy": f"give parameters in range: {self.range_text}",
+            "samples": [SampleCall((), {"size": n}, (*key, *self.values)) for n in (7, (2, 3), 0)],
+        }
+
+    def rule(self, types: tuple[Type, ...], size: Shape, *params: Any) -> Inferred:
+        """Infer: key and draw are integers, the parameters float64."""
+        result = draw_rule(types[:2], size, *params)
+        return Inferred(result.results, (INT64, INT64, *[FLOAT64] * (len(types) - 2)))
+
+    def reference(self, key: np.ndarray, draw: np.ndarray, *args: Any) -> np.ndarray:
+        """Compute the numbers; the parameters are arrays with all axes, or 0-d for each key."""
+        *parameters, size, stream, _, _ = args
+        lead = np.broadcast_shapes(key.shape, draw.shape)
+        aligned = [
+            x.reshape(x.shape + (1,) * len(size)) if x.ndim <= len(lead) else x for x in parameters
+        ]
+        flat: list[np.ndarray] = [np.broadcast_to(x, lead + size).reshape(-1) for x in aligned]
+        if not np.all(self.valid(*flat)):
+            raise ValueError(f"parameters out of range: {self.range_text}")
+        elements = Elements(key, draw, size, stream, self.count)
+        if self.rows:
+            flat = [x.reshape(-1, size[-1]) for x in flat]
+        return self.sample(elements, *flat).reshape(lead + size)
+
+    def bind(
+        self, key: Any, draw: Any, parameters: tuple[Any, ...], size: Any, stream: int
+    ) -> BoundCall:
+        """Bind a call; raise ValueError for a number out of range."""
+        operands = [operand(key, "key"), operand(draw, "draw number")]
+        values = [parameter(x) for x in parameters]
+        if self.rows:
+            size = _size_of_rows(values, size)
+        if not any(isinstance(x, Array) for x in values) and not self.valid(*values):
+            rule = f"parameters out of range: {self.range_text}"
+            raise ValueError(message(self.name, rule, (), "give numbers in that range"))
+        lengths, arrays = with_all_axes(values, size, operands)
+        params = lengths, checked_stream(stream), self.dtype, checked_device(None)
+        return BoundCall((*operands, *arrays), params)
+
+
+def _size_of_rows(parameters: Sequence[Any], size: Any) -> Shape:
+    """Return the size of rows: `size`, then the length of the parameter that has an axis."""
+    lengths = [x.shape[-1] for x in parameters if isinstance(x, Array) and x.ndim]
+    if not lengths:
+        raise ShapeError("", "no parameter has an axis", remedy="give a list, one for each outcome")
+    return (*element_size(size), lengths[0])
+
+
+def parameter(value: Any) -> Any:
+    """Return a parameter as a Python number or an Array."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    return array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+
+
+def _is_sample(good: Any, bad: Any, sample: Any) -> Any:
+    return (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= good + bad)
+
+
+GAMMA = Sampler("standard_gamma", rejection.gamma, lambda shape: shape >= 0, "shape >= 0", (2.5,))
+
+
+@operation(**GAMMA.facts)
+def standard_gamma(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    shape: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return numbers of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang).
+
+    >>> import tenfold as tn
+    >>> tn.random.standard_gamma(1, 2, 2.5, size=3).shape
+    (3,)
+    """
+    return GAMMA.bind(key, draw, (shape,), size, stream)
+
+
+BETA = Sampler(
+    "beta", rejection.beta, lambda a, b: (a > 0) & (b > 0), "a > 0, b > 0", (2.5, 0.5), count=2
+)
+
+
+@operation(**BETA.facts)
+def beta(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    a: float | Array | Sequence[float],
+    b: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return numbers of the beta distribution: the share of one gamma number in the sum of two.
+
+    >>> import tenfold as tn
+    >>> tn.random.beta(1, 2, 2.5, 0.5, size=3).shape
+    (3,)
+    """
+    return BETA.bind(key, draw, (a, b), size, stream)
+
+
+VONMISES = Sampler(
+    "vonmises",
+    rejection.vonmises,
+    lambda mu, kappa: (kappa >= 0) & (mu == mu),
+    "kappa >= 0",
+    (0.5, 4.0),
+)
+
+
+@operation(**VONMISES.facts)
+def vonmises(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    mu: float | Array | Sequence[float],
+    kappa: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return angles in [-pi, pi] of the von Mises distribution (Best and Fisher).
+
+    >>> import tenfold as tn
+    >>> tn.random.vonmises(1, 2, 0.5, 4.0, size=3).shape
+    (3,)
+    """
+    return VONMISES.bind(key, draw, (mu, kappa), size, stream)
+
+
+POISSON = Sampler(
+    "poisson",
+    rejection.poisson,
+    lambda lam: (lam >= 0) & (lam < 2.0**62),
+    "0 <= lam < 2**62",
+    (30.5,),
+    dtype=INT64,
+)
+
+
+@operation(**POISSON.facts)
+def poisson(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    lam: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
+
+    >>> import tenfold as tn
+    >>> tn.random.poisson(1, 2, 30.5, size=3).shape
+    (3,)
+    """
+    return POISSON.bind(key, draw, (lam,), size, stream)
+
+
+BINOMIAL = Sampler(
+    "binomial",
+    rejection.binomial,
+    lambda n, p: (n >= 0) & (p >= 0) & (p <= 1),
+    "n >= 0, 0 <= p <= 1",
+    (100, 0.3),
+    dtype=INT64,
+)
+
+
+@operation(**BINOMIAL.facts)
+def binomial(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    n: float | Array | Sequence[float],
+    p: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return the successes among `n` trials of probability `p`, int64 (inversion for n p < 10, else
+    BTRS).
+
+    >>> import tenfold as tn
+    >>> tn.random.binomial(1, 2, 100, 0.3, size=3).shape
+    (3,)
+    """
+    return BINOMIAL.bind(key, draw, (n, p), size, stream)
+
+
+HYPERGEOMETRIC = Sampler(
+    "hypergeometric",
+    rejection.hypergeometric,
+    _is_sample,
+    "counts >= 0, nsample <= ngood + nbad",
+    (30, 40, 20),
+    dtype=INT64,
+)
+
+
+@operation(**HYPERGEOMETRIC.facts)
+def hypergeometric(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    ngood: float | Array | Sequence[float],
+    nbad: float | Array | Sequence[float],
+    nsample: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return the good ones among `nsample` of `ngood` + `nbad` without replacement, int64.
+
+    >>> import tenfold as tn
+    >>> tn.random.hypergeometric(1, 2, 30, 40, 20, size=3).shape
+    (3,)
+    """
+    return HYPERGEOMETRIC.bind(key, draw, (ngood, nbad, nsample), size, stream)
+
+
+ZIPF = Sampler("zipf", rejection.zipf, lambda a: a > 1, "a > 1", (2.5,), dtype=INT64)
+
+
+@operation(**ZIPF.facts)
+def zipf(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    a: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye).
+
+    >>> import tenfold as tn
+    >>> tn.random.zipf(1, 2, 2.5, size=3).shape
+    (3,)
+    """
+    return ZIPF.bind(key, draw, (a,), size, stream)
+
+
+LOGSERIES = Sampler(
+    "logseries",
+    rejection.logseries,
+    lambda p: (p >= 0) & (p < 1),
+    "0 <= p < 1",
+    (0.7,),
+    dtype=INT64,
+)
+
+
+@operation(**LOGSERIES.facts)
+def logseries(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    p: float | Array | Sequence[float],
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return numbers of the logarithmic series distribution, int64 (Kemp).
+
+    >>> import tenfold as tn
+    >>> tn.random.logseries(1, 2, 0.7, size=3).shape
+    (3,)
+    """
+    return LOGSERIES.bind(key, draw, (p,), size, stream)
+
+
+def _multinomial(elements: Elements, n: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Binomial numbers of what is left, one category after the other."""
+    if np.any(p[:, :-1].sum(1) > 1.0 + SUM_ERROR):
+        raise ValueError("the sum of pvals[:-1] is more than 1")
+    count = p.shape[1]
+    result = np.zeros(p.shape, np.int64)
+    left, rest = n[:, :1].sum(1), np.ones(len(p))
+    for at in range(count - 1):
+        share = np.clip(p[:, at] / np.where(rest > 0, rest, 1.0), 0.0, 1.0)
+        result[:, at] = rejection.binomial(elements.part(at, count), left, share)
+        left, rest = left - result[:, at], rest - p[:, at]
+    result[:, -1:] = left[:, None]
+    return result
+
+
+MULTINOMIAL = Sampler(
+    "multinomial",
+    _multinomial,
+    lambda n, p: (n >= 0) & (p >= 0) & (p <= 1),
+    "n >= 0, 0 <= pvals <= 1",
+    (20, (0.2, 0.3, 0.5)),
+    dtype=INT64,
+    rows=True,
+)
+
+
+@operation(**MULTINOMIAL.facts)
+def multinomial(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    n: int | Array,
+    pvals: Any,
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return how many of `n` trials have each of the outcomes of probabilities `pvals` (k,), int64.
+
+    Shape: `size`, then k. The last probability is 1 less the others.
+
+    >>> import tenfold as tn
+    >>> int(tn.sum(tn.random.multinomial(1, 2, 20, [0.2, 0.3, 0.5])))
+    20
+    """
+    return MULTINOMIAL.bind(key, draw, (n, pvals), size, stream)
+
+
+def _colors(elements: Elements, colors: np.ndarray, sample: np.ndarray) -> np.ndarray:
+    """Hypergeometric numbers of what is left, one color after the other."""
+    count = colors.shape[1]
+    result = np.zeros(colors.shape, np.int64)
+    left, rest = sample[:, :1].sum(1), colors.sum(1)
+    if np.any(left > rest):
+        raise ValueError("nsample is more than the sum of colors")
+    for at in range(count - 1):
+        rest = rest - colors[:, at]
+        part = elements.part(at, count)
+        result[:, at] = rejection.hypergeometric(part, colors[:, at], rest, left)
+        left = left - result[:, at]
+    result[:, -1:] = left[:, None]
+    return result
+
+
+COLORS = Sampler(
+    "multivariate_hypergeometric",
+    _colors,
+    lambda colors, sample: (colors >= 0) & (sample >= 0),
+    "colors >= 0, nsample >= 0",
+    ((3, 4, 5), 6),
+    dtype=INT64,
+    rows=True,
+)
+
+
+@operation(**COLORS.facts)
+def multivariate_hypergeometric(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    colors: Any,
+    nsample: int | Array,
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return how many of each color are among `nsample` of `colors` (k,) without replacement.
+
+    Shape: `size`, then k; int64.
+
+    >>> import tenfold as tn
+    >>> int(tn.sum(tn.random.multivariate_hypergeometric(1, 2, [3, 4, 5], 6)))
+    6
+    """
+    return COLORS.bind(key, draw, (colors, nsample), size, stream)

@@ -1,0 +1,520 @@
+"""Fourier transforms: pocketfft through `scipy.fft`, lazily, of any axes; `tn.fft`.
+
+Takes real or complex arrays; float32 and the half types give complex64, all others complex128.
+SciPy is imported when the first transform is computed; it uses the threads of the worker pool's
+setting.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
+from tenfold.core.op_decorators import array, derived, operation, refuse_dtype
+from tenfold.core.shape_rules import Shape, normalize_axis
+from tenfold.dtypes import (
+    COMPLEX64,
+    COMPLEX128,
+    FLOAT32,
+    FLOAT64,
+    HALF_DTYPES,
+    canonical,
+    kind_of,
+    real_part,
+)
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.arange import arange
+from tenfold.ops.cast import convert
+from tenfold.ops.selection import where
+from tenfold.ops.tile_repeat_roll import roll
+from tenfold.settings import get
+
+NORMS = ("backward", "ortho", "forward")
+THREADED = 1 << 15
+"""Elements from which several transforms use several threads."""
+Axes = int | tuple[int, ...] | None
+
+
+def _workers(x: np.ndarray) -> int:
+    return int(get("threads")) if x.size >= THREADED else 1
+
+
+def _compute(name: str, x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+    from scipy import fft as library  # imported only where it is used
+
+    result = getattr(library, name)(x, lengths, axes, norm, workers=_workers(x))
+    return np.asarray(result)
+
+
+def _complex_reference(name: str) -> Any:
+    """Return the NumPy implementation of a complex transform; SciPy refuses an axis twice."""
+
+    def reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+        if len({*axes}) == len(axes):
+            return _compute(name, x, lengths, axes, norm)
+        for length, axis in reversed([*zip(lengths, axes, strict=True)]):
+            x = _compute(name, x, (length,), (axis,), norm)
+        return x
+
+    return reference
+
+
+def _from_real_reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+    """The real transform of the last axis, then complex ones of the others."""
+    if len({*axes}) == len(axes):
+        return _compute("rfftn", x, lengths, axes, norm)
+    x = _compute("rfftn", x, lengths[-1:], axes[-1:], norm)
+    return np.asarray(_complex_reference("fftn")(x, lengths[:-1], axes[:-1], norm))
+
+
+def _to_real_reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+    """Complex transforms of all axes but the last, then the one that returns real numbers."""
+    if len({*axes}) == len(axes):
+        return _compute("irfftn", x, lengths, axes, norm)
+    x = _complex_reference("ifftn")(x, lengths[:-1], axes[:-1], norm)
+    return _compute("irfftn", x, lengths[-1:], axes[-1:], norm)
+
+
+def _hermitian_reference(name: str) -> Any:
+    def reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+        return _compute(name, x, lengths, axes, norm)
+
+    return reference
+
+
+def _is_single(dtype: np.dtype) -> bool:
+    return real_part(dtype) == FLOAT32 or dtype in HALF_DTYPES
+
+
+def _complex_rule(types: tuple[Type, ...], lengths: Shape, axes: Shape, norm: str) -> Inferred:
+    """Complex from real or complex; each axis gets its length."""
+    ((shape, dtype),) = ((type_.shape, type_.dtype) for type_ in types)
+    single = _is_single(dtype)
+    result = COMPLEX64 if single else COMPLEX128
+    operand = result if kind_of(dtype) == "c" else FLOAT32 if single else FLOAT64
+    return Inferred(((_resized(shape, lengths, axes), result),), (operand,))
+
+
+def _from_real_rule(types: tuple[Type, ...], lengths: Shape, axes: Shape, norm: str) -> Inferred:
+    """Complex from real; the last axis gets half its length and 1."""
+    (type_,) = types
+    if kind_of(type_.dtype) == "c":
+        raise refuse_dtype("transforms real numbers", types, "use fft, or take tn.real first")
+    single = _is_single(type_.dtype)
+    halved = (*lengths[:-1], lengths[-1] // 2 + 1)
+    result = _resized(type_.shape, halved, axes), COMPLEX64 if single else COMPLEX128
+    return Inferred((result,), (FLOAT32 if single else FLOAT64,))
+
+
+def _to_real_rule(types: tuple[Type, ...], lengths: Shape, axes: Shape, norm: str) -> Inferred:
+    """Real from complex; `lengths` are those of the result."""
+    (type_,) = types
+    single = _is_single(type_.dtype)
+    shape = _resized(type_.shape, lengths[::-1], axes[::-1])  # the last axis is the last one here
+    result = shape, FLOAT32 if single else FLOAT64
+    return Inferred((result,), (COMPLEX64 if single else COMPLEX128,))
+
+
+def _resized(shape: Shape, lengths: Shape, axes: Shape) -> Shape:
+    """Return the shape after transforms of the last axis first; an axis may be there twice."""
+    result = list(shape)
+    for length, axis in reversed([*zip(lengths, axes, strict=True)]):
+        result[axis] = length
+    return tuple(result)
+
+
+def _batch_params(_: int, lengths: Shape, axes: Shape, norm: str) -> tuple[Any, ...]:
+    return lengths, tuple(axis + 1 for axis in axes), norm
+
+
+def _checked_norm(norm: str | None) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in NORMS:
+        raise ShapeError("", f"norm {norm!r} is not one of {', '.join(NORMS)}", remedy="use one")
+    return norm
+
+
+def _checked_length(length: Any, default: int) -> int:
+    """Return the length of a transform; a default is that of the array."""
+    try:
+        number = default if length is None else operator.index(length)
+    except TypeError:
+        rule = f"length {length!r} of a transform is not an int"
+        raise ShapeError("", rule, remedy="give an int") from None
+    if number < 1:
+        rule = f"a transform of {number} points does not exist"
+        raise ShapeError("", rule, remedy="give a length of 1 or more, which pads with 0")
+    return number
+
+
+def _one_axis(x: Any, n: int | None, axis: int, norm: str | None, hermitian: bool) -> BoundCall:
+    x = array(x)
+    position = normalize_axis(axis, x.ndim)
+    length = x.shape[position]
+    default = 2 * (length - 1) if hermitian else length
+    params = (_checked_length(n, default),), (position,), _checked_norm(norm)
+    return BoundCall((x,), params)
+
+
+def _several_axes(
+    x: Any, s: Sequence[int] | None, axes: Axes, norm: str | None, *, hermitian: bool = False
+) -> BoundCall:
+    x = array(x)
+    if axes is None:
+        positions = [*range(x.ndim)] if s is None else [*range(x.ndim - len(s), x.ndim)]
+        if positions and positions[0] < 0:
+            rule = f"{len(positions)} lengths do not fit an array of {x.ndim} axes"
+            raise ShapeError("", rule, remedy="give at most one for each axis")
+    else:
+        requested = axes if isinstance(axes, Sequence) else (axes,)
+        positions = [normalize_axis(axis, x.ndim) for axis in requested]
+    lengths = [x.shape[axis] for axis in positions] if s is None else [*s]
+    if len(lengths) != len(positions):
+        rule = f"{len(lengths)} lengths do not fit {len(positions)} axes"
+        raise ShapeError("", rule, remedy="give one length for each axis")
+    if hermitian and not positions:
+        raise ShapeError("", "needs at least one axis", remedy="name the axes")
+    if hermitian and (s is None or s[-1] == -1):
+        lengths[-1] = 2 * (x.shape[positions[-1]] - 1)
+    checked = [
+        _checked_length(x.shape[axis] if length == -1 else length, 0)
+        for length, axis in zip(lengths, positions, strict=True)
+    ]
+    return BoundCall((x,), (tuple(checked), tuple(positions), _checked_norm(norm)))
+
+
+def _transform(
+    numpy_function: Any, rule: Any, reference: Any
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
+    """Return the decorator of a transform."""
+    samples = [
+        SampleCall(((6,),)),
+        SampleCall(((3, 5),)),
+        SampleCall(((2, 3, 4),), {"norm": "ortho"}),
+    ]
+    return operation(
+        namespace="fft",
+        rule=rule,
+        reference=reference,
+        bind_depends_on="types",
+        batch_params=_batch_params,
+        numpy=(numpy_function,),
+        samples=samples,
+        accuracy=64,
+        accuracy_floor=8.0,
+    )
+
+
+@_transform(np.fft.fft, _complex_rule, _complex_reference("fftn"))
+def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the discrete Fourier transform of `x` along an axis, of `n` points: it is cut, or
+    padded with 0. `norm` is "backward" (None), "ortho" or "forward": where 1/n stands.
+
+    Real numbers too. complex64 for float32, complex64 and the half types, else complex128.
+    Raises ShapeError for no points.
+
+    >>> import tenfold as tn
+    >>> tn.abs(tn.fft.fft(tn.asarray([1.0, -1.0, 1.0, -1.0]))).tolist()
+    [0.0, 0.0, 4.0, 0.0]
+    """
+    return _one_axis(x, n, axis, norm, False)
+
+
+@_transform(np.fft.ifft, _complex_rule, _complex_reference("ifftn"))
+def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the inverse of `fft` along an axis.
+
+    >>> import tenfold as tn
+    >>> tn.fft.ifft(tn.asarray([3 + 0j, 0j, 0j])).tolist()
+    [(1+0j), (1+0j), (1+0j)]
+    """
+    return _one_axis(x, n, axis, norm, False)
+
+
+@_transform(np.fft.rfft, _from_real_rule, _from_real_reference)
+def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the n // 2 + 1 first numbers of the transform of real `x`; the others are their
+    conjugates. Raises DTypeError for complex numbers.
+
+    >>> import tenfold as tn
+    >>> tn.fft.rfft(tn.asarray([1.0, 0.0, 0.0])).tolist()
+    [(1+0j), (1+0j)]
+    """
+    return _one_axis(x, n, axis, norm, False)
+
+
+@_transform(np.fft.irfft, _to_real_rule, _to_real_reference)
+def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the inverse of `rfft`: `n` real numbers, 2 * (length - 1) if it is None.
+
+    >>> import tenfold as tn
+    >>> tn.fft.irfft(tn.asarray([3 + 0j, 0j]), n=3).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    return _one_axis(x, n, axis, norm, True)
+
+
+@_transform(np.fft.hfft, _to_real_rule, _hermitian_reference("hfftn"))
+def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the transform, which is real, of numbers with Hermitian symmetry, of which `x` has the
+    first half.
+
+    >>> import tenfold as tn
+    >>> tn.fft.hfft(tn.asarray([1 + 0j, 1 + 0j])).tolist()
+    [2.0, 0.0]
+    """
+    return _one_axis(x, n, axis, norm, True)
+
+
+@_transform(np.fft.ihfft, _from_real_rule, _hermitian_reference("ihfftn"))
+def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
+    """Return the inverse of `hfft`, of real `x`: n // 2 + 1 numbers.
+
+    >>> import tenfold as tn
+    >>> tn.real(tn.fft.ihfft(tn.asarray([2.0, 0.0]))).tolist()
+    [1.0, 1.0]
+    """
+    return _one_axis(x, n, axis, norm, False)
+
+
+@_transform(np.fft.fftn, _complex_rule, _complex_reference("fftn"))
+def fftn(
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+) -> BoundCall:
+    """Return the transform along several axes, all of them if `axes` is None; `s` has a length for
+    each, or for the last ones.
+
+    >>> import tenfold as tn
+    >>> tn.real(tn.fft.fftn(tn.asarray([[1.0, 2.0], [3.0, 5.0]]))).tolist()
+    [[11.0, -3.0], [-5.0, 1.0]]
+    """
+    return _several_axes(x, s, axes, norm)
+
+
+@_transform(np.fft.ifftn, _complex_rule, _complex_reference("ifftn"))
+def ifftn(
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+) -> BoundCall:
+    """Return the inverse of `fftn`.
+
+    >>> import tenfold as tn
+    >>> tn.real(tn.fft.ifftn(tn.asarray([[4.0, 0.0], [0.0, 0.0]]))).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _several_axes(x, s, axes, norm)
+
+
+@_transform(np.fft.rfftn, _from_real_rule, _from_real_reference)
+def rfftn(
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+) -> BoundCall:
+    """Return the transform of real `x` along several axes: of the last one as `rfft`.
+
+    >>> import tenfold as tn
+    >>> tn.fft.rfftn(tn.zeros((4, 6))).shape
+    (4, 4)
+    """
+    bound = _several_axes(x, s, axes, norm)
+    if not bound.params[0]:
+        raise ShapeError("", "needs at least one axis", remedy="name the axes")
+    return bound
+
+
+@_transform(np.fft.irfftn, _to_real_rule, _to_real_reference)
+def irfftn(
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+) -> BoundCall:
+    """Return the inverse of `rfftn`; `s` are the lengths of the result.
+
+    >>> import tenfold as tn
+    >>> tn.fft.irfftn(tn.fft.rfftn(tn.ones((2, 2)))).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _several_axes(x, s, axes, norm, hermitian=True)
+
+
+_MATRIX = [SampleCall(((4, 6),))]
+
+
+@derived(
+    namespace="fft",
+    numpy=(np.fft.fft2,),
+    reference=np.fft.fft2,
+    samples=_MATRIX,
+    accuracy=64,
+    accuracy_floor=8.0,
+)
+def fft2(
+    x: Array,
+    /,
+    s: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Return the transform along the last two axes.
+
+    >>> import tenfold as tn
+    >>> tn.fft.fft2(tn.zeros((3, 4, 6))).shape
+    (3, 4, 6)
+    """
+    return fftn(x, s, axes, norm)
+
+
+@derived(
+    namespace="fft",
+    numpy=(np.fft.ifft2,),
+    reference=np.fft.ifft2,
+    samples=_MATRIX,
+    accuracy=64,
+    accuracy_floor=8.0,
+)
+def ifft2(
+    x: Array,
+    /,
+    s: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Return the inverse of `fft2`.
+
+    >>> import tenfold as tn
+    >>> tn.fft.ifft2(tn.zeros((3, 4, 6))).shape
+    (3, 4, 6)
+    """
+    return ifftn(x, s, axes, norm)
+
+
+@derived(
+    namespace="fft",
+    numpy=(np.fft.rfft2,),
+    reference=np.fft.rfft2,
+    samples=_MATRIX,
+    accuracy=64,
+    accuracy_floor=8.0,
+)
+def rfft2(
+    x: Array,
+    /,
+    s: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Return the transform of real `x` along the last two axes.
+
+    >>> import tenfold as tn
+    >>> tn.fft.rfft2(tn.zeros((3, 4, 6))).shape
+    (3, 4, 4)
+    """
+    return rfftn(x, s, axes, norm)
+
+
+@derived(
+    namespace="fft",
+    numpy=(np.fft.irfft2,),
+    reference=np.fft.irfft2,
+    samples=_MATRIX,
+    accuracy=64,
+    accuracy_floor=8.0,
+)
+def irfft2(
+    x: Array,
+    /,
+    s: tuple[int, ...] | None = None,
+    axes: tuple[int, ...] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Return the inverse of `rfft2`.
+
+    >>> import tenfold as tn
+    >>> tn.fft.irfft2(tn.zeros((3, 4, 4))).shape
+    (3, 4, 6)
+    """
+    return irfftn(x, s, axes, norm)
+
+
+def _frequencies(numbers: Array, n: int, d: float, dtype: Any) -> Array:
+    result = FLOAT64 if dtype is None else canonical(dtype, "fftfreq")
+    if kind_of(result) != "f":
+        raise DTypeError("", f"frequencies are real numbers, not {result}", remedy="name a float")
+    return convert(numbers * (1.0 / (n * d)), result)
+
+
+@derived(
+    namespace="fft",
+    reference=np.fft.fftfreq,
+    samples=[SampleCall((), positional=(5,)), SampleCall((), {"d": 0.1}, (8,))],
+)
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return the frequencies of the `n` numbers of a transform, for samples at distances `d`: 0 and
+    the positive ones, then the negative ones.
+
+    >>> import tenfold as tn
+    >>> tn.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    count = _checked_length(n, 0)
+    numbers = arange(count, device=device)
+    return _frequencies(
+        where(numbers < (count + 1) // 2, numbers, numbers - count), count, d, dtype
+    )
+
+
+@derived(
+    namespace="fft",
+    reference=np.fft.rfftfreq,
+    samples=[SampleCall((), positional=(5,)), SampleCall((), {"d": 0.1}, (8,))],
+)
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return the frequencies of the n // 2 + 1 numbers of `rfft`.
+
+    >>> import tenfold as tn
+    >>> tn.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    count = _checked_length(n, 0)
+    return _frequencies(arange(count // 2 + 1, device=device), count, d, dtype)
+
+
+def _rolled_halves(x: Any, axes: Axes, sign: int) -> Array:
+    x = array(x)
+    requested = range(x.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
+    positions = [normalize_axis(axis, x.ndim) for axis in requested]
+    if not positions:
+        return x
+    # the half of an odd length is rounded down before the sign
+    return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in positions), axis=tuple(positions))
+
+
+_SHIFT_SAMPLES = [SampleCall(((5,),)), SampleCall(((3, 4),)), SampleCall(((3, 4),), {"axes": 1})]
+
+
+@derived(
+    namespace="fft", numpy=(np.fft.fftshift,), reference=np.fft.fftshift, samples=_SHIFT_SAMPLES
+)
+def fftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Return `x` with the number of frequency 0 in the middle of each of `axes` (all if None).
+
+    >>> import tenfold as tn
+    >>> tn.fft.fftshift(tn.asarray([0, 1, -2, -1])).tolist()
+    [-2, -1, 0, 1]
+    """
+    return _rolled_halves(x, axes, 1)
+
+
+@derived(
+    namespace="fft", numpy=(np.fft.ifftshift,), reference=np.fft.ifftshift, samples=_SHIFT_SAMPLES
+)
+def ifftshift(x: Array, /, axes: Axes = None) -> Array:
+    """Return the inverse of `fftshift`.
+
+    >>> import tenfold as tn
+    >>> tn.fft.ifftshift(tn.asarray([-2, -1, 0, 1])).tolist()
+    [0, 1, -2, -1]
+    """
+    return _rolled_halves(x, axes, -1)

@@ -1,0 +1,201 @@
+"""Random choices: permutations by the order of random keys, choices, and random vectors."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.op import SampleCall
+from tenfold.core.op_decorators import array, derived
+from tenfold.core.shape_rules import Shape, normalize_axis, product
+from tenfold.errors import ShapeError, message
+from tenfold.ops.arange import arange
+from tenfold.ops.contract import matmul
+from tenfold.ops.cumulative import cumulative_sum
+from tenfold.ops.distributions import standard_gamma
+from tenfold.ops.elementary import sqrt
+from tenfold.ops.gathering import take, take_along_axis
+from tenfold.ops.indexing import get_item
+from tenfold.ops.linalg import cholesky, eigh, svd
+from tenfold.ops.movement import matrix_transpose
+from tenfold.ops.random import (
+    bits,
+    element_size,
+    integers,
+    random,
+    standard_exponential,
+    standard_normal,
+)
+from tenfold.ops.reduce import sum  # noqa: A004  # its public name
+from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import minimum
+from tenfold.ops.sorting import argsort, searchsorted
+
+KEY = (20260101, 77777)
+"""The key and draw of the samples of tests."""
+PROBABILITY_ERROR = 1e-8
+"""How far from 1 the sum of probabilities may be."""
+
+
+def _population(x: Any) -> Array:
+    """Return an array, or the numbers below an int."""
+    if isinstance(x, (int, np.integer)):
+        return arange(operator.index(x))
+    return array(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+
+
+@derived(namespace="random", samples=[SampleCall((), {}, (*KEY, 7))])
+def permutation(key: int | Array, draw: int | Array, /, x: int | Array, *, axis: int = 0) -> Array:
+    """Return `x`, or the ints below it, with its parts along an axis in random order.
+
+    The order is that of random keys of 64 bits.
+
+    >>> import tenfold as tn
+    >>> sorted(tn.random.permutation(1, 2, 4).tolist())
+    [0, 1, 2, 3]
+    """
+    x = _population(x)
+    position = normalize_axis(axis, x.ndim)
+    return take(x, argsort(bits(key, draw, x.shape[position])), axis=position)
+
+
+@derived(namespace="random", samples=[SampleCall((), {}, (*KEY, 7))])
+def permuted(key: int | Array, draw: int | Array, /, x: Array, *, axis: int | None = None) -> Array:
+    """Return `x` with the elements of each line along an axis in a random order of its own; of all
+    elements if `axis` is None.
+
+    >>> import tenfold as tn
+    >>> sorted(tn.random.permuted(1, 2, tn.arange(4)).tolist())
+    [0, 1, 2, 3]
+    """
+    x = _population(x)
+    if axis is None:
+        return reshape(permutation(key, draw, reshape(x, (-1,))), x.shape)
+    position = normalize_axis(axis, x.ndim)
+    order = argsort(bits(key, draw, x.shape), axis=position)
+    return take_along_axis(x, order, axis=position)
+
+
+def _probabilities(p: Any, count: int) -> Array:
+    """Return the probabilities of a choice; known ones are checked."""
+    if not isinstance(p, Array):
+        values = np.asarray(p, np.float64)
+        if np.any(values < 0) or not abs(values.sum() - 1.0) < PROBABILITY_ERROR:
+            rule = "probabilities are not negative, and their sum is 1"
+            raise ValueError(message("choice", rule, (), "divide them by their sum"))
+        p = array(values)
+    if p.shape != (count,):
+        rule = f"probabilities of shape {p.shape} do not fit {count} elements"
+        raise ShapeError("", rule, remedy="give one for each element")
+    return p
+
+
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 7))])
+def choice(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    a: int | Array,
+    size: int | Shape | None = None,
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Return random elements of `a` along an axis, or of the ints below it, with probabilities `p`.
+
+    Without replacement the first ones in the order of random keys; with probabilities the keys are
+    exponential numbers of these rates (Efraimidis and Spirakis 2006).
+
+    >>> import tenfold as tn
+    >>> sorted(tn.random.choice(1, 2, 3, 3, replace=False).tolist())
+    [0, 1, 2]
+    """
+    population = None if isinstance(a, (int, np.integer)) else _population(a)
+    position = 0 if population is None else normalize_axis(axis, population.ndim)
+    count = int(a) if population is None else population.shape[position]
+    lengths = element_size(size)
+    if count < 1 and product(lengths):
+        raise ValueError(message("choice", "there is no element to choose from"))
+    weights = None if p is None else _probabilities(p, count)
+    if replace:
+        chosen = _with_replacement(key, draw, count, lengths, weights)
+    else:
+        total = product(lengths)
+        if total > count:
+            rule = f"{total} elements of {count} need replacement"
+            raise ValueError(message("choice", rule, (), "give replace=True"))
+        keys = (
+            bits(key, draw, count)
+            if weights is None
+            else standard_exponential(key, draw, count) / weights
+        )
+        chosen = reshape(get_item(argsort(keys), slice(total)), lengths)
+    return chosen if population is None else take(population, chosen, axis=position)
+
+
+def _with_replacement(
+    key: Any, draw: Any, count: int, lengths: Shape, weights: Array | None
+) -> Array:
+    if weights is None:
+        return integers(key, draw, 0, max(count, 1), lengths)
+    bounds = cumulative_sum(weights)
+    numbers = random(key, draw, lengths) * get_item(bounds, -1)
+    return minimum(searchsorted(bounds, numbers, side="right"), count - 1)
+
+
+@derived(namespace="random", samples=[SampleCall((), {"size": 2}, (*KEY, (1.0, 2.0, 3.0)))])
+def dirichlet(
+    key: int | Array, draw: int | Array, /, alpha: Any, size: int | Shape | None = None
+) -> Array:
+    """Return vectors of the Dirichlet distribution: gamma numbers of shapes `alpha` (k,), divided
+    by their sum. Shape: `size`, then k.
+
+    >>> import tenfold as tn
+    >>> tn.random.dirichlet(1, 2, [1.0, 2.0, 3.0], size=2).shape
+    (2, 3)
+    """
+    shapes = _population(alpha)
+    numbers = standard_gamma(key, draw, shapes, (*element_size(size), *shapes.shape[-1:]))
+    return numbers / sum(numbers, axis=-1, keepdims=True)
+
+
+@derived(
+    namespace="random",
+    samples=[SampleCall((), {"size": 4}, (*KEY, (1.0, 2.0), ((2.0, 1.0), (1.0, 3.0))))],
+)
+def multivariate_normal(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    mean: Any,
+    cov: Any,
+    size: int | Shape | None = None,
+    *,
+    method: str = "svd",
+) -> Array:
+    """Return vectors of the normal distribution of mean `mean` (k,) and covariance `cov` (k, k), by
+    the factor that `method` names: "svd", "eigh" or "cholesky". Shape: `size`, then k.
+
+    >>> import tenfold as tn
+    >>> tn.random.multivariate_normal(1, 2, [0.0, 0.0], [[2.0, 1.0], [1.0, 2.0]], 3).shape
+    (3, 2)
+    """
+    center, covariance = _population(mean), _population(cov)
+    if method == "cholesky":
+        factor = matrix_transpose(cholesky(covariance))
+    elif method == "eigh":
+        squares, vectors = eigh(covariance)
+        factor = matrix_transpose(vectors * sqrt(squares))
+    elif method == "svd":
+        _, squares, vectors = svd(covariance)
+        factor = reshape(sqrt(squares), (-1, 1)) * vectors
+    else:
+        rule = f"method {method!r} is not 'svd', 'eigh' or 'cholesky'"
+        raise ValueError(message("multivariate_normal", rule))
+    numbers = standard_normal(key, draw, (*element_size(size), center.shape[-1]))
+    if numbers.ndim == 1:
+        return center + reshape(matmul(reshape(numbers, (1, -1)), factor), (-1,))
+    return center + matmul(numbers, factor)
