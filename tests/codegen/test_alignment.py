@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from product_launch import product_step, update_step
+from product_launch import product_step, scaled_step
 from tenfold import _native
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
@@ -17,7 +17,7 @@ from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64
 from tenfold.errors import VerifyError
 from tenfold.schedule.product_choice import HALF_NOTES
-from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
+from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 from tenfold.schedule.schedule import plan_of
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
@@ -47,7 +47,7 @@ def test_what_products_claim_of_their_scratch_memory_is_proved(dtype: np.dtype, 
 def test_what_half_products_claim_is_proved() -> None:
     x = ProductOperand((100, 100), (800, 8), FLOAT64)
     for half in HALF_NOTES:
-        step = update_step(x, x, ProductUpdate(half=half), width=32)
+        step = scaled_step(x, x, ScaledProduct(half=half), width=32)
         assert verify_alignment(step.text) > 0
 
 

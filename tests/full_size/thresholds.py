@@ -68,7 +68,7 @@ NOT_LENGTHS = {
     "runtime.op_kernels.STRIDE": CODE,
     "runtime.op_kernels.PART": CODE,
     "runtime.op_kernels.NOTHING": CODE,
-    "runtime.blas.multiply.STEPS": CAPACITY,
+    "runtime.blas.product_launch.STEPS": CAPACITY,
     "schedule.product_choice.MAX_DIMENSION": "more than memory holds",
     "jit.program.QUICK": "a level of LLVM's optimisation",
     "jit.program.OPTIMISED": "a level of LLVM's optimisation",

@@ -16,8 +16,8 @@ from tenfold.core.op import Contraction
 from tenfold.ops import contract
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
-from tenfold.schedule.product_choice import choose_product, choose_update
-from tenfold.schedule.product_forms import ProductOperand, ProductUpdate, copy_order
+from tenfold.schedule.product_choice import choose_product
+from tenfold.schedule.product_forms import ProductOperand, ScaledProduct, copy_order
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
@@ -54,11 +54,19 @@ def product_step(
     return bind_product(choose_product(contraction, x1, x2, width=width))
 
 
-def update_step(
-    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
+def scaled_step(
+    x1: ProductOperand,
+    x2: ProductOperand,
+    scaled: ScaledProduct,
+    *,
+    width: int,
+    conjugated: tuple[bool, bool] = (False, False),
 ) -> ProductStep:
-    """Return the step of a product with an epilogue, as a schedule chooses it."""
-    return bind_product(choose_update(x1, x2, update, width=width))
+    """Return the step of a scaled product of matrices, as a schedule chooses it."""
+    first, second = len(x1.shape), len(x2.shape)
+    contracted, free = ((first - 1,), (second - 2,)), ((first - 2,), (second - 1,))
+    matrices = Contraction(contracted, free, conjugated)
+    return bind_product(choose_product(matrices, x1, x2, scaled, width=width))
 
 
 def step_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any, width: int) -> ProductStep:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from product_launch import update_step
+from product_launch import scaled_step
 from tenfold.dtypes import COMPLEX128, FLOAT64
 from tenfold.ops.gemm import gemm
-from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
+from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 
 FORMS = {
     "N": lambda x: x,
@@ -133,18 +133,20 @@ def test_blas_takes_scale_addend_and_conjugate_transpose_as_flags() -> None:
     by_rows, by_columns = (
         ProductOperand((64, 64), strides, COMPLEX128) for strides in ((1024, 16), (16, 1024))
     )
-    update = ProductUpdate((True, False), by_rows)
-    step = update_step(by_columns, by_rows, update, width=16)
+    scaled, first, both = ScaledProduct(by_rows), (True, False), (True, True)
+    step = scaled_step(by_columns, by_rows, scaled, width=16, conjugated=first)
     assert step.kind == "library call"
     assert "conj(x1)" in str(step.kernel)
-    assert not step.reads_third
+    assert step.reads_third
     # BLAS conjugates only what it transposes
-    assert update_step(by_rows, by_rows, update, width=16).kind == "packet code"
+    assert scaled_step(by_rows, by_rows, scaled, width=16, conjugated=first).kind == "packet code"
+    step = scaled_step(by_columns, by_rows, scaled, width=16, conjugated=both)
+    assert "conj(x1 @ x2)" in str(step.kernel)
 
 
 def test_register_of_64_bytes_means_packet_code_that_reads_the_addend() -> None:
     x = ProductOperand((512, 512), (4096, 8), FLOAT64)
-    step = update_step(x, x, ProductUpdate(third=x), width=64)
+    step = scaled_step(x, x, ScaledProduct(third=x), width=64)
     assert step.kind == "packet code"
     assert step.reads_third
     assert dict(zip(step.kernel.sizes, step.sizes, strict=True))["row of x3"] == 4096

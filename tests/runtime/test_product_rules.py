@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from product_launch import product_step, update_step
+from product_launch import product_step, scaled_step
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX128, FLOAT16, FLOAT64
 from tenfold.errors import VerifyError
@@ -16,7 +16,7 @@ from tenfold.runtime.blas.product_dispatch import ProductStep
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.product_choice import HALF_NOTES
-from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
+from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 
@@ -53,8 +53,8 @@ def test_products_to_which_something_is_added_keep_the_rules() -> None:
         for third in (None, x):
             if half in ("symmetric", "hermitian") and third is not None:
                 continue
-            update = ProductUpdate(third=third, half=half)
-            verify_product(update_step(x, x, update, width=32), x, x, third)
+            update = ScaledProduct(third=third, half=half)
+            verify_product(scaled_step(x, x, update, width=32), x, x, third)
 
 
 def another_size(step: ProductStep, name: str, value: int) -> ProductStep:

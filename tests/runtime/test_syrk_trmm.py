@@ -10,10 +10,10 @@ import pytest
 from tests.runtime.test_accumulated_products import FORMS, assert_near, matrix
 
 import tenfold as tn
-from product_launch import update_step
+from product_launch import scaled_step
 from tenfold.dtypes import FLOAT64
 from tenfold.ops.syrk import half_of_forms, resolve_triangle, syrk, trmm
-from tenfold.schedule.product_forms import ProductOperand, ProductUpdate
+from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 LENGTHS = [(5, 9), (65, 300), (193, 7), (0, 3)]
@@ -139,7 +139,7 @@ def test_halves_are_packet_code_and_count_half() -> None:
     x = ProductOperand((512, 256), (2048, 8), FLOAT64)
     for width in (16, 32, 64):
         y = x._replace(shape=(256, 512), strides=(8, 2048))
-        step = update_step(x, y, ProductUpdate(half="symmetric"), width=width)
+        step = scaled_step(x, y, ScaledProduct(half="symmetric"), width=width)
         assert step.kind == "packet code"
         assert step.multiply_adds == 512 * 513 // 2 * 256
         assert "of a symmetric result the lower half" in str(step)

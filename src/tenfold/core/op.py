@@ -111,8 +111,37 @@ class Contraction(NamedTuple):
 
     contracted: tuple[tuple[int, ...], tuple[int, ...]]
     free: tuple[tuple[int, ...], tuple[int, ...]]
-    conjugated: bool = False
-    """Whether the first operand is conjugated, if it is complex."""
+    conjugated: tuple[bool, bool] = (False, False)
+    """Which operands are conjugated, if they are complex."""
+
+
+class Epilogue(NamedTuple):
+    """What follows the sums of a product: `sign * scales * product + added * scales * addend`.
+
+    The operands of such a product are x1, x2, the scales of the product, then, if `added` is 1 or
+    -1, the addend, which broadcasts to the result, and its scales.
+    """
+
+    sign: int = 1
+    scales: int = 0
+    added: int = 0
+    half: str = ""
+    """The triangle of the product or of an operand that suffices (`ops/syrk.py`)."""
+
+    @property
+    def addend(self) -> int | None:
+        """The position of the addend among the operands."""
+        return 2 + self.scales if self.added else None
+
+    @property
+    def alpha(self) -> slice:
+        """The positions of the scales of the product."""
+        return slice(2, 2 + self.scales)
+
+    @property
+    def beta(self) -> slice:
+        """The positions of the scales of the addend."""
+        return slice(3 + self.scales, None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -222,9 +251,9 @@ class OpLowering:
     inverse_view: Callable[[Array, Array], Array] | None = None
     """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
     view back to the shape of the input."""
-    accumulates_into: Callable[..., int | None] | None = None
-    """For an op that adds to one of its operands, possibly in place (gemm):
-    `accumulates_into(*params)` gives that operand's position, or None."""
+    epilogue: Callable[..., Epilogue] | None = None
+    """For products that are scaled or added to an operand, possibly in place (gemm):
+    `epilogue(*params)` says how."""
     cost: float = 1.0
     """The cost of one element in additions, for the choice to recompute or to store."""
     multiply_adds: Callable[..., int] | None = None

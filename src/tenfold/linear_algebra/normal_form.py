@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from tenfold.core.op import Op
+from tenfold.core.op import Epilogue, Op
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.linear_algebra.matrix_polynomial import (
     ONE,
@@ -97,10 +97,17 @@ def _fits_scale(term: NodeView) -> bool:
 
 
 def _fits_gemm(term: NodeView) -> bool:
-    """Whether a gemm adds nothing by broadcasting."""
-    return same_stack_shape(*term.inputs[:2]) and all(
-        x.type == term.type for x in matrix_operands(term)[2:]
-    )
+    """Whether a gemm adds nothing by broadcasting, and its result is not a row."""
+    ndims = [len(x.shape) for x in term.inputs[:2]]
+    fits = same_stack_shape(*term.inputs[:2]) or ndims in ([1, 1], [2, 1])
+    return fits and all(x.type == term.type for x in matrix_operands(term)[2:])
+
+
+def epilogue_of(term: NodeView) -> Epilogue:
+    """Return the epilogue of a gemm, syrk or trmm."""
+    epilogue = None if term.op is None else term.op.lowering.epilogue
+    assert epilogue is not None, "it is a product of BLAS"
+    return epilogue(*term.params)
 
 
 def _scale_operands(term: NodeView) -> tuple[NodeView, NodeView] | None:
@@ -137,8 +144,8 @@ def matrix_operands(term: NodeView) -> Sequence[NodeView]:
         assert scaled is not None, "it belongs"
         return scaled[:1]
     if term.op in BLAS_PRODUCTS:
-        *_, scales, added = term.params
-        return (*term.inputs[:2], *(term.inputs[2 + scales : 3 + scales] if added else ()))
+        addend = epilogue_of(term).addend
+        return (*term.inputs[:2], *(() if addend is None else (term.inputs[addend],)))
     return term.inputs
 
 
@@ -258,10 +265,13 @@ class _NormalFormReader:
         self.transposed_count += sum(len(monomial.factors) for monomial in monomials)
         return transposed(monomials, form, real=kind_of(term.dtype) != "c")
 
+    def _factor(self, x: NodeView, number: int) -> Monomials:
+        """Return an operand of a product: a vector on the left is a row."""
+        return self._row(x) if number == 0 and len(x.shape) == 1 else self._column(x)
+
     def _multiply(self, term: NodeView) -> None:
         x1, x2 = term.inputs
-        first = self._row(x1) if len(x1.shape) == 1 else self._column(x1)
-        product = _multiply_sums(first, self._column(x2))
+        product = _multiply_sums(self._factor(x1, 0), self._factor(x2, 1))
         makes_row = (len(x1.shape), len(x2.shape)) == (1, 2)
         (self.rows if makes_row else self.columns)[term.at] = product
 
@@ -287,21 +297,21 @@ class _NormalFormReader:
         return self._transposed(term, monomials, form)
 
     def _gemm(self, term: NodeView) -> Monomials:
-        first, second, sign, scales, added = term.params
-        inputs = term.inputs
+        inputs, epilogue = term.inputs, epilogue_of(term)
         x1, x2 = (
-            self._transposed(x, self._column(x), form)
-            for x, form in zip(inputs[:2], (first, second), strict=True)
+            self._transposed(x, self._factor(x, number), form)
+            for number, (x, form) in enumerate(zip(inputs[:2], term.params[:2], strict=True))
         )
-        scalars = tuple([self.numbers[scalar.at] for scalar in inputs[2 : 2 + scales]])
-        product = _scale_sum(_multiply_sums(x1, x2), ONE.times(Coefficient(sign, scalars)))
-        if not added:
+        alpha, beta = (
+            tuple([self.numbers[scalar.at] for scalar in inputs[at]])
+            for at in (epilogue.alpha, epilogue.beta)
+        )
+        scale = ONE.times(Coefficient(epilogue.sign, alpha))
+        product = _scale_sum(_multiply_sums(x1, x2), scale)
+        if epilogue.addend is None:
             return product
-        addend_scalars = tuple([self.numbers[scalar.at] for scalar in inputs[3 + scales :]])
-        return (
-            *_scale_sum(self._column(inputs[2 + scales]), Coefficient(added, addend_scalars)),
-            *product,
-        )
+        addend = self._column(inputs[epilogue.addend])
+        return (*_scale_sum(addend, Coefficient(epilogue.added, beta)), *product)
 
     def _leaf(self, term: NodeView) -> Monomials:
         rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import Shape, broadcast, whole_axes
 from tenfold.dtypes import HALF_DTYPES, kind_of
-from tenfold.linear_algebra.normal_form import BLAS_PRODUCTS
+from tenfold.linear_algebra.normal_form import BLAS_PRODUCTS, epilogue_of
 from tenfold.linear_algebra.structure_inference import apply_form, transpose
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.contract import matmul, tensordot
@@ -46,7 +46,7 @@ def _factors(match: Match) -> tuple[NodeView, NodeView]:
     forms = product.params[:2]
     factors = [apply_form(match, first, forms[0]), apply_form(match, second, forms[1])]
     if product.op is trmm:  # the other triangle need not be 0
-        triangular, side = triangular_operand(product.params[2])
+        triangular, side = triangular_operand(epilogue_of(product).half)
         if side != "either":
             op = tril if side == "lower" else triu
             factors[triangular] = match.make(op, factors[triangular], params=(0,))
@@ -63,11 +63,12 @@ def _apply_epilogue(
     product = match.root.inputs[0]
     if product.op not in BLAS_PRODUCTS:
         return result
-    *_, sign, scales, added = product.params
-    scalars, addends = product.inputs[2 : 2 + scales], product.inputs[2 + scales :]
-    result = _multiply_scalars(match, result, scalars)
-    if added:
-        addend = _multiply_scalars(match, slice_operand(addends[0]), addends[1:])
+    epilogue, inputs = epilogue_of(product), product.inputs
+    sign, added = epilogue.sign, epilogue.added
+    result = _multiply_scalars(match, result, inputs[epilogue.alpha])
+    if epilogue.addend is not None:
+        addend = slice_operand(inputs[epilogue.addend])
+        addend = _multiply_scalars(match, addend, inputs[epilogue.beta])
         first, second = (addend, result) if sign < 0 else (result, addend)
         result = match.make(subtract if sign != added else add, first, second)
         sign = -1 if sign < 0 and added < 0 else 1

@@ -4,8 +4,8 @@ possible.
 Input: monomials (`linear_algebra/cost_search.py`) whose factors name terms by number. Output: the
 node of their sum. Products are built in the cheapest chain order, each accumulated into the sum so
 far; other operations are elementwise. A product with a scale, a sign, a conjugate or an addend is a
-`gemm`; vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a
-product with a triangle a `trmm`. A product added to its own transpose is computed once.
+`gemm`, with vectors too. A matrix times its own transpose is a `syrk`, a product with a triangle a
+`trmm`. A product added to its own transpose is computed once.
 """
 
 from __future__ import annotations
@@ -55,6 +55,13 @@ class _Operand(NamedTuple):
 
     term: NodeView
     form: str = "N"
+
+    @property
+    def gemm_form(self) -> str:
+        """The form as a gemm has it: a vector is not transposed."""
+        if len(self.term.shape) > 1:
+            return self.form
+        return "J" if self.form in CONJUGATED else "N"
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -151,9 +158,7 @@ class _NodeBuilder:
     def accumulate(
         self, left: _Operand, right: _Operand, coefficient: Coefficient, accumulator: list[_Addend]
     ) -> list[_Addend]:
-        """Add a product to the accumulator: one gemm, if the product is a matrix."""
-        if not self.is_matrix(left, right):
-            return [*accumulator, _Addend(self.product(left, right), coefficient)]
+        """Add a product to the accumulator: one gemm."""
         if not accumulator and coefficient == ONE:
             return [_Addend(self.product(left, right))]
         addend = accumulator[0] if accumulator else None
@@ -208,18 +213,10 @@ class _NodeBuilder:
         number, form = factor.name
         return _Operand(self.terms[number], form)
 
-    def is_matrix(self, left: _Operand, right: _Operand) -> bool:
-        """Whether a product is a matrix, or a stack of them, with several rows and columns."""
-        if len(left.term.shape) < 2 or len(right.term.shape) < 2:
-            return False
-        rows = left.term.shape[-1 if left.form in TRANSPOSED else -2]
-        columns = right.term.shape[-2 if right.form in TRANSPOSED else -1]
-        return min(rows, columns) > 1
-
     def product(self, left: _Operand, right: _Operand) -> NodeView:
         """Build a product without a scale or addend."""
         conjugated = left.form in CONJUGATED or right.form in CONJUGATED
-        if self.half(left, right) or (conjugated and self.is_matrix(left, right)):
+        if conjugated or self.half(left, right):
             return self.gemm(left, right, ONE, None)
         return self.match.make(matmul, self.materialize(left), self.materialize(right))
 
@@ -259,7 +256,8 @@ class _NodeBuilder:
             inputs += [addend.term, *self.scalar_terms(addend.coefficient)]
             addend_sign = addend.coefficient.sign
         half_params = (half,) if half else ()
-        params = (left.form, right.form, *half_params, coefficient.sign, len(scalars), addend_sign)
+        params = (*(x.gemm_form for x in (left, right)), coefficient.sign, len(scalars))
+        params = (*params, addend_sign, *half_params)
         return self.match.make(op, *inputs, params=params)
 
     def symmetric_product(

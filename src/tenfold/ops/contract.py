@@ -79,9 +79,10 @@ def contraction_members(members: Members, *params: Any) -> Array:
         Type(members.shape(at), x.dtype, x.device) for at, x in enumerate(members.operands)
     )
     contracted, free, conjugated = members.op.rewriting.contraction(types, *params)
-    first, second = members.operands
-    if conjugated and kind_of(first.dtype) == "c":
-        first = conj(first)
+    first, second = (
+        conj(x) if conjugates and kind_of(x.dtype) == "c" else x
+        for x, conjugates in zip(members.operands, conjugated, strict=True)
+    )
     conjugated_members = replace(members, operands=(first, second))
     batched, columns = members.batched, product(types[1].shape[axis] for axis in free[1])
     order = (1, 0) if columns == 1 and not batched[0] else (0, 1)
@@ -179,7 +180,7 @@ def _vecdot(x1: np.ndarray, x2: np.ndarray, axis: int) -> np.ndarray:
 
 def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
     first, second = (type_.ndim + axis for type_ in types)
-    return Contraction(((first,), (second,)), ((), ()), conjugated=True)
+    return Contraction(((first,), (second,)), ((), ()), conjugated=(True, False))
 
 
 @operation(

@@ -2,7 +2,7 @@
 
 BLAS defines them (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic linear algebra
 subprograms", ACM TOMS 16, 1990), but that the result of syrk is whole. Rules make them
-(`linear_algebra/polynomial_lowering.py`). Their params are those of gemm with the half in between.
+(`linear_algebra/polynomial_lowering.py`). Their params are those of gemm, then the half.
 A matrix times its own transpose is "symmetric", times its adjoint "hermitian". Else the half says
 which operand is triangular and which triangle of it, in its form, may be nonzero: "first lower",
 "second upper", or "first either" where only the values tell. The other triangle is not used.
@@ -10,10 +10,10 @@ which operand is triangular and which triangle of it, in its form, may be nonzer
 Multiply-adds are counted as the textbook does: n (n + 1) / 2 elements, or steps of a row.
 
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> syrk.reference(x, x, "N", "T", "symmetric", 1, 0, 0)
+>>> syrk.reference(x, x, "N", "T", 1, 0, 0, "symmetric")
 array([[ 5., 11.],
        [11., 25.]])
->>> trmm.reference(x, x, "N", "N", "first lower", 1, 0, 0)
+>>> trmm.reference(x, x, "N", "N", 1, 0, 0, "first lower")
 array([[ 1.,  2.],
        [15., 22.]])
 """
@@ -26,9 +26,16 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, Kind, Params
+from tenfold.core.op import BoundCall, Kind
 from tenfold.core.op_decorators import array, operation
-from tenfold.ops.gemm import TRANSPOSED, gemm_reference, gemm_rule
+from tenfold.ops.gemm import (
+    TRANSPOSED,
+    gemm_contraction,
+    gemm_epilogue,
+    gemm_reference,
+    gemm_rule,
+    leading_scales,
+)
 from tenfold.ops.lu_and_triangular import triangle_of
 
 MIN_SYRK_SIZE = (96, 64)
@@ -40,21 +47,11 @@ SYMMETRIC_RESULTS = ("symmetric", "hermitian")
 OPPOSITE_TRIANGLE = {"lower": "upper", "upper": "lower", "either": "either"}
 
 
-def _gemm_params(params: Params) -> Params:
-    """The params of the gemm that computes both triangles."""
-    return (*params[:2], *params[3:])
-
-
-def _rule(types: tuple[Type, ...], *params: Any) -> Inferred:
-    return gemm_rule(types, *_gemm_params(params))
-
-
 def _syrk_reference(*args: Any) -> np.ndarray:
     """The lower triangle, mirrored."""
-    inputs, params = args[:-6], args[-6:]
-    lower = np.tril(gemm_reference(*inputs, *_gemm_params(params)))
+    lower = np.tril(gemm_reference(args[:-6], *args[-6:]))
     upper = np.tril(lower, -1).T
-    if params[2] == "symmetric":
+    if args[-1] == "symmetric":
         return np.asarray(lower + upper)
     np.fill_diagonal(lower, np.diagonal(lower).real)
     return np.asarray(lower + upper.conj())
@@ -66,10 +63,11 @@ def _syrk_multiply_adds(types: tuple[Type, ...], first: str, *_: Any) -> int:
 
 
 @operation(
-    rule=_rule,
+    rule=gemm_rule,
+    contraction=gemm_contraction,
+    epilogue=gemm_epilogue,
     reference=_syrk_reference,
     multiply_adds=_syrk_multiply_adds,
-    accumulates_into=lambda *_: None,
     kind=Kind.CONTRACTION,
     promotes=True,
     public=False,
@@ -86,7 +84,7 @@ def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> BoundCa
     [[10.0]]
     """
     x = array(x)
-    return BoundCall((x, x, *scales), (*forms, half_of_forms(forms), sign, len(scales), 0))
+    return BoundCall((x, x, *scales), (*forms, sign, len(scales), 0, half_of_forms(forms)))
 
 
 def half_of_forms(forms: str) -> str:
@@ -110,11 +108,11 @@ def triangle(x: np.ndarray, side: str) -> np.ndarray:
 
 def _trmm_reference(*args: Any) -> np.ndarray:
     inputs, params = list(args[:-6]), tuple(args[-6:])
-    operand_index, side = triangular_operand(params[2])
+    operand_index, side = triangular_operand(params[-1])
     if params[operand_index] in TRANSPOSED:
         side = OPPOSITE_TRIANGLE[side]
     inputs[operand_index] = triangle(inputs[operand_index], side)
-    return np.asarray(gemm_reference(*inputs, *_gemm_params(params)))
+    return np.asarray(gemm_reference(inputs, *params))
 
 
 def triangular_operand(half: str) -> tuple[int, str]:
@@ -142,10 +140,8 @@ def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
     return "" if side == "mixed" else half.replace("either", side)
 
 
-def _trmm_multiply_adds(
-    types: tuple[Type, ...], first: str, second: str, half: str, *_: Any
-) -> int:
-    operand_index = triangular_operand(half)[0]
+def _trmm_multiply_adds(types: tuple[Type, ...], first: str, second: str, *params: Any) -> int:
+    operand_index = triangular_operand(params[-1])[0]
     order = types[operand_index].shape[0]
     other_shape, form = types[1 - operand_index].shape, (first, second)[1 - operand_index]
     vectors = other_shape[(1 - operand_index) ^ (form in TRANSPOSED)]
@@ -153,10 +149,11 @@ def _trmm_multiply_adds(
 
 
 @operation(
-    rule=_rule,
+    rule=gemm_rule,
+    contraction=gemm_contraction,
+    epilogue=gemm_epilogue,
     reference=_trmm_reference,
     multiply_adds=_trmm_multiply_adds,
-    accumulates_into=lambda *params: 2 + params[4] if params[5] else None,
     kind=Kind.CONTRACTION,
     promotes=True,
     public=False,
@@ -181,9 +178,7 @@ def trmm(
     >>> trmm(x, tn.eye(2)).tolist()
     [[1.0, 0.0], [2.0, 3.0]]
     """
-    scales = next(
-        (i for i, x in enumerate(scalars_and_x3) if isinstance(x, Array)), len(scalars_and_x3)
-    )
     return BoundCall(
-        (array(x1), array(x2), *scalars_and_x3), (forms[0], forms[1], half, sign, scales, added)
+        (array(x1), array(x2), *scalars_and_x3),
+        (forms[0], forms[1], sign, leading_scales(scalars_and_x3), added, half),
     )

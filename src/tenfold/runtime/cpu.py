@@ -22,8 +22,7 @@ from tenfold._native import Executable, Node, Value
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.jit.program import PROGRAMS, Program, is_baseline
-from tenfold.runtime.blas.accumulate import accumulate
-from tenfold.runtime.blas.multiply import multiply
+from tenfold.runtime.blas.product_launch import compute_product
 from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.runtime.executable import bind
 from tenfold.runtime.lapack.dispatch import compute_linalg
@@ -110,14 +109,10 @@ def compute_call(
 
     Raises ReferenceFailure if it fails for its values.
     """
-    op = node.op
     results: tuple[Value, ...]
-    if op.lowering.accumulates_into is not None:
-        value = accumulate(node, inputs, in_place=in_place, choice=product)
+    if node.op.rewriting.contraction is not None:
+        value = compute_product(node, inputs, in_place=in_place, choice=product)
         results = () if value is None else (value,)
-    elif op.rewriting.contraction is not None:
-        first, second = inputs
-        results = (multiply(op, node.params, first, second, node.type, product),)
     else:
         results = compute_linalg(node, inputs)
     return results

@@ -29,9 +29,9 @@ from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.jit.program import WORTH_OPTIMISING, Source, program_of, use_counter, uses_left
 from tenfold.runtime import interruptible, reference
-from tenfold.runtime.blas import multiply, routines
+from tenfold.runtime.blas import product_launch, routines
+from tenfold.runtime.blas.product_launch import BoundProduct
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.runtime.executable_products import BoundProduct, bound_product
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
@@ -438,7 +438,7 @@ class ExecutableBuilder:
             None if node.is_scalar else self._layout(item)
             for node, item in zip(nodes, step.reads, strict=True)
         ]
-        bound = bound_product(call, operands, step.product)
+        bound = product_launch.bound_product(call, operands, step.product)
         if bound is None or not all(
             node in self.positions and casts_natively(node.scalar, call.type.dtype)
             for node in nodes
@@ -472,7 +472,7 @@ class ExecutableBuilder:
             product.scratch,
             product.units,
             product.grain,
-            multiply.threads_of(product),
+            product_launch.threads_of(product),
             claims_value,
             step.names[0],
         )

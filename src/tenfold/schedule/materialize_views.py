@@ -50,5 +50,6 @@ def _multiplies_matrix(
     for user in users:
         item = items[user]
         if item.kind == "call" and graph.nodes[item.position].op.rewriting.contraction is not None:
-            return any(items[i].size >= max(SIZE_RATIO * size, LEAST_ELEMENTS) for i in item.inputs)
+            factors = item.inputs[:2]
+            return any(items[i].size >= max(SIZE_RATIO * size, LEAST_ELEMENTS) for i in factors)
     return False

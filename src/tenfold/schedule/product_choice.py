@@ -22,10 +22,9 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
-from tenfold.core.op import Contraction, Params
-from tenfold.core.shape_rules import Shape, row_major
-from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES, kind_of
-from tenfold.ops.gemm import CONJUGATED, TRANSPOSED
+from tenfold.core.op import Contraction, Op
+from tenfold.core.shape_rules import Shape
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES
 from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE, SYMMETRIC_RESULTS
 from tenfold.schedule.output_layout import strides_in_order
 from tenfold.schedule.pass_rules import require
@@ -34,7 +33,7 @@ from tenfold.schedule.product_forms import (
     ProductChoice,
     ProductForm,
     ProductOperand,
-    ProductUpdate,
+    ScaledProduct,
     copied_operand,
     copy_order,
     form_of,
@@ -111,36 +110,29 @@ def verify_products(schedule: Schedule) -> None:
 
 
 def choose_product(
-    contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
+    contraction: Contraction,
+    x1: ProductOperand,
+    x2: ProductOperand,
+    scaled: ScaledProduct | None = None,
+    *,
+    width: int,
 ) -> ProductChoice:
     """Choose the routine of a product, for SIMD registers of `width` bytes; it cannot fail.
 
-    Both operands are in the dtype of the result, half types unconverted.
+    All operands are in the dtype of the result, half types unconverted. Which triangle of an
+    operand is zero may depend on values; then the lower one is assumed.
     """
     order = copy_order(contraction, x1, x2) or ()
-    form = form_of(contraction, x1, copied_operand(x2, order))
-    routine, reason = _small(form, width, None) or _dot(form) or _full_routine(form, width, None)
-    return ProductChoice(routine, reason, form, width, (x1, x2), copy_order=order)
-
-
-def choose_update(
-    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
-) -> ProductChoice:
-    """Choose the routine of `alpha * x1 @ x2 + beta * x3`, (..., m, k) @ (..., k, n).
-
-    Which triangle of an operand is zero may depend on values; then the lower one is assumed.
-    """
-    first, second = len(x1.shape), len(x2.shape)
-    matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
-    form = form_of(matrices, x1, x2, update.third)
-    assumed = update._replace(half=update.half.replace("either", "lower"))
-    if assumed.half in HALF_NOTES:
-        routine, reason = "half", _half_reason(assumed.half)
-        if assumed != update:
+    form = form_of(contraction, x1, copied_operand(x2, order), scaled and scaled.third)
+    half = scaled.half.replace("either", "lower") if scaled else ""
+    if half:
+        routine, reason = "half", _half_reason(half)
+        if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
-        routine, reason = _small(form, width, update) or _full_routine(form, width, update)
-    return ProductChoice(routine, reason, form, width, (x1, x2), assumed)
+        routine, reason = _small(form, width) or _dot(form) or _full_routine(form, width)
+    assumed = scaled and scaled._replace(half=half)
+    return ProductChoice(routine, reason, form, width, (x1, x2), assumed, order)
 
 
 def register_bytes() -> int:
@@ -153,8 +145,8 @@ def _is_product(schedule: Schedule, number: int) -> bool:
     item = schedule.items[number]
     if item.kind != "call":
         return False
-    op = schedule.graph.nodes[item.position].op
-    return (op.rewriting.contraction or op.lowering.accumulates_into) is not None
+    op: Op[...] = schedule.graph.nodes[item.position].op
+    return op.rewriting.contraction is not None
 
 
 def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
@@ -162,21 +154,18 @@ def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
     if not _is_product(schedule, number):
         return None
     item, graph = schedule.items[number], schedule.graph
-    node, width = graph.nodes[item.position], register_bytes()
-    type_, params = node.type, node.params
-    x1, x2 = (_operand(schedule, i, type_.dtype) for i in item.inputs[:2])
-    if node.op.lowering.accumulates_into is None:
-        types = tuple([graph.nodes[i].type for i in graph.inputs[item.position]])
-        return choose_product(node.op.rewriting.contraction(types, *params), x1, x2, width=width)
-    *_, count, added = params
-    x3 = None
-    if added:
-        x3 = broadcast_operand(_operand(schedule, item.inputs[2 + count], type_.dtype), type_.shape)
-        if not has_contiguous_rows(x3):  # it is copied first
-            strides = [type_.dtype.itemsize * stride for stride in row_major(type_.shape)]
-            x3 = ProductOperand(type_.shape, tuple(strides), type_.dtype)
-    x1, x2 = map(transposed_operand, (x1, x2), params[:2])
-    return choose_update(x1, x2, update_of(params, type_.dtype, x3), width=width)
+    node, dtype = graph.nodes[item.position], graph.nodes[item.position].type.dtype
+    types = tuple([graph.nodes[i].type for i in graph.inputs[item.position][:2]])
+    scaled = None
+    if node.op.lowering.epilogue is not None:
+        epilogue = node.op.lowering.epilogue(*node.params)
+        scaled = ScaledProduct(half=epilogue.half)
+        if epilogue.addend is not None:
+            x3 = _operand(schedule, item.inputs[epilogue.addend], dtype)
+            scaled = scaled._replace(third=broadcast_operand(x3, node.type.shape))
+    x1, x2 = (_operand(schedule, i, dtype) for i in item.inputs[:2])
+    contraction = node.op.rewriting.contraction(types, *node.params)
+    return choose_product(contraction, x1, x2, scaled, width=register_bytes())
 
 
 def _operand(schedule: Schedule, number: int, dtype: np.dtype) -> ProductOperand:
@@ -189,33 +178,6 @@ def _operand(schedule: Schedule, number: int, dtype: np.dtype) -> ProductOperand
     return ProductOperand(item.shape, strides, dtype)
 
 
-def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> ProductUpdate:
-    """Return the epilogue of a gemm, a syrk or a trmm; x3 is the addend, in the result's shape."""
-    first, second, *triangle, _, _, _ = params
-    real = kind_of(dtype) != "c"
-    conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return ProductUpdate(conjugated, x3, *triangle)
-
-
-def has_contiguous_rows(x3: ProductOperand) -> bool:
-    """Whether the rows of an addend are contiguous; a single column as a whole."""
-    (rows, columns), (row_stride, column_stride), itemsize = (
-        x3.shape[-2:],
-        x3.strides[-2:],
-        x3.dtype.itemsize,
-    )
-    is_contiguous = columns <= 1 or column_stride == itemsize
-    return is_contiguous and (columns > 1 or rows <= 1 or row_stride == itemsize)
-
-
-def transposed_operand(x: ProductOperand, form: str) -> ProductOperand:
-    """Return the layout of an operand of a gemm after its transposition."""
-    if form not in TRANSPOSED:
-        return x
-    shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (x.shape, x.strides))
-    return ProductOperand(shape, strides, x.dtype)
-
-
 def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
     """Return the layout of an operand broadcast to a shape."""
     strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
@@ -226,9 +188,9 @@ def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
     )
 
 
-def _small(form: ProductForm, width: int, update: ProductUpdate | None) -> tuple[str, str] | None:
+def _small(form: ProductForm, width: int) -> tuple[str, str] | None:
     """The kernel of a stack of many small products, with a program for their lengths."""
-    if form.count < MIN_STACK or form.sums.lengths or (update is None and _is_dot_like(form)):
+    if form.count < MIN_STACK or form.sums.lengths or _is_dot_like(form):
         return None
     multiply_adds = simd_multiply_adds(form.dtype, (form.m, form.k, form.n), width)
     if form.m * form.n == 0 or multiply_adds > UNROLL_LIMIT:
@@ -276,31 +238,41 @@ def _half_reason(half: str) -> str:
     return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
 
 
-def _full_routine(form: ProductForm, width: int, update: ProductUpdate | None) -> tuple[str, str]:
+def _full_routine(form: ProductForm, width: int) -> tuple[str, str]:
     """A routine of BLAS, if it is faster and its flags express the strides, or the blocked kernel,
     for any lengths, strides and dtype.
     """
-    if (limit := _blas_limit(form, width, update)) is not None:
+    if (limit := _blas_limit(form, width)) is not None:
         reason = f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
         return BLAS_ROUTINES[form.dtype], reason
     return "blocked", _blocked_reason(form, width)
 
 
-def _blas_limit(form: ProductForm, width: int, update: ProductUpdate | None) -> int | None:
+def _blas_limit(form: ProductForm, width: int) -> int | None:
     """The multiply-adds from which BLAS is faster, where it is and its arguments suffice."""
     limit = _blas_threshold(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
     if form.sums.lengths:
         return None  # a call of BLAS has one k
-    conjugated = update.conjugated if update else (False, False)
-    if any(
-        conjugate and layout == "row"
-        for conjugate, layout in zip(conjugated, form.layouts, strict=True)
-    ):
-        return None  # BLAS conjugates what it transposes
+    if blas_conjugation(form) is None:
+        return None
     longest = max(form.m, form.k, form.n, *leading_dimensions(form))
     return limit if longest <= MAX_DIMENSION else None
+
+
+def blas_conjugation(form: ProductForm) -> tuple[tuple[bool, bool], bool] | None:
+    """Return which operands BLAS conjugates, and whether the result is conjugated after it.
+
+    BLAS conjugates only what it transposes, a matrix in column layout. conj(x1) @ conj(x2) is the
+    conjugate of x1 @ x2. None: neither way is possible.
+    """
+    for of_result in (False, True):
+        first, second = (conjugated != of_result for conjugated in form.conjugated)
+        by_blas = zip((first, second), form.layouts, strict=True)
+        if all(layout == "column" or not conjugated for conjugated, layout in by_blas):
+            return (first, second), of_result
+    return None
 
 
 def leading_dimensions(form: ProductForm) -> list[int]:
@@ -351,13 +323,12 @@ def _blocked_reason(form: ProductForm, width: int) -> str:
 
 __all__ = [
     "BLAS_THRESHOLD",
+    "blas_conjugation",
     "choose_product",
     "choose_products",
-    "choose_update",
     "contiguous_along_k",
     "leading_dimensions",
     "register_bytes",
     "simd_multiply_adds",
-    "update_of",
     "verify_products",
 ]

@@ -69,9 +69,10 @@ class ProductForm:
     n: int
     first: tuple[int, int]
     second: tuple[int, int]
-    third: int = 0
-    """The row stride in bytes of the addend."""
-    conjugated: bool = False
+    third: tuple[int, int] | None = None
+    """The strides of the addend, if there is one."""
+    conjugated: tuple[bool, bool] = (False, False)
+    """Which operands are conjugated."""
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
     sums: StackAxes = NO_AXES
@@ -98,10 +99,15 @@ class ProductForm:
         return first, second
 
     @property
+    def addend(self) -> str:
+        """The layout of the addend: "row" if its rows are contiguous, else "any"; "" for none."""
+        if self.third is None:
+            return ""
+        return "row" if self.third[1] == self.dtype.itemsize or self.n <= 1 else "any"
+
+    @property
     def transposed(self) -> ProductForm:
-        """The swapped product of the transposes, which gives the transpose of the result; with an
-        addend only for one column.
-        """
+        """The swapped product of the transposes, which gives the transpose of the result."""
         stack, sums = (
             axes._replace(first=axes.second, second=axes.first) for axes in (self.stack, self.sums)
         )
@@ -112,19 +118,18 @@ class ProductForm:
             n=self.m,
             first=self.second[::-1],
             second=self.first[::-1],
-            third=0,
+            third=self.third and self.third[::-1],
+            conjugated=self.conjugated[::-1],
             swapped=not self.swapped,
             sums=sums,
         )
 
 
-class ProductUpdate(NamedTuple):
-    """The epilogue of a product of matrices: a scalar factor, and an optional addend."""
+class ScaledProduct(NamedTuple):
+    """A product that is multiplied by a scalar, with an optional addend and mask."""
 
-    conjugated: tuple[bool, bool] = (False, False)
     third: ProductOperand | None = None
-    """The addend, multiplied by a second scalar, in the shape of the result. Its rows are
-    contiguous, and so is a single column."""
+    """The addend, multiplied by a second scalar, in the shape of the result."""
     half: str = ""
     """The triangle of the product or of an operand that is computed or read (`ops/syrk.py`); not
     for stacks."""
@@ -143,7 +148,7 @@ class ProductChoice:
     """The bytes of a SIMD register of the processor."""
     operands: tuple[ProductOperand, ProductOperand]
     """The layouts for which it is chosen, in the dtype of the result, before a copy."""
-    update: ProductUpdate | None = None
+    scaled: ScaledProduct | None = None
     copy_order: tuple[int, ...] = ()
     """The axis order in which the second operand is copied first; empty: it is not."""
 
@@ -186,7 +191,7 @@ def form_of(
     x3: ProductOperand | None = None,
 ) -> ProductForm:
     """Return the form of a product; x2 is copied already if `copy_order` requires it. x3 is the
-    addend, in the shape of the result.
+    addend, in the shape of the result; with one there is at most one axis of rows and of columns.
 
     The rows of x1 begin as stack axes along which x2 is broadcast.
     """
@@ -204,9 +209,13 @@ def form_of(
         axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
     stack = _coalesce(axes)
     strides = (0, k_strides[0]), (k_strides[1], columns_axis[1])
-    conjugated = contraction.conjugated and x1.dtype in REAL_DTYPES
+    is_complex = x1.dtype in REAL_DTYPES
+    first, second = contraction.conjugated
     form = ProductForm(
-        x1.dtype, stack, 1, k, columns_axis[0], *strides, conjugated=conjugated, sums=sums
+        *(x1.dtype, stack, 1, k, columns_axis[0], *strides),
+        third=None if x3 is None else (0, x3.strides[-1] if contraction.free[1] else 0),
+        conjugated=(is_complex and first, is_complex and second),
+        sums=sums,
     )
     return _stack_into_rows(form)
 
@@ -329,21 +338,26 @@ def _stack_into_rows(form: ProductForm) -> ProductForm:
     if not lengths or second[-1] != 0:
         return form
     remaining = StackAxes(*(column[:-1] for column in form.stack))
-    row_stride = third[-1] if third else 0
     return replace(
-        form, stack=remaining, m=lengths[-1], first=(first[-1], form.first[1]), third=row_stride
+        form,
+        stack=remaining,
+        m=lengths[-1],
+        first=(first[-1], form.first[1]),
+        third=form.third and (third[-1], form.third[1]),
     )
 
 
 def rows_into_stack(form: ProductForm) -> ProductForm:
     """Turn the rows and columns of a product into stack axes, for a stack of dot products."""
-    m_axis, n_axis = (form.m, form.first[0], 0), (form.n, 0, form.second[1])
-    axes = [*form.stack.axes, m_axis, n_axis]
+    rows, columns = ((form.third[0],), (form.third[1],)) if form.third else ((), ())
+    m_axis, n_axis = (form.m, form.first[0], 0, *rows), (form.n, 0, form.second[1], *columns)
+    axes: list[Axis] = [*form.stack.axes, m_axis, n_axis]
     return replace(
         form,
         stack=_coalesce(axes),
         m=1,
         n=1,
+        third=form.third and (0, 0),
         first=(0, form.first[1]),
         second=(form.second[0], 0),
     )

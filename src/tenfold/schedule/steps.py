@@ -163,8 +163,7 @@ def _call_step(schedule: Schedule, number: int) -> Step:
         results,
         names,
         item.position,
-        unaliased_result=(node.op.rewriting.contraction or node.op.lowering.accumulates_into)
-        is not None,
+        unaliased_result=node.op.rewriting.contraction is not None,
         product=schedule.products.get(number),
         accumulated_operand=_accumulated_operand(node, reads),
     )
@@ -174,8 +173,8 @@ def _accumulated_operand(node: Node, reads: tuple[int, ...]) -> int:
     """The item into which a call may accumulate in place; -1 for none."""
     operand = (
         None
-        if node.op.lowering.accumulates_into is None
-        else node.op.lowering.accumulates_into(*node.params)
+        if node.op.lowering.epilogue is None
+        else node.op.lowering.epilogue(*node.params).addend
     )
     return -1 if operand is None or reads.count(reads[operand]) > 1 else reads[operand]
 

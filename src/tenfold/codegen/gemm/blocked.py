@@ -29,6 +29,8 @@ from itertools import product
 from typing import NamedTuple
 
 from tenfold.codegen.gemm.emitter import (
+    ADDEND_NOTES,
+    addend_sizes,
     carry_loop,
     contraction_count,
     contraction_note,
@@ -122,8 +124,8 @@ class BlockedGemm:
     second_conjugated: bool = False
     scaled: bool = False
     """Whether the product is multiplied by the first scalar of the launch."""
-    added: bool = False
-    """Whether the second scalar times x3 is added, where x3 may be the result.
+    addend: str = ""
+    """The layout of x3, which is added times the second scalar, and may be the result; "": none.
 
     The scalars of the launch are 16 bytes apart."""
     sums: int = 0
@@ -133,7 +135,7 @@ class BlockedGemm:
         tile = self.tile
         x1_text = "conj(x1)" if self.conjugated else "x1"
         x2_text = "conj(x2)" if self.second_conjugated else "x2"
-        alpha, added = "alpha * " * self.scaled, " + beta * x3" * self.added
+        alpha, added = "alpha * " * self.scaled, ADDEND_NOTES[self.addend]
         return (
             f"product {alpha}{x1_text} @ {x2_text}{added} of {tile.arithmetic.dtype}, "
             f"stack of {self.axes} axes{contraction_note(self.sums)}\n"
@@ -144,9 +146,8 @@ class BlockedGemm:
     def sizes(self) -> tuple[str, ...]:
         """Names of the launch sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
-        added = ("row of x3",) * self.added
-        stack = stack_sizes(self.axes, 2 + self.added)
-        return (*stack, *sum_sizes(self.sums), *names.split(", "), *added)
+        stack = stack_sizes(self.axes, 2 + bool(self.addend))
+        return (*stack, *sum_sizes(self.sums), *names.split(", "), *addend_sizes(self.addend))
 
     @property
     def scratch(self) -> int:
@@ -160,9 +161,7 @@ class BlockedGemm:
         return stack * -(-m // self.tile.block) * -(-n // self.tile.columns)
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2, the contiguous result, and x3 with contiguous
-        rows.
-        """
+        """Return its LLVM module. Buffers are x1, x2, the contiguous result, and x3."""
         return BlockedEmitter(self).module()
 
 
@@ -179,11 +178,13 @@ class BlockedEmitter:
         self.packed_panel = PackedPanel(ir, self.tile)
         self.packet, self.packet_bytes = self.packed_panel.packet, self.packed_panel.packet_bytes
         self.alignment = self.packed_panel.alignment
-        self.pointers = load_arguments(ir, "%buffers", 0, 3 + kernel.added)
-        first_size = (3 + kernel.added) * kernel.axes
-        self.stack = read_stack(ir, kernel.axes, 2 + kernel.added)
+        added = bool(kernel.addend)
+        self.pointers = load_arguments(ir, "%buffers", 0, 3 + added)
+        first_size = (3 + added) * kernel.axes
+        self.stack = read_stack(ir, kernel.axes, 2 + added)
         self.contracted_axes = read_sums(ir, kernel.sums, first_size)
-        sizes = load_arguments(ir, "%sizes", first_size + 3 * kernel.sums, 7 + kernel.added)
+        count = 7 + len(addend_sizes(kernel.addend))
+        sizes = load_arguments(ir, "%sizes", first_size + 3 * kernel.sums, count)
         self.lengths, self.strides = sizes[:3], tuple(sizes[3:])
         self.panel_scratch = "%scratch"
         self.sum_scratch = offset_ptr(ir, self.panel_scratch, self.tile.slab * self.tile.row_bytes)
@@ -228,10 +229,16 @@ class BlockedEmitter:
             x1=x1,
             x2=strided_ptr(ir, x2, first_column, self.strides[3]),
             result=strided_ptr(ir, result, first_column, itemsize),
-            x3=strided_ptr(ir, addend[0], first_column, itemsize) if addend else "",
+            x3=strided_ptr(ir, addend[0], first_column, self._addend_step) if addend else "",
             masks=self._packet_masks(columns_left) if self.arithmetic.has_masks else [],
             k_range=("0", k),
         )
+
+    @property
+    def _addend_step(self) -> str | int:
+        """The bytes from one column of the addend to the next."""
+        is_strided = self.kernel.addend == "any"
+        return self.strides[5] if is_strided else self.arithmetic.dtype.itemsize
 
     def _packet_masks(self, columns: str) -> list[str]:
         """Return the lane mask of each packet of a panel with `columns` columns left."""
@@ -350,7 +357,7 @@ class BlockedEmitter:
                 ir, self.sum_scratch, row, tile.row_bytes * self.arithmetic.components
             )
             initial = self._initial_sums(sums_pointer, slab.is_first)
-            if self.kernel.added:
+            if self.kernel.addend == "row":
                 if_then(ir, slab.is_last, lambda: self._prefetch_addend(unit, tile_row))
             sums = self._add_slab(unit, slab, tile_row, initial)
 
@@ -398,14 +405,14 @@ class BlockedEmitter:
     def _prefetch_addend(self, unit: GemmUnit, row: str) -> None:
         """Prefetch the addend of a tile while the tile is summed."""
         ir, tile = self.ir, self.tile
-        line = strided_ptr(ir, unit.x3, row, unit.strides[-1])
+        line = strided_ptr(ir, unit.x3, row, unit.strides[4])
         for _ in range(tile.rows):
             for offset in range(
                 0, tile.packets * tile.lanes * self.arithmetic.scalar_dtype.itemsize, 64
             ):
                 arguments = [("ptr", offset_ptr(ir, line, offset)), ("i32", "0"), ("i32", "3")]
                 ir.intrinsic("llvm.prefetch.p0", "void", [*arguments, ("i32", "1")])
-            line = offset_ptr(ir, line, unit.strides[-1])
+            line = offset_ptr(ir, line, unit.strides[4])
 
     def _initial_sums(self, sums_pointer: str, is_first: str) -> list[str]:
         """Return the initial sums of a tile: zero, or the sums after the previous slab."""
@@ -466,8 +473,8 @@ class BlockedEmitter:
         ir, arithmetic = self.ir, self.arithmetic
         row_bytes = int_op(ir, "mul", unit.n, arithmetic.dtype.itemsize)
         corner = strided_ptr(ir, unit.result, row, row_bytes)
-        has_addend = self.kernel.added
-        addend_corner = strided_ptr(ir, unit.x3, row, unit.strides[-1]) if has_addend else corner
+        has_addend = bool(self.kernel.addend)
+        addend_corner = strided_ptr(ir, unit.x3, row, unit.strides[4]) if has_addend else corner
         alpha = self._load_scalar(0) if self.kernel.scaled else []
         beta = self._load_scalar(16) if has_addend else []
         packets = [
@@ -485,14 +492,14 @@ class BlockedEmitter:
                 else:
                     write()
                 target = offset_ptr(ir, target, row_bytes)
-                addend = offset_ptr(ir, addend, unit.strides[-1]) if has_addend else addend
+                addend = offset_ptr(ir, addend, unit.strides[4]) if has_addend else addend
 
         if_else(ir, unit.has_all_columns, lambda: store_rows(False), lambda: store_rows(True))
 
     @property
     def stores_once(self) -> bool:
         """Whether each row must be stored only once."""
-        return self.kernel.added
+        return bool(self.kernel.addend)
 
     def first_stored(self, _unit: GemmUnit, begin: str) -> str:
         """Return the first row to store of a tile that begins at `begin`."""
@@ -518,35 +525,38 @@ class BlockedEmitter:
         ir, tile, arithmetic = self.ir, self.tile, self.arithmetic
         addend_pointer, beta = addend
         via_scratch = masked and not arithmetic.has_masks
-        if via_scratch and beta:
-            self._copy_row_end(unit, addend_pointer, self.row_end)
+        gathers = self.kernel.addend == "any"
+        if beta and (via_scratch or gathers):
+            self._copy_row_end(unit, addend_pointer, self.row_end, self._addend_step)
             addend_pointer = self.row_end
         for i, value in enumerate(line):
             offset = i * tile.lanes * arithmetic.scalar_dtype.itemsize
             pointer = offset_ptr(ir, self.row_end if via_scratch else target, offset)
             mask = unit.masks[i] if masked and arithmetic.has_masks else None
             if beta:
-                loaded = arithmetic.load(
-                    ir, offset_ptr(ir, addend_pointer, offset), tile.lanes, mask
-                )
+                source = offset_ptr(ir, addend_pointer, offset)
+                loaded = arithmetic.load(ir, source, tile.lanes, None if gathers else mask)
                 loaded = arithmetic.scale(ir, loaded, beta, tile.lanes)
                 value = arithmetic.add(ir, value, loaded, tile.lanes)
             arithmetic.store(ir, value, pointer, tile.lanes, mask)
         if via_scratch:
-            self._copy_row_end(unit, self.row_end, target)
+            self._copy_row_end(unit, self.row_end, target, arithmetic.dtype.itemsize)
 
-    def _copy_row_end(self, unit: GemmUnit, source: str, target: str) -> None:
-        """Copy the scalars of a row up to the last column."""
+    def _copy_row_end(self, unit: GemmUnit, source: str, target: str, step: str | int) -> None:
+        """Copy the elements of a row up to the last column, `step` bytes apart in the source."""
         ir, arithmetic = self.ir, self.arithmetic
-        scalar = llvm_type(arithmetic.scalar_dtype, 1)
+        scalar, itemsize = llvm_type(arithmetic.scalar_dtype, 1), arithmetic.scalar_dtype.itemsize
 
-        def copy_scalar(index: str) -> None:
-            source_pointer = strided_ptr(ir, source, index, arithmetic.scalar_dtype.itemsize)
-            value = ir.value(f"load {scalar}, ptr {source_pointer}, align 1")
-            target_pointer = strided_ptr(ir, target, index, arithmetic.scalar_dtype.itemsize)
-            ir.line(f"store {scalar} {value}, ptr {target_pointer}, align 1")
+        def copy_element(index: str) -> None:
+            source_pointer = strided_ptr(ir, source, index, step)
+            target_pointer = strided_ptr(ir, target, index, arithmetic.dtype.itemsize)
+            for offset in range(0, arithmetic.dtype.itemsize, itemsize):
+                pointer = offset_ptr(ir, source_pointer, offset)
+                value = ir.value(f"load {scalar}, ptr {pointer}, align 1")
+                pointer = offset_ptr(ir, target_pointer, offset)
+                ir.line(f"store {scalar} {value}, ptr {pointer}, align 1")
 
-        for_range(ir, "0", int_op(ir, "mul", unit.columns, arithmetic.components), 1, copy_scalar)
+        for_range(ir, "0", unit.columns, 1, copy_element)
 
 
 def batched(values: Sequence[str], count: int) -> list[Sequence[str]]:

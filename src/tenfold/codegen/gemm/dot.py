@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tenfold.codegen.gemm.emitter import (
+    ADDEND_NOTES,
     Arithmetic,
     carry_loop,
     contraction_count,
@@ -56,24 +57,36 @@ class DotProduct:
     """Whether each vector is contiguous."""
     axes: int = 0
     conjugated: bool = False
+    second_conjugated: bool = False
     sums: int = 0
     """The axes that are contracted besides k."""
+    scaled: bool = False
+    """Whether the product is multiplied by the first scalar of the launch."""
+    addend: str = ""
+    """"row": x3 is added times the second scalar, and may be the result; "": nothing is.
+
+    The scalars of the launch are 16 bytes apart."""
 
     def __str__(self) -> str:
-        factor = "conj(x1)" if self.conjugated else "x1"
-        layout = LAYOUTS[self.contiguous]
+        x1, x2 = (
+            f"conj({name})" if conjugated else name
+            for name, conjugated in (("x1", self.conjugated), ("x2", self.second_conjugated))
+        )
+        layout, alpha = LAYOUTS[self.contiguous], "alpha * " * self.scaled
+        product = f"{alpha}{x1} . {x2}{ADDEND_NOTES[self.addend]}"
         return (
-            f"dot product {factor} . x2 of {self.arithmetic.dtype}, "
+            f"dot product {product} of {self.arithmetic.dtype}, "
             f"stack of {self.axes} axes, {layout}{contraction_note(self.sums)}"
         )
 
     @property
     def sizes(self) -> tuple[str, ...]:
         """Names of the launch sizes, in order; strides are in bytes."""
-        return (*stack_sizes(self.axes), *sum_sizes(self.sums), "k", "stride of x1", "stride of x2")
+        stack = stack_sizes(self.axes, 2 + bool(self.addend))
+        return (*stack, *sum_sizes(self.sums), "k", "stride of x1", "stride of x2")
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2 and the contiguous result."""
+        """Return its LLVM module. Buffers are x1, x2, the contiguous result, and x3."""
         return DotEmitter(self).module()
 
 
@@ -83,10 +96,12 @@ class DotEmitter:
     def __init__(self, kernel: DotProduct) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
         self.ir = ir = self.arithmetic.new_emitter()
-        self.pointers = load_arguments(ir, "%buffers", 0, 3)
-        self.stack = read_stack(ir, kernel.axes)
-        self.sums = read_sums(ir, kernel.sums, 3 * kernel.axes)
-        self.length, *strides = load_arguments(ir, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
+        added = bool(kernel.addend)
+        self.pointers = load_arguments(ir, "%buffers", 0, 3 + added)
+        self.stack = read_stack(ir, kernel.axes, 2 + added)
+        first_size = (3 + added) * kernel.axes
+        self.sums = read_sums(ir, kernel.sums, first_size)
+        self.length, *strides = load_arguments(ir, "%sizes", first_size + 3 * kernel.sums, 3)
         itemsize = self.arithmetic.dtype.itemsize
         self.strides: Sequence[str | int] = [
             itemsize if is_contiguous else stride
@@ -102,13 +117,30 @@ class DotEmitter:
 
     def _unit(self, index: str) -> None:
         ir, arithmetic = self.ir, self.arithmetic
-        pointers = stack_pointers(ir, index, self.stack, self.pointers[:2])
-        sums = self._contract_axes(pointers) if self.sums else self._contract_k(pointers)
-        value = arithmetic.combine_components(
-            ir, sums, arithmetic.components, self.kernel.conjugated
+        *pointers, addend = (
+            *stack_pointers(ir, index, self.stack, [*self.pointers[:2], *self.pointers[3:]]),
+            *([] if self.kernel.addend else [""]),
         )
+        sums = self._contract_axes(pointers) if self.sums else self._contract_k(pointers)
+        value = self._scale_and_add(sums, addend)
         result = strided_ptr(ir, self.pointers[2], index, arithmetic.dtype.itemsize)
         arithmetic.store(ir, value, result, arithmetic.components)
+
+    def _scale_and_add(self, sums: Sequence[str], addend: str) -> str:
+        """Combine the components of a number, scale it, and add the addend."""
+        ir, arithmetic, kernel = self.ir, self.arithmetic, self.kernel
+        lanes = arithmetic.components
+        if kernel.second_conjugated:
+            sums = [arithmetic.conjugate(ir, value, lanes) for value in sums]
+        value = arithmetic.combine_components(ir, sums, lanes, kernel.conjugated)
+        if kernel.scaled:
+            alpha = arithmetic.broadcast_factors(ir, "%scalars", lanes)
+            value = arithmetic.scale(ir, value, alpha, lanes)
+        if not addend:
+            return value
+        beta = arithmetic.broadcast_factors(ir, offset_ptr(ir, "%scalars", 16), lanes)
+        scaled = arithmetic.scale(ir, arithmetic.load(ir, addend, lanes), beta, lanes)
+        return arithmetic.add(ir, value, scaled, lanes)
 
     def _contract_axes(self, pointers: Sequence[str]) -> list[str]:
         """Add the products along k over the other contracted axes."""

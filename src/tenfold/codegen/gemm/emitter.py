@@ -287,6 +287,17 @@ def stack_pointers(
     return offset_pointers
 
 
+ADDEND_NOTES = {"": "", "row": " + beta * x3", "any": " + beta * x3 by any strides"}
+"""The description of an addend, by its layout."""
+
+
+def addend_sizes(layout: str) -> tuple[str, ...]:
+    """Names of the launch sizes of an addend: the row stride, and the column stride if it is not
+    that of contiguous rows.
+    """
+    return {"": (), "row": ("row of x3",), "any": ("row of x3", "column of x3")}[layout]
+
+
 def read_stack(ir: SimdEmitter, axes: int, operands: int = 2) -> list[list[str]]:
     """Load the sizes of `stack_sizes`, for `stack_pointers`."""
     per_axis = 1 + operands

@@ -19,7 +19,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tenfold.codegen.gemm.emitter import (
+    ADDEND_NOTES,
     Arithmetic,
+    addend_sizes,
     load_arguments,
     module_text,
     offset_ptr,
@@ -49,8 +51,8 @@ class SmallGemm:
     second_conjugated: bool = False
     scaled: bool = False
     """Whether the product is multiplied by the first scalar of the launch."""
-    added: bool = False
-    """Whether the second scalar times x3 is added, where x3 may be the result.
+    addend: str = ""
+    """The layout of x3, which is added times the second scalar, and may be the result; "": none.
 
     The scalars of the launch are 16 bytes apart."""
 
@@ -61,7 +63,7 @@ class SmallGemm:
             f"x{i + 1} by {name}s" if name != "any" else f"x{i + 1} by any strides"
             for i, name in enumerate(self.layouts)
         )
-        added = " + beta * x3" * self.added
+        added = ADDEND_NOTES[self.addend]
         return (
             f"small product {alpha}{x1_conj}({m}, {k}) @ {x2_conj}({k}, {n}){added} "
             f"of {self.arithmetic.dtype}, stack of {self.axes} axes\n  {', '.join(layouts)}"
@@ -85,15 +87,13 @@ class SmallGemm:
         """Names of the launch sizes, in order; strides are in bytes."""
         strides = ("row of x1", "column of x1", "row of x2", "column of x2")
         return (
-            *stack_sizes(self.axes, 2 + self.added),
+            *stack_sizes(self.axes, 2 + bool(self.addend)),
             *strides,
-            *("row of x3",) * self.added,
+            *addend_sizes(self.addend),
         )
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2, the contiguous result, and x3 with contiguous
-        rows.
-        """
+        """Return its LLVM module. Buffers are x1, x2, the contiguous result, and x3."""
         return SmallGemmEmitter(self).module()
 
 
@@ -103,10 +103,12 @@ class SmallGemmEmitter:
     def __init__(self, kernel: SmallGemm) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
         self.ir = ir = self.arithmetic.new_emitter()
-        self.pointers = load_arguments(ir, "%buffers", 0, 3 + kernel.added)
-        self.stack = read_stack(ir, kernel.axes, 2 + kernel.added)
-        first_stride = (3 + kernel.added) * kernel.axes
-        strides: list[str | int] = [*load_arguments(ir, "%sizes", first_stride, 4 + kernel.added)]
+        added = bool(kernel.addend)
+        self.pointers = load_arguments(ir, "%buffers", 0, 3 + added)
+        self.stack = read_stack(ir, kernel.axes, 2 + added)
+        count = 4 + len(addend_sizes(kernel.addend))
+        first_stride = (3 + added) * kernel.axes
+        strides: list[str | int] = [*load_arguments(ir, "%sizes", first_stride, count)]
         for number, layout in enumerate(kernel.layouts):
             if layout != "any":
                 strides[2 * number + (layout == "row")] = self.arithmetic.dtype.itemsize
@@ -154,7 +156,7 @@ class SmallGemmEmitter:
                         )
         for row in rows:
             target = offset_ptr(ir, result, row * n * arithmetic.dtype.itemsize)
-            x3_row = strided_ptr(ir, x3, str(row), self.strides[-1]) if x3 else ""
+            x3_row = strided_ptr(ir, x3, str(row), self.strides[4]) if x3 else ""
             for i, (offset, lanes) in enumerate(self._packet_offsets()):
                 packet_sums = sums[row][i * components : (i + 1) * components]
                 self._store_packet(
@@ -171,9 +173,13 @@ class SmallGemmEmitter:
             value = arithmetic.scale(ir, value, self._load_scalar(0, lanes), lanes)
         if not x3:
             return value
-        pointer = offset_ptr(ir, x3, offset * arithmetic.scalar_dtype.itemsize)
-        mask = _mask(self._valid_lanes(offset, lanes), lanes)
-        addend = arithmetic.load(ir, pointer, lanes, mask)
+        valid = self._valid_lanes(offset, lanes)
+        if kernel.addend == "any":
+            gathered = self._gather_columns(x3, offset, valid, lanes, self.strides[5])
+            addend = arithmetic.widen(ir, gathered, lanes)
+        else:
+            pointer = offset_ptr(ir, x3, offset * arithmetic.scalar_dtype.itemsize)
+            addend = arithmetic.load(ir, pointer, lanes, _mask(valid, lanes))
         addend = arithmetic.scale(ir, addend, self._load_scalar(16, lanes), lanes)
         return arithmetic.add(ir, value, addend, lanes)
 
@@ -200,10 +206,13 @@ class SmallGemmEmitter:
         if self.kernel.layouts[1] == "row":
             pointer = offset_ptr(ir, line, offset * arithmetic.scalar_dtype.itemsize)
             return arithmetic.load(ir, pointer, lanes, _mask(valid, lanes))
-        return arithmetic.widen(ir, self._gather_columns(line, offset, valid, lanes), lanes)
+        gathered = self._gather_columns(line, offset, valid, lanes, self.strides[3])
+        return arithmetic.widen(ir, gathered, lanes)
 
-    def _gather_columns(self, line: str, offset: int, valid: int, lanes: int) -> str:
-        """Gather a packet, element by element."""
+    def _gather_columns(
+        self, line: str, offset: int, valid: int, lanes: int, stride: str | int
+    ) -> str:
+        """Gather a packet of a row, element by element."""
         ir, arithmetic = self.ir, self.arithmetic
         type_, scalar = (
             llvm_type(arithmetic.scalar_dtype, lanes),
@@ -212,7 +221,7 @@ class SmallGemmEmitter:
         packet = zeros(arithmetic.scalar_dtype, lanes)
         for lane in range(valid):
             column, component = divmod(offset + lane, arithmetic.components)
-            pointer = strided_ptr(ir, line, str(column), self.strides[3])
+            pointer = strided_ptr(ir, line, str(column), stride)
             pointer = offset_ptr(ir, pointer, component * arithmetic.scalar_dtype.itemsize)
             value = ir.value(f"load {scalar}, ptr {pointer}, align 1")
             if lanes == 1:

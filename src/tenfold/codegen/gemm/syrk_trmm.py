@@ -49,7 +49,7 @@ class SyrkTrmm(BlockedGemm):
     def __post_init__(self) -> None:
         is_aligned = self.tile.block % self.tile.columns == 0
         assert is_aligned or self.tile.rows <= 2, "a panel's part of the diagonal is in one block"
-        assert not (self.added and self.half in SYMMETRIC_RESULTS), (
+        assert not (self.addend and self.half in SYMMETRIC_RESULTS), (
             "both halves would have to be read"
         )
 

@@ -21,16 +21,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tenfold.codegen.gemm.blas_call import BlasGemm
+from tenfold.codegen.gemm.blas_call import PANEL, BlasGemm
 from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
-from tenfold.codegen.gemm.emitter import Arithmetic
+from tenfold.codegen.gemm.emitter import Arithmetic, addend_sizes
 from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
     MIN_STACK,
+    blas_conjugation,
     contiguous_along_k,
     leading_dimensions,
 )
@@ -42,8 +43,6 @@ from tenfold.schedule.product_forms import (
 
 ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
 
-PANEL = 256
-"""The rows of one call of gemm."""
 GRAIN = 1 << 18
 """The multiply-adds of a thread's range of units."""
 
@@ -53,7 +52,7 @@ class ProductStep:
     """The launch of a product: a kernel and its launch arguments.
 
     The buffers of the launch are the kernel's x1 and x2, the contiguous result, the addend if
-    `reads_third` (else the result contains it), then `addresses`.
+    `reads_third`, then `addresses`.
     """
 
     kernel: ProductKernel
@@ -76,8 +75,8 @@ class ProductStep:
 
     @property
     def reads_third(self) -> bool:
-        """Whether the addend is a separate buffer of the launch, possibly the result's."""
-        return isinstance(self.kernel, BlockedGemm | SmallGemm) and self.kernel.added
+        """Whether the addend is a buffer of the launch, possibly the result's."""
+        return bool(self.kernel.addend)
 
     @property
     def text(self) -> str:
@@ -109,35 +108,32 @@ def bind_product(choice: ProductChoice) -> ProductStep:
 
 def _half_step(choice: ProductChoice) -> ProductStep:
     """Packet code for one triangle."""
-    form, update = choice.form, choice.update
-    assert update is not None, "a half is one of an update"
+    form, scaled = choice.form, choice.scaled
+    assert scaled is not None, "a half is one of a scaled product"
     tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
-    added = update.third is not None
-    kernel = SyrkTrmm(tile, 0, *update.conjugated, True, added, half=update.half)
-    strides = (*form.first, *form.second, *([form.third] if added else []))
+    kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=scaled.half)
+    strides = (*form.first, *form.second, *_addend_strides(form))
     units = kernel.units(1, form.m, form.n)
     sizes = (form.m, form.n, form.k, *strides)
     full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
-    order = form.k if update.half.startswith("first") else form.n
+    order = form.k if scaled.half.startswith("first") else form.n
     multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
     return replace(full_step, multiply_adds=multiply_adds)
 
 
 def _small_step(choice: ProductChoice) -> ProductStep:
     """A stack of many small products, with a program for their lengths."""
-    form, update = choice.form, choice.update
+    form, axes = choice.form, len(choice.form.stack.lengths)
     arithmetic, lengths = Arithmetic(form.dtype, choice.width), (form.m, form.k, form.n)
-    axes, (first, second) = len(form.stack.lengths), _conjugated(choice)
-    added = update is not None and update.third is not None
-    kernel = SmallGemm(
-        arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
-    )
-    sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
+    flags = (*form.conjugated, choice.scaled is not None, form.addend)
+    kernel = SmallGemm(arithmetic, lengths, form.layouts, axes, *flags)
+    sizes = (*_stack_sizes(form), *form.first, *form.second, *_addend_strides(form))
     return _step(choice, form, kernel, sizes, form.count, 0)
 
 
-def _conjugated(choice: ProductChoice) -> tuple[bool, bool]:
-    return choice.update.conjugated if choice.update else (choice.form.conjugated, False)
+def _addend_strides(form: ProductForm) -> tuple[int, ...]:
+    """The strides of the addend that a generated kernel reads (`addend_sizes`)."""
+    return form.third[: len(addend_sizes(form.addend))] if form.third else ()
 
 
 def _dot_step(choice: ProductChoice) -> ProductStep:
@@ -145,36 +141,36 @@ def _dot_step(choice: ProductChoice) -> ProductStep:
     contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     arithmetic = Arithmetic(form.dtype, choice.width)
-    kernel = DotProduct(arithmetic, contiguous, axes, form.conjugated, sums)
+    flags = (*form.conjugated, sums, choice.scaled is not None, form.addend)
+    kernel = DotProduct(arithmetic, contiguous, axes, *flags)
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(choice, form, kernel, sizes, form.count, 0)
 
 
 def _blas_step(choice: ProductChoice) -> ProductStep:
     """Calls of BLAS, a panel of rows each."""
-    form, update = choice.form, choice.update
-    conjugated = update.conjugated if update else (False, False)
-    left, right = form.layouts
-    leading = leading_dimensions(form)
-    form = replace(form, stack=form.stack._replace(third=()))
-    axes = len(form.stack.lengths)
-    kernel = BlasGemm(form.dtype, (left, right), axes, conjugated, update is not None)
-    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
-    return _step(choice, form, kernel, sizes, form.count * -(-form.m // PANEL), 0)
+    form, axes = choice.form, len(choice.form.stack.lengths)
+    conjugation = blas_conjugation(form)
+    assert conjugation is not None, "another routine is chosen"
+    flags = (choice.scaled is not None, form.addend)
+    kernel = BlasGemm(form.dtype, form.layouts, axes, *conjugation, *flags)
+    lengths = (form.m, form.n, form.k, *leading_dimensions(form))
+    sizes = (*_stack_sizes(form), *lengths, *(form.third or ()), PANEL)
+    units = form.count * -(-form.m // PANEL)
+    return _step(choice, form, kernel, sizes, units, kernel.scratch)
 
 
 def _blocked_step(choice: ProductChoice) -> ProductStep:
     """Blocked packet code, for any lengths, strides and dtype."""
-    form, update = choice.form, choice.update
-    first, second = _conjugated(choice)
+    form = choice.form
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
-        form, first, second = form.transposed, second, first
+        form = form.transposed
     exact = form.count >= MIN_STACK
     tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n, exact=exact)
-    added = update is not None and update.third is not None
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
-    kernel = BlockedGemm(tile, axes, first, second, update is not None, added, sums)
-    strides = (*form.first, *form.second, *([form.third] if added else []))
+    flags = (*form.conjugated, choice.scaled is not None, form.addend)
+    kernel = BlockedGemm(tile, axes, *flags, sums)
+    strides = (*form.first, *form.second, *_addend_strides(form))
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(choice, form, kernel, sizes, units, kernel.scratch)

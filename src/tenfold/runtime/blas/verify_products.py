@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenfold.codegen.gemm.blas_call import BlasGemm
+from tenfold.codegen.gemm.blas_call import STRIP, BlasGemm
 from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
@@ -53,7 +53,7 @@ class LaunchSizes(NamedTuple):
     k: int
     first: Pair
     second: Pair
-    third: int
+    third: Pair
     units: int
     """The expected number of units."""
 
@@ -73,7 +73,7 @@ def verify_product(
         raise _verify_error(step, rule)
     if step.grain < 1:
         raise _verify_error(step, f"ranges of {step.grain} units")
-    if isinstance(kernel, BlockedGemm):
+    if isinstance(kernel, BlasGemm | BlockedGemm):
         _refuse_scratch(step, kernel)
     counts = [axis[0] for axis in (*sizes.stack, *sizes.sums)]
     multiply_adds = product(counts) * sizes.m * sizes.n * sizes.k
@@ -95,7 +95,7 @@ def verify_product(
         )
     if third is not None and step.reads_third:
         axes = [(axis[0], axis[3]) for axis in sizes.stack]
-        rows = [(sizes.m, sizes.third), (sizes.n, third.dtype.itemsize)]
+        rows = zip((sizes.m, sizes.n), sizes.third, strict=True)
         _refuse_out_of_bounds(step, "x3", third, [*axes, *rows])
 
 
@@ -116,31 +116,44 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
     count = product(axis[0] for axis in stack)
     if isinstance(kernel, DotProduct):
         k, first_stride, second_stride = sizes
-        return LaunchSizes(stack, sums, 1, 1, k, (0, first_stride), (second_stride, 0), 0, count)
+        first, second = (0, first_stride), (second_stride, 0)
+        return LaunchSizes(stack, sums, 1, 1, k, first, second, (0, 0), count)
     if isinstance(kernel, BlasGemm):
-        m, n, k, *leading, panel = sizes
-        strides = [
+        m, n, k, *leading, panel = [*sizes[:5], sizes[-1]]
+        third = (sizes[5], sizes[6]) if added else (0, 0)
+        first, second = (
             (width * size, size) if layout == "row" else (size, width * size)
             for layout, width in zip(kernel.layouts, leading, strict=True)
             for size in [kernel.dtype.itemsize]
-        ]
-        return LaunchSizes(stack, sums, m, n, k, strides[0], strides[1], 0, count * -(-m // panel))
+        )
+        return LaunchSizes(stack, sums, m, n, k, first, second, third, count * -(-m // panel))
     if isinstance(kernel, SmallGemm):
         (m, k, n), units = kernel.lengths, count
     else:
         m, n, k = (sizes.pop(0) for _ in range(3))
         tile = kernel.tile
         units = count * -(-m // tile.block) * -(-n // tile.columns)
-    row1, column1, row2, column2, *third = sizes
-    third_row = third[0] if third else 0
-    return LaunchSizes(stack, sums, m, n, k, (row1, column1), (row2, column2), third_row, units)
+    row1, column1, row2, column2, *addend = sizes
+    third_row, third_column = (*addend, _itemsize(kernel))[:2] if addend else (0, 0)
+    third = third_row, third_column
+    return LaunchSizes(stack, sums, m, n, k, (row1, column1), (row2, column2), third, units)
 
 
-def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
-    """Refuse too little scratch memory for a slab, the sums of a block, and the end of a row."""
-    tile = kernel.tile
-    row = tile.packets * tile.lanes * tile.arithmetic.sum_dtype.itemsize
-    needed = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
+def _itemsize(kernel: SmallGemm | BlockedGemm) -> int:
+    arithmetic = kernel.arithmetic if isinstance(kernel, SmallGemm) else kernel.tile.arithmetic
+    return arithmetic.dtype.itemsize
+
+
+def _refuse_scratch(step: ProductStep, kernel: BlasGemm | BlockedGemm) -> None:
+    """Refuse too little scratch memory: for a slab, the sums of a block, and the end of a row; of
+    BLAS for a strip of a panel.
+    """
+    if isinstance(kernel, BlasGemm):
+        needed = step.sizes[-1] * STRIP * kernel.dtype.itemsize if kernel.scaled else 0
+    else:
+        tile = kernel.tile
+        row = tile.packets * tile.lanes * tile.arithmetic.sum_dtype.itemsize
+        needed = row * (tile.slab + tile.block * tile.arithmetic.components + 1)
     if step.scratch < needed:
         raise _verify_error(step, f"{step.scratch} bytes of scratch memory, {needed} are used")
 
