@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from algebra_work import counters, planning
+from algebra_work import counters, folding, planning
 from algebra_work.experiments import EXPERIMENTS, PEERS
 from algebra_work.layers import LAYERS
 from algebra_work.measure import blas_peer, measure, of_several
@@ -24,7 +24,9 @@ from rich.console import Console
 from rich.progress import track
 
 TIMED = (*EXPERIMENTS, *LAYERS)
-OTHERS = {"planning": planning.rows, "counters": counters.rows}
+OTHERS = {"planning": planning.rows, "counters": counters.rows, "folding": folding.rows}
+TIMES = ("planning", "folding")
+"""Groups of which only times are required."""
 NAMES = [each.work.name for each in TIMED]
 GROUPS = [*dict.fromkeys(each.group for each in TIMED), *OTHERS]
 
@@ -62,10 +64,10 @@ def main(
         for each in track(chosen, "measuring", console=console, transient=True)
     ]
     for group, rows in OTHERS.items():
-        left_out = smoke and group == "planning"
+        left_out = smoke and group in TIMES
         report["rows"] += rows() if group in wanted and not left_out else []
     if smoke:
-        compare(report, "planning")
+        compare(report, ", ".join(TIMES))
         return
     report["compile"] = None
     report["seconds"] = time.perf_counter() - begin
