@@ -17,7 +17,9 @@ from tenfold.dtypes import FLOAT64
 from tenfold.ops import linalg
 from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
-from tenfold.runtime.lapack import dispatch, drivers, launch_builder
+from tenfold.runtime.lapack import dispatch, drivers
+from tenfold.schedule.lapack import driver_builder, driver_choice
+from tenfold.schedule.lapack.driver_builder import StackedLayout
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(1, 1), (5, 5), (3, 4, 4), (2, 3, 8, 8), (70, 4, 4)]
@@ -256,9 +258,10 @@ def step(
 ) -> drivers.DriverLaunch:
     strides = tuple(8 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     type_ = _native.Type(shape, FLOAT64, "cpu")
-    found = dispatch.launch_of(op, params, ((shape, strides, FLOAT64),), (type_,) * results)
+    layout = StackedLayout(shape, strides, FLOAT64)
+    found = driver_choice.choose_driver(op, params, (layout,), (type_,) * results)
     assert found is not None
-    return found
+    return drivers.bind_driver(found)
 
 
 def test_threads_follow_the_size_of_the_work() -> None:
@@ -271,13 +274,11 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
-    assert step(
-        linalg.det, (5, launch_builder.SERIAL_ORDER, launch_builder.SERIAL_ORDER)
-    ).single_threaded
-    assert not step(
-        linalg.det, (launch_builder.SERIAL_ORDER + 1, launch_builder.SERIAL_ORDER + 1)
-    ).single_threaded
-    assert not step(linalg.inv, (4, 4)).single_threaded  # of several columns it does for any order
+    order = driver_builder.SERIAL_ORDER
+    assert step(linalg.det, (5, order, order)).choice.single_threaded
+    assert not step(linalg.det, (order + 1, order + 1)).choice.single_threaded
+    # of several columns it does for any order
+    assert not step(linalg.inv, (4, 4)).choice.single_threaded
 
 
 def test_threads_of_blas_are_given_back_after_a_replay() -> None:
@@ -328,10 +329,10 @@ def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.Mon
 
 
 def test_what_lapack_cannot_count_is_numpys() -> None:
-    order = drivers.MAX_ORDER + 1
-    layout = ((order, order), (8 * order, 8), FLOAT64)
+    order = driver_choice.MAX_ORDER + 1
+    layout = StackedLayout((order, order), (8 * order, 8), FLOAT64)
     type_ = _native.Type((order, order), FLOAT64, "cpu")
-    assert dispatch.launch_of(linalg.inv, (), (layout,), (type_,)) is None
+    assert driver_choice.choose_driver(linalg.inv, (), (layout,), (type_,)) is None
 
 
 @OPERATION
@@ -446,9 +447,10 @@ def test_no_call_of_lapack_is_compiled(name: str) -> None:
 
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
-    made = launch_builder.LaunchBuilder(FLOAT64, order=3, units=1)
-    assert [made.area(length) for length in (3, 17, 1)] == [0, 64, 256]
-    assert made.scratch == 320
+    made = driver_builder.DriverBuilder(FLOAT64, order=3, units=1)
+    for length in (3, 17, 1):
+        made.area(length)
+    assert drivers.lay_out(made.areas) == ([0, 64, 256], [0, 0, 0], 320)
 
 
 def test_routines_say_how_much_memory_they_need() -> None:

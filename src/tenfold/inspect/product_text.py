@@ -11,11 +11,9 @@ Takes a Snapshot and a step, hands on text. It reads the choice of the schedule 
 
 from __future__ import annotations
 
-from tenfold._native import Node
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.jit.program import Source
 from tenfold.runtime.blas.product_dispatch import bind_product
-from tenfold.runtime.lapack.dispatch import LAPACK_OPS, launch_with_copies
 from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.schedule_ir import Step
 
@@ -32,9 +30,9 @@ def product_line(product: ProductChoice) -> str:
 
 def library_of(snapshot: Snapshot, step: Step) -> str:
     """Return the routines that a call uses: of LAPACK and BLAS, else of NumPy or the user."""
-    graph = snapshot.optimised
-    node = graph.nodes[step.position]
-    if (routines := _routines(snapshot, step, node)) != ():
+    node = snapshot.optimised.nodes[step.position]
+    routines = () if step.driver is None else step.driver.routines
+    if routines:
         lapack = [name for name in routines if name[1:] not in BLAS]
         blas = [name for name in routines if name[1:] in BLAS]
         by_library = [("LAPACK", lapack), ("BLAS", blas)]
@@ -42,18 +40,6 @@ def library_of(snapshot: Snapshot, step: Step) -> str:
     if node.op.semantics.opaque:
         return f"Python function {node.name}"
     return f"NumPy, reference function of {node.name}"
-
-
-def _routines(snapshot: Snapshot, step: Step, node: Node) -> tuple[str, ...]:
-    """The routines of a call that has a LAPACK driver; empty where there is none."""
-    if node.op not in LAPACK_OPS:
-        return ()
-    plan = snapshot.plan
-    layouts = tuple(
-        [(plan.items[i].shape, plan.layouts[i], plan.items[i].dtype) for i in step.reads]
-    )
-    launch, _ = launch_with_copies(node.op, node.params, layouts, node.types)
-    return () if launch is None else launch.routines
 
 
 def compiled_by(step: Step) -> tuple[Source, int] | None:

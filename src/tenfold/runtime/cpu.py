@@ -28,6 +28,7 @@ from tenfold.runtime.executable import bind
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.symbolic_executable import generalise
+from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_choice import register_bytes
 from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.schedule import key_of, plan_of
@@ -103,9 +104,10 @@ def compute_call(
     *,
     in_place: bool = False,
     product: ProductChoice | None = None,
+    driver: DriverChoice | None = None,
 ) -> tuple[Value, ...]:
     """Compute a call by a library or by the reference; its results are in row-major order. In place
-    it returns none: the accumulated operand is the result. A product is computed as chosen.
+    it returns none: the accumulated operand is the result. A product or a driver is that chosen.
 
     Raises ReferenceFailure if it fails for its values.
     """
@@ -114,7 +116,7 @@ def compute_call(
         value = compute_product(node, inputs, in_place=in_place, choice=product)
         results = () if value is None else (value,)
     else:
-        results = compute_linalg(node, inputs)
+        results = compute_linalg(node, inputs, driver)
     return results
 
 

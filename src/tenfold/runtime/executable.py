@@ -43,8 +43,8 @@ from tenfold.storage import dense
 Threads = Callable[[Launch], int]
 """Returns the number of threads of a launch."""
 Caller = Callable[..., tuple[Value, ...]]
-"""Computes a call from its node, its operands and the choice for a `product`; `in_place=True`
-accumulates into an operand and returns no value."""
+"""Computes a call from its node, its operands and the choice for a `product` or the `driver`;
+`in_place=True` accumulates into an operand and returns no value."""
 
 
 class NotReplayable(Exception):
@@ -399,7 +399,8 @@ class ExecutableBuilder:
         call = ReferenceCall(node.op, node.params, node.operands, node.types, node.type, node.name)
         if self._product(step, call) or self._lapack(step, call):
             return
-        item, caller = step.results[0].item, partial(self.caller, product=step.product)
+        item = step.results[0].item
+        caller = partial(self.caller, product=step.product, driver=step.driver)
         in_place = item in self.reused_buffers
         claims_value = in_place and self._share_buffer(item, self.reused_buffers[item])
         if in_place:
@@ -485,20 +486,20 @@ class ExecutableBuilder:
             self._publish_early()
 
     def _lapack(self, step: Step, call: ReferenceCall) -> bool:
-        """Emit a native call of LAPACK; return False if it needs Python."""
-        if call.op not in dispatch.LAPACK_OPS:
+        """Emit a native call of LAPACK; return False if it needs Python: for copies, and to be
+        interrupted.
+        """
+        choice = step.driver
+        if choice is None or choice.copies or choice.multiply_adds >= interruptible.LONG:
             return False
-        layouts = tuple([self._layout(item) for item in step.reads])
-        launch = dispatch.launch_of(call.op, call.params, layouts, call.types)
-        if launch is None or launch.multiply_adds >= interruptible.LONG:
-            return False
+        launch, layouts = drivers.bind_driver(choice), choice.operands
         item, label = step.results[0].item, step.names[0]
-        slots, temporary = self._new_slots(item, len(launch.results)), item in self.plan.temporaries
-        for slot, (type_, size) in zip(slots, launch.results, strict=True):
+        slots, temporary = self._new_slots(item, len(choice.results)), item in self.plan.temporaries
+        for slot, (type_, size) in zip(slots, choice.results, strict=True):
             self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
         buffers += [(Executable.ADDRESS, address) for address in launch.addresses]
-        work = (launch.scratch, launch.units, launch.grain, drivers.threads_of(launch), False)
+        work = (launch.scratch, choice.units, launch.grain, drivers.threads_of(launch), False)
         count = reference.multiply_adds(call, layouts)
         programs = (launch.kernel, None)
         self._add(Executable.launch, programs, 0, buffers, (), launch.sizes, [], *work, label)

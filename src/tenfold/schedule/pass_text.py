@@ -44,6 +44,9 @@ def _lines(schedule: Schedule) -> Iterator[str]:
         yield f"layout of %{number}: strides {strides}{view}"
     for number, choice in schedule.products.items():
         yield f"product %{number}: {choice.routine}, {choice.reason}"
+    for number, driver in schedule.drivers.items():
+        copies = ", on row-major copies" if driver.copies else ""
+        yield f"driver of %{number}: {', '.join(driver.routines) or driver.driver}{copies}"
     yield from [_launch_line(number, launch) for number, launch in schedule.launches.items()]
     for place, step in enumerate(schedule.steps):
         yield _step_line(place, step)

@@ -21,6 +21,7 @@ from tenfold.schedule.buffer_reuse import reuse_buffers, verify_buffers
 from tenfold.schedule.fusion import fuse, verify_groups
 from tenfold.schedule.in_place_updates import choose_updates, verify_updates
 from tenfold.schedule.item_selection import select_items, verify_items
+from tenfold.schedule.lapack.driver_choice import choose_drivers, verify_drivers
 from tenfold.schedule.loop_dependence import order_loops, verify_loop_order
 from tenfold.schedule.loop_schedule import schedule_loops, verify_loops
 from tenfold.schedule.output_layout import choose_layouts, verify_layouts
@@ -53,6 +54,7 @@ PASSES = (
     Pass("order", order_units, verify_order),
     Pass("layout", choose_layouts, verify_layouts),
     Pass("products", choose_products, verify_products),
+    Pass("drivers", choose_drivers, verify_drivers),
     Pass("loops", schedule_loops, verify_loops),
     Pass("dependence", order_loops, verify_loop_order),
     Pass("steps", make_steps, verify_steps),

@@ -29,6 +29,7 @@ from tenfold.core.index_map import AxisMap, IndexMap
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import DTYPE_NAMES
+from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice
 
 Layout = tuple[int, ...]
@@ -251,6 +252,8 @@ class Step:
     """Of a call: whether its result has its own buffer, without aliases."""
     product: ProductChoice | None = None
     """Of a call that is a product: how it is computed."""
+    driver: DriverChoice | None = None
+    """Of a call that a driver of LAPACK computes: which one."""
     accumulated_operand: int = -1
     """Of a call that may accumulate into one of `reads` in place: that item."""
 
@@ -299,6 +302,8 @@ class Schedule:
     """By view without a copy: the offset of its first element, in bytes."""
     products: Mapping[int, ProductChoice] = field(default_factory=dict)
     """By call that is a product: how it is computed."""
+    drivers: Mapping[int, DriverChoice] = field(default_factory=dict)
+    """By call that a driver of LAPACK computes: which one."""
     launches: Mapping[int, Launch] = field(default_factory=dict)
     """By group number; none for a group without elements."""
     steps: tuple[Step, ...] = ()

@@ -165,6 +165,7 @@ def _call_step(schedule: Schedule, number: int) -> Step:
         item.position,
         unaliased_result=node.op.rewriting.contraction is not None,
         product=schedule.products.get(number),
+        driver=schedule.drivers.get(number),
         accumulated_operand=_accumulated_operand(node, reads),
     )
 

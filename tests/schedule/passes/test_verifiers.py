@@ -96,6 +96,26 @@ FAULTS = [
     ),
     Fault("layout", CALL, lambda s: s.updated(layouts={0: (16,)}), "has other strides"),
     Fault("layout", CALL, lambda s: s.updated(layouts={**s.layouts, 2: (16,)}), "has the strides"),
+    Fault(
+        "drivers",
+        "tn.linalg.inv(m[:, :3])",
+        lambda s: s.updated(drivers={n: replace(c, operands=()) for n, c in s.drivers.items()}),
+        "reads other layouts",
+    ),
+    Fault(
+        "drivers",
+        "tn.linalg.inv(m[:, :3])",
+        lambda s: s.updated(
+            drivers={n: replace(c, copies=c.operands) for n, c in s.drivers.items()}
+        ),
+        "that is not row-major",
+    ),
+    Fault(
+        "drivers",
+        "tn.linalg.inv(m[:, :3])",
+        lambda s: s.updated(drivers={n: replace(c, results=()) for n, c in s.drivers.items()}),
+        "writes results of other Types",
+    ),
     Fault("products", "m @ a[:4]", lambda s: s.updated(products={}), "has no routine"),
     Fault(
         "products",

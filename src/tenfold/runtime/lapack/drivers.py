@@ -1,5 +1,8 @@
 """LAPACK drivers: their kernels, the addresses of routines, and launches on stacks of matrices.
 
+Takes a DriverChoice of the schedule, hands on a DriverLaunch, and runs it. It decides nothing: it
+queries work lengths, lays out scratch memory and packs sizes.
+
 The drivers are native code (`native/lapack`) with the common kernel ABI: routines on each matrix of
 a stack, with copies between them. The routines are those SciPy exports to other extension modules
 (`scipy.linalg.cython_lapack`); they take column-major matrices and run without the GIL. The
@@ -14,6 +17,7 @@ True
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,9 +27,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import EntryPoint, Type, Value
+from tenfold._native import EntryPoint, Value
+from tenfold.caches import memoized
 from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
+from tenfold.schedule.lapack.driver_builder import Area, DriverChoice, WorkLength, WorkQuery
 from tenfold.settings import get
 
 CALL = 1 << 10
@@ -38,8 +44,10 @@ GRAIN = 1 << 17
 """The multiply-adds of a thread's range of units."""
 BLAS_THREADED_WORK = 1 << 24
 """Multiply-adds of a single matrix from which BLAS uses its own threads."""
-MAX_ORDER = 1 << 14
-"""The order up to which LAPACK's 32-bit work lengths suffice."""
+LAUNCHES = 1024
+"""The capacity of the LRU cache of launches."""
+ALIGNMENT = 64
+"""The alignment of areas of scratch memory, in bytes."""
 
 
 @cache
@@ -55,49 +63,75 @@ def address_of(routine: str) -> int:
 class DriverLaunch(NamedTuple):
     """A launch without the addresses of operands and results."""
 
+    choice: DriverChoice
     kernel: EntryPoint
-    routines: tuple[str, ...]
     sizes: bytes
-    distances: tuple[int, ...]
-    """The bytes from one matrix to the next, of operands and results."""
     scratch: int
     """The scratch bytes of a thread."""
-    units: int
-    multiply_adds: int
-    """Of one unit."""
-    single_threaded: bool
-    """Whether BLAS starts no threads for such sizes."""
-    results: tuple[tuple[Type, int], ...]
-    """Types and bytes."""
 
     @property
     def addresses(self) -> list[int]:
         """The addresses of the routines, which are buffers behind those of the results."""
-        return [address_of(routine) for routine in self.routines]
+        return [address_of(routine) for routine in self.choice.routines]
 
     @property
     def work(self) -> int:
         """The multiply-adds of all units, with the call overhead."""
-        return self.units * (self.multiply_adds + CALL)
+        return self.choice.units * (self.choice.multiply_adds + CALL)
 
     @property
     def grain(self) -> int:
         """The fewest units of a thread."""
-        return max(1, GRAIN // (self.multiply_adds + CALL))
+        return max(1, GRAIN // (self.choice.multiply_adds + CALL))
+
+
+@memoized("LAPACK calls", LAUNCHES, "querying work lengths takes as long as a small solve")
+def bind_driver(choice: DriverChoice) -> DriverLaunch:
+    """Return the launch of a driver as chosen."""
+    kernel, size_count = _native.lapack_driver(choice.driver, choice.is_complex)
+    assert len(choice.sizes) == size_count, f"the driver {choice.driver} reads other sizes"
+    offsets, lengths, scratch = lay_out(choice.areas)
+    numbers = [
+        offsets[size.number]
+        if isinstance(size, Area)
+        else lengths[size.number]
+        if isinstance(size, WorkLength)
+        else size
+        for size in choice.sizes
+    ]
+    return DriverLaunch(choice, kernel, struct.pack(f"{len(numbers)}q", *numbers), scratch)
+
+
+def lay_out(areas: Sequence[int | WorkQuery]) -> tuple[list[int], list[int], int]:
+    """Return the offsets of areas of scratch memory, the lengths of work memory, and all bytes."""
+    offsets: list[int] = []
+    lengths: list[int] = []
+    scratch = 0
+    for area in areas:
+        if isinstance(area, WorkQuery):
+            lengths.append(work_length(area.routine, area.arguments))
+            area_bytes = lengths[-1] * area.itemsize
+        else:
+            lengths.append(0)
+            area_bytes = area
+        offsets.append(scratch)
+        scratch += -(-area_bytes // ALIGNMENT) * ALIGNMENT
+    return offsets, lengths, scratch
 
 
 def threads_of(step: DriverLaunch) -> int:
     """Return the number of threads of a launch; 0 keeps the GIL."""
     if step.work <= QUICK:
         return 0
-    return int(get("threads")) if step.units > 1 and step.work >= PARALLEL_WORK else 1
+    return int(get("threads")) if step.choice.units > 1 and step.work >= PARALLEL_WORK else 1
 
 
 def blas_threads(step: DriverLaunch) -> int:
     """Return the limit of BLAS threads for a launch; 0 if BLAS starts none."""
-    if step.single_threaded:
+    choice = step.choice
+    if choice.single_threaded:
         return 0
-    uses_threads = step.units == 1 and step.multiply_adds >= BLAS_THREADED_WORK
+    uses_threads = choice.units == 1 and choice.multiply_adds >= BLAS_THREADED_WORK
     return int(get("threads")) if uses_threads else 1
 
 
@@ -106,24 +140,24 @@ def launch(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...
 
     Raises MemoryError when memory runs out.
     """
-    threads = threads_of(step)
+    choice, threads = step.choice, threads_of(step)
     if threads > _native.threads():
         _native.set_threads(threads)
-    values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in step.results])
+    values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in choice.results])
 
     def run(interrupted: threading.Event | None) -> int:
         blas_limit = blas_threads(step)
-        units_per_call = step.units if interrupted is None else max(1, threads)
+        units_per_call = choice.units if interrupted is None else max(1, threads)
         with routines.limited_threads(blas_limit) if blas_limit else nullcontext():
-            for first in range(0, step.units, units_per_call):
+            for first in range(0, choice.units, units_per_call):
                 if interrupted is not None and interrupted.is_set():
                     break
-                units = min(units_per_call, step.units - first)
+                units = min(units_per_call, choice.units - first)
                 if (status := _status(step, arrays, values, first, units)) != 0:
                     return status
         return 0
 
-    status = interruptible.call(run, multiply_adds=step.multiply_adds)
+    status = interruptible.call(run, multiply_adds=choice.multiply_adds)
     return values if status == 0 else None
 
 
@@ -138,7 +172,7 @@ def _status(
     buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
     if first_unit:
         addresses = [x.address if isinstance(x, Value) else x for x in buffers]
-        pairs = zip(addresses, step.distances, strict=True)
+        pairs = zip(addresses, step.choice.distances, strict=True)
         buffers = [address + first_unit * distance for address, distance in pairs]
     return _native.launch(
         step.kernel,

@@ -5,7 +5,7 @@ which native code (`native/lapack/right_hand_sides.h`) copies and solves them. I
 as in results, no copy transposes: BLAS then solves for the transpose from the right side.
 
 >>> from tenfold.dtypes import FLOAT64
->>> build, right = LaunchBuilder(FLOAT64, 2, 1), StackedMatrix(48, 24, 8, FLOAT64)
+>>> build, right = DriverBuilder(FLOAT64, 2, 1), StackedMatrix(48, 24, 8, FLOAT64)
 >>> sides = right_hand_sides(build, right, Type((2, 3), FLOAT64, "cpu"), (), 3, rows=True)
 >>> sides.row_major, sides.work, sides.substitution
 (True, -1, 'trsm')
@@ -18,15 +18,18 @@ from typing import NamedTuple
 
 from tenfold._native import Type
 from tenfold.core.shape_rules import Shape
-from tenfold.runtime.lapack.launch_builder import (
-    LaunchBuilder,
+from tenfold.schedule.lapack.driver_builder import (
+    Area,
+    DriverBuilder,
     StackedLayout,
     StackedMatrix,
     operand_of,
 )
 
 IN_PLACE = -1
-"""Instead of the offset of scratch memory: the memory of an operand or of a result."""
+"""Instead of scratch memory: the memory of an operand or of a result."""
+Work = int | Area
+"""Where something is computed: in scratch memory, or in place."""
 
 
 class RightHandSides(NamedTuple):
@@ -37,8 +40,8 @@ class RightHandSides(NamedTuple):
     columns: int
     row_major: bool
     """Whether they are solved in row-major order; False for a single column."""
-    work: int
-    """The offset of the scratch memory in which they are solved; IN_PLACE: in the result."""
+    work: Work
+    """The scratch memory in which they are solved; IN_PLACE: in the result."""
 
     @property
     def substitution(self) -> str:
@@ -59,7 +62,7 @@ def merge_vectors(
 
 
 def right_hand_sides(
-    build: LaunchBuilder,
+    build: DriverBuilder,
     right: StackedMatrix,
     type_: Type,
     stack: Shape,
@@ -77,5 +80,5 @@ def right_hand_sides(
     item = type_.dtype.itemsize
     strides = (item, build.order * item) if merged else (count * item, item)
     result = StackedMatrix(type_.size * item // build.units, *strides, type_.dtype)
-    work = IN_PLACE if in_result else build.area(build.order * count)
+    work: Work = IN_PLACE if in_result else build.area(build.order * count)
     return RightHandSides(right, result, count, by_rows, work)

@@ -1,30 +1,29 @@
-"""Launch builder: the sizes of a LAPACK driver's launch, for operands of known layout.
+"""Driver builder: a LAPACK driver with its routines and sizes, for operands of known layout.
 
-Takes the layouts of operands and the Types of results, hands on a DriverLaunch (`drivers.py`): for
-one driver of `native/lapack` the layouts, lengths and offsets into the thread's scratch memory, in
-the order of the driver's struct of sizes. It does not depend on values.
+Takes the layouts of operands and the Types of results, hands on a DriverChoice: for one driver of
+`native/lapack` the layouts, lengths and areas of the thread's scratch memory, in the order of the
+driver's struct of sizes. It depends neither on values nor on the library: the runtime queries work
+lengths and lays out the areas (`runtime/lapack/drivers.py`).
 
->>> build = LaunchBuilder(FLOAT64, order=2, units=1)
->>> build.area(3), build.area(5), build.scratch  # multiples of 64 bytes
-(0, 64, 128)
->>> flattened((StackedMatrix(32, 16, 8, FLOAT64), build.order, True))
-(32, 16, 8, 1, 2, 1)
+>>> build = DriverBuilder(FLOAT64, order=2, units=1)
+>>> build.area(3), build.area(5), build.areas
+(Area(number=0), Area(number=1), [24, 40])
+>>> flattened((StackedMatrix(32, 16, 8, FLOAT64), build.order, True, Area(1)))
+(32, 16, 8, 1, 2, 1, Area(number=1))
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tenfold import _native
 from tenfold._native import Type
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, kind_of
-from tenfold.runtime.lapack.drivers import DriverLaunch, work_length
 
 SERIAL_ORDER = 96
 """The order up to which BLAS starts no threads for a factorisation and a single column; with
@@ -62,24 +61,80 @@ class UnsupportedLayout(Exception):
     """The operands must be copied first, or LAPACK does not support them."""
 
 
-class LaunchBuilder:
-    """Lays out the scratch memory of a launch, and builds the launch."""
+Arguments = tuple[str | int | None, ...]
+"""Arguments of a routine: characters, numbers, and None for memory."""
+
+
+@dataclass(frozen=True)
+class WorkQuery:
+    """Work memory whose length a routine says, in elements of `itemsize` bytes."""
+
+    routine: str
+    arguments: Arguments
+    itemsize: int
+
+
+@dataclass(frozen=True)
+class Area:
+    """The offset of an area of scratch memory."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class WorkLength:
+    """The length of an area, which is work memory, in elements."""
+
+    number: int
+
+
+Size = int | Area | WorkLength
+
+
+@dataclass(frozen=True)
+class DriverChoice:
+    """Which driver of LAPACK computes an operation, on operands of which layouts."""
+
+    driver: str
+    is_complex: bool
+    routines: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    """What native code reads, in its order."""
+    areas: tuple[int | WorkQuery, ...]
+    """The scratch memory of a thread: bytes, or work memory."""
+    distances: tuple[int, ...]
+    """The bytes from one matrix to the next, of operands and results."""
+    units: int
+    multiply_adds: int
+    """Of one unit."""
+    single_threaded: bool
+    """Whether BLAS starts no threads for such sizes."""
+    results: tuple[tuple[Type, int], ...]
+    """Types and bytes."""
+    operands: tuple[StackedLayout, ...] = ()
+    """The layouts for which it is chosen, before a copy."""
+    copies: tuple[StackedLayout, ...] = ()
+    """The layouts of the copies that it reads; empty: it reads the operands."""
+
+
+class DriverBuilder:
+    """Collects the scratch memory of a driver, and builds its choice."""
 
     def __init__(self, dtype: np.dtype, order: int, units: int) -> None:
         self.dtype, self.order, self.units = COMPUTE_DTYPES[dtype], order, units
         self.item, self.is_complex = self.dtype.itemsize, kind_of(dtype) == "c"
-        self.scratch = 0
+        self.areas: list[int | WorkQuery] = []
 
-    def area(self, length: int, dtype: np.dtype | None = None) -> int:
-        """Allocate scratch memory, by default of the computation dtype; return its offset."""
-        offset = self.scratch
-        self.scratch += (length * (dtype or self.dtype).itemsize + 63) // 64 * 64
-        return offset
+    def area(self, length: int, dtype: np.dtype | None = None) -> Area:
+        """Return new scratch memory, by default of the computation dtype."""
+        self.areas.append(length * (dtype or self.dtype).itemsize)
+        return Area(len(self.areas) - 1)
 
-    def work(self, routine: str, arguments: tuple[str | int | None, ...]) -> tuple[int, int]:
-        """Return the offset and the length of a routine's work memory."""
-        length = work_length(PREFIXES[self.dtype] + routine, arguments)
-        return self.area(length), length
+    def work(self, routine: str, arguments: Arguments) -> tuple[Area, WorkLength]:
+        """Return the work memory of a routine, and its length."""
+        number = len(self.areas)
+        self.areas.append(WorkQuery(PREFIXES[self.dtype] + routine, arguments, self.item))
+        return Area(number), WorkLength(number)
 
     def result(self, type_: Type) -> StackedMatrix:
         """Return a result of row-major matrices."""
@@ -92,7 +147,7 @@ class LaunchBuilder:
         item = type_.dtype.itemsize
         return StackedMatrix(type_.size * item // self.units, item, item, type_.dtype)
 
-    def launch(
+    def choice(
         self,
         driver: str,
         routines: Sequence[str],
@@ -101,18 +156,16 @@ class LaunchBuilder:
         types: tuple[Type, ...],
         multiply_adds: int,
         columns: int = 1,
-    ) -> DriverLaunch:
-        """Return the launch of a driver, of `multiply_adds` for each matrix."""
-        kernel, size_count = _native.lapack_driver(driver, self.is_complex)
-        numbers = flattened(sizes)
-        assert len(numbers) == size_count, f"the driver {driver} reads other sizes"
+    ) -> DriverChoice:
+        """Return the choice of a driver, of `multiply_adds` for each matrix."""
         result_bytes = [type_.size * type_.dtype.itemsize for type_ in types]
-        return DriverLaunch(
-            kernel,
+        return DriverChoice(
+            driver,
+            self.is_complex,
             tuple([PREFIXES[self.dtype] + routine for routine in routines]),
-            struct.pack(f"{len(numbers)}q", *numbers),
+            flattened(sizes),
+            tuple(self.areas),
             (*(x.distance for x in operands), *(size // self.units for size in result_bytes)),
-            self.scratch,
             self.units,
             multiply_adds,
             columns == 1 and self.order <= SERIAL_ORDER,
@@ -120,8 +173,10 @@ class LaunchBuilder:
         )
 
 
-def flattened(sizes: object) -> tuple[int, ...]:
-    """Return nested sizes as the integers that native code reads."""
+def flattened(sizes: object) -> tuple[Size, ...]:
+    """Return nested sizes in the order in which native code reads them."""
+    if isinstance(sizes, Area | WorkLength):
+        return (sizes,)
     if isinstance(sizes, tuple):
         return tuple([number for size in sizes for number in flattened(size)])
     if isinstance(sizes, np.dtype):
@@ -152,19 +207,19 @@ def operand_of(layout: StackedLayout, stack: Shape) -> StackedMatrix:
     return StackedMatrix(distance, row, column, layout.dtype)
 
 
-def stack_of(layouts: tuple[StackedLayout, ...]) -> tuple[StackedMatrix, LaunchBuilder]:
+def stack_of(layouts: tuple[StackedLayout, ...]) -> tuple[StackedMatrix, DriverBuilder]:
     """Return a stack of matrices, and a new builder whose order is the number of rows."""
     *stack, rows, _ = layouts[0].shape
     operand = operand_of(layouts[0], tuple(stack))
-    return operand, LaunchBuilder(layouts[0].dtype, rows, math.prod(stack))
+    return operand, DriverBuilder(layouts[0].dtype, rows, math.prod(stack))
 
 
 def packed_stack_of(
     layouts: tuple[StackedLayout, ...], stack: Shape
-) -> tuple[StackedMatrix, LaunchBuilder]:
+) -> tuple[StackedMatrix, DriverBuilder]:
     """Return a stack of packed factors (`ops/factors.py`), and a new builder."""
     packed, order = operand_of(layouts[0], stack), layouts[0].shape[-1]
-    build = LaunchBuilder(packed.dtype, order, math.prod(stack))
+    build = DriverBuilder(packed.dtype, order, math.prod(stack))
     if packed[1:] != (order * build.item, build.item, build.dtype):
         raise UnsupportedLayout
     return packed, build

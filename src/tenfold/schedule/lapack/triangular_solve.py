@@ -1,7 +1,7 @@
-"""Triangular solve: the launches of the drivers for triangular and diagonal equations.
+"""Triangular solve: the drivers for triangular and diagonal equations.
 
 Takes the layouts of a matrix and of right-hand sides, the Type of the result, the triangle of the
-matrix, and whether its diagonal is 1; hands on a DriverLaunch.
+matrix, and whether its diagonal is 1; hands on a DriverChoice.
 
 >>> float64 = np.dtype(np.float64)
 >>> x, b = StackedLayout((2, 2), (16, 8), float64), StackedLayout((2, 3), (24, 8), float64)
@@ -16,16 +16,17 @@ import math
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.runtime.lapack.drivers import DriverLaunch
-from tenfold.runtime.lapack.launch_builder import (
-    LaunchBuilder,
+from tenfold.schedule.lapack.driver_builder import (
+    DriverBuilder,
+    DriverChoice,
+    Size,
     StackedLayout,
     StackedMatrix,
     as_matrix,
     compute_dtype,
     operand_of,
 )
-from tenfold.runtime.lapack.right_hand_sides import IN_PLACE, merge_vectors, right_hand_sides
+from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
 
 TRIANGLES = {"lower": 0, "upper": 1, "either": 2}
 """The triangles as native code numbers them; "either": the values tell."""
@@ -33,7 +34,7 @@ TRIANGLES = {"lower": 0, "upper": 1, "either": 2}
 
 def triangular(
     layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
-) -> DriverLaunch:
+) -> DriverChoice:
     """Only the triangle is read, in place if LAPACK supports its layout. "either": the matrix is
     triangular, and its values tell the triangle.
     """
@@ -42,10 +43,10 @@ def triangular(
     first, second, stack = merge_vectors(stack, first, second)
     left, right = operand_of(first, stack), operand_of(second, stack)
     n, count = second.shape[-2:]
-    build = LaunchBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
+    build = DriverBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
     is_diagonal = side == "diagonal"
     sides = right_hand_sides(build, right, types[0], stack, count, rows=not is_diagonal)
-    layout: tuple[int, ...]
+    layout: tuple[Size, ...]
     if is_diagonal:
         layout, driver, routine = _diagonal_layout(build, left), "diagonal", "tbtrs"
     else:
@@ -53,10 +54,10 @@ def triangular(
         layout = (TRIANGLES[side], unit_diagonal, *layout)
     sizes = (left, sides, n, *((unit_diagonal,) if is_diagonal else ()), *layout)
     cost = n * n * count // 2
-    return build.launch(driver, (routine,), (left, right), sizes, types, cost, count)
+    return build.choice(driver, (routine,), (left, right), sizes, types, cost, count)
 
 
-def _diagonal_layout(build: LaunchBuilder, matrix: StackedMatrix) -> tuple[int, int]:
+def _diagonal_layout(build: DriverBuilder, matrix: StackedMatrix) -> tuple[int, Work]:
     """Return the stride of a diagonal in elements, and the offset of its copy."""
     stride = matrix.row + matrix.column
     if matrix.dtype == build.dtype and stride > 0 and stride % build.item == 0:
@@ -64,7 +65,7 @@ def _diagonal_layout(build: LaunchBuilder, matrix: StackedMatrix) -> tuple[int, 
     return 1, build.area(build.order)
 
 
-def _triangle_layout(build: LaunchBuilder, matrix: StackedMatrix) -> tuple[bool, int, int]:
+def _triangle_layout(build: DriverBuilder, matrix: StackedMatrix) -> tuple[bool, int, Work]:
     """Return whether LAPACK reads the transpose of a matrix, its leading dimension, and the offset
     of its copy, if its layout is unsupported.
     """

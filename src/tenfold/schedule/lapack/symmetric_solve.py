@@ -1,6 +1,6 @@
-"""Symmetric solve: the launches that factor symmetric matrices and solve with their factors.
+"""Symmetric solve: the drivers that factor symmetric matrices and solve with their factors.
 
-Takes the layouts of operands and the Types of results, hands on a DriverLaunch. A matrix that
+Takes the layouts of operands and the Types of results, hands on a DriverChoice. A matrix that
 Cholesky rejects is factored by Bunch-Kaufman (`native/lapack/block_diagonal.h`), at half the
 multiply-adds of Gaussian elimination. A singular or non-finite matrix is factored by Gaussian
 elimination, so that its solutions are those without the assumption. `ops/factors.py` documents the
@@ -15,18 +15,18 @@ layout.
 from __future__ import annotations
 
 from tenfold._native import Type
-from tenfold.runtime.lapack.drivers import DriverLaunch
-from tenfold.runtime.lapack.launch_builder import (
+from tenfold.schedule.lapack.driver_builder import (
     INT32,
-    LaunchBuilder,
+    DriverBuilder,
+    DriverChoice,
     StackedLayout,
     StackedMatrix,
     stack_of,
 )
-from tenfold.runtime.lapack.right_hand_sides import RightHandSides
+from tenfold.schedule.lapack.right_hand_sides import RightHandSides
 
 
-def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
+def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverChoice:
     """Cholesky if the diagonal is positive and it succeeds, else Bunch-Kaufman, per matrix."""
     x, build = stack_of(layouts)
     n = build.order
@@ -36,7 +36,7 @@ def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...
     # a complex symmetric matrix is not Hermitian
     routines = (*(() if build.is_complex else ("potrf",)), "sytrf", "syconv", "getrf")
     sizes = (contiguous, build.result(types[0]), n, pivots, work, length)
-    return build.launch("symmetric_factors", routines, (x,), sizes, types, n**3 // 6)
+    return build.choice("symmetric_factors", routines, (x,), sizes, types, n**3 // 6)
 
 
 def _work_query(n: int) -> tuple[str | int | None, ...]:
@@ -44,15 +44,15 @@ def _work_query(n: int) -> tuple[str | int | None, ...]:
 
 
 def symmetric_solve(
-    build: LaunchBuilder,
+    build: DriverBuilder,
     packed: StackedMatrix,
     sides: RightHandSides,
     types: tuple[Type, ...],
     *,
     conjugated: bool,
-) -> DriverLaunch:
+) -> DriverChoice:
     """Solve with packed factors; `conjugated`: with the conjugate matrix."""
     n, operands = build.order, (packed, sides.right)
     sizes = (packed, sides, n, conjugated, build.area(n, INT32))
     cost, routines = n * n * sides.columns, (sides.substitution,)
-    return build.launch("symmetric_solve", routines, operands, sizes, types, cost, sides.columns)
+    return build.choice("symmetric_solve", routines, operands, sizes, types, cost, sides.columns)

@@ -1,7 +1,7 @@
-"""Factorisation and solve: the launches that factor matrices and solve equations.
+"""Factorisation and solve: the drivers that factor matrices and solve equations.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
-on a DriverLaunch for each operation in `LAPACK_OPS`. The drivers are in
+on a DriverChoice for each operation in `LAPACK_OPS`. The drivers are in
 `native/lapack/lu_cholesky.cpp`.
 
 >>> float64 = np.dtype(np.float64)
@@ -21,10 +21,12 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.core.op import Op
 from tenfold.ops import factors, linalg, lu_and_triangular
-from tenfold.runtime.lapack.drivers import DriverLaunch
-from tenfold.runtime.lapack.launch_builder import (
+from tenfold.schedule.lapack.driver_builder import (
     INT32,
-    LaunchBuilder,
+    Area,
+    DriverBuilder,
+    DriverChoice,
+    Size,
     StackedLayout,
     UnsupportedLayout,
     as_matrix,
@@ -33,27 +35,27 @@ from tenfold.runtime.lapack.launch_builder import (
     packed_stack_of,
     stack_of,
 )
-from tenfold.runtime.lapack.right_hand_sides import IN_PLACE, merge_vectors, right_hand_sides
-from tenfold.runtime.lapack.symmetric_solve import symmetric_factors, symmetric_solve
-from tenfold.runtime.lapack.triangular_solve import triangular
+from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
+from tenfold.schedule.lapack.symmetric_solve import symmetric_factors, symmetric_solve
+from tenfold.schedule.lapack.triangular_solve import triangular
 
 Layouts = tuple[StackedLayout, ...]
 Types = tuple[Type, ...]
 
 
-def _cholesky(layouts: Layouts, types: Types, upper: bool) -> DriverLaunch:
+def _cholesky(layouts: Layouts, types: Types, upper: bool) -> DriverChoice:
     x, build = stack_of(layouts)
     n, result = build.order, build.result(types[0])
-    work = IN_PLACE if result.dtype == build.dtype else build.area(n * n)
+    work: Work = IN_PLACE if result.dtype == build.dtype else build.area(n * n)
     sizes = (x, result, n, upper, work)
-    return build.launch("cholesky", ("potrf", "laset"), (x,), sizes, types, n**3 // 6)
+    return build.choice("cholesky", ("potrf", "laset"), (x,), sizes, types, n**3 // 6)
 
 
 SOLVE_LIMIT = 128
 """The order below which the inverse is a solve with the identity."""
 
 
-def _inverse(layouts: Layouts, types: Types) -> DriverLaunch:
+def _inverse(layouts: Layouts, types: Types) -> DriverChoice:
     """The inverse by a solve with the identity; for large matrices by getri, which is faster."""
     x, build = stack_of(layouts)
     n = build.order
@@ -61,14 +63,14 @@ def _inverse(layouts: Layouts, types: Types) -> DriverLaunch:
     driver, routines = "inverse", ["getrf", "getri"]
     if n < SOLVE_LIMIT:
         driver, routines = "inverse_by_solve", ["getrf", "laset", "getrs"]
-        work, length = build.area(n * n), n * n
+        memory: tuple[Size, ...] = build.area(n * n), n * n
     else:
-        work, length = build.work("getri", _getri_query(n))
-    sizes = (x, build.result(types[0]), n, matrix, pivots, work, length)
-    return build.launch(driver, routines, (x,), sizes, types, n**3, columns=n)
+        memory = build.work("getri", _getri_query(n))
+    sizes = (x, build.result(types[0]), n, matrix, pivots, *memory)
+    return build.choice(driver, routines, (x,), sizes, types, n**3, columns=n)
 
 
-def _factor_areas(build: LaunchBuilder) -> tuple[int, int]:
+def _factor_areas(build: DriverBuilder) -> tuple[Area, Area]:
     """Allocate memory for the factors of a matrix and for their pivots."""
     return build.area(build.order**2), build.area(build.order, INT32)
 
@@ -77,25 +79,25 @@ def _getri_query(n: int) -> tuple[str | int | None, ...]:
     return (n, None, n, None, None, -1)
 
 
-def _determinant(layouts: Layouts, types: Types) -> DriverLaunch:
+def _determinant(layouts: Layouts, types: Types) -> DriverChoice:
     x, build = stack_of(layouts)
     n = build.order
     sizes = (x, build.vector_result(types[0]), n, *_factor_areas(build))
-    return build.launch("determinant", ("getrf",), (x,), sizes, types, n**3 // 3)
+    return build.choice("determinant", ("getrf",), (x,), sizes, types, n**3 // 3)
 
 
-def _solve(layouts: Layouts, types: Types) -> DriverLaunch:
+def _solve(layouts: Layouts, types: Types) -> DriverChoice:
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     left, right = operand_of(first, stack), operand_of(second, stack)
     n, count = second.shape[-2:]
-    build = LaunchBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
+    build = DriverBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
     sides = right_hand_sides(build, right, types[0], stack, count)
     sizes, cost = (left, sides, n, *_factor_areas(build)), n**3 // 3 + n * n * count
-    return build.launch("solve", ("getrf", "getrs"), (left, right), sizes, types, cost, count)
+    return build.choice("solve", ("getrf", "getrs"), (left, right), sizes, types, cost, count)
 
 
-def _factors(layouts: Layouts, types: Types, method: str) -> DriverLaunch:
+def _factors(layouts: Layouts, types: Types, method: str) -> DriverChoice:
     """The Cholesky factor with pivots 0 if it exists, else the LU factors, per matrix.
 
     The other triangle of a Cholesky factor is not read.
@@ -108,17 +110,17 @@ def _factors(layouts: Layouts, types: Types, method: str) -> DriverLaunch:
     if method == "cholesky":
         driver, routines = "cholesky_factors", ["potrf", "getrf"]
     sizes = (x, build.result(types[0]), n, build.area(n, INT32))
-    return build.launch(driver, routines, (x,), sizes, types, n**3 // 3)
+    return build.choice(driver, routines, (x,), sizes, types, n**3 // 3)
 
 
-def _inverse_factored(layouts: Layouts, types: Types, _: np.dtype) -> DriverLaunch:
+def _inverse_factored(layouts: Layouts, types: Types, _: np.dtype) -> DriverChoice:
     packed, build = packed_stack_of(layouts, layouts[0].shape[:-2])
     n = build.order
     matrix, pivots = _factor_areas(build)
     work, length = build.work("getri", _getri_query(n))
     sizes = (packed, build.result(types[0]), n, matrix, pivots, work, length)
     routines = ("potri", "getri")
-    return build.launch("inverse_factored", routines, (packed,), sizes, types, n**3, columns=n)
+    return build.choice("inverse_factored", routines, (packed,), sizes, types, n**3, columns=n)
 
 
 QUANTITIES = {"whole": 0, "sign": 1, "logarithm": 2}
@@ -127,14 +129,14 @@ QUANTITIES = {"whole": 0, "sign": 1, "logarithm": 2}
 
 def _determinant_factored(
     layouts: Layouts, types: Types, _: np.dtype, *, part: str = "whole"
-) -> DriverLaunch:
+) -> DriverChoice:
     packed, build = packed_stack_of(layouts, layouts[0].shape[:-2])
     n, result = build.order, build.vector_result(types[0])
     sizes = (packed, result, n, QUANTITIES[part], build.area(n, INT32))
-    return build.launch("determinant_factored", (), (packed,), sizes, types, 2 * n)
+    return build.choice("determinant_factored", (), (packed,), sizes, types, 2 * n)
 
 
-def _solve_factored(layouts: Layouts, types: Types, transposed: str, _: np.dtype) -> DriverLaunch:
+def _solve_factored(layouts: Layouts, types: Types, transposed: str, _: np.dtype) -> DriverChoice:
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     first, second, stack = merge_vectors(stack, first, second)
@@ -150,10 +152,10 @@ def _solve_factored(layouts: Layouts, types: Types, transposed: str, _: np.dtype
     sizes = (packed, sides, n, ord(transposed), build.area(n, INT32))
     operands, cost = (packed, right), n * n * count
     routines = ("potrs", "getrs")
-    return build.launch("solve_factored", routines, operands, sizes, types, cost, count)
+    return build.choice("solve_factored", routines, operands, sizes, types, cost, count)
 
 
-LAPACK_OPS: dict[Op[...], Callable[..., DriverLaunch]] = {
+LAPACK_OPS: dict[Op[...], Callable[..., DriverChoice]] = {
     linalg.cholesky: _cholesky,
     linalg.inv: _inverse,
     linalg.det: _determinant,

@@ -1,7 +1,7 @@
-"""Eigenvalues, SVD and QR: the launches of the drivers that compute them.
+"""Eigenvalues, SVD and QR: the choices of the drivers that compute them.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
-on a DriverLaunch for each operation in `LAPACK_OPS`. Work lengths without a query are those of
+on a DriverChoice for each operation in `LAPACK_OPS`. Work lengths without a query are those of
 LAPACK's documentation. The drivers are in `native/lapack/qr_svd_eig.cpp`.
 
 >>> x = StackedLayout((3, 2), (16, 8), FLOAT64)
@@ -17,32 +17,33 @@ from tenfold._native import Type
 from tenfold.core.op import Op
 from tenfold.dtypes import FLOAT64
 from tenfold.ops import eigenvalues, linalg, lu_and_triangular, svd_eig
-from tenfold.runtime.lapack.drivers import DriverLaunch
-from tenfold.runtime.lapack.launch_builder import (
+from tenfold.schedule.lapack.driver_builder import (
     INT32,
-    LaunchBuilder,
+    Area,
+    DriverBuilder,
+    DriverChoice,
     StackedLayout,
     StackedMatrix,
     stack_of,
 )
-from tenfold.runtime.lapack.right_hand_sides import IN_PLACE
+from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work
 
 Layouts = tuple[StackedLayout, ...]
 Types = tuple[Type, ...]
 
 
-def _real_values(build: LaunchBuilder, type_: Type, length: int) -> tuple[StackedMatrix, int]:
+def _real_values(build: DriverBuilder, type_: Type, length: int) -> tuple[StackedMatrix, Work]:
     """Return the result of real values, and where they are computed."""
-    work = IN_PLACE if type_.dtype == FLOAT64 else build.area(length, FLOAT64)
+    work: Work = IN_PLACE if type_.dtype == FLOAT64 else build.area(length, FLOAT64)
     return build.vector_result(type_), work
 
 
-def _real_work(build: LaunchBuilder, length: int) -> int:
+def _real_work(build: DriverBuilder, length: int) -> Area:
     """Allocate the real work memory of a complex routine; a real one has none."""
     return build.area(length if build.is_complex else 0, FLOAT64)
 
 
-def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
+def _qr(layouts: Layouts, types: Types, mode: str) -> DriverChoice:
     """QR by Householder reflections."""
     x, build = stack_of(layouts)
     m, n = layouts[0].shape[-2:]
@@ -56,10 +57,10 @@ def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
         *(factor_work, expand_work, factor_length, expand_length),
     )
     cost = rank * rank * 3 * max(m, n)
-    return build.launch("qr", ("geqrf", "laset", expand), (x,), sizes, types, cost, columns=n)
+    return build.choice("qr", ("geqrf", "laset", expand), (x,), sizes, types, cost, columns=n)
 
 
-def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
+def _hermitian(layouts: Layouts, types: Types) -> DriverChoice:
     """Hermitian eigenvalues by divide and conquer, from the lower triangle."""
     x, build = stack_of(layouts)
     n, with_vectors = build.order, len(types) == 2
@@ -75,10 +76,10 @@ def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
         *(_real_work(build, reals), build.area(integers, INT32), length, reals, integers),
     )
     cost = 9 * n**3 // 2
-    return build.launch("hermitian", (name,), (x,), sizes, types, cost, columns=n)
+    return build.choice("hermitian", (name,), (x,), sizes, types, cost, columns=n)
 
 
-def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverLaunch:
+def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverChoice:
     """SVD by divide and conquer; without vectors only the singular values."""
     x, build = stack_of(layouts)
     m, n = layouts[0].shape[-2:]
@@ -101,10 +102,10 @@ def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverL
         *(_real_work(build, reals), build.area(8 * rank, INT32), length),
     )
     cost = (2 if job == "N" else 9) * longest * rank * rank
-    return build.launch("svd", ("gesdd",), (x,), sizes, types, cost, columns=n)
+    return build.choice("svd", ("gesdd",), (x,), sizes, types, cost, columns=n)
 
 
-def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
+def _eigenvalues(layouts: Layouts, types: Types) -> DriverChoice:
     """Eigenvalues of finite matrices only: the iteration does not end with NaN."""
     x, build = stack_of(layouts)
     n = build.order
@@ -116,10 +117,10 @@ def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
         *(x, build.vector_result(types[0]), n, *areas),
         *(work, _real_work(build, 2 * n), length),
     )
-    return build.launch("eigenvalues", ("geev",), (x,), sizes, types, 10 * n**3, columns=n)
+    return build.choice("eigenvalues", ("geev",), (x,), sizes, types, 10 * n**3, columns=n)
 
 
-def _lu(layouts: Layouts, types: Types) -> DriverLaunch:
+def _lu(layouts: Layouts, types: Types) -> DriverChoice:
     """LU by Gaussian elimination, also of rectangular matrices."""
     x, build = stack_of(layouts)
     m, n = layouts[0].shape[-2:]
@@ -127,10 +128,10 @@ def _lu(layouts: Layouts, types: Types) -> DriverLaunch:
     areas = build.area(m * n), build.area(m * rank), build.area(rank, INT32), build.area(m, INT32)
     sizes = (x, *map(build.result, types), m, n, *areas)
     cost = rank * rank * (3 * max(m, n) - rank) // 6
-    return build.launch("lu", ("getrf", "laset"), (x,), sizes, types, cost, columns=n)
+    return build.choice("lu", ("getrf", "laset"), (x,), sizes, types, cost, columns=n)
 
 
-LAPACK_OPS: dict[Op[...], Callable[..., DriverLaunch]] = {
+LAPACK_OPS: dict[Op[...], Callable[..., DriverChoice]] = {
     linalg.qr: _qr,
     linalg.eigh: _hermitian,
     linalg.svd: _svd,

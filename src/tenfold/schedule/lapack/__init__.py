@@ -1,0 +1,1 @@
+"""LAPACK in the schedule: which driver computes an operation, on which layouts."""
