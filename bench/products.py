@@ -75,8 +75,8 @@ def launcher(
     """Return the step of a matrix product and what launches it."""
     factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
-    assert matmul.contraction is not None, "a product says what it contracts"
-    step = bind_product(choose_product(matmul.contraction(types), *factors, width=width))
+    assert matmul.rewriting.contraction is not None, "a product says what it contracts"
+    step = bind_product(choose_product(matmul.rewriting.contraction(types), *factors, width=width))
     address, sizes = compiled(step.text, width), struct.pack(f"{len(step.sizes)}q", *step.sizes)
     arrays = [(x1, x2)[i] for i in step.operands]
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]

@@ -202,6 +202,7 @@ class FieldPatcher {
         case SymbolicExecutable::PatchedField::units: return assign(run.units);
         case SymbolicExecutable::PatchedField::grain: return assign(run.grain);
         case SymbolicExecutable::PatchedField::finished: return assign(run.finish_units);
+        case SymbolicExecutable::PatchedField::multiply_adds: return assign(run.multiply_adds);
         default: return false;
         }
     }

@@ -46,7 +46,8 @@ struct SymbolicExecutable {
             scratch,
             units,
             grain,
-            finished
+            finished,
+            multiply_adds
         } field;
         uint32_t instruction, index;
         Register source;

@@ -119,7 +119,18 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "backwards": (lambda a: a[::-1, ::2] + 1, ("nm",)),
     "first few": (lambda a: (a[:5] * 2).sum(axis=0), ("nm",)),
     "last few": (lambda a: a[..., -5:] - 1, ("nm",)),
+    "layer": (lambda a, b, c: tn.maximum(a @ b + c, 0.0), ("nm", "mk", "k")),
+    "wide layer": (lambda a, b, c: tn.maximum(a @ b, c), ("nm", "mn", "n")),
+    "matrix and vector": (lambda a, b, c: c - 2.5 * (a @ b), ("nm", "m", "n")),
+    "transposed": (lambda a, b: -a.T @ b, ("nm", "n")),
+    "dot": (lambda a, b: (a * 2) @ b, ("n", "n")),
+    "two products": (lambda a, b, c: (a @ b + c) @ b, ("nn", "nn", "nn")),
+    "contracted": (lambda a, b: tn.tensordot(a, b, 2), ("nmk", "mk")),
 }
+
+
+VECTORS = ("layer", "matrix and vector", "transposed", "dot")
+"""Products whose results are no larger than their operands."""
 
 
 def arrays(axes: Sequence[str], lengths: dict[str, int], seed: int) -> list[Any]:
@@ -150,7 +161,7 @@ def test_fifty_new_shapes_are_neither_planned_nor_compiled(name: str, planned: l
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", [*list(EXPRESSIONS)[:12], "steps", "backwards"])
+@pytest.mark.parametrize("name", [*list(EXPRESSIONS)[:12], "steps", "backwards", *VECTORS])
 @pytest.mark.parametrize("edge", [2, 16, 32, 512, 1024, 4096, 1 << 15, 1 << 16])
 def test_lengths_at_an_edge_have_the_same_bits(name: str, edge: int, planned: list[int]) -> None:
     expression, axes = EXPRESSIONS[name]
@@ -182,6 +193,27 @@ def test_results_larger_than_the_cache_have_the_same_bits(dtype: str, planned: l
 
     for actual, wanted in zip(results(), without_templates(results), strict=True):
         assert_equal_bits(actual, wanted)
+
+
+def test_products_count_the_multiply_adds_of_new_lengths(planned: list[int]) -> None:
+    for n, m in ((20, 30), (21, 31), (22, 32), (23, 35), (24, 33)):
+        x, y = np.random.default_rng(n).normal(size=(n, m)), np.arange(float(m))
+        with tn.profile() as p:
+            found = (2.5 * tn.asarray(x) @ tn.asarray(y)).wait()
+        np.testing.assert_allclose(np.asarray(found), 2.5 * x @ y, rtol=1e-12)
+        assert (p.calls, p.multiply_adds, p.temporaries) == (1, n * m, 0)
+    assert len(planned) == 3
+
+
+def test_order_of_a_chain_is_decided_for_new_lengths(planned: list[int]) -> None:
+    for n, m in ((20, 3), (21, 4), (22, 5), (4, 30), (5, 31), (6, 32)):
+        arrays = [np.random.default_rng(n).normal(size=shape) for shape in ((n, m), (m, n), (n, m))]
+        a, b, c = map(tn.asarray, arrays)
+        with tn.profile() as p:
+            found = np.asarray(a @ b @ c)
+        np.testing.assert_allclose(found, arrays[0] @ arrays[1] @ arrays[2], rtol=1e-11, atol=1e-11)
+        assert p.multiply_adds == 2 * n * m * min(n, m)
+    assert len(planned) < 12
 
 
 def test_lengths_that_are_equal_by_accident_need_no_plan_of_their_own(planned: list[int]) -> None:

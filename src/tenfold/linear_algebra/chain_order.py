@@ -68,7 +68,7 @@ def _order_of_squares(count: int, order: int) -> tuple[int, Tree]:
     tree: Tree = count - 1
     for at in range(count - 2, -1, -1):
         tree = at, tree
-    return (count - 1) * order**3, tree
+    return (count - 1) * order * order * order, tree
 
 
 def syrk_pays_off(rows: int, columns: int) -> bool:

@@ -88,7 +88,7 @@ def same_stack_shape(first: NodeView, second: NodeView) -> bool:
 
 
 def _fits_sum(term: NodeView) -> bool:
-    same_types = all(not x.is_scalar and x.type == term.type for x in term.inputs)
+    same_types = all(not x.is_scalar and x.same_type(term) for x in term.inputs)
     return same_types and len(term.shape) > 0
 
 
@@ -100,7 +100,7 @@ def _fits_gemm(term: NodeView) -> bool:
     """Whether a gemm adds nothing by broadcasting, and its result is not a row."""
     ndims = [len(x.shape) for x in term.inputs[:2]]
     fits = same_stack_shape(*term.inputs[:2]) or ndims in ([1, 1], [2, 1])
-    return fits and all(x.type == term.type for x in matrix_operands(term)[2:])
+    return fits and all(x.same_type(term) for x in matrix_operands(term)[2:])
 
 
 def epilogue_of(term: NodeView) -> Epilogue:
@@ -115,7 +115,7 @@ def _scale_operands(term: NodeView) -> tuple[NodeView, NodeView] | None:
     first, second = term.inputs
     for x, scale in ((first, second), (second, first)):
         is_number = scale.is_scalar or (scale.shape == () and scale.dtype == term.dtype)
-        if is_number and not x.is_scalar and x.type == term.type:
+        if is_number and not x.is_scalar and x.same_type(term):
             return x, scale
     return None
 

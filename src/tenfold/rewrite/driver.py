@@ -37,7 +37,7 @@ from tenfold.rewrite.cse import Pairs, costly_pairs, equal_pairs
 from tenfold.rewrite.inline import RULE_NAME as INLINED
 from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph, operators_of
+from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph, SymbolicNodes, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
 from tenfold.settings import override
 
@@ -86,15 +86,17 @@ def rewrite(
     *,
     describe: bool = False,
     find_splittable: Callable[[RewriteGraph], set[int]] | None = None,
+    symbolic: SymbolicNodes | None = None,
 ) -> tuple[Graph, RewriteReport]:
     """Return the graph with the rules applied to a fixed point, and the report.
 
     A graph without matches is returned unchanged. With `describe` the report has the text of each
-    rewrite. `find_splittable` returns live-out nodes that rules may split. Raises RunError, with
-    their names, for rules that do not terminate.
+    rewrite. `find_splittable` returns live-out nodes that rules may split. `symbolic` gives nodes
+    symbolic lengths, so that decisions about lengths become guards. Raises RunError, with their
+    names, for rules that do not terminate.
     """
     ops = operators_of(graph)
-    rewrite_graph = RewriteGraph(graph, ops)
+    rewrite_graph = RewriteGraph(graph, ops, symbolic)
     pairs = equal_pairs(rewrite_graph)
     calls = True in [is_call(op) for op in set(ops)]
     matching = rules.nodes_with_candidates(graph, ops)
@@ -106,7 +108,7 @@ def rewrite(
     with override(strict_dtypes=False, pending_depth=0):
         early_pairs = costly_pairs(graph, pairs)
         if early_pairs and run.run_pass():
-            rewrite_graph = RewriteGraph(graph, operators_of(graph))
+            rewrite_graph = RewriteGraph(graph, operators_of(graph), symbolic)
             rewrite_graph = _with_splittable(rewrite_graph, find_splittable)
             early_run = _RewriteRun(rewrite_graph, rules, describe, pairs, matching)
             early_run.merge_equal(early_pairs)

@@ -51,8 +51,7 @@ class NodeView:
     @property
     def shape(self) -> Shape:
         """The lengths of its axes."""
-        self.graph.read_shapes = True
-        return self.graph.nodes[self.at].type.shape
+        return self.graph.shape(self.at)
 
     @property
     def dtype(self) -> np.dtype:

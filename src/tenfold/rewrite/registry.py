@@ -29,6 +29,7 @@ from tenfold.linear_algebra.product_rules import PRODUCT_RULES
 from tenfold.linear_algebra.solve_rules import SOLVE_RULES
 from tenfold.linear_algebra.structure_rules import STRUCTURE_RULES
 from tenfold.rewrite.driver import RewriteReport, rewrite
+from tenfold.rewrite.rewrite_graph import SymbolicNodes
 from tenfold.rewrite.rule import Rule, RuleSet
 from tenfold.rewrite.rules.booleans import BOOLEAN_RULES
 from tenfold.rewrite.rules.constant_folding import CONSTANT_RULES
@@ -209,15 +210,20 @@ def fingerprint() -> tuple[int, int]:
     return _process_version, _open_block.get().number
 
 
-def optimise_graph(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteReport]:
+def optimise_graph(
+    graph: Graph, *, describe: bool = False, symbolic: SymbolicNodes | None = None
+) -> tuple[Graph, RewriteReport]:
     """Apply the active rules to a graph; return the graph and the report.
 
     With `tn.options(optimise=False)`, or if no rule fires, the graph is returned unchanged. With
-    `describe` the report has the text of each rewrite. Raises what `rewrite` raises.
+    `describe` the report has the text of each rewrite. Rules read the lengths of `symbolic` nodes,
+    if it is given. Raises what `rewrite` raises.
     """
     if not get("optimise"):
         return graph, RewriteReport()
-    return rewrite(graph, active(), describe=describe, find_splittable=splittable_nodes)
+    return rewrite(
+        graph, active(), describe=describe, find_splittable=splittable_nodes, symbolic=symbolic
+    )
 
 
 def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:

@@ -15,7 +15,7 @@ origin and publishes its own value. `uses` always counts the live readers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tenfold import _native
@@ -23,6 +23,7 @@ from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import Constant, Number
+from tenfold.core.shape_rules import Shape
 from tenfold.errors import UnsupportedError
 
 
@@ -55,11 +56,20 @@ def _cycle_error() -> UnsupportedError:
     return UnsupportedError("rewrite", rule, remedy="make it of the variables")
 
 
+SymbolicNodes = Callable[[Node, list[Any]], Any]
+"""Returns a node with symbolic lengths, from the native node and its inputs with such lengths."""
+
+
 class RewriteGraph:
     """The mutable graph; one thread uses it."""
 
-    def __init__(self, graph: Graph, ops: list[Operator]) -> None:
+    def __init__(
+        self, graph: Graph, ops: list[Operator], symbolic: SymbolicNodes | None = None
+    ) -> None:
         self.nodes = list(graph.nodes)
+        self.symbolic = symbolic
+        """With it, rules read symbolic lengths: their decisions become guards."""
+        self._symbolic_nodes: dict[int, Any] = {}
         self.inputs = list(graph.inputs)
         self.live_out = list(graph.live_out)
         self.dead_after_read = graph.dead_after_read
@@ -127,8 +137,35 @@ class RewriteGraph:
         op = self.ops[at]
         if not isinstance(op, Op) or op.lowering.multiply_adds is None:
             return 0
-        types = tuple([self.nodes[i].type for i in self.refresh(at)])
+        types = tuple([self._type(i) for i in self.refresh(at)])
         return op.lowering.multiply_adds(types, *self.nodes[at].params)
+
+    def shape(self, at: int) -> Shape:
+        """Return the lengths of a node, for a rule."""
+        if self.symbolic is None:
+            self.read_shapes = True
+        shape: Shape = self._type(at).shape
+        return shape
+
+    def _type(self, at: int) -> Any:
+        """Return the Type of a node, or a symbolic one."""
+        return self.nodes[at].type if self.symbolic is None else self._symbolic_node(at).type
+
+    def _symbolic_node(self, at: int) -> Any:
+        """Return a node with symbolic lengths, made of its inputs; graphs may be deep."""
+        found, stack = self._symbolic_nodes, [at]
+        assert self.symbolic is not None, "the caller has asked"
+        while stack:
+            inputs = self.inputs[stack[-1]]
+            missing = [i for i in inputs if i not in found]
+            if missing:
+                stack += missing
+                continue
+            position = stack.pop()
+            if position not in found:
+                operands = [found[i] for i in inputs]
+                found[position] = self.symbolic(self.nodes[position], operands)
+        return found[at]
 
     def readers(self, at: int) -> Iterator[int]:
         """Yield the live readers of a node, newest first."""

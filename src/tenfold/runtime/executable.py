@@ -35,8 +35,6 @@ from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
-from tenfold.schedule.lowering import contiguous_strides
-from tenfold.schedule.product_forms import ProductOperand
 from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.storage import dense
 
@@ -84,8 +82,6 @@ class ExecutableBuilder:
         self.positions = {node: position for position, node in enumerate(original.graph.nodes)}
         self.reused_buffers = dict(plan.reused_buffers)
         self.slots: dict[int, list[int]] = {}
-        self.layouts: dict[int, ProductOperand] = {}
-        """The layouts of the results of earlier steps."""
         self.slot_count = 0
         self.exact_scalars = original.report.read_scalars
         self.replay_limit = -1
@@ -117,7 +113,6 @@ class ExecutableBuilder:
                 self._select_result(step)
             else:
                 self._call(step)
-            self._record_layouts(step)
             self.dead_items.update(self.plan.last_use[number])
             dropped = [slot for item in self.plan.last_use[number] for slot in self._slots_of(item)]
             if dropped:
@@ -144,26 +139,6 @@ class ExecutableBuilder:
         """Whether it is valid for any scalars and slice starts, and needs no Python."""
         calls = any(name == "call" for name, _ in self.instructions)
         return not (self.exact_scalars or self.depends_on_starts or calls or self.replay_limit >= 0)
-
-    def _record_layouts(self, step: Step) -> None:
-        """Record the layouts of a step's results; a reused buffer keeps its operand's layout."""
-        for buffer in step.results:
-            if buffer.item in self.reused_buffers:
-                self.layouts[buffer.item] = self._layout(self.reused_buffers[buffer.item])
-            else:
-                dtype = DTYPES[buffer.dtype]
-                self.layouts[buffer.item] = ProductOperand(buffer.shape, buffer.strides, dtype)
-
-    def _layout(self, item: int) -> ProductOperand:
-        if item in self.layouts:
-            return self.layouts[item]
-        value = self.graph.nodes[self.plan.items[item].position].value()
-        if value is None:
-            raise NotReplayable
-        shape, dtype = value.type.shape, value.type.dtype
-        return ProductOperand(
-            shape, value.strides or contiguous_strides(shape, dtype.itemsize), dtype
-        )
 
     def cache(self) -> None:
         """Cache the executable for all graphs of its structure."""
@@ -434,14 +409,15 @@ class ExecutableBuilder:
         """Emit a native launch of a product; return False if it needs Python."""
         if step.product is None:
             return False
-        nodes = [self.graph.nodes[self.plan.items[item].position] for item in step.reads]
-        operands = [
-            None if node.is_scalar else self._layout(item)
-            for node, item in zip(nodes, step.reads, strict=True)
+        items = [self.plan.items[item] for item in step.reads]
+        nodes = [self.graph.nodes[item.position] for item in items]
+        dtypes = [
+            None if node.is_scalar else item.dtype for node, item in zip(nodes, items, strict=True)
         ]
-        bound = product_launch.bound_product(call, operands, step.product)
+        multiply_adds = self.graph.multiply_adds(step.position)
+        bound = product_launch.bound_product(call, dtypes, step.product, multiply_adds)
         if bound is None or not all(
-            node in self.positions and casts_natively(node.scalar, call.type.dtype)
+            self._position(node) is not None and casts_natively(node.scalar, call.type.dtype)
             for node in nodes
             if node.is_scalar
         ):
@@ -468,7 +444,7 @@ class ExecutableBuilder:
             0,
             [*((self._slot(item), 0) for item in items), *bound.functions],
             (),
-            bound.sizes,
+            self._pack_sizes(product.sizes),
             [],
             product.scratch,
             product.units,

@@ -23,13 +23,15 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tenfold._native import Type
+from tenfold._native import Node, Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
 from tenfold.core.symbolic.size_program import SizeProgram
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.dtypes import DTYPES
+from tenfold.errors import RunError
+from tenfold.rewrite.registry import optimise_graph
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
 from tenfold.schedule.lowering import contiguous_strides
@@ -40,6 +42,7 @@ from tenfold.schedule.symbolic_graph import (
     SymbolicType,
     compare_lengths,
     refuse_items,
+    symbolic_node,
     with_symbolic_lengths,
 )
 from tenfold.storage import dense
@@ -53,10 +56,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         *("", "finished", "place", "table", "size", "bits", "scratch", "units", "grain"),
         *("", "", ""),
     ),
+    "set_multiply_adds": ("multiply_adds",),
 }
 """For each argument of an instruction its name in native code, if it may be a formula."""
 NO_INSTRUCTION = ("donate", "set_source")
 """Entries that describe the whole executable or the instruction before."""
+OF_LAUNCH = ("set_multiply_adds", "add_blas_limit", "add_scale", "set_extra_work")
+"""Entries that describe the launch before them."""
 
 
 def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
@@ -64,7 +70,9 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     it was cached.
     """
     original, structure = builder.original, builder.structure
-    is_generic = builder.is_reusable and _is_shape_generic(original)
+    products = [step.product is not None for step in builder.plan.steps if step.kind == "call"]
+    is_generic = all(products) and _is_shape_generic(original, products=any(products))
+    is_generic = is_generic and builder.is_reusable
     if not structure.wants_template(is_generic):
         return False
     lengths, axes = structure.lengths
@@ -74,6 +82,8 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     ]
     try:
         sizes = dict(zip(symbols, shape_env.lengths, strict=True))
+        if any(products):
+            _rewrite_again(builder, sizes)
         symbolic = _SymbolicInstructions(builder, planner, sizes)
         symbolic.emit(threads)
         _SizeProgramWriter(symbolic, shape_env).save(builder)
@@ -82,16 +92,41 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     return True
 
 
-def _is_shape_generic(original: OptimisedGraph) -> bool:
-    """Whether the rewrite is the same for all lengths: rules have read no lengths, other than which
-    are 0, 1 or equal, and there are no products and no user functions. Nor are draws passed through.
+def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
+    """Whether the rewrite may be the same for other lengths: without products, rules have read no
+    lengths, other than which are 0, 1 or equal. There are no user functions, and no draws are
+    passed through.
     """
     report, graph = original.report, original.graph
-    operations = [node.op for node in graph.nodes if node.pending]
-    generic_ops = all(isinstance(op, Op) and op.lowering.multiply_adds is None for op in operations)
     if graph.regenerated:
         return False
-    return generic_ops and not (report.read_shapes or report.read_scalars or report.partial_bases)
+    generic_ops = all(isinstance(node.op, Op) for node in graph.nodes if node.pending)
+    reads_lengths = report.read_shapes and not products
+    return generic_ops and not (reads_lengths or report.read_scalars or report.partial_bases)
+
+
+def _rewrite_again(builder: ExecutableBuilder, lengths: Lengths) -> None:
+    """Rewrite the original graph once more with symbolic lengths: what rules decide about lengths
+    becomes guards. Raises NotSymbolic if they read other facts of the example, or decide otherwise.
+    """
+
+    def symbolic(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
+        return symbolic_node(node, inputs, lengths)
+
+    try:
+        graph, report = optimise_graph(builder.original.graph, symbolic=symbolic)
+    except RunError as error:  # a rule has met a number without a formula
+        raise NotSymbolic from error
+    if report.read_shapes or report.read_scalars or _outline(graph) != _outline(builder.graph):
+        raise NotSymbolic
+
+
+def _outline(graph: Graph) -> list[tuple[Any, ...]]:
+    """The operations of a graph, with their parameters and inputs."""
+    return [
+        (node.op if node.pending else None, node.params if node.pending else (), inputs)
+        for node, inputs in zip(graph.nodes, graph.inputs, strict=True)
+    ]
 
 
 class _SymbolicInstructions(ExecutableBuilder):
@@ -100,7 +135,7 @@ class _SymbolicInstructions(ExecutableBuilder):
     def __init__(self, example: ExecutableBuilder, planner: Planner, lengths: Lengths) -> None:
         graph = with_symbolic_lengths(example.graph, lengths)
         plan = planner(graph)
-        refuse_items(plan.items)
+        refuse_items(plan)
         super().__init__(example.structure, example.original, graph, plan, example.caller)
         self.inferred = [*self._inferred(lengths)]
         """The lengths of all pending nodes of the original graph."""
@@ -152,7 +187,9 @@ class _SizeProgramWriter:
             for instruction in self.general.instructions
             if instruction[0] not in NO_INSTRUCTION
         ]
-        for number, (name, arguments) in enumerate(instructions):
+        number = -1
+        for name, arguments in instructions:
+            number += name not in OF_LAUNCH
             fields = dict(zip(FIELDS.get(name, ()), arguments, strict=False))
             if "type" in fields and _is_contiguous(fields["type"], fields["stride"]):
                 del fields["stride"]

@@ -22,6 +22,7 @@ import numpy as np
 
 from tenfold.core.op import Contraction
 from tenfold.core.shape_rules import Shape, broadcast, product, row_major
+from tenfold.core.symbolic.sym_int import is_size
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, REAL_DTYPES
 
 
@@ -87,6 +88,12 @@ class ProductForm:
     def multiply_adds(self) -> int:
         """The multiply-adds of all products."""
         return self.count * product(self.sums.lengths) * self.m * self.k * self.n
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether lengths are formulas, for a symbolic executable."""
+        lengths = (*self.stack.lengths, *self.sums.lengths, self.m, self.k, self.n)
+        return any(is_size(length) for length in lengths)
 
     @property
     def layouts(self) -> tuple[str, str]:

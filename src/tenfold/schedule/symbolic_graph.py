@@ -28,7 +28,7 @@ from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, Shape, product
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.ops.indexing import index
-from tenfold.schedule.schedule_ir import ScheduleItem
+from tenfold.schedule.schedule_ir import Schedule
 
 SYMBOLIC_KINDS = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
 """The kinds of items whose plans hold for other lengths."""
@@ -84,13 +84,17 @@ def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
     nodes: list[SymbolicNode] = []
 
     def rule(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
-        result = _pending_node(node, inputs) if node.pending else _leaf(node, lengths)
-        nodes.append(result)
-        return result
+        nodes.append(symbolic_node(node, inputs, lengths))
+        return nodes[-1]
 
     interpret(graph, {}, rule)
     symbolic_nodes: Any = nodes
     return replace(graph, nodes=symbolic_nodes, structure=None)
+
+
+def symbolic_node(node: Node, inputs: list[SymbolicNode], lengths: Lengths) -> SymbolicNode:
+    """Return a node with symbolic lengths, from its inputs with such lengths."""
+    return _pending_node(node, inputs) if node.pending else _leaf(node, lengths)
 
 
 def _pending_node(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
@@ -215,10 +219,14 @@ def is_symbolic(graph: Graph) -> bool:
     return any(isinstance(node, SymbolicNode) for node in graph.nodes[:1])
 
 
-def refuse_items(items: tuple[ScheduleItem, ...]) -> None:
-    """Refuse a plan with items whose plan may not hold for other lengths."""
-    if not SYMBOLIC_KINDS.issuperset(item.kind for item in items):
-        raise NotSymbolic
+def refuse_items(schedule: Schedule) -> None:
+    """Refuse a schedule with items whose plan may not hold for other lengths: calls other than
+    products, and products with a program for their lengths.
+    """
+    for number, item in enumerate(schedule.items):
+        choice = schedule.products.get(number)
+        if item.kind not in SYMBOLIC_KINDS and (choice is None or choice.routine == "small"):
+            raise NotSymbolic
 
 
 __all__ = [
@@ -228,5 +236,6 @@ __all__ = [
     "compare_lengths",
     "is_symbolic",
     "refuse_items",
+    "symbolic_node",
     "with_symbolic_lengths",
 ]

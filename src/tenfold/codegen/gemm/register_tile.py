@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.codegen.gemm.emitter import Arithmetic
+from tenfold.core.symbolic.sym_int import largest, pinned
 
 SLAB_BYTES = 32768
 """The bytes of the L1 cache for a slab of a panel."""
@@ -52,7 +53,7 @@ class RegisterTile:
         """
         arithmetic = Arithmetic(dtype, width)
         components, lanes = arithmetic.components, arithmetic.register_lanes
-        scalars = max(1, columns) * components
+        scalars = largest(1, columns) * components
         while lanes >= 2 * scalars:
             lanes //= 2
         tallest = TALLEST[arithmetic.register_count, components]
@@ -61,9 +62,9 @@ class RegisterTile:
             for number, max_rows in tallest.items()
             if max_rows > LOW_ROWS or rows <= LOW_ROWS
         )
-        packets = _even_split(-(-scalars // lanes), widest)
+        packets = pinned(_even_split(-(-scalars // lanes), widest))
         max_rows = next(max_rows for number, max_rows in tallest.items() if number >= packets)
-        height = (_even_split if exact else _round_down)(max(1, rows), max_rows)
+        height = pinned((_even_split if exact else _round_down)(largest(1, rows), max_rows))
         return RegisterTile(arithmetic, height, packets, lanes)
 
     @property
@@ -94,4 +95,4 @@ def _even_split(count: int, limit: int) -> int:
 
 def _round_down(count: int, limit: int) -> int:
     """Return `limit`, or the largest power of 2 that is not above `count`."""
-    return limit if count >= limit else 1 << (count.bit_length() - 1)
+    return limit if count >= limit else 1 << pinned(count.bit_length() - 1)

@@ -298,6 +298,15 @@ def value_of(number: int) -> int:
     return number.value if is_size(number) else number
 
 
+def pinned(number: int) -> int:
+    """Return the value of a SymInt, as a decision: other lengths with another value do not fit.
+
+    >>> pinned(3)
+    3
+    """
+    return number.value if is_size(number) and number == number.value else number
+
+
 def smallest(first: int, second: int) -> int:
     """Return the smaller of two numbers; of SymInts a SymInt, without a decision.
 
@@ -386,6 +395,7 @@ __all__ = [
     "Terms",
     "is_size",
     "largest",
+    "pinned",
     "smallest",
     "value_of",
     "values_of",

@@ -28,6 +28,7 @@ from tenfold.codegen.gemm.emitter import Arithmetic, addend_sizes
 from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
+from tenfold.core.symbolic.sym_int import largest
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
     MIN_STACK,
@@ -193,13 +194,13 @@ def _step(
     units: int,
     scratch: int,
 ) -> ProductStep:
-    multiply_adds_per_unit = max(1, form.multiply_adds // max(1, units))
+    multiply_adds_per_unit = largest(1, form.multiply_adds // largest(1, units))
     return ProductStep(
         kernel=kernel,
         operands=(1, 0) if form.swapped else (0, 1),
         sizes=sizes,
         units=units,
-        grain=max(1, GRAIN // multiply_adds_per_unit),
+        grain=largest(1, GRAIN // multiply_adds_per_unit),
         scratch=scratch,
         multiply_adds=form.multiply_adds,
         reason=choice.reason,

@@ -21,7 +21,6 @@ chosen here. Steps are cached by the choice, programs by kernel.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -41,6 +40,7 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.runtime.reference import ReferenceCall
+from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.product_choice import choose_product, register_bytes
 from tenfold.schedule.product_forms import (
     ProductChoice,
@@ -85,16 +85,6 @@ class BoundProduct(NamedTuple):
         """The library functions that it calls, as further buffers of the launch."""
         return [(Executable.ADDRESS, address) for address in self.step.addresses]
 
-    @property
-    def sizes(self) -> bytes:
-        """The sizes of its launch."""
-        return packed_sizes(self.step)
-
-
-def packed_sizes(step: ProductStep) -> bytes:
-    """Return the sizes of a launch as native code reads them."""
-    return struct.pack(f"{len(step.sizes)}q", *step.sizes)
-
 
 def threads_of(step: ProductStep) -> int:
     """Return the number of threads of a product; 0 keeps the GIL."""
@@ -129,27 +119,29 @@ def cached_step(choice: ProductChoice, verify: bool) -> ProductStep:
 
 
 def bound_product(
-    node: ReferenceCall, operands: Sequence[ProductOperand | None], choice: ProductChoice
+    node: ReferenceCall,
+    dtypes: Sequence[np.dtype | None],
+    choice: ProductChoice,
+    multiply_adds: int,
 ) -> BoundProduct | None:
-    """Return the native launch of a product; a Python number among the operands is None.
+    """Return the native launch of a product of operands of these dtypes; None for Python numbers.
 
     The result is None if a replay must call Python: for operands that are converted or copied
     first, for a triangle whose side depends on the values, and for scalars that native code does
     not multiply as NumPy does.
     """
     dtype, epilogue = node.type.dtype, _epilogue(node)
-    if any(x is not None and x.dtype != dtype for x in operands) or choice.copy_order:
+    if any(each is not None and each != dtype for each in dtypes) or choice.copy_order:
         return None
     if epilogue is not None and epilogue.half.endswith("either"):
         return None
-    scales = () if epilogue is None else _scales(epilogue, len(operands), dtype)
+    scales = () if epilogue is None else _scales(epilogue, len(dtypes), dtype)
     if scales is None:
         return None
-    step = cached_step(choice, verifies())
+    # a step with formulas belongs to one symbolic executable
+    is_symbolic = choice.form.is_symbolic
+    step = bind_product(choice) if is_symbolic else cached_step(choice, verifies())
     addend = (epilogue.addend,) if epilogue and epilogue.addend is not None else ()
-    assert node.op.lowering.multiply_adds is not None, "a product says what it costs"
-    types = tuple(Type(x.shape, x.dtype, "cpu") if x else Type((), dtype, "cpu") for x in operands)
-    multiply_adds = node.op.lowering.multiply_adds(types, *node.params)
     return BoundProduct(step, (*step.operands, *addend), scales, multiply_adds)
 
 
@@ -231,7 +223,7 @@ def _launch(step: ProductStep, buffers: list[Value | int], numbers: bytes) -> No
         status = _native.launch(
             program.kernel,
             [*buffers, *step.addresses],
-            packed_sizes(step),
+            pack_sizes(step.sizes),
             numbers,
             step.scratch,
             step.units,
