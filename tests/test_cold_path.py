@@ -143,4 +143,4 @@ class TestFrames:
         assert long <= 46_000
 
     def test_triangular_solve_at_a_new_length(self, tmp_path: Path) -> None:
-        assert counts(SOLVE, tmp_path)[0] <= 1550
+        assert counts(SOLVE, tmp_path)[0] <= 30  # the Type of a product of this length

@@ -73,6 +73,7 @@ class ColdGraphRun : public OpInterpreter {
         const Node& node = *graph_.nodes[position].node;
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
+        if (is_vector_product(graph_, graph_.nodes[position])) return run_product(position);
         bool is_in_place_update =
             node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
         return is_in_place_update ? run_update(position)
@@ -134,6 +135,19 @@ class ColdGraphRun : public OpInterpreter {
         if (type.size() > 0 && !launch_all(*loop, space, {arrays.data(), count}, *result))
             return false;
         if (timings_) timings_->push_back({&node.op->name, true, start, now()});
+        values_[position] = std::move(result);
+        return true;
+    }
+
+    bool run_product(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
+        auto inputs = graph_.inputs(entry);
+        int64_t start = timings_ ? now() : 0;
+        Ref<Value> result = run_vector_product(*entry.node, *computed_value(inputs[0]),
+                                               *computed_value(inputs[1]), compiler_, context_);
+        if (!result) return false;
+        if (!entry.live_out) context_.count(Counter::temporaries);
+        if (timings_) timings_->push_back({&entry.node->op->name, false, start, now()});
         values_[position] = std::move(result);
         return true;
     }
@@ -463,11 +477,16 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device) {
     int64_t max_elements = has_updates      ? MAX_ELEMENTS_UPDATE
                            : is_long(graph) ? MAX_ELEMENTS_LONG
                                             : MAX_ELEMENTS;
+    int num_products = 0; // rules read several of them together
     for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
         if (!is_small(*node.type, device, max_elements)) return false;
         if (entry.value) continue;
+        if (has_updates && node.op && is_vector_product(graph, entry)) {
+            if (++num_products > 1) return false;
+            continue;
+        }
         if (!is_supported(graph, entry)) return false;
         loops |= has_native_kernel(node);
     }

@@ -5,6 +5,7 @@
 #pragma once
 #include "exec/executable.h"
 #include "exec/reduction_kernels.h"
+#include "exec/vector_product.h"
 
 namespace tenfold {
 
@@ -24,6 +25,8 @@ class OpKernelCompiler {
     virtual const ReductionLoop* compile_reduction(const Node&, uint16_t, ReductionForm) {
         return nullptr;
     }
+    // The kernel of the product of two vectors, contiguous or not; handed over.
+    virtual const VectorProductKernel* compile_product(const Node&, bool, bool) { return nullptr; }
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute_node(Node&) { return false; }
 };
@@ -33,7 +36,8 @@ inline bool is_long(const LinearizedGraph& graph) {
     return (graph.num_calls > 1 ? graph.num_ops : graph.nodes.size()) > LONG_GRAPH_NODES;
 }
 // Whether all pending nodes are small arrays of this device, by rule-free operations or part
-// assignments. At least one has loops or is a view.
+// assignments; beside assignments one may be a product of vectors. At least one has loops or is a
+// view.
 bool can_interpret(const LinearizedGraph& graph, uint8_t device);
 // Whether arrays are so large that a plan saves more than it takes, if it is used twice.
 bool is_large(const LinearizedGraph& graph);

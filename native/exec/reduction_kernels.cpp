@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <memory>
-#include <unordered_map>
 
 #include "exec/iteration_space.h"
+#include "exec/kernel_table.h"
 #include "exec/op_interpreter.h"
 #include "exec/work_size.h"
 #include "ir/inferred_shapes.h"
-#include "threads/fork_safe_lock.h"
 
 namespace tenfold {
 namespace {
@@ -19,12 +17,9 @@ constexpr int64_t BLOCK = 1024, LANES = 32; // of the tree
 constexpr int64_t SHORT_AXIS = 32;          // rows that are shorter leave lanes of the tree empty
 constexpr int64_t COLUMN_BYTES = 1 << 15;   // of scratch memory, for some packets of columns
 
-// The loops of this process, a small number: by operation, dtypes and form.
-struct ReductionCache {
-    Lock lock;
-    std::unordered_map<uint64_t, std::unique_ptr<const ReductionLoop>> loops;
-};
-ReductionCache* const reduction_cache = new ReductionCache; // outlives every thread
+// By operation, dtypes and form.
+KernelTable<ReductionLoop>* const reduction_loops =
+    new KernelTable<ReductionLoop>; // outlives every thread
 
 uint64_t key_of(const Node& node, uint16_t source, ReductionForm form) {
     uint64_t key = node.op->id;
@@ -38,16 +33,8 @@ uint64_t key_of(const Node& node, uint16_t source, ReductionForm form) {
 // Null with an error of Python where Python has failed.
 const ReductionLoop* find_or_compile(const Node& node, uint16_t source, ReductionForm form,
                                      OpKernelCompiler& compiler) {
-    uint64_t key = key_of(node, source, form);
-    {
-        Guard guard(reduction_cache->lock);
-        auto it = reduction_cache->loops.find(key);
-        if (it != reduction_cache->loops.end()) return it->second.get();
-    }
-    std::unique_ptr<const ReductionLoop> loop(compiler.compile_reduction(node, source, form));
-    if (!loop) return nullptr;
-    Guard guard(reduction_cache->lock);
-    return reduction_cache->loops.try_emplace(key, std::move(loop)).first->second.get();
+    return reduction_loops->find_or_make(
+        key_of(node, source, form), [&] { return compiler.compile_reduction(node, source, form); });
 }
 
 struct Axis {

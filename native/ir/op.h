@@ -24,6 +24,7 @@ struct Op {
     bool pure = true;            // it may run once for many calls on the same inputs
     bool multiplies = false;     // of a call: its expansion has products or solves
     bool merges = true;          // calls on the same inputs are one
+    bool contracts = false;      // a product of two arrays
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // Whether it reads or replaces a part of its first input, described by its Params; see

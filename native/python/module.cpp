@@ -30,8 +30,8 @@ Op& known_op(uint32_t id) {
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
                            bool whole_exponent, bool assigns, const std::string& shapes,
                            bool rule_free, const std::string& folds, uint32_t weight, bool pure,
-                           bool merges, bool unbounded_time, bool multiplies, bool creates,
-                           bool is_permanent) {
+                           bool merges, bool unbounded_time, bool multiplies, bool contracts,
+                           bool creates, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -47,6 +47,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.pure = pure;
     op.merges = merges;
     op.multiplies = multiplies;
+    op.contracts = contracts;
     op.unbounded_time = unbounded_time;
     op.creates = creates;
     op.rule_free = rule_free;
@@ -157,8 +158,8 @@ NB_MODULE(_native, module) {
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "rule_free"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
-               "unbounded_time"_a = false, "multiplies"_a = false, "creates"_a = false,
-               "is_permanent"_a = true);
+               "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
+               "creates"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

@@ -21,6 +21,7 @@ constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
 PythonFunction view_map_factory{"tenfold.runtime.op_kernels", "movement"};
+PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
 // The device whose loops they are.
 uint8_t loop_device() {
@@ -110,6 +111,17 @@ class PythonKernelCompiler : public OpKernelCompiler {
         loop->lanes = nb::cast<uint32_t>(compiled[2]);
         loop->parts = nb::cast<uint32_t>(compiled[3]);
         return loop.release();
+    }
+
+    const VectorProductKernel* compile_product(const Node& node, bool first_contiguous,
+                                               bool second_contiguous) override {
+        auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
+        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
+            product_factory.get().ptr(), node.op->python, dtype_object(node.type->dtype),
+            truth(first_contiguous), truth(second_contiguous), nullptr));
+        if (!compiled.is_valid()) return nullptr;
+        auto& entry = nb::cast<EntryPoint&>(compiled);
+        return new VectorProductKernel{entry.kernel, entry.code};
     }
 
     // As `make`.

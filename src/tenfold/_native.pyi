@@ -219,6 +219,7 @@ def declare_op(
     merges: bool = True,
     unbounded_time: bool = False,
     multiplies: bool = False,
+    contracts: bool = False,
     creates: bool = False,
     is_permanent: bool = True,
 ) -> int: ...

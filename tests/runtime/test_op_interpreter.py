@@ -17,6 +17,7 @@ from tenfold.inspect.profile import Profile
 from tenfold.jit.program import Programs
 from tenfold.ops.arithmetic import add
 from tenfold.schedule.generic_elementwise import GenericElementwise
+from tenfold.testing import assert_equal_bits
 
 RANDOM = np.random.default_rng(3)
 
@@ -312,3 +313,55 @@ def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
         assert found is programs.optimised
         assert third.cached(*key) is found
         assert programs.quick is None
+
+
+PRODUCT_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "rows": lambda m, x, i: m[i, :i] @ x[:i],
+    "columns": lambda m, x, i: m[:i, i] @ x[:i],
+    "backwards": lambda m, x, i: m[i, :i] @ x[i - 1 :: -1] if i else m[0, :0] @ x[:0],
+    "twice": lambda m, x, i: x[:i] @ x[:i],
+    "every second": lambda m, x, i: m[i, : 2 * (i // 2) : 2] @ x[: i // 2],
+}
+
+
+@pytest.mark.parametrize("name", PRODUCT_OPERANDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_updates_by_products_of_new_lengths_are_not_planned_and_have_the_bits_of_plans(
+    name: str, dtype: str
+) -> None:
+    product, n = PRODUCT_OPERANDS[name], 30
+    matrix = (RANDOM.random((n, n)) + n * np.eye(n)).astype(dtype)
+    right = RANDOM.random(n).astype(dtype)
+    results = {}
+    for tier in ("auto", "1"):
+        tn.trim()
+        m, b, x = tn.asarray(matrix), tn.asarray(right), tn.zeros(n, dtype=dtype).wait()
+        with tn.options(tier=tier), tn.profile() as p:
+            for i in range(n):
+                x[i] = (b[i] - product(m, x, i)) / m[i, i]
+                if i == 10:
+                    plans = _native.num_cached_plans()
+                x.wait()
+        assert (_native.num_cached_plans() == plans) == (tier == "auto")
+        assert p.calls == n
+        assert p.copies == 0
+        results[tier] = np.asarray(x)
+    assert_equal_bits(results["auto"], results["1"])
+
+
+def test_update_by_two_products_is_planned() -> None:
+    m, x = tn.asarray(RANDOM.random((9, 9))), tn.zeros(9).wait()
+    for i in range(9):
+        x[i] = m[i, :i] @ x[:i] + m[:i, i] @ x[:i]
+        before = _native.num_cached_plans()
+        x.wait()
+        assert _native.num_cached_plans() > before
+
+
+def test_products_of_integers_and_halves_in_updates_are_planned() -> None:
+    for dtype in ("int32", "float16"):
+        m, x = tn.ones((9, 9), dtype=dtype), tn.ones(9, dtype=dtype).wait()
+        for i in range(9):
+            x[i] = m[i, :i] @ x[:i]
+            x.wait()
+        assert x.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 0]

@@ -166,3 +166,20 @@ def test_view_with_other_readers_keeps_the_old_value() -> None:
     assert_equal_bits(view, values[:4])
     assert_equal_bits(old, values[:4])
     assert_equal_bits(x, np.array([1.0, -4.0, 3.0, 4.0, 5.0, 6.0]))
+
+
+def test_call_reads_a_view_before_an_update_that_does_not_depend_on_it() -> None:
+    values = np.array([4.0, 3.0, 2.0, 1.0, 0.0])
+    x, z = (tn.asarray(values, copy=True).wait() for _ in range(2))
+    ordered = tn.sort(z[:4])
+    z[1] = 7.0
+    total = z[:4] @ x[:4]  # after the update of z, which comes after the sort
+    x[1] = 9.0
+    nodes = [_native.node_of(each) for each in (x, total, ordered)]
+    steps = [step.names[-1] for step in plan_of(Graph.of(nodes, (1,))).steps]
+    assert steps.index("matmul") < len(steps) - 1 - steps[::-1].index("set_at")
+    del nodes
+    tn.eval(x, total, ordered)
+    assert total.item() == 16 + 7 * 3 + 4 + 1
+    assert_equal_bits(ordered, np.array([1.0, 2.0, 3.0, 4.0]))
+    assert_equal_bits(x, np.array([4.0, 9.0, 2.0, 1.0, 0.0]))

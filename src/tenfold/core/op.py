@@ -420,6 +420,7 @@ class Op(Operation[P]):
             merges=self.merges,
             unbounded_time=self.semantics.unbounded_time,
             multiplies=self.rewriting.multiplies,
+            contracts=self.rewriting.contraction is not None,
             creates=self.semantics.creates,
             is_permanent=self.permanent and self.semantics.body is None,
         )

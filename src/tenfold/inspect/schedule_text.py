@@ -241,20 +241,21 @@ def _interpreter_text(snapshot: Snapshot) -> str:
         f"unfused {condition} (option tier)"
     )
     lines = [
-        f"  {number}. {node.name}: {_kernel_kind(node.op)}" for number, node in enumerate(nodes, 1)
+        f"  {number}. {node.name}: {_kernel_kind(node)}" for number, node in enumerate(nodes, 1)
     ]
     return "\n".join([head, *shortened(lines)])
 
 
-def _kernel_kind(op: Any) -> str:
-    """How the op interpreter computes a node of an operation."""
+def _kernel_kind(node: Any) -> str:
+    """How the op interpreter computes a node."""
+    op = node.op
     if op.semantics.shapes == "broadcast":
         return "a strided kernel for any shape"
-    return (
-        "a reduction kernel for any shape, axis by axis"
-        if op.lowering.folding
-        else "its own schedule"
-    )
+    if op.lowering.folding:
+        return "a reduction kernel for any shape, axis by axis"
+    if op.rewriting.contraction is not None and [x.type.ndim for x in node.inputs] == [1, 1]:
+        return "a kernel of two vectors of any length"
+    return "its own schedule"
 
 
 def _program_state(step: Step) -> str:

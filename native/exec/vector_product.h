@@ -1,0 +1,27 @@
+// Vector product: the product of two vectors, for any length and strides. The op interpreter runs
+// it by the kernel that plans take, with the same bits.
+#pragma once
+#include "ir/linearize.h"
+#include "jit/code_loader.h"
+#include "threads/worker_pool.h"
+
+namespace tenfold {
+
+class ExecutionContext;
+class OpKernelCompiler;
+
+// The kernel of vectors of a dtype that are contiguous or not.
+struct VectorProductKernel {
+    Kernel kernel = nullptr;
+    Ref<Code> code;
+};
+
+// Whether a node is the product of two vectors of its own real floating dtype, which are values or
+// slices of values. No rewrite rule changes its bits if the graph has no other product.
+bool is_vector_product(const LinearizedGraph& graph, const LinearizedNode& entry);
+
+// Computes it from its operands; empty without memory, or if Python has failed.
+Ref<Value> run_vector_product(const Node& node, const Value& first, const Value& second,
+                              OpKernelCompiler& compiler, ExecutionContext& context);
+
+} // namespace tenfold
