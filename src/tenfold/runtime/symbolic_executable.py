@@ -84,7 +84,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
 
 def _is_shape_generic(original: OptimisedGraph) -> bool:
     """Whether the rewrite is the same for all lengths: rules have read no lengths, other than which
-    are 0, 1 or equal, and there are no products and no user functions. Nor are draws passed through.
+    are 0, 1 or equal, and there are no products, no user functions and no draws passed through.
     """
     report, graph = original.report, original.graph
     operations = [node.op for node in graph.nodes if node.pending]
