@@ -91,10 +91,20 @@ def smoke() -> None:
     comparison.end()
 
 
+def print_draw(name: str, n: int) -> None:
+    """Print the times of a draw of `n` numbers."""
+    tenfolds, numpys = DRAWS[name]
+    rng, generator = tn.random.default_rng(1), np.random.default_rng(1)
+    ours = best(lambda: tenfolds(rng, n).wait())
+    theirs = best(lambda: numpys(generator, n))
+    print(f"{name}, {n:.0e}: {ours:.2f}, NumPy {theirs:.2f}: {theirs / ours:.2f}x")
+
+
 def main() -> None:
     """Print the rows."""
     if smoke_wanted():
-        return smoke()
+        smoke()
+        return
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else int(get("threads"))
     samples = int(float(sys.argv[2])) if len(sys.argv) > 2 else 10**8
     with tn.options(threads=threads):
@@ -105,11 +115,8 @@ def main() -> None:
         theirs = best(lambda: pi_of_numpy(samples))
         print(f"pi, {samples:.0e} samples: {ours:.0f}, NumPy in pieces {theirs:.0f}")
         print(f"  {theirs / ours:.1f}x, memory grown by {grown:.0f} MB")
-        for name, (tenfolds, numpys) in DRAWS.items():
-            rng, generator, n = tn.random.default_rng(1), np.random.default_rng(1), 10**6
-            ours = best(lambda: tenfolds(rng, n).wait())
-            theirs = best(lambda: numpys(generator, n))
-            print(f"{name}, 1e6: {ours:.2f}, NumPy {theirs:.2f}: {theirs / ours:.2f}x")
+        for name in DRAWS:
+            print_draw(name, 10**6)
 
 
 if __name__ == "__main__":

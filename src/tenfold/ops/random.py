@@ -382,12 +382,14 @@ def integers(
         raise DTypeError("", rule, remedy="convert the result with tn.astype")
     first, last = (0, low) if high is None else (low, high)
     operands = [operand(key, "key"), operand(draw, "draw number")]
-    checked = not all(isinstance(bound, (int, np.integer)) for bound in (first, last))
-    if checked:
-        lengths, *bounds = _array_bounds(first, last, size, endpoint, operands)
-    else:
+    bounds: list[Any]
+    checked = False
+    if isinstance(first, (int, np.integer)) and isinstance(last, (int, np.integer)):
         lengths = element_size(size)
         bounds = [*_number_bounds(int(first), int(last), result, endpoint)]
+    else:
+        checked = True
+        lengths, *bounds = _array_bounds(first, last, size, endpoint, operands)
     params = (lengths, checked_stream(stream), checked, result, checked_device(None))
     return BoundCall((*operands, *bounds), params)
 
