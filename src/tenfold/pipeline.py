@@ -33,7 +33,7 @@ from tenfold.runtime.cpu import CHUNK, LONGEST
 from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunks
-from tenfold.runtime.reference import Reference, nan_failure, no_values
+from tenfold.runtime.reference import Reference, nan_failure
 from tenfold.runtime.timeline import debug
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -196,11 +196,15 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     one that reads values which rules have made.
     """
     graph, replaced_nodes = _optimised(pending)
+    operations = _operations(graph)
+    if len(operations) <= 1:
+        failure = _compute_unplanned(operations)
+        _transfer_all(replaced_nodes)
+        return failure
     outputs = chunks(graph, CHUNK if len(graph) > LONGEST else len(graph))
     if len(graph) <= LONGEST and not replaced_nodes and set(outputs[0]) == set(pending):
-        is_single = len(_operations(graph)) == 1  # it has no plan: it reads a placeholder
-        return no_values().error if is_single else _compute_each(pending, None)
-    del graph  # values of a chunk are freed after their last reader
+        return _compute_each(pending, None)
+    del graph, operations  # values of a chunk are freed after their last reader
     failure: Exception | None = None
     with settings.override(optimise=False):
         while outputs and failure is None:
@@ -210,6 +214,21 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
         _compute_each(remaining, None)
     _transfer_all(replaced_nodes)
     return failure
+
+
+def _compute_unplanned(operations: Sequence[Node]) -> Exception | None:
+    """Compute at most one operation that had no plan: another thread computed its operands
+    meanwhile, or they are too many, or placeholders, or refused by the rule of its kernel.
+    """
+    pending = [node for node in operations if node.pending]
+    if not pending:
+        return None
+    outcome = _run_new_plan(pending, options_key())
+    if isinstance(outcome, Failure):
+        return error_of(outcome, pending[0])
+    if not pending[0].pending:
+        return None
+    return Reference(pending[0].type.device).run(Graph.of(pending))
 
 
 def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception | None:

@@ -10,7 +10,7 @@ values.
 >>> for _ in range(5):
 ...     x = x + 1
 >>> [[node.depth for node in outputs] for outputs in chunks(Graph.of([_native.node_of(x)]), 4)]
-[[2], [4], [5]]
+[[1], [3], [5]]
 """
 
 from __future__ import annotations
