@@ -117,7 +117,9 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
 
 def _compute_apart(nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a plan of their own, and publish nothing; None on failure."""
-    graph = replace(Graph.of(nodes, options_key()), dead_after_read=())
+    graph = Graph.of(nodes, options_key())
+    is_output = [position in graph.outputs for position in range(len(graph))]
+    graph = replace(graph, dead_after_read=(), live_out=is_output)
     original = OptimisedGraph(graph, RewriteReport())
     executable = DEVICES[nodes[0].type.device].bind(graph, original, cached=False)
     return None if executable is None else _native.run_apart(executable, nodes)
@@ -209,15 +211,15 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     """
     graph, replaced_nodes = _optimised(pending)
     operations = _operations(graph)
+    failure: Exception | None = None
     if len(operations) <= 1:
         failure = _compute_unplanned(operations)
         _transfer_all(replaced_nodes)
         return failure
     outputs = chunks(graph, CHUNK if len(graph) > LONGEST else len(graph))
-    if len(graph) <= LONGEST and not replaced_nodes and set(outputs[0]) == set(pending):
+    if len(outputs) == 1 and not replaced_nodes and set(outputs[0]) == set(pending):
         return _compute_each(pending, None)
     del graph, operations  # values of a chunk are freed after their last reader
-    failure: Exception | None = None
     with settings.override(optimise=False):
         while outputs and failure is None:
             failure = _compute_by_plan(outputs.pop(0), planned=True)
@@ -235,12 +237,11 @@ def _compute_unplanned(operations: Sequence[Node]) -> Exception | None:
     pending = [node for node in operations if node.pending]
     if not pending:
         return None
-    outcome = _run_new_plan(pending, options_key())
-    if isinstance(outcome, Failure):
-        return error_of(outcome, pending[0])
-    if not pending[0].pending:
-        return None
-    return Reference(pending[0].type.device).run(Graph.of(pending))
+    values = _compute_apart(pending)
+    if values is None:
+        return Reference(pending[0].type.device).run(Graph.of(pending))
+    pending[0].publish([*values[0]])
+    return None
 
 
 def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception | None:
