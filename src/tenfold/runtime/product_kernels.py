@@ -28,13 +28,14 @@ def vector_product(
     op: Op[...], dtype: np.dtype, first_contiguous: bool, second_contiguous: bool
 ) -> EntryPoint:
     """Return the entry point of the kernel. Its sizes are the length and both strides in bytes."""
-    assert op.rewriting.contraction is not None, "a product says what it contracts"
+    contraction = op.rewriting.contraction
+    assert contraction is not None, "a product says what it contracts"
     x1, x2 = (
         ProductOperand((LENGTH,), (dtype.itemsize * (1 if contiguous else 2),), dtype)
         for contiguous in (first_contiguous, second_contiguous)
     )
     types = (Type((LENGTH,), dtype, "cpu"),) * 2
-    step = bind_product(choose_product(op.rewriting.contraction(types), x1, x2, width=register_bytes()))
+    step = bind_product(choose_product(contraction(types), x1, x2, width=register_bytes()))
     assert isinstance(step.kernel, DotProduct), "products of vectors"
     assert step.sizes == (LENGTH, *x1.strides, *x2.strides), "as native code packs them"
     # without optimisation it runs several times as long
