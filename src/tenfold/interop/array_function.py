@@ -20,7 +20,7 @@ import numpy as np
 
 from tenfold import settings
 from tenfold._native import Array
-from tenfold.errors import FallbackWarning
+from tenfold.errors import DTypeError, FallbackWarning
 from tenfold.interop.asarray import asarray
 from tenfold.interop.numpy_dispatch import numpy_name, unsupported_function
 
@@ -51,7 +51,14 @@ def array_function(
     if form is None:
         check_fallback(function)
         form = Immediate(function)
-    return form(*args, **kwargs)
+    try:
+        return form(*args, **kwargs)
+    except DTypeError as error:
+        # Text, None and other objects beside Arrays (matplotlib has them): only NumPy holds those.
+        if error.operation != "asarray" or settings.get("numpy_fallback") == "raise":
+            raise
+        check_fallback(function)
+        return Immediate(function)(*args, **kwargs)
 
 
 def form_of(function: Function) -> Function | None:
