@@ -1,4 +1,4 @@
-"""Libraries that take NumPy's arrays, unmodified, on Arrays. Each test skips without its library."""
+"""Libraries that take NumPy's arrays, unmodified, on Arrays; a test without its library skips."""
 
 from __future__ import annotations
 
