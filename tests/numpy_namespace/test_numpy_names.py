@@ -266,3 +266,16 @@ def test_star_import_gives_no_private_name() -> None:
 def test_a_missing_name_says_the_way_to_numpy() -> None:
     with pytest.raises(AttributeError, match=r"use numpy.bmat\(np.asarray\(x\)\), which waits"):
         _ = ours.bmat
+
+
+def test_random_numbers_and_transforms_are_those_of_tenfold() -> None:
+    drawn = ours.random.default_rng(0).normal(size=3)
+    assert isinstance(drawn, tn.Array)
+    assert drawn.shape == (3,)
+    values = numpy.arange(6.0).reshape(2, 3)
+    for name in ("fft", "ifft", "rfft", "fft2", "fftn", "fftshift", "hfft", "ihfft"):
+        made, expected = getattr(ours.fft, name)(values), getattr(numpy.fft, name)(values)
+        numpy.testing.assert_allclose(made, expected, atol=1e-12, err_msg=name)
+        assert isinstance(getattr(numpy.fft, name)(tn.asarray(values)), tn.Array)
+    numpy.testing.assert_allclose(ours.fft.fft([1, 2, 3], 4, 0), numpy.fft.fft([1, 2, 3], 4, 0))
+    assert set(ours.fft.__all__) == set(numpy.fft.__all__)

@@ -74,7 +74,7 @@ def _forms() -> dict[Function, Function]:
     """Return the functions and ufuncs of `tenfold.numpy` by those of NumPy."""
     import tenfold.numpy as ours  # at the first call: `import tenfold` takes less time without it
 
-    pairs = [(np, ours), (np.linalg, ours.linalg)]
+    pairs = [(np, ours), (np.linalg, ours.linalg), (np.fft, ours.fft)]
     return {
         getattr(theirs, name): getattr(mine, name)
         for theirs, mine in pairs

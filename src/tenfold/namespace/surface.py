@@ -21,6 +21,7 @@ from tenfold.core.op import OPS, Op, Operation
 from tenfold.errors import ExplainedError
 from tenfold.namespace import absent, call_forms
 
+
 @cache
 def function_of(operation: Operation[...]) -> Callable[..., Any]:
     """Return the public function of an operation: native code where alike calls are bound once."""

@@ -17,6 +17,7 @@ from tenfold.numpy import (
     calculus,
     creation,
     elementwise,
+    fft,
     index_tricks,
     linalg,
     logic,
@@ -56,10 +57,10 @@ PAGES = (
     searching,
 )
 """The modules whose public names are those of this namespace."""
-SUBMODULES = ("fft", "random")
+SUBMODULES = ("random",)
 """Namespaces of Tenfold's that have NumPy's names already."""
 
-__all__ = ["linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
+__all__ = ["fft", "linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
 
 
 def __getattr__(name: str) -> Any:
