@@ -197,8 +197,8 @@ def test_transposes_are_views() -> None:
     x = tn.asarray([[1, 2], [3, 4]])
     assert x.T.tolist() == x.mT.tolist() == [[1, 3], [2, 4]]
     assert tn.zeros((2, 3, 4)).mT.shape == (2, 4, 3)
-    with pytest.raises(ShapeError, match=r"use x\.mT"):
-        tn.zeros((2, 3, 4)).T
+    assert tn.zeros((2, 3, 4)).T.shape == (4, 3, 2)
+    assert tn.zeros(3).T.shape == (3,)
     with pytest.raises(ShapeError, match="matrix"):
         tn.zeros(3).mT
 
@@ -231,11 +231,11 @@ def test_weak_references_end_with_the_array() -> None:
 
 def test_absent_attributes_are_absent_to_who_asks() -> None:
     x = tn.asarray([1.0])
-    assert not hasattr(x, "flatten")
-    assert getattr(x, "nbytes", 7) == 7
+    assert not hasattr(x, "setflags")
+    assert getattr(x, "ctypes", 7) == 7
     with pytest.raises(AttributeError) as caught:
-        x.real  # type: ignore[attr-defined]  # asked on purpose
-    assert (type(caught.value), caught.value.name) == (AttributeError, "real")
+        x.data  # type: ignore[attr-defined]  # asked on purpose
+    assert (type(caught.value), caught.value.name) == (AttributeError, "data")
     with pytest.raises(AttributeError, match=r"no attribute '__array_interface__'$"):
         x.__array_interface__  # type: ignore[attr-defined]  # as NumPy asks
 

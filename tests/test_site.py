@@ -52,7 +52,11 @@ def public_names() -> Iterator[str]:
     yield from (f"tenfold.{name}" for name in tn.__all__ if name not in MODULES)
     for module in MODULES:
         found: ModuleType = getattr(tn, module)
-        own = [k for k, v in vars(found).items() if isinstance(v, type) and k.endswith("Error")]
+        own = [
+            k
+            for k, v in vars(found).items()
+            if isinstance(v, type) and k.endswith(("Error", "Warning"))
+        ]
         yield from (f"tenfold.{module}.{name}" for name in getattr(found, "__all__", own))
 
 

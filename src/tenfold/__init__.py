@@ -61,7 +61,9 @@ from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as a
 from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
 surface.install_methods()
-linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
+linalg = surface.module(
+    "linalg", "Linear algebra: decompositions, solves, norms.", {"LinAlgError": errors.LinAlgError}
+)
 fft = surface.module("fft", "Fourier transforms, lazily, by pocketfft.")
 random = surface.module(
     "random", "Random numbers: Philox4x32-10, inside kernels.", random_generator.PUBLIC
@@ -69,7 +71,7 @@ random = surface.module(
 operators = surface.operators()
 _operations = surface.functions()
 globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
-__getattr__ = absent.module_getattr("tenfold", globals())
+__getattr__ = absent.module_getattr("tenfold", globals(), lazy=("numpy",))
 for _module in (linalg, fft, random):
     _module.__dict__["__getattr__"] = absent.module_getattr(_module.__name__)
 globals().update(array_api_info.PUBLIC)

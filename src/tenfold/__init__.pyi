@@ -231,10 +231,10 @@ def empty_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Ar
 def eye(n_rows: int, n_cols: int | None = ..., /, *, k: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
     """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th"""
 
-def full(shape: Shape | int, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
+def full(shape: Shape | int, fill_value: Array | complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,"""
 
-def full_like(x: Array, /, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
+def full_like(x: Array, /, fill_value: Array | complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return an array that holds `fill_value` everywhere, of the shape, dtype and device of `x`, or"""
 
 def ones(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:

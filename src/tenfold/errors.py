@@ -106,6 +106,10 @@ class UnsupportedError(ExplainedError, NotImplementedError):
     """Something NumPy or the standard has and tenfold does not; the remedy names the substitute."""
 
 
+class FallbackWarning(UserWarning):
+    """A NumPy function without a lazy form converts Arrays: the setting `numpy_fallback`."""
+
+
 class CompileError(ExplainedError, RuntimeError):
     """A kernel could not be compiled."""
 

@@ -144,6 +144,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Refuse to mix dtypes: no promotion, only `tn.astype`. Captured when a node is made.",
     ),
     Setting(
+        "numpy_fallback",
+        "warn",
+        _choice("raise", "convert", "warn"),
+        "NumPy's functions without a lazy form, called with Arrays: raise an error, convert to "
+        "ndarrays (which waits), or convert and warn, once for each function.",
+    ),
+    Setting(
         "strict_sync",
         False,
         _flag,

@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.errors import ExplainedError, RunError, UnsupportedError
+from tenfold.errors import ExplainedError, FallbackWarning, RunError, UnsupportedError
 from tenfold.interop.numpy_dispatch import numpy_name
 
 FUNCTIONS = [
@@ -165,24 +165,43 @@ def test_arguments_are_handed_over_by_name_and_by_position(call: Any, expected: 
     np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "remedy"),
-    [
-        (lambda x: np.sum(x, out=np.zeros(())), "np.sum", "y = np.sum(x)"),
-        (lambda x: np.sum(x, where=x > 1), "np.sum", "tn.where"),
-        (lambda x: np.argsort(x, kind="heapsort"), "np.argsort", "call tn.argsort(x"),
-        (lambda x: np.concatenate([x, x], dtype=np.float32), "np.concatenate", "tn.astype"),
-        (lambda x: np.median(x), "np.median", "np.median(np.asarray(x))"),
-        (lambda x: np.linalg.eigvals(x), "np.linalg.eigvals", "np.linalg.eigvals(np.asarray(x))"),
-        (lambda x: np.dot(x, x), "np.dot", "x @ y"),
-        (lambda x: np.vstack([x, x]), "np.vstack", "tn.concat([x, y], axis=0)"),
-    ],
-)
-def test_what_tenfold_lacks_names_the_substitute(call: Any, name: str, remedy: str) -> None:
-    with pytest.raises(UnsupportedError) as caught:
+CONVERTED = [
+    (lambda x: np.convolve(x, x), "np.convolve"),
+    (lambda x: np.histogram(x), "np.histogram"),
+    (lambda x: np.interp(x, x, x), "np.interp"),
+    (lambda x: np.linalg.eigvals(x[:, None] * x), "np.linalg.eigvals"),
+    (lambda x: np.unique(x), "np.unique"),
+    (lambda x: np.busday_count(x, x), "np.busday_count"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), CONVERTED, ids=[name for _, name in CONVERTED])
+def test_a_function_without_a_lazy_form_is_refused_by_the_setting(call: Any, name: str) -> None:
+    with tn.options(numpy_fallback="raise"), pytest.raises(UnsupportedError) as caught:
         call(tn.asarray([1.0, 2.0]))
     assert str(caught.value).startswith(f"{name}: ")
-    assert remedy in str(caught.value)
+    assert f"{name}(np.asarray(x))" in str(caught.value)
+
+
+@pytest.mark.parametrize(("call", "name"), CONVERTED[:-1], ids=[name for _, name in CONVERTED[:-1]])
+def test_a_function_without_a_lazy_form_is_numpys_by_the_setting(call: Any, name: str) -> None:
+    values = np.array([1.0, 2.0])
+    with tn.options(numpy_fallback="convert"):
+        made = flattened(call(tn.asarray(values)))
+    for mine, other in zip(made, flattened(call(values)), strict=True):
+        np.testing.assert_array_equal(mine, other)
+        assert mine.dtype == other.dtype
+
+
+def test_a_conversion_warns_once_for_each_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenfold.interop.array_function._warned", set())
+    x = tn.asarray([1.0, 2.0])
+    with pytest.warns(FallbackWarning, match=r"np\.correlate converts Arrays") as caught:
+        assert np.correlate(x, x).tolist() == [5.0]
+    assert caught[0].filename == __file__
+    np.correlate(x, x)  # a second warning would be an error
+    with pytest.warns(FallbackWarning, match=r"np\.subtract\.reduce converts Arrays"):
+        assert np.subtract.reduce(x).item() == -1.0
 
 
 def test_wrong_arguments_are_type_errors_as_in_numpy() -> None:

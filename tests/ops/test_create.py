@@ -182,7 +182,7 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("full", lambda: tn.full(2, 10**400, dtype=tn.float64), OverflowError, "of 1329 bits"),
     ("full", lambda: tn.full(2, 1j, dtype=tn.float64), DTypeError, "1j cannot become float64"),
     ("full", lambda: tn.full(2, "a"), DTypeError, "str is not a number"),
-    ("full", lambda: tn.full(2, tn.asarray(1)), DTypeError, "Array is not a number"),
+    ("full", lambda: tn.full(2, tn.asarray([1])), DTypeError, "Array is not a number"),
     ("full", lambda: tn.full(2, 1, dtype="text"), DTypeError, "'text' is none of bool"),
     ("zeros", lambda: tn.zeros((2, -1)), ShapeError, r"\(2, -1\) has a negative length"),
     ("zeros", lambda: tn.zeros((2, 1.5)), ShapeError, "or a sequence of ints"),

@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array
+from tenfold.array import ndarray_methods
 from tenfold.array.assign import assign, assign_result, transposed_setter
 from tenfold.array.external_buffer import wrap
 from tenfold.array.setitem import set_item
@@ -24,7 +25,7 @@ from tenfold.core import op_decorators
 from tenfold.core.inference import infer, refuse_scalar
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
-from tenfold.errors import UnsupportedError, message, raise_if_failed
+from tenfold.errors import message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
 from tenfold.interop.asarray import asarray, from_dlpack, to_device
@@ -136,15 +137,11 @@ def matrices_transposed(self: Array) -> Array:
 
 
 def rounded(self: Array, ndigits: int | None = None) -> Array:
-    """Return `round(x)`: the elements rounded to whole numbers, in the dtype of `x`.
-
-    Raises UnsupportedError for a number of digits.
-    """
-    if ndigits is not None:
-        rule = f"elements are rounded to whole numbers, not to {ndigits} digits"
-        remedy = "write tn.round(x * 10**n) / 10**n for n digits"
-        raise UnsupportedError("round", rule, [self], remedy)
-    return rounding.round(self)
+    """Return `round(x)`: the elements rounded to whole numbers or digits, in the dtype of `x`."""
+    result: Array = (
+        rounding.round(self) if ndigits is None else ndarray_methods.round(self, ndigits)
+    )
+    return result
 
 
 def explained(
@@ -163,12 +160,12 @@ def explained(
     return explain(self, stage=stage, analyze=analyze, format=format)
 
 
-PROPERTIES = {
+PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
     "T": property(transpose, transposed_setter(transpose)),
     "mT": property(matrices_transposed, transposed_setter(matrices_transposed)),
 }
-METHODS = {
+METHODS = ndarray_methods.METHODS | {
     "item": materialize.item,
     "tolist": materialize.tolist,
     "to_device": to_device,

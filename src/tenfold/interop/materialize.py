@@ -71,13 +71,18 @@ def wait(self: Array) -> Array:
     return self
 
 
-def item(self: Array) -> Any:
-    """Return the only element as a Python number. Raises ShapeError when there is not exactly one.
+def item(self: Array, *args: Any) -> Any:
+    """Return the only element as a Python number, or the one at an index.
+
+    The index is one integer, of the flattened array, or one for each axis, as separate arguments or
+    as a tuple. Raises ShapeError without an index when there is not exactly one element.
 
     >>> import tenfold as tn
     >>> tn.asarray([1.5]).item()
     1.5
     """
+    if args:
+        return value_of(self, "item").item(*args)
     if self.size != 1:
         raise ShapeError("item", f"{self.size} elements are not one", [self], "index one first")
     return value_of(self, "item").item()

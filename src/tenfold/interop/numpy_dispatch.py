@@ -92,9 +92,9 @@ def numpy_name(function: Callable[..., Any]) -> str:
     return ".".join(filter(None, ("np", public, getattr(function, "__name__", repr(function)))))
 
 
-def unsupported_function(function: Callable[..., Any]) -> UnsupportedError:
-    """Return the error, to be raised, for a NumPy function without an operation."""
-    name = numpy_name(function)
+def unsupported_function(function: Callable[..., Any], method: str = "") -> UnsupportedError:
+    """Return the error, to be raised, for a NumPy function, or a ufunc's method, not lazy here."""
+    name = ".".join(filter(None, (numpy_name(function), method)))
     remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
     base_name = name.rpartition(".")[2]
     same_named = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{base_name}")

@@ -11,6 +11,7 @@ module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
@@ -30,20 +31,11 @@ from tenfold.interop.numpy_dispatch import (
 # What arrays of other libraries have and Array has not. Table.
 ATTRIBUTES = {
     "H": "tn.conj(x.mT)",
-    "conj": "tn.conj(x)",
-    "copy": "copy.copy(x)",
     "cpu": "x.to_device('cpu')",
     "data": "memoryview(np.asarray(x)), which waits",
-    "fill": "x[...] = value",
-    "flat": "tn.reshape(x, (-1,))",
-    "flatten": "tn.reshape(x, (-1,))",
-    "itemsize": "x.dtype.itemsize",
-    "nbytes": "x.size * x.dtype.itemsize",
     "numpy": "np.asarray(x), which waits",
     "ptp": "tn.max(x) - tn.min(x)",
-    "ravel": "tn.reshape(x, (-1,))",
     "to": "x.to_device(device), or tn.astype(x, dtype)",
-    "view": "tn.astype(x, dtype), or np.asarray(x).view(dtype), which waits",
 }
 
 
@@ -79,10 +71,10 @@ def missing_attribute(_self: Array, name: str) -> NoReturn:
     """Refuse an attribute that Array does not have: its `__getattr__`.
 
     >>> import tenfold as tn
-    >>> tn.zeros(3).copy
+    >>> tn.zeros(3).ptp
     Traceback (most recent call last):
     ...
-    AttributeError: 'tenfold.Array' object has no attribute 'copy'; write copy.copy(x)
+    AttributeError: 'tenfold.Array' object has no attribute 'ptp'; write tn.max(x) - tn.min(x)
     """
     text = f"'tenfold.Array' object has no attribute {name!r}"
     if not name.startswith("_"):
@@ -117,12 +109,16 @@ def _takes_more(operation: Operation[...]) -> bool:
     return sum(parameter.default is parameter.empty for parameter in parameters) > 1
 
 
-def module_getattr(module: str, public: Mapping[str, Any] | None = None) -> Callable[[str], Any]:
-    """Return a module's `__getattr__`: a deprecated name gives what `public` has under its new
-    name; any other is refused.
+def module_getattr(
+    module: str, public: Mapping[str, Any] | None = None, lazy: tuple[str, ...] = ()
+) -> Callable[[str], Any]:
+    """Return a module's `__getattr__`: a submodule of `lazy` is imported; a deprecated name gives
+    what `public` has under its new name; any other is refused.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807  # its name in a module
+        if name in lazy:
+            return importlib.import_module(f"{module}.{name}")
         if public is not None and RENAMED.get(name) in public:
             return public[warn_renamed(module, name)]
         raise missing_name_error(module, name)

@@ -18,8 +18,18 @@ from inspect import Parameter
 from typing import Any
 
 from tenfold.core.op import Operation
-from tenfold.interop.array_function import RENAMED, SUBSTITUTES
 from tenfold.interop.numpy_dispatch import public_name
+
+RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "newshape": "shape"}
+"""NumPy's parameter names and those of the standard."""
+
+SUBSTITUTES = {
+    "out": "assign the result instead, as in y = {call}(x)",
+    "where": "choose the elements first with tn.where",
+    "dtype": "convert first with tn.astype",
+    "initial": "combine the result with the initial value yourself",
+}
+"""Remedies by NumPy's name of an argument that an operation does not have."""
 
 # What other libraries call an argument. Table.
 NAMES = {**RENAMED, "dim": "axis", "keepdim": "keepdims", "dims": "axis"}

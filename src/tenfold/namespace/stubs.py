@@ -21,6 +21,7 @@ import numpy as np
 
 import tenfold
 from tenfold._native import Array, Handle
+from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Operation
 from tenfold.namespace import random_generator, surface
 
@@ -199,7 +200,11 @@ def methods_text() -> str:
     for name, value in sorted(vars(Array).items()):
         if name == "__getattr__":
             continue  # type checkers would take it for leave to write any name
-        if name in by_operation:
+        if name in ndarray_methods.WIDENED:
+            form = inspect.signature(ndarray_methods.WIDENED[name])
+            doc = by_operation[name].doc
+            lines.append(_function(name, signature_text(form, method=True), doc, "    "))
+        elif name in by_operation:
             text = operation_text(by_operation[name], method=True)
             lines.append("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
         elif isinstance(value, FunctionType):
@@ -219,7 +224,9 @@ def methods_text() -> str:
 FILES: dict[str, Callable[[], str]] = {
     "__init__.pyi": public_text,
     "fft.pyi": lambda: namespace_text("fft"),
-    "linalg.pyi": lambda: namespace_text("linalg"),
+    "linalg.pyi": lambda: namespace_text(
+        "linalg", ["from numpy.linalg import LinAlgError as LinAlgError"]
+    ),
     "random.pyi": random_text,
     "operators.pyi": operators_text,
     "_methods.pyi": methods_text,

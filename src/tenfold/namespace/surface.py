@@ -16,6 +16,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tenfold._native import Array
+from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Op, Operation
 from tenfold.errors import ExplainedError
 from tenfold.namespace import absent, call_forms
@@ -24,6 +25,41 @@ from tenfold.namespace import absent, call_forms
 @cache
 def function_of(operation: Operation[...]) -> Callable[..., Any]:
     """Return the public function of an operation: native code where alike calls are bound once."""
+    return _public(operation, _checked_call(operation), operation.public_function)
+
+
+def method_of(operation: Operation[...]) -> Callable[..., Any]:
+    """Return the method of an operation: NumPy's form of it answers calls of other arguments.
+
+    >>> method_of(OPS["sum"]).__name__
+    'sum'
+    """
+    numpy_form = ndarray_methods.WIDENED.get(operation.name)
+    if numpy_form is None:
+        return function_of(operation)
+    call = _checked_call(operation)
+    parameters = operation.public_signature.parameters.values()
+    most = sum(parameter.kind <= parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
+    keywords = {p.name for p in parameters if p.kind >= p.POSITIONAL_OR_KEYWORD}
+    never_none = {name for name in keywords if "None" not in str(_annotation(operation, name))}
+
+    def python(*args: Any, **kwargs: Any) -> Any:
+        is_declared = len(args) <= most and kwargs.keys() <= keywords
+        if not is_declared or isinstance(args[-1], list):
+            return numpy_form(*args, **kwargs)
+        if any(kwargs[name] is None for name in never_none & kwargs.keys()):
+            return numpy_form(*args, **kwargs)
+        return call(*args, **kwargs)
+
+    return _public(operation, python, numpy_form)
+
+
+def _annotation(operation: Operation[...], name: str) -> object:
+    return operation.public_signature.parameters[name].annotation
+
+
+def _checked_call(operation: Operation[...]) -> Callable[..., Any]:
+    """Return the call of an operation whose TypeError says how it is written."""
 
     def python(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -33,12 +69,18 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
                 raise
             raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
-    declared = operation.public_function
+    return python
+
+
+def _public(
+    operation: Operation[...], python: Callable[..., Any], declared: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a call under the name, the signature and the documentation of a declaration."""
     function: Any = operation.with_call_cache(python) if isinstance(operation, Op) else python
     function.__name__ = operation.name
     function.__qualname__ = operation.name
     function.__module__ = f"tenfold.{operation.namespace}".rstrip(".")
-    function.__doc__ = declared.__doc__
+    function.__doc__ = operation.public_function.__doc__
     function.__wrapped__ = declared  # inspect finds the signature by it
     public_function: Callable[..., Any] = function
     return public_function
@@ -96,4 +138,4 @@ def install_methods() -> None:
     setattr(Array, "__getattr__", absent.missing_attribute)  # noqa: B010  # as the methods below
     for operation in OPS.values():
         if operation.method:
-            setattr(Array, operation.name, function_of(operation))
+            setattr(Array, operation.name, method_of(operation))

@@ -13,7 +13,7 @@ from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.core.shape_rules import checked_shape, normalize_count
-from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, canonical, kind_of
+from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops.create import default_dtype, number, number_of
 from tenfold.ops.indexing import capture
@@ -32,12 +32,15 @@ def _arange_reference(
     return np.repeat(np.arange(start, stop, step, dtype=dtype), repeat)
 
 
+_KERNEL_DTYPES = (FLOAT32, FLOAT64, *(DTYPES[n] for n in ("int32", "int64", "uint32", "uint64")))
+
+
 def _arange_at(
     k: Body, at: ResultIndex, start: Any, stop: Any, step: Any, repeat: int, *params: Any
 ) -> Any:
     """As NumPy: the first two elements exactly, the others by the difference of these."""
     length, dtype, _ = params
-    if repeat != 1 or length < 3 or dtype not in (FLOAT32, FLOAT64, DTYPES["int32"], INT64):
+    if repeat != 1 or length < 3 or dtype not in _KERNEL_DTYPES:
         return NotImplemented
     first_two = np.arange(start, start + 3 * step, step, dtype=dtype)[:2]
     if first_two.size < 2:
@@ -53,8 +56,8 @@ def _arange_at(
 
 def _runtime_constant(k: Body, at: ResultIndex, value: np.generic) -> Element:
     """A scalar kernel argument, bound at the launch."""
-    if value.dtype.kind == "i":
-        return k.convert(at.number(int(value)), value.dtype)
+    if value.dtype.kind in "iu":
+        return k.convert(at.number(int(value.astype(np.int64))), value.dtype)
     bits = int(np.float64(value).view(np.int64))
     return k.convert(k.bits(at.number(bits), FLOAT64), value.dtype)
 

@@ -51,7 +51,7 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         values = values.astype(FLOAT32)
     with np.errstate(all="ignore"):
         if kind_of(dtype) == "b":
-            return values != 0
+            return np.asarray(values != 0)  # a scalar without axes
         if kind_of(values.dtype) == "f" and kind_of(dtype) in "iu":
             return _saturate(values, dtype)
         return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)

@@ -103,12 +103,13 @@ def _full_reference(shape: Shape, value: Any, dtype: np.dtype, device: str) -> n
     samples=[SampleCall((), positional=((2, 3), 7)), SampleCall((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(
-    shape: Shape | int, fill_value: complex, *, dtype: Any = None, device: str | None = None
+    shape: Shape | int, fill_value: Array | complex, *, dtype: Any = None, device: str | None = None
 ) -> BoundCall:
     """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,
     float64, complex128 or bool, as the value.
 
-    A float becomes an integer by truncation, saturated. Raises OverflowError for an int that the
+    An Array without axes is its value, which waits. A float becomes an integer by truncation,
+    saturated. Raises OverflowError for an int that the
     dtype cannot hold and DTypeError for a complex value of a real dtype.
 
     >>> import tenfold as tn
@@ -117,6 +118,8 @@ def full(
     """
     if dtype is None and isinstance(fill_value, np.generic):
         dtype = fill_value.dtype
+    if isinstance(fill_value, Array) and not fill_value.ndim:
+        dtype, fill_value = dtype or fill_value.dtype, fill_value.item()
     value = number(fill_value, "full")
     result_dtype = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
     lengths = checked_shape(shape, result_dtype.itemsize)
@@ -174,7 +177,7 @@ def empty(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -
     ],
 )
 def full_like(
-    x: Array, /, fill_value: complex, *, dtype: Any = None, device: str | None = None
+    x: Array, /, fill_value: Array | complex, *, dtype: Any = None, device: str | None = None
 ) -> Array:
     """Return an array that holds `fill_value` everywhere, of the shape, dtype and device of `x`, or
     the ones named. Values of `x` are not read.

@@ -174,10 +174,11 @@ def _expand_masks(x: Array, terms: list[Any], operation: str) -> list[Any]:
     for term in terms:
         if isinstance(term, np.ndarray):
             masked_shape = x.shape[axis : axis + term.ndim]
-            is_empty = (
-                term.size == 0 and len(masked_shape) == term.ndim
-            )  # as NumPy: it takes nothing
-            if term.shape != masked_shape and not is_empty:
+            fits = len(masked_shape) == term.ndim and all(
+                length in (0, n)  # as NumPy: an axis of length 0 takes nothing
+                for length, n in zip(term.shape, masked_shape, strict=True)
+            )
+            if not fits:
                 rule = f"a mask of shape {term.shape} does not fit axes of shape {masked_shape}"
                 raise index_error(x, operation, rule, "compare the array itself, as in x[x > 0]")
             result.extend(constant_array(x, positions) for positions in term.nonzero())

@@ -177,15 +177,8 @@ def _transposed(x: Array) -> Array:
 
 
 def transpose(x: Array) -> Array:
-    """`x.T`: the matrix (m, n) transposed, a view of shape (n, m). Raises ShapeError if not 2-d."""
-    if x.ndim != 2:
-        raise ShapeError(
-            "T",
-            f"an array of {x.ndim} axes is not a matrix",
-            [x],
-            "use x.mT for the last two axes, tn.permute_dims(x) to reverse them all",
-        )
-    return _transposed(x)
+    """`x.T`: the axes in reverse order, a view; of a matrix (m, n) the transposed one (n, m)."""
+    return _transposed(x) if x.ndim == 2 else permute_dims(x)
 
 
 @derived(

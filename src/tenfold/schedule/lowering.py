@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.core.gather_rules import GatherSource, ResultIndex
+from tenfold.core.gather_rules import GatherSource, ResultIndex, select_element
 from tenfold.core.index_map import AxisMap, IndexMap, compose_view, identity, remap_axes, strides_in
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Instruction
 from tenfold.core.scalar_ir import Operand as Computed
@@ -176,7 +176,9 @@ class Lowering:
         """Read an item in memory at a computed index."""
         item = self.items[number]
         if item.kind == "scalar":
-            return self._parameter(number, dtype)
+            value = self._parameter(number, dtype)
+            zero = convert_element(self.body, self._zero(item.dtype), dtype)
+            return value if valid is None else select_element(self.body, valid, value, zero)
         if item.size == 0:  # the launch fails: an empty array has no valid index
             return convert_element(self.body, self._zero(item.dtype), dtype)
         memory = UnorderedOperand(number, item.dtype, (0,) * len(self.group.space))

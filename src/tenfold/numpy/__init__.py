@@ -1,0 +1,74 @@
+"""NumPy's namespace on Tenfold's arrays: NumPy's own names, keywords and positions.
+
+`import tenfold.numpy as np` takes the place of `import numpy as np`. Functions return lazy Arrays;
+those whose shapes depend on values compute at the call. `docs/numpy-names.md` has the differences.
+
+>>> import tenfold.numpy as np
+>>> np.concatenate([np.zeros(2), [1, 2]]).sum(0).item()
+3.0
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tenfold.numpy import (
+    calculus,
+    creation,
+    elementwise,
+    fft,
+    index_tricks,
+    linalg,
+    logic,
+    manipulation,
+    numpy_objects,
+    polynomials,
+    products,
+    quantiles,
+    searching,
+    sums_and_extremes,
+)
+from tenfold.numpy.calculus import *
+from tenfold.numpy.creation import *
+from tenfold.numpy.elementwise import *
+from tenfold.numpy.index_tricks import *
+from tenfold.numpy.logic import *
+from tenfold.numpy.manipulation import *
+from tenfold.numpy.numpy_objects import *
+from tenfold.numpy.polynomials import *
+from tenfold.numpy.products import *
+from tenfold.numpy.quantiles import *
+from tenfold.numpy.searching import *
+from tenfold.numpy.sums_and_extremes import *
+
+PAGES = (
+    calculus,
+    creation,
+    elementwise,
+    index_tricks,
+    logic,
+    manipulation,
+    numpy_objects,
+    polynomials,
+    products,
+    quantiles,
+    sums_and_extremes,
+    searching,
+)
+"""The modules whose public names are those of this namespace."""
+SUBMODULES = ("random",)
+"""Namespaces of Tenfold's that have NumPy's names already."""
+
+__all__ = ["fft", "linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a submodule; refuse any other name that NumPy has and this namespace has not."""
+    if name in SUBMODULES:
+        return importlib.import_module(f"tenfold.{name}")
+    raise AttributeError(
+        f"module 'tenfold.numpy' has no attribute {name!r}; use numpy.{name}(np.asarray(x)), "
+        "which waits",
+        name=name,
+    )

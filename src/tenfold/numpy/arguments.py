@@ -1,0 +1,168 @@
+"""Operands of NumPy's functions: conversion of arguments and results, `out=` and `where=`.
+
+Takes what NumPy's functions take (Arrays, ndarrays, lists, numbers), hands on Arrays, and writes
+results into the target that `out=` names.
+
+>>> as_array([1, 2]).tolist()
+[1, 2]
+>>> where_else(as_array([1, 2]), [True, False], 0).tolist()
+[1, 0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.array.assign import assign
+from tenfold.dtypes import DTYPES, same_kind
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.interop.asarray import asarray
+from tenfold.interop.materialize import value_of
+from tenfold.ops.cast import astype
+from tenfold.ops.selection import where as select
+
+NUMBERS = (bool, int, float, complex)
+"""Python's numbers: operands of weak dtype. Those of NumPy have theirs."""
+NEUTRAL_ORDERS = ("C", "K", "A", None)
+"""Orders of memory that are row-major for an Array, which has no memory before it is computed."""
+
+
+def as_array(value: Any, dtype: Any = None) -> Array:
+    """Return an argument as an Array."""
+    if isinstance(value, Array) and (dtype is None or value.dtype == dtype):
+        return value
+    return asarray(value, dtype=dtype)
+
+
+def as_arrays(values: Iterable[Any]) -> list[Array]:
+    """Return arguments as Arrays; an Array is the sequence of its rows."""
+    return [as_array(value) for value in values]
+
+
+def as_operand(value: Any) -> Any:
+    """Return an operand as an Array or a Python number, which has a weak dtype."""
+    return value if isinstance(value, Array) or type(value) in NUMBERS else asarray(value)
+
+
+def as_operands(values: tuple[Any, ...]) -> list[Any]:
+    """Return the operands of an elementwise function; one of them at least is an Array."""
+    operands = [as_operand(value) for value in values]
+    if operands and not any(isinstance(operand, Array) for operand in operands):
+        dtype = np.result_type(*(np.asarray(operand) for operand in operands))
+        return [asarray(operand, dtype=dtype) for operand in operands]
+    return operands
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """Return `x` in `dtype`; None keeps it."""
+    return x if dtype is None else astype(x, dtype, copy=False)
+
+
+def constant(x: Array, value: complex) -> Array:
+    """Return a number as an Array of the dtype of `x`, without axes."""
+    return asarray(value, dtype=x.dtype)
+
+
+def where_else(x: Array, where: Any, value: complex) -> Array:
+    """Return `x` where the mask holds, and the number elsewhere; `where=True` returns `x`."""
+    if where is True:
+        return x
+    return select(as_array(where), x, constant(x, value))
+
+
+def deliver(result: Any, out: Any) -> Any:
+    """Return the result, or write it into the target of `out=` and return that."""
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            return tuple(map(deliver, result, out))
+        out = out[0]
+    if out is None:
+        return result
+    if isinstance(out, Array):
+        assign(out, result)
+    else:
+        _store(result, out)
+    return out
+
+
+def _store(array: Array, target: np.ndarray[Any, Any]) -> None:
+    """Compute a result and copy it into the target ndarray."""
+    if not np.issubdtype(target.dtype, np.generic) or not same_kind(array.dtype, target.dtype):
+        rule = f"a result of {array.dtype} cannot be written into {target.dtype} (same-kind rule)"
+        raise DTypeError("out=", rule, [array], "convert with tn.astype, or leave out= and += out")
+    if len(target.shape) < array.ndim or any(
+        length not in (1, target_length)
+        for length, target_length in zip(array.shape[::-1], target.shape[::-1], strict=False)
+    ):
+        rule = f"a result of shape {array.shape} cannot be written into shape {target.shape}"
+        raise ShapeError("out=", rule, [array], "make a new array: y = y + x")
+    _native.count("copies")
+    np.copyto(target, value_of(array, "out="), casting="unsafe")
+
+
+def export(value: Any, operation: str) -> Any:
+    """Return arguments with the values in the place of Arrays; waits."""
+    if isinstance(value, Array):
+        return value_of(value, operation)
+    if type(value) is list:
+        return [export(item, operation) for item in value]
+    if isinstance(value, tuple):
+        return tuple(export(item, operation) for item in value)
+    if type(value) is dict:
+        return {key: export(item, operation) for key, item in value.items()}
+    return value
+
+
+def imported(value: Any) -> Any:
+    """Return results of NumPy's with Arrays in the place of ndarrays and NumPy's scalars."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.newbyteorder("=") not in DTYPES.values() or type(value) is not np.ndarray:
+            return value
+        if value.base is None and value.flags.owndata:
+            value.flags.writeable = False  # the only reference: shared instead of copied
+        return asarray(value)
+    if isinstance(value, np.generic):
+        return asarray(value) if value.dtype in DTYPES.values() else value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(imported, value))
+    if type(value) in (list, tuple):
+        return type(value)(map(imported, value))
+    return value
+
+
+class Immediate:
+    """A function of NumPy's that computes at the call: Arrays in, values, Arrays out.
+
+    >>> Immediate(np.unique)(as_array([2, 1, 2])).tolist()
+    [1, 2]
+    """
+
+    def __init__(self, function: Callable[..., Any], writes: bool = False) -> None:
+        self.function = function
+        self.writes = writes
+        """Whether the function writes into its first argument and returns None."""
+        self.__name__ = self.__qualname__ = function.__name__
+        self.__module__ = "tenfold.numpy"
+        self.__wrapped__ = function
+        title = (function.__doc__ or "").strip().partition("\n\n")[0]
+        self.__doc__ = f"{title}\n\nComputes at the call, by NumPy."
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Compute by NumPy."""
+        name = f"np.{self.__name__}"
+        if self.writes and args and isinstance(args[0], Array):
+            target, *rest = args
+            values = np.array(value_of(target, name))
+            self.function(values, *export(rest, name), **export(kwargs, name))
+            target[...] = asarray(values)
+            return None
+        result = imported(self.function(*export(args, name), **export(kwargs, name)))
+        return deliver(result, out)
+
+    def __repr__(self) -> str:
+        return f"<function tenfold.numpy.{self.__name__}>"

@@ -1,0 +1,212 @@
+"""Numerical calculus: differences, slopes, integrals, rounding and replacement of elements.
+
+Takes NumPy's arguments, hands on Arrays.
+
+>>> gradient([1.0, 2.0, 4.0]).tolist()
+[1.0, 1.5, 2.0]
+>>> round([1.25, 2.375], 2).tolist()
+[1.25, 2.38]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.shape_rules import normalize_axis
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.numpy.arguments import (
+    Immediate,
+    as_array,
+    cast,
+    constant,
+    deliver,
+    export,
+    where_else,
+)
+from tenfold.ops import (
+    arithmetic,
+    cumulative,
+    movement,
+    predicates,
+    reduce,
+    reshaping,
+    rounding,
+    selection,
+    sorting,
+)
+from tenfold.ops import complex as parts
+from tenfold.ops.comparison import equal
+from tenfold.ops.elementary import sin
+from tenfold.ops.indexing import index
+from tenfold.ops.joining import concat, stack
+
+__all__ = [
+    "around", "clip", "convolve", "correlate", "diff", "digitize", "fix", "gradient", "i0",
+    "interp", "nan_to_num", "piecewise", "round", "sinc", "trapezoid", "unwrap",
+]  # fmt: skip
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """Return differences of neighbours, `n` times."""
+    x = as_array(a)
+    ends = [None if end is None else _end(x, end, axis) for end in (prepend, append)]
+    return cumulative.diff(x, n=n, axis=axis, prepend=ends[0], append=ends[1])
+
+
+def _end(x: Array, value: Any, axis: int) -> Array:
+    end = as_array(value)
+    lengths = list(x.shape)
+    lengths[axis] = 1
+    return end if end.ndim else reshaping.broadcast_to(end, tuple(lengths))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Return the integral along an axis by the trapezoidal rule."""
+    values = as_array(y)
+    axis = normalize_axis(axis, values.ndim)
+    leading = (slice(None),) * axis
+    upper, lower = (index(values, (*leading, part)) for part in (slice(1, None), slice(None, -1)))
+    step: Any = dx if not isinstance(dx, (list, tuple)) else as_array(dx)
+    if x is not None:
+        points = as_array(x)
+        step = cumulative.diff(points, axis=0 if points.ndim == 1 else axis)
+        if points.ndim == 1:
+            step = reshaping.reshape(step, (-1, *(1,) * (values.ndim - axis - 1)))
+    areas = arithmetic.divide(arithmetic.multiply(step, arithmetic.add(upper, lower)), 2.0)
+    return reduce.sum(areas, axis=axis)
+
+
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
+    max: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Return the elements limited to a range."""
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    x = cast(as_array(a), options.get("dtype"))
+    if low is not None:
+        x = selection.maximum(x, low if type(low) in (int, float) else as_array(low))
+    if high is not None:
+        x = selection.minimum(x, high if type(high) in (int, float) else as_array(high))
+    return deliver(x, out)
+
+
+def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Return the elements rounded to some decimals, the even ones of two."""
+    x = as_array(a)
+    if x.dtype == BOOL:
+        if decimals:
+            raise TypeError("round: bool has no decimals; convert with x.astype(float)")
+        x = cast(x, np.float16)
+    if decimals == 0 or (kind_of(x.dtype) in "iu" and decimals > 0):
+        return deliver(rounding.round(x), out)
+    scale = 10.0 ** (decimals if decimals > 0 else -decimals)
+    if kind_of(x.dtype) in "iu":
+        wide = rounding.round(arithmetic.divide(cast(x, np.float64), scale))
+        return deliver(cast(arithmetic.multiply(wide, scale), x.dtype), out)
+    if decimals > 0:
+        scaled = rounding.round(arithmetic.multiply(x, scale))
+        return deliver(arithmetic.divide(scaled, scale), out)
+    return deliver(arithmetic.multiply(rounding.round(arithmetic.divide(x, scale)), scale), out)
+
+
+around = round
+
+
+def fix(x: Any, out: Any = None) -> Any:
+    """Return the elements rounded towards zero."""
+    return deliver(rounding.trunc(as_array(x)), out)
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Array:
+    """Return numbers in the place of NaN and infinities."""
+    values = as_array(x)
+    kind = kind_of(values.dtype)
+    if kind not in "fc":
+        return values
+    if kind == "c":
+        real, imag = (
+            nan_to_num(part, True, nan, posinf, neginf)
+            for part in (parts.real(values), parts.imag(values))
+        )
+        return parts.view_as_complex(stack([real, imag], -1))
+    limits = np.finfo(values.dtype)
+    highest = float(limits.max) if posinf is None else posinf
+    lowest = float(limits.min) if neginf is None else neginf
+    infinite = predicates.isinf(values)
+    result = where_else(values, predicates.logical_not(predicates.isnan(values)), nan)
+    replaced = selection.where(predicates.signbit(values), lowest, highest)
+    result = selection.where(infinite, cast(replaced, values.dtype), result)
+    if not copy and isinstance(x, Array):
+        x[...] = result
+    return result
+
+
+def sinc(x: Any) -> Array:
+    """Return sin(pi x) / (pi x), 1 at 0."""
+    values = as_array(x)
+    values = values if kind_of(values.dtype) in "fc" else cast(values, np.float64)
+    y = arithmetic.multiply(values, np.pi)
+    zero = equal(y, 0)
+    y = selection.where(zero, constant(y, 1), y)
+    return selection.where(zero, constant(y, 1), arithmetic.divide(sin(y), y))
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return slopes by central differences, one-sided at the ends, along each axis.
+
+    Uneven spacing and `edge_order=2` compute at the call.
+    """
+    x = as_array(f)
+    if x.dtype == BOOL:
+        raise TypeError("gradient: bool has no differences; convert with x.astype(float)")
+    every = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = [normalize_axis(int(i), x.ndim) for i in every]
+    steps = list(varargs) or [1.0]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    even = all(isinstance(step, (int, float, np.number)) for step in steps)
+    if not even or edge_order != 1 or len(steps) != len(axes) or not axes:
+        return Immediate(np.gradient)(x, *varargs, axis=axis, edge_order=edge_order)
+    x = x if kind_of(x.dtype) in "fc" else cast(x, np.float64)
+    if min(x.shape[i] for i in axes) < 2:
+        raise ValueError("Shape of array too small to calculate a numerical gradient, "
+                         "at least (edge_order + 1) elements are required.")  # fmt: skip
+    results = tuple(_slope(x, i, float(step)) for i, step in zip(axes, steps, strict=True))
+    return results[0] if len(results) == 1 else results
+
+
+def _slope(x: Array, axis: int, step: float) -> Array:
+    leading = (slice(None),) * axis
+
+    def part(start: int | None, stop: int | None) -> Array:
+        return index(x, (*leading, slice(start, stop)))
+
+    first = arithmetic.divide(arithmetic.subtract(part(1, 2), part(0, 1)), step)
+    inner = arithmetic.divide(arithmetic.subtract(part(2, None), part(None, -2)), 2.0 * step)
+    last = arithmetic.divide(arithmetic.subtract(part(-1, None), part(-2, -1)), step)
+    return concat([first, inner, last], axis)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Array:
+    """Return the index of the bin of each element; bins rise or fall."""
+    edges, values = as_array(bins), as_array(x)
+    known = export(edges, "np.digitize")
+    if known.ndim != 1 or not ((np.diff(known) >= 0).all() or (np.diff(known) <= 0).all()):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    side = "left" if right else "right"
+    if known.size < 2 or known[0] <= known[-1]:
+        return sorting.searchsorted(edges, values, side=side)
+    found = sorting.searchsorted(movement.flip(edges), values, side=side)
+    return arithmetic.subtract(known.size, found)
+
+
+convolve = Immediate(np.convolve)
+correlate = Immediate(np.correlate)
+i0 = Immediate(np.i0)
+interp = Immediate(np.interp)
+piecewise = Immediate(np.piecewise)
+unwrap = Immediate(np.unwrap)

@@ -1,0 +1,271 @@
+"""Names that are NumPy's own objects: dtypes, constants, printing, files, error states. Table.
+
+Takes the names from NumPy. Functions that print or store values get the values of Arrays.
+
+>>> float32 is np.float32
+True
+>>> array_str(np.zeros(2))
+'[0. 0.]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import (
+    False_,
+    ScalarType,
+    True_,
+    base_repr,
+    binary_repr,
+    bool,
+    bool_,
+    broadcast,
+    byte,
+    bytes_,
+    cdouble,
+    character,
+    complex64,
+    complex128,
+    complexfloating,
+    csingle,
+    double,
+    dtype,
+    dtypes,
+    e,
+    emath,
+    errstate,
+    euler_gamma,
+    exceptions,
+    finfo,
+    flexible,
+    float16,
+    float32,
+    float64,
+    floating,
+    format_float_positional,
+    format_float_scientific,
+    generic,
+    get_include,
+    get_printoptions,
+    getbufsize,
+    geterr,
+    geterrcall,
+    half,
+    iinfo,
+    inexact,
+    inf,
+    info,
+    int8,
+    int16,
+    int32,
+    int64,
+    int_,
+    intc,
+    integer,
+    intp,
+    isdtype,
+    issubdtype,
+    little_endian,
+    long,
+    longlong,
+    memmap,
+    mintypecode,
+    nan,
+    ndindex,
+    nditer,
+    nested_iters,
+    newaxis,
+    number,
+    object_,
+    pi,
+    poly1d,
+    polynomial,
+    printoptions,
+    promote_types,
+    sctypeDict,
+    set_printoptions,
+    setbufsize,
+    seterr,
+    seterrcall,
+    short,
+    show_config,
+    show_runtime,
+    signedinteger,
+    single,
+    str_,
+    testing,
+    typecodes,
+    typename,
+    typing,
+    ubyte,
+    uint,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    uintc,
+    uintp,
+    ulong,
+    ulonglong,
+    unsignedinteger,
+    ushort,
+)
+
+from tenfold._native import Array
+from tenfold.numpy.arguments import Immediate, export, imported
+from tenfold.numpy.ufuncs import Ufunc
+
+__all__ = [
+    "False_",
+    "ScalarType",
+    "True_",
+    "apply_along_axis",
+    "apply_over_axes",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "base_repr",
+    "binary_repr",
+    "bool",
+    "bool_",
+    "broadcast",
+    "byte",
+    "bytes_",
+    "cdouble",
+    "character",
+    "complex64",
+    "complex128",
+    "complexfloating",
+    "csingle",
+    "double",
+    "dtype",
+    "dtypes",
+    "e",
+    "emath",
+    "errstate",
+    "euler_gamma",
+    "exceptions",
+    "finfo",
+    "flexible",
+    "float16",
+    "float32",
+    "float64",
+    "floating",
+    "format_float_positional",
+    "format_float_scientific",
+    "frompyfunc",
+    "generic",
+    "get_include",
+    "get_printoptions",
+    "getbufsize",
+    "geterr",
+    "geterrcall",
+    "half",
+    "iinfo",
+    "inexact",
+    "inf",
+    "info",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "intc",
+    "integer",
+    "intp",
+    "isdtype",
+    "issubdtype",
+    "little_endian",
+    "long",
+    "longlong",
+    "memmap",
+    "mintypecode",
+    "nan",
+    "ndarray",
+    "ndenumerate",
+    "ndindex",
+    "nditer",
+    "nested_iters",
+    "newaxis",
+    "number",
+    "object_",
+    "packbits",
+    "pi",
+    "poly1d",
+    "polynomial",
+    "printoptions",
+    "promote_types",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+    "sctypeDict",
+    "set_printoptions",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+    "short",
+    "show_config",
+    "show_runtime",
+    "signedinteger",
+    "single",
+    "str_",
+    "testing",
+    "typecodes",
+    "typename",
+    "typing",
+    "ubyte",
+    "ufunc",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uintc",
+    "uintp",
+    "ulong",
+    "ulonglong",
+    "unpackbits",
+    "unsignedinteger",
+    "ushort",
+    "vectorize",
+]  # fmt: skip
+
+ndarray = Array
+ufunc = Ufunc
+
+apply_along_axis = Immediate(np.apply_along_axis)
+apply_over_axes = Immediate(np.apply_over_axes)
+array2string = Immediate(np.array2string)
+array_repr = Immediate(np.array_repr)
+array_str = Immediate(np.array_str)
+packbits = Immediate(np.packbits)
+save = Immediate(np.save)
+savetxt = Immediate(np.savetxt)
+savez = Immediate(np.savez)
+savez_compressed = Immediate(np.savez_compressed)
+unpackbits = Immediate(np.unpackbits)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **options: Any) -> Ufunc:
+    """Return a Python function as a ufunc that computes at the call."""
+    return Ufunc(np.frompyfunc(func, nin, nout, **options))
+
+
+class ndenumerate(np.ndenumerate):  # noqa: N801  # NumPy's name
+    """Indices and elements of an array; waits."""
+
+    def __init__(self, arr: Any) -> None:
+        super().__init__(export(arr, "np.ndenumerate"))
+
+
+class vectorize(np.vectorize):  # noqa: N801  # NumPy's name
+    """A Python function of numbers as a function of arrays; computes at the call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function for each element of the broadcast arguments."""
+        values = export(args, "np.vectorize"), export(kwargs, "np.vectorize")
+        return imported(super().__call__(*values[0], **values[1]))

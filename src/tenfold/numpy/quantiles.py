@@ -1,0 +1,261 @@
+"""Statistics: averages, quantiles, correlations and histograms, with NumPy's names.
+
+Takes NumPy's arguments, hands on Arrays. What has a data-dependent length computes at the call.
+
+>>> median([3.0, 1.0, 2.0]).item()
+2.0
+>>> quantile([1.0, 2.0, 3.0], [0.25, 0.5]).tolist()
+[1.5, 2.0]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.shape_rules import normalize_axis
+from tenfold.dtypes import kind_of
+from tenfold.numpy import sums_and_extremes as reductions
+from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, export
+from tenfold.ops import (
+    arithmetic,
+    gathering,
+    movement,
+    predicates,
+    reduce,
+    reshaping,
+    selection,
+    sorting,
+)
+from tenfold.ops import complex as parts
+from tenfold.ops.contract import matmul
+from tenfold.ops.diagonal_tril_triu import diagonal
+from tenfold.ops.elementary import sqrt
+from tenfold.ops.indexing import index
+from tenfold.ops.joining import concat, stack
+
+__all__ = [
+    "average", "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]  # fmt: skip
+
+LINEAR = "linear"
+"""The method of quantiles that is an operation; others compute at the call."""
+
+
+def average(
+    a: Any,
+    axis: int | tuple[int, ...] | None = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """Return the mean, weighted by `weights`; `returned` adds the sum of weights.
+
+    >>> average([1.0, 4.0], weights=[2, 1]).item()
+    2.0
+    """
+    x = as_array(a)
+    if weights is None:
+        result = reductions.mean(x, axis, keepdims=keepdims)
+        count = x.size // result.size if result.size else 0
+        scale = reshaping.broadcast_to(constant(result, count), result.shape)
+        return (result, scale) if returned else result
+    w = as_array(weights)
+    if w.shape != x.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        axes = (axis,) if isinstance(axis, int) else tuple(axis)
+        axes = tuple(normalize_axis(i, x.ndim) for i in axes)
+        if w.shape != tuple(x.shape[i] for i in axes):
+            raise ValueError(
+                "Shape of weights must be consistent with shape of a along specified axis."
+            )
+        order = sorted(range(len(axes)), key=lambda i: axes[i])
+        w = movement.permute_dims(w, tuple(order))
+        w = reshaping.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+    dtype = np.result_type(x.dtype, w.dtype, *(["f8"] if kind_of(x.dtype) in "biu" else []))
+    x, w = cast(x, dtype), cast(w, dtype)
+    w = reshaping.broadcast_to(w, x.shape)
+    scale = reduce.sum(w, axis=axis, keepdims=keepdims)
+    total = reduce.sum(arithmetic.multiply(x, w), axis=axis, keepdims=keepdims)
+    result = arithmetic.divide(total, scale)
+    return (result, scale) if returned else result
+
+
+def _folded(a: Any, axis: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return floats with the axes to fold as the last one, and the folded axes."""
+    x = as_array(a)
+    x = x if kind_of(x.dtype) in "fc" else cast(x, np.float64)
+    every = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = tuple(normalize_axis(int(i), x.ndim) for i in every)
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    moved = movement.permute_dims(x, (*others, *axes))
+    length = int(np.prod([x.shape[i] for i in axes], dtype=int))
+    return reshaping.reshape(moved, (*(x.shape[i] for i in others), length)), axes
+
+
+def _restored(result: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Array:
+    """Return a result with folded axes of length 1 if they are to stay, after `ndim` axes."""
+    if not keepdims:
+        return result
+    return movement.expand_dims(result, tuple(i + ndim for i in sorted(axes))) if axes else result
+
+
+def median(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Return the middle element along axes, the mean of two; NaN if there is one."""
+    rows, axes = _folded(a, axis)
+    length = rows.shape[-1]
+    if not length:
+        result = reductions.mean(rows, -1)
+    else:
+        ordered = sorting.sort(rows)
+        low = index(ordered, (..., (length - 1) // 2))
+        middle = (
+            low
+            if length % 2
+            else reductions.mean(stack([low, index(ordered, (..., length // 2))], 0), 0)
+        )
+        last = index(ordered, (..., length - 1))
+        result = selection.where(predicates.isnan(last), last, middle)
+    return deliver(_restored(result, axes, 0, keepdims), out)
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = LINEAR,
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles along axes, interpolated linearly; other methods compute at the call."""
+    fractions = np.asarray(export(q, "np.quantile"), dtype=np.float64)
+    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    return _quantile(a, fractions, axis, out, method, keepdims, weights)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = LINEAR,
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles of per cents along axes."""
+    fractions = np.asarray(export(q, "np.percentile"), dtype=np.float64) / 100
+    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    return _quantile(a, fractions, axis, out, method, keepdims, weights)
+
+
+def _quantile(
+    a: Any, fractions: Any, axis: Any, out: Any, method: str, keepdims: bool, weights: Any
+) -> Any:
+    rows, axes = _folded(a, axis)
+    length = rows.shape[-1]
+    if method != LINEAR or weights is not None or not length:
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.quantile)(a, fractions, axis, out=out, **options)
+    ordered = sorting.sort(rows)
+    position = fractions * (length - 1)
+    lower = np.floor(position).astype(np.int64)
+    upper = np.minimum(lower + 1, length - 1)
+    low, high = (
+        movement.moveaxis(gathering.take(ordered, as_array(i.reshape(-1)), axis=-1), -1, 0)
+        for i in (lower, upper)
+    )
+    weight = as_array(np.asarray(position - lower).reshape(-1, *(1,) * (rows.ndim - 1)))
+    share = weight if fractions.ndim else cast(weight, rows.dtype)  # a number is weak
+    result = _interpolated(low, high, share)
+    last = index(ordered, (..., length - 1))
+    result = selection.where(predicates.isnan(last), constant(result, np.nan), result)
+    result = reshaping.reshape(result, (*fractions.shape, *result.shape[1:]))
+    return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
+
+
+def _interpolated(low: Array, high: Array, share: Array) -> Array:
+    """Return values between two, by NumPy's formula: from the nearer end."""
+    distance = arithmetic.subtract(high, low)
+    from_low = arithmetic.add(low, arithmetic.multiply(distance, share))
+    from_high = arithmetic.subtract(
+        high, arithmetic.multiply(distance, arithmetic.subtract(1.0, share))
+    )
+    return selection.where(arithmetic.subtract(share, 0.5) >= 0, from_high, from_low)
+
+
+def _observations(m: Any, rowvar: bool, dtype: Any) -> Array:
+    x = as_array(m)
+    if x.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    target = dtype or np.result_type(x.dtype, np.float64)
+    x = cast(x, target)
+    x = reshaping.reshape(x, (1, -1)) if x.ndim < 2 else x
+    return x if rowvar or x.shape[0] == 1 else movement.permute_dims(x)
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Array:
+    """Return the covariances of variables, one in each row."""
+    if fweights is not None or aweights is not None:
+        options = {"fweights": fweights, "aweights": aweights, "dtype": dtype}
+        result: Array = Immediate(np.cov)(m, y, rowvar, bias, ddof, **options)
+        return result
+    x = _observations(m, rowvar, dtype)
+    if y is not None:
+        x = concat([x, _observations(y, rowvar, dtype)], 0)
+    less = (0 if bias else 1) if ddof is None else ddof
+    distance = arithmetic.subtract(x, reductions.mean(x, 1, keepdims=True))
+    product = matmul(distance, parts.conj(movement.permute_dims(distance)))
+    divisor = float(np.maximum(x.shape[1] - less, 0))
+    scaled = arithmetic.divide(product, constant(product, divisor))
+    return movement.squeeze(scaled, tuple(i for i, n in enumerate(scaled.shape) if n == 1))
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+    """Return the correlations of variables, one in each row."""
+    covariance = cov(x, y, rowvar, dtype=dtype)
+    if covariance.ndim == 0:
+        return arithmetic.divide(covariance, covariance)
+    deviation = sqrt(parts.real(diagonal(covariance)))
+    scaled = arithmetic.divide(covariance, reshaping.reshape(deviation, (-1, 1)))
+    scaled = arithmetic.divide(scaled, deviation)
+    if kind_of(scaled.dtype) == "c":
+        return scaled
+    return selection.clip(scaled, -1, 1)
+
+
+bincount = Immediate(np.bincount)
+histogram = Immediate(np.histogram)
+histogram2d = Immediate(np.histogram2d)
+histogram_bin_edges = Immediate(np.histogram_bin_edges)
+histogramdd = Immediate(np.histogramdd)
+nanmedian = Immediate(np.nanmedian)
+nanpercentile = Immediate(np.nanpercentile)
+nanquantile = Immediate(np.nanquantile)

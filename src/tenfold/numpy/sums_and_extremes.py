@@ -1,0 +1,451 @@
+"""Reductions: sums, extremes, means and scans, with NumPy's positions and options.
+
+Takes NumPy's arguments (`axis`, `dtype`, `out`, `keepdims`, `initial`, `where`), hands on Arrays of
+the reductions.
+
+>>> sum([[1, 2], [3, 4]], 0, where=[True, False]).tolist()
+[4, 0]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import BOOL, REAL_DTYPES, kind_of
+from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, where_else
+from tenfold.ops import cumulative, reduce, reshaping, statistics
+from tenfold.ops.arithmetic import abs as absolute
+from tenfold.ops.arithmetic import add, divide, multiply, square, subtract
+from tenfold.ops.elementary import sqrt
+from tenfold.ops.predicates import isnan, logical_not
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.ops.selection import maximum, minimum
+from tenfold.ops.selection import where as select
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
+Axis = int | tuple[int, ...] | None
+
+
+def sum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the sum of elements along axes."""
+    x = where_else(as_array(a), where, 0)
+    result = reduce.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return deliver(result if initial is None else add(result, initial), out)
+
+
+def prod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the product of elements along axes."""
+    x = where_else(as_array(a), where, 1)
+    result = reduce.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return deliver(result if initial is None else multiply(result, initial), out)
+
+
+def _extreme(
+    a: Any, axis: Axis, out: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+) -> Any:
+    x = as_array(a)
+    if kind_of(x.dtype) == "c":
+        options = {} if initial is None else {"initial": initial, "where": where}
+        function = Immediate(np.max if largest else np.min)
+        return function(x, axis, out=out, keepdims=keepdims, **options)
+    if where is not True and initial is None:
+        name = "maximum" if largest else "minimum"
+        raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a "
+                         "where mask one has to specify 'initial'")  # fmt: skip
+    fold, combine = (reduce.max, maximum) if largest else (reduce.min, minimum)
+    if initial is not None:
+        dtype = np.result_type(x.dtype, initial)
+        x = (
+            where_else(cast(x, dtype), where, initial)
+            if x.dtype != BOOL
+            else where_else(x, where, bool(initial))
+        )
+        initial = bool(initial) if x.dtype == BOOL else initial
+    if initial is not None and np.prod(_folded_lengths(x, axis)) == 0:
+        lengths = reduce.sum(x, axis=axis, keepdims=keepdims).shape
+        return deliver(broadcast_to(constant(x, initial), lengths), out)
+    result = fold(x, axis=axis, keepdims=keepdims)
+    return deliver(result if initial is None else combine(result, initial), out)
+
+
+def _folded_lengths(x: Array, axis: Axis) -> list[int]:
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return [x.shape[i] for i in axes]
+
+
+def max(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the largest element along axes; NaN if there is one."""
+    return _extreme(a, axis, out, keepdims, initial, where, largest=True)
+
+
+def min(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the smallest element along axes; NaN if there is one."""
+    return _extreme(a, axis, out, keepdims, initial, where, largest=False)
+
+
+amax, amin = max, min
+
+
+def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+    """Return the largest minus the smallest element along axes."""
+    x = as_array(a)
+    largest = reduce.max(x, axis=axis, keepdims=keepdims)
+    return deliver(subtract(largest, reduce.min(x, axis=axis, keepdims=keepdims)), out)
+
+
+def all(
+    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    """Return whether all elements along axes are true."""
+    x = as_array(a)
+    x = x if where is True else where_else(cast(x, BOOL), where, True)
+    return deliver(reduce.all(x, axis=axis, keepdims=keepdims), out)
+
+
+def any(
+    a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    """Return whether an element along axes is true."""
+    x = as_array(a)
+    x = x if where is True else where_else(cast(x, BOOL), where, False)
+    return deliver(reduce.any(x, axis=axis, keepdims=keepdims), out)
+
+
+def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Array:
+    """Return how many elements along axes are not 0."""
+    return reduce.count_nonzero(as_array(a), axis=axis, keepdims=keepdims)
+
+
+def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """Return the first index of the largest element."""
+    return deliver(reduce.argmax(as_array(a), axis=axis, keepdims=keepdims), out)
+
+
+def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """Return the first index of the smallest element."""
+    return deliver(reduce.argmin(as_array(a), axis=axis, keepdims=keepdims), out)
+
+
+def _count(x: Array, axis: Axis, keepdims: bool, where: Any) -> Any:
+    if where is True:
+        return int(np.prod(_folded_lengths(x, axis), dtype=int))
+    mask = broadcast_to(cast(as_array(where), BOOL), x.shape)
+    return reduce.sum(mask, axis=axis, keepdims=keepdims)
+
+
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Return the mean of elements along axes."""
+    x = cast(as_array(a), dtype)
+    if where is True:
+        return deliver(statistics.mean(x, axis=axis, keepdims=keepdims), out)
+    x = _inexact(x)
+    total = reduce.sum(where_else(x, where, 0), axis=axis, keepdims=keepdims)
+    return deliver(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
+
+
+def _inexact(x: Array) -> Array:
+    return x if kind_of(x.dtype) in "fc" else cast(x, np.float64)
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the mean square distance from the mean; the divisor is less by `ddof`."""
+    x = cast(as_array(a), dtype)
+    if correction is not None and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    less = ddof if correction is None else correction
+    if where is True and mean is None:
+        return deliver(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
+    x = _inexact(x)
+    centre = _mean(x, axis, keepdims=True, where=where) if mean is None else as_array(mean)
+    distance = subtract(x, centre)
+    powers = square(absolute(distance) if x.dtype in REAL_DTYPES else distance)
+    total = reduce.sum(where_else(powers, where, 0), axis=axis, keepdims=keepdims)
+    divisor = maximum(as_array(subtract(as_array(_count(x, axis, keepdims, where)), less)), 0)
+    return deliver(cast(divide(total, divisor), powers.dtype), out)
+
+
+_mean = mean
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the root of the variance."""
+    squares = var(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return deliver(sqrt(squares), out)
+
+
+def _scan(function: Any, a: Any, axis: int | None, dtype: Any, out: Any) -> Any:
+    x = as_array(a)
+    if axis is None:
+        x, axis = reshaping.reshape(x, (-1,)), 0
+    return deliver(function(x, axis=axis, dtype=dtype), out)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Return running sums along an axis, or of the flattened array."""
+    return _scan(cumulative.cumulative_sum, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Return running products along an axis, or of the flattened array."""
+    return _scan(cumulative.cumulative_prod, a, axis, dtype, out)
+
+
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Any:
+    """Return running sums along an axis."""
+    result = cumulative.cumulative_sum(
+        as_array(x), axis=axis, dtype=dtype, include_initial=include_initial
+    )
+    return deliver(result, out)
+
+
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
+) -> Any:
+    """Return running products along an axis."""
+    result = cumulative.cumulative_prod(
+        as_array(x), axis=axis, dtype=dtype, include_initial=include_initial
+    )
+    return deliver(result, out)
+
+
+def _known(a: Any) -> tuple[Array, Any]:
+    """Return an argument with its mask of elements that are not NaN, True for whole numbers."""
+    x = as_array(a)
+    return x, logical_not(isnan(x)) if kind_of(x.dtype) in "fc" else True
+
+
+def _joined(mask: Any, where: Any) -> Any:
+    if where is True or mask is True:
+        return mask if where is True else where
+    return mask & cast(as_array(where), BOOL)
+
+
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the sum of elements along axes, NaN taken as 0."""
+    x, known = _known(a)
+    return sum(where_else(x, known, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the product of elements along axes, NaN taken as 1."""
+    x, known = _known(a)
+    return prod(where_else(x, known, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Return the mean of elements along axes that are not NaN."""
+    x, known = _known(a)
+    return mean(x, axis, dtype, out, keepdims, where=_joined(known, where))
+
+
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the variance of elements along axes that are not NaN."""
+    x, known = _known(a)
+    mask = _joined(known, where)
+    less = ddof if correction is None else correction
+    result = var(x, axis, dtype, None, less, keepdims, where=mask, mean=mean)
+    if mask is not True:
+        count = _count(x, axis, keepdims, mask)
+        result = select(count > less, result, constant(result, np.nan))
+    return deliver(result, out)
+
+
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the root of `nanvar`."""
+    squares = nanvar(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    return deliver(sqrt(squares), out)
+
+
+def _nan_extreme(
+    a: Any, axis: Axis, out: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+) -> Any:
+    x, known = _known(a)
+    if known is True:
+        return _extreme(x, axis, out, keepdims, initial, where, largest)
+    replaced = where_else(x, known, -np.inf if largest else np.inf)
+    result = _extreme(replaced, axis, None, keepdims, initial, where, largest)
+    if initial is None:
+        some = reduce.any(known, axis=axis, keepdims=keepdims)
+        result = select(some, result, constant(x, np.nan))
+    return deliver(result, out)
+
+
+def nanmax(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the largest element along axes that is not NaN; NaN if there is none."""
+    return _nan_extreme(a, axis, out, keepdims, initial, where, largest=True)
+
+
+def nanmin(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Return the smallest element along axes that is not NaN; NaN if there is none."""
+    return _nan_extreme(a, axis, out, keepdims, initial, where, largest=False)
+
+
+def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """Return the first index of the largest element that is not NaN; of rows of NaN 0."""
+    x, known = _known(a)
+    return argmax(where_else(x, known, -np.inf), axis, out, keepdims=keepdims)
+
+
+def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """Return the first index of the smallest element that is not NaN; of rows of NaN 0."""
+    x, known = _known(a)
+    return argmin(where_else(x, known, np.inf), axis, out, keepdims=keepdims)
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Return running sums, NaN taken as 0."""
+    x, known = _known(a)
+    return cumsum(where_else(x, known, 0), axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    """Return running products, NaN taken as 1."""
+    x, known = _known(a)
+    return cumprod(where_else(x, known, 1), axis, dtype, out)

@@ -1,0 +1,163 @@
+"""Ufunc: an elementwise function in NumPy's form, with `out=`, `where=`, `dtype=` and its methods.
+
+Takes an operation, or a short definition by others, and the ufunc of NumPy's whose name and arity
+it has. Hands on an object that is called, and that has `outer`, `reduce`, `accumulate`, `reduceat`
+and `at`.
+
+>>> from tenfold.ops.arithmetic import multiply
+>>> Ufunc(np.multiply, multiply).outer([1, 2], [3, 4]).tolist()
+[[3, 4], [6, 8]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.numpy import sums_and_extremes as reductions
+from tenfold.numpy.arguments import (
+    as_array,
+    as_operands,
+    cast,
+    deliver,
+    export,
+    imported,
+)
+from tenfold.ops import reshaping
+from tenfold.ops.segment_sum import add_at
+from tenfold.ops.selection import where as select
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "add": reductions.sum,
+    "multiply": reductions.prod,
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "logical_and": reductions.all,
+    "logical_or": reductions.any,
+}
+"""The functions that are the method `reduce` of a ufunc."""
+SCANS: dict[str, Callable[..., Any]] = {"add": reductions.cumsum, "multiply": reductions.cumprod}
+"""The functions that are the method `accumulate` of a ufunc."""
+NEUTRAL = {"casting", "order", "subok", "signature", "sig"}
+"""Options that change nothing here: the casts are those of the operation."""
+
+
+class Ufunc:
+    """An elementwise function with NumPy's options and methods."""
+
+    def __init__(self, ufunc: np.ufunc, function: Callable[..., Any] | None = None) -> None:
+        self.ufunc = ufunc
+        self.function = function
+        """The operation; None: NumPy computes it at the call."""
+        self.__name__ = self.__qualname__ = ufunc.__name__
+        self.__module__ = "tenfold.numpy"
+        self.__doc__ = getattr(function, "doc", None) or getattr(function, "__doc__", None)
+        self.nin, self.nout, self.nargs = ufunc.nin, ufunc.nout, ufunc.nargs
+        self.identity, self.signature = ufunc.identity, ufunc.signature
+        self.types, self.ntypes = ufunc.types, ufunc.ntypes
+
+    def __repr__(self) -> str:
+        return f"<ufunc 'tenfold.numpy.{self.__name__}'>"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Apply it to the elements of broadcast operands."""
+        if len(args) > self.nin:
+            options["out"] = args[self.nin :] if self.nout > 1 else args[self.nin]
+            args = args[: self.nin]
+        if len(args) < self.nin:
+            raise TypeError(f"{self.__name__}() takes {self.nin} operands, not {len(args)}")
+        if not options:
+            return self._apply(args)
+        return self._apply_with(args, **options)
+
+    def _apply(self, args: tuple[Any, ...]) -> Any:
+        operands = as_operands(args)
+        if self.function is None:
+            return imported(self.ufunc(*export(operands, f"np.{self.__name__}")))
+        return self.function(*operands)
+
+    def _apply_with(
+        self, args: tuple[Any, ...], out: Any = None, where: Any = True, dtype: Any = None,
+        axis: Any = None, axes: Any = None, **neutral: Any,
+    ) -> Any:  # fmt: skip
+        if neutral.keys() - NEUTRAL or axes is not None:
+            names = ", ".join(sorted(neutral.keys() - NEUTRAL)) or "axes"
+            raise TypeError(f"{self.__name__}() got an unexpected keyword argument {names}")
+        if dtype is not None and np.dtype(dtype) != bool:
+            args = tuple(cast(as_array(x), dtype) for x in args)
+        if axis is not None:
+            result = self.function(*map(as_array, args), axis=axis) if self.function else None
+        else:
+            result = self._apply(args)
+        if where is not True:
+            mask = as_array(where)
+            others = out if isinstance(out, tuple) else (out,) * self.nout
+            results = result if isinstance(result, tuple) else (result,)
+            chosen = tuple(
+                select(mask, x, cast(as_array(0 if other is None else other), x.dtype))
+                for x, other in zip(results, others, strict=True)
+            )
+            result = chosen if self.nout > 1 else chosen[0]
+        return deliver(result, out)
+
+    def outer(self, A: Any, B: Any, /, **options: Any) -> Any:
+        """Apply it to each pair of elements: shape `A.shape + B.shape`."""
+        x, y = as_array(A), as_array(B)
+        return self(reshaping.reshape(x, (*x.shape, *(1,) * y.ndim)), y, **options)
+
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        """Fold the elements along axes."""
+        function = REDUCTIONS.get(self.__name__)
+        options: dict[str, Any] = {"axis": axis, "out": out, "keepdims": keepdims}
+        if function in (reductions.all, reductions.any):
+            return function(array, **options, where=where)
+        if function is None:
+            return self._immediate("reduce", (array, axis, dtype), out, keepdims=keepdims)
+        if function in (reductions.max, reductions.min):
+            array = cast(as_array(array), dtype)
+        else:
+            options["dtype"] = dtype
+        return function(array, **options, initial=initial, where=where)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Fold the elements along an axis, with every step."""
+        function = SCANS.get(self.__name__)
+        if function is None:
+            return self._immediate("accumulate", (array, axis, dtype), out)
+        x = as_array(array)
+        return function(x, axis=axis, dtype=x.dtype if dtype is None else dtype, out=out)
+
+    def reduceat(
+        self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Fold the elements of slices along an axis; computes at the call."""
+        return self._immediate("reduceat", (array, indices, axis, dtype), out)
+
+    def _immediate(self, method: str, args: tuple[Any, ...], out: Any, **options: Any) -> Any:
+        values = export(args, f"np.{self.__name__}.{method}")
+        return deliver(imported(getattr(self.ufunc, method)(*values, **options)), out)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+        """Apply it to the elements at indices, once for each occurrence, in place."""
+        if isinstance(a, Array) and self.__name__ == "add":
+            key = indices if isinstance(indices, tuple) else (indices,)
+            if len(key) == 1 and not isinstance(key[0], slice):
+                a[...] = add_at(a, as_array(key[0]), as_array(b, a.dtype))
+                return
+        values = np.array(export(a, f"np.{self.__name__}.at")) if isinstance(a, Array) else a
+        operands = () if b is None else (export(as_array(b), f"np.{self.__name__}.at"),)
+        self.ufunc.at(values, export(indices, f"np.{self.__name__}.at"), *operands)
+        if isinstance(a, Array):
+            a[...] = as_array(values)

@@ -1,0 +1,128 @@
+"""Libraries that take NumPy's arrays, unmodified, on Arrays; a test without its library skips."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import FallbackWarning
+
+VALUES = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def conversions() -> Iterator[None]:
+    """Conversions are accepted; warnings of the libraries' own are theirs."""
+    with warnings.catch_warnings(), tn.options(numpy_fallback="convert"):
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", FallbackWarning)
+        yield
+
+
+def library(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
+
+def test_scipy_computes_on_arrays() -> None:
+    from scipy import integrate, optimize, signal, special, stats
+
+    x = tn.asarray(VALUES)
+    np.testing.assert_allclose(special.erf(x), special.erf(VALUES))
+    np.testing.assert_allclose(special.gammaln(x + 1), special.gammaln(VALUES + 1))
+    np.testing.assert_allclose(signal.detrend(x), signal.detrend(VALUES), atol=1e-12)
+    np.testing.assert_allclose(stats.zscore(np.asarray(x)), stats.zscore(VALUES))
+    np.testing.assert_allclose(integrate.trapezoid(x, axis=0), np.trapezoid(VALUES, axis=0))
+    found = optimize.minimize(lambda p: float(tn.sum((tn.asarray(p) - 1) ** 2)), np.zeros(2))
+    np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
+
+
+def test_scikit_learn_fits_on_arrays() -> None:
+    linear = library("sklearn.linear_model")
+    preprocessing = library("sklearn.preprocessing")
+    x, y = tn.asarray(VALUES), tn.asarray([1.0, 2.0, 4.0])
+    model = linear.Ridge().fit(x, y)
+    expected = linear.Ridge().fit(VALUES, np.asarray(y))
+    np.testing.assert_allclose(model.predict(x), expected.predict(VALUES))
+    scaled = preprocessing.StandardScaler().fit_transform(x)
+    np.testing.assert_allclose(np.mean(np.asarray(scaled), axis=0), np.zeros(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("skipna", [True, False])
+def test_xarray_holds_arrays(skipna: bool) -> None:
+    xarray = library("xarray")
+    values = VALUES.copy()
+    values[0, 1] = np.nan
+    ours = xarray.DataArray(tn.asarray(values), dims=("time", "place"))
+    theirs = xarray.DataArray(values, dims=("time", "place"))
+    assert isinstance(ours.data, tn.Array)
+    for name in ("mean", "sum", "max", *(["std"] if skipna else [])):
+        made = getattr(ours, name)("time", skipna=skipna)
+        expected = getattr(theirs, name)("time", skipna=skipna)
+        assert isinstance(made.data, tn.Array), name
+        np.testing.assert_allclose(np.asarray(made.data), expected.data, err_msg=name)
+    shifted = (ours * 2 + 1).transpose("place", "time").isel(time=1)
+    np.testing.assert_allclose(np.asarray(shifted.data), (theirs * 2 + 1)[1].data)
+
+
+def test_dask_has_chunks_that_are_arrays() -> None:
+    dask = library("dask.array")
+    library("dask.array.chunk_types").register_chunk_type(tn.Array)
+    chunked = dask.from_array(tn.asarray(VALUES), chunks=(2, 2), asarray=False)
+    assert isinstance(chunked._meta, tn.Array)
+    made = (chunked * 2 + chunked.sum(axis=0)).compute(scheduler="synchronous")
+    assert isinstance(made, tn.Array)
+    np.testing.assert_allclose(np.asarray(made), VALUES * 2 + VALUES.sum(axis=0))
+    total = chunked.mean().compute(scheduler="synchronous")
+    np.testing.assert_allclose(np.asarray(total), VALUES.mean())
+
+
+def test_zarr_stores_arrays(tmp_path: Any) -> None:
+    zarr = library("zarr")
+    stored = zarr.create_array(str(tmp_path / "x.zarr"), shape=(3, 4), chunks=(2, 2), dtype="f8")
+    stored[:] = tn.asarray(VALUES)
+    stored[0, :2] = tn.asarray([7.0, 8.0])
+    expected = VALUES.copy()
+    expected[0, :2] = [7, 8]
+    np.testing.assert_array_equal(tn.asarray(stored[:]), expected)
+
+
+def test_matplotlib_draws_arrays() -> None:
+    library("matplotlib").use("Agg")
+    pyplot = library("matplotlib.pyplot")
+    x = tn.asarray(np.linspace(0.0, 1.0, 5))
+    plane = np.meshgrid(x, x)
+    figure, axes = pyplot.subplots()
+    axes.plot(x, x * 2)
+    axes.bar(x, x + 1)
+    axes.scatter(x, x)
+    axes.hist(x)
+    axes.quiver(*plane, plane[0], plane[1])
+    axes.imshow(plane[0])
+    axes.contour(*plane, plane[0] * plane[1])
+    space = figure.add_subplot(projection="3d")
+    space.plot_surface(*plane, plane[0] * plane[1])
+    figure.canvas.draw()
+    pyplot.close(figure)
+
+
+def test_einops_rearranges_arrays() -> None:
+    einops = library("einops.array_api")
+    x = tn.asarray(VALUES)
+    for pattern, options in (("a b -> b a", {}), ("a (b c) -> a b c", {"c": 2})):
+        made = einops.rearrange(x, pattern, **options)
+        expected = einops.rearrange(VALUES, pattern, **options)
+        np.testing.assert_array_equal(np.asarray(made), expected)
+    np.testing.assert_array_equal(einops.reduce(x, "a b -> a", "sum"), VALUES.sum(1))
+
+
+def test_pandas_takes_arrays() -> None:
+    pandas = library("pandas")
+    frame = pandas.DataFrame({"a": np.asarray(tn.asarray(VALUES[0]) * 2)})
+    assert frame["a"].tolist() == (VALUES[0] * 2).tolist()

@@ -1,0 +1,90 @@
+"""What NumPy accepts and Tenfold once did not: values, masks, waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+
+def test_full_takes_an_array_without_axes() -> None:
+    made = tn.full((2, 2), tn.asarray(1.5, dtype="float32"))
+    assert made.dtype == tn.float32
+    assert made.tolist() == [[1.5, 1.5], [1.5, 1.5]]
+    assert tn.full(2, tn.asarray(1.5), dtype=tn.int64).tolist() == [1, 1]
+
+
+def test_a_number_becomes_bool() -> None:
+    for value in (1, 0.0, 2 + 1j, np.float32(3)):
+        made = tn.asarray(value, dtype=tn.bool)
+        assert (made.shape, made.dtype, made.item()) == ((), tn.bool, bool(value))
+
+
+def test_numbers_and_ndarrays_stand_beside_arrays() -> None:
+    x = tn.asarray([1.0, 2.0])
+    assert [part.tolist() for part in np.broadcast_arrays(x, 0.5)] == [[1.0, 2.0], [0.5, 0.5]]
+    grids = np.meshgrid(x, np.arange(3))
+    assert [grid.shape for grid in grids] == [(3, 2), (3, 2)]
+    assert all(isinstance(grid, tn.Array) for grid in grids)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [((0, 0), (0, 1)), ((0,), (1,)), ((2, 0), (2, 1)), ((0, 2), (0, 3)), ((2, 3), (0,))],
+)
+def test_a_mask_is_refused_where_numpy_refuses_it(shape: Any, mask: Any) -> None:
+    try:
+        expected = np.zeros(shape)[np.zeros(mask, bool)].shape
+    except IndexError:
+        with pytest.raises(IndexError):
+            tn.zeros(shape)[tn.zeros(mask, dtype=tn.bool)]
+    else:
+        assert tn.zeros(shape)[tn.zeros(mask, dtype=tn.bool)].shape == expected
+
+
+def test_digits_are_rounded_to() -> None:
+    assert round(tn.asarray(1.2345), 2).item() == round(1.2345, 2)
+    assert round(tn.asarray([0.125, 2.675]), 2).tolist() == np.round([0.125, 2.675], 2).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
+def test_a_range_of_whole_numbers_is_a_kernel(dtype: str) -> None:
+    with tn.profile() as counted:
+        made = (tn.arange(10, 1000, 7, dtype=dtype) * 2).wait()
+    assert made.tolist() == (np.arange(10, 1000, 7, dtype=dtype) * 2).tolist()
+    assert counted.calls == 0
+
+
+def test_a_range_of_large_unsigned_numbers_is_numpys() -> None:
+    start = 2**63 - 2
+    made = tn.arange(start, start + 6, dtype="uint64") + tn.asarray(0, dtype="uint64")
+    assert made.tolist() == list(range(start, start + 6))
+
+
+def test_linalg_has_the_error_of_numpy() -> None:
+    assert tn.linalg.LinAlgError is np.linalg.LinAlgError
+
+
+def test_await_gives_the_computed_array() -> None:
+    async def program() -> tn.Array:
+        x = tn.asarray([1.0, 2.0]) * 2
+        return await x
+
+    made = asyncio.run(program())
+    assert repr(made) == "Array([2., 4.], dtype=float64)"
+
+
+def test_a_masked_read_of_a_constant_is_zero_outside() -> None:
+    for make in (tn.ones, tn.zeros):
+        for function, reference in ((tn.tril, np.tril), (tn.triu, np.triu)):
+            assert function(make((3, 4))).tolist() == reference(np.asarray(make((3, 4)))).tolist()
+
+
+def test_numpy_is_an_attribute_of_tenfold() -> None:
+    import tenfold.numpy
+
+    assert tn.numpy is tenfold.numpy
