@@ -203,7 +203,7 @@ def _build_index(x: Array, terms: list[Any], view: bool, operation: str) -> Pars
 
 
 def part_of_values(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
-    """Return a slice of an ndarray, a view of it: the reference of `index`."""
+    """Return a slice of an ndarray, a view of it, to be assigned to."""
     if 0 in shape:
         return np.empty(shape, x.dtype)
     strides, _ = strides_in(access, x.strides, len(shape))

@@ -17,20 +17,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.index_map import Slice, batched_slice, slice_of, whole_slice
+from tenfold.core.index_map import (
+    IndexMap,
+    Slice,
+    batched_slice,
+    picks_of,
+    slice_of,
+    whole_slice,
+)
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, movement
-from tenfold.core.shape_rules import Pick
+from tenfold.core.shape_rules import Pick, Shape
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import index_error, parse, part_of_values
+from tenfold.ops.index_parsing import index_error, parse
+
+
+def _index_reference(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
+    """Index, so that the result knows whose memory it shows."""
+    picks, new_axes = picks_of(access, shape)
+    slices = (pick if isinstance(pick, int) else _slice(*pick) for pick in picks)
+    return np.expand_dims(x[(*slices, ...)], new_axes)
+
+
+def _slice(start: int, count: int, step: int) -> slice:
+    stop = start + count * step
+    return slice(start, None if stop < 0 else stop, step)
 
 
 @movement(
     shape=lambda _, __, shape: shape,
-    reference=part_of_values,
+    reference=_index_reference,
     view=True,
     index_map=lambda _, access, __: access,
     batch_params=batched_slice,
