@@ -395,7 +395,7 @@ MEMORY = (
     ),
     Plant(
         "overlap: ranges that lie one byte into each other are apart",
-        "src/tenfold/schedule/strided_overlap.py",
+        "src/tenfold/core/strided_overlap.py",
         "        second_low - first_high - first.itemsize,\n"
         "        first_low - second_high - second.itemsize,\n",
         "        second_low - first_high,\n        first_low - second_high,\n",
@@ -403,7 +403,7 @@ MEMORY = (
     ),
     Plant(
         "overlap: equal addresses are the same cells",
-        "src/tenfold/schedule/strided_overlap.py",
+        "src/tenfold/core/strided_overlap.py",
         "return all(length == 1 or stride == other_stride for "
         "length, stride, other_stride in axes)",
         "return True",
@@ -486,15 +486,15 @@ MEMORY = (
     Plant(
         "axes of loops are merged whatever their strides",
         "src/tenfold/schedule/lowering.py",
-        "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):",
-        "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory[:1]):",
+        "    layouts = [m.strides for m in memory]\n",
+        "    layouts = [m.strides for m in memory[:1]]\n",
         ("tiny", "schedule/test_loop_schedule.py", "ops/test_movement.py"),
     ),
     Plant(
         "runs: parts that meet are written together",
-        "src/tenfold/rewrite/rules/update_slices.py",
-        "return divisor > 1 and (start - begin) % divisor != 0",
-        "return divisor > 1",
+        "src/tenfold/core/index_map.py",
+        "    return offset, shape, slice_strides\n",
+        "    return 2 * offset, shape, slice_strides\n",
         ("rewrite/test_update_slices.py", "schedule/test_update_coalescing.py"),
     ),
     Plant(
@@ -787,7 +787,7 @@ MEANING = (
     ),
     Plant(
         "rules: what is read beside a replaced part is the old value",
-        "src/tenfold/rewrite/rules/update_slices.py",
+        "src/tenfold/core/index_map.py",
         "if start_remainder or stride_remainder:",
         "if stride_remainder:",
         ("rewrite/test_update_slices.py", "array", "schedule/test_update_coalescing.py"),
@@ -845,8 +845,8 @@ MEANING = (
     Plant(
         "assignment: a part of a view is written at the place of the view",
         "src/tenfold/array/view_writethrough.py",
-        "            access = compose_view(access, _view_map(op, base, target, params).reads)\n",
-        "            access = identity(shape)\n",
+        "            access = compose_view(part[0], _view_map(op, base, target, params).reads)\n",
+        "            access = whole_slice(part[1])[0]\n",
         ("array/test_setitem.py", "features/test_assignment.py"),
     ),
     Plant(
@@ -970,9 +970,9 @@ NATIVE = (
     ),
     Plant(
         "assignments node by node forget where parts begin",
-        "native/exec/part_copy.cpp",
-        "std::move(slice_type), starts.starts.span());",
-        "std::move(slice_type), {});",
+        "native/ir/index_map.cpp",
+        "                     starts_of(params).starts.span());",
+        "                     {});",
         ("array/test_new_lengths.py",),
     ),
     Plant(
@@ -1061,8 +1061,8 @@ NATIVE = (
     ),
     Plant(
         "forms of parts forget their steps",
-        "native/ir/slice_params.cpp",
-        "        words.push_back(uint64_t(pick.step));\n",
+        "native/ir/index_map.cpp",
+        "        words.push_back(uint64_t(step.coefficient));\n",
         "",
         ("runtime/test_slice_params.py", "runtime/test_symbolic_executables.py", "second_runs"),
     ),

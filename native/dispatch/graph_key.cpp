@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {
@@ -62,7 +62,7 @@ class PartAnchors {
             if (slice_kind == Op::none || i > 0)
                 root.pinned = true;
             else if (!root.first_slice)
-                root.first_slice = &starts_of(*entry.node->op, *entry.node->params);
+                root.first_slice = &starts_of(*entry.node->params);
         }
         if (slice_kind == Op::slice_update) root_of_[position] = root_of_[inputs[0]];
     }
@@ -130,7 +130,7 @@ constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
         words.push_back(address_word(node.params.get()));
     }
     if (is_slice) {
-        const Starts& starts = starts_of(*node.op, *node.params);
+        const Starts& starts = starts_of(*node.params);
         for (std::size_t i = 0; i < starts.starts.size(); ++i)
             words.push_back(uint64_t(starts.starts[i] - (anchor ? anchor->starts[i] : 0)));
     }

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "exec/strided_kernels.h"
+#include "ir/index_map.h"
 #include "ir/op.h"
 #include "ir/params.h"
 #include "ir/type.h"
-#include "ir/view_map.h"
 #include "memory/deferred_decref.h"
 
 namespace tenfold {
@@ -26,13 +26,13 @@ struct Inference {
     std::atomic<uint8_t> last_exactness{0};
     // Of an operation on elements: of all inferences of the same dtypes.
     Ref<Loops> loops;
-    // Of a view: owned; null: not asked for yet.
-    std::atomic<const ViewMap*> view_map{nullptr};
+    // Of a view, but of a slice: owned; null: not asked for yet.
+    std::atomic<const IndexMap*> index_map{nullptr};
     // Of a call: the Python object of its op, owned; released through the deferred decrefs.
     void* op_owner = nullptr;
 
     ~Inference() {
-        delete view_map.load(std::memory_order_acquire);
+        delete index_map.load(std::memory_order_acquire);
         defer_decref(op_owner);
     }
     static void destroy(Inference* inference) { delete inference; }

@@ -21,12 +21,8 @@ constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
 bool is_result_selector(const Node& node) { return node.op && !node.op->python; }
 
-// Of the results of its input. Its Params are one number: (index,).
-uint32_t result_index(const Node& node) {
-    int64_t index = 0;
-    std::memcpy(&index, node.params->bytes.data() + 2 + sizeof index, sizeof index);
-    return uint32_t(index);
-}
+// Of the results of its input.
+uint32_t result_index(const Node& node) { return uint32_t(node.params->axes[0]); }
 
 class BatchAgenda {
   public:

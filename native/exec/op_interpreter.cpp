@@ -7,7 +7,7 @@
 #include "exec/part_copy.h"
 #include "exec/work_size.h"
 #include "ir/cse.h"
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "memory/deferred_decref.h"
 
 namespace tenfold {
@@ -24,10 +24,6 @@ bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
 bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
-
-constexpr std::span<const int64_t> NO_STARTS{};
-
-const Params* slice_pattern(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
 
 class ColdGraphRun : public OpInterpreter {
   public:
@@ -158,19 +154,15 @@ class ColdGraphRun : public OpInterpreter {
         const Node& node = *entry.node;
         if (!node.op->view) return false;
         const Value& input = *computed_value(graph_.inputs(entry)[0]);
-        const ViewMap* view_map = view_map_of(node, *input.type);
-        if (!view_map) return false;
-        bool is_slice = node.op->part == Op::slice;
-        auto starts = is_slice ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
-        values_[position] = make_view(*view_map, input, node.type, starts);
+        if (node.op->part == Op::slice) {
+            values_[position] = make_slice(*node.params, input, node.type);
+            return true;
+        }
+        const IndexMap* map = get_or_create(node.inference->index_map,
+                                            [&] { return compiler_.index_map(node, *input.type); });
+        if (!map) return false;
+        values_[position] = make_view(*map, input, node.type, {});
         return bool(values_[position]);
-    }
-
-    const ViewMap* view_map_of(const Node& node, const Type& input) {
-        return get_or_create(node.inference->view_map, [&] {
-            return node.op->part == Op::slice ? new ViewMap(slice_view_map(*slice_pattern(node)))
-                                              : compiler_.view_map(node, input);
-        });
     }
 
     // From now on other threads that reach a donated input wait until the result is published.

@@ -20,7 +20,7 @@ class OpKernelCompiler {
         return nullptr;
     }
     // How a view reads its input, of this shape; handed over.
-    virtual const ViewMap* view_map(const Node&, const Type&) { return nullptr; }
+    virtual const IndexMap* index_map(const Node&, const Type&) { return nullptr; }
     // The same for a reduction along one axis, of elements or partial results of a dtype.
     virtual const ReductionLoop* compile_reduction(const Node&, uint16_t, ReductionForm) {
         return nullptr;

@@ -5,8 +5,8 @@
 
 #include "exec/iteration_space.h"
 #include "exec/work_size.h"
+#include "ir/index_map.h"
 #include "ir/intern.h"
-#include "ir/slice_params.h"
 
 namespace tenfold {
 namespace {
@@ -39,11 +39,10 @@ bool can_assign(const LinearizedGraph& graph, const LinearizedNode& entry) {
 }
 
 Ref<Value> updated_slice(const Node& update, const Value& whole) {
-    const Starts& starts = starts_of(*update.op, *update.params);
-    SliceUpdate slice = parse_slice_update(*starts.pattern);
     const Type& type = *whole.type;
-    Ref<Type> slice_type = intern_type({slice.shape, type.dtype, type.device, type.storage, false});
-    return make_view(slice.view_map, whole, std::move(slice_type), starts.starts.span());
+    const std::vector<int64_t>& shape = pattern_of(*update.params).map.shape;
+    Ref<Type> slice_type = intern_type({shape, type.dtype, type.device, type.storage, false});
+    return make_slice(*update.params, whole, std::move(slice_type));
 }
 
 Assignment::Assignment(const Value& part, const Value* rhs, const ElementBytes& element,

@@ -92,8 +92,7 @@ class ReductionRun {
         const Type& type = *input_.type;
         std::size_t rank = type.shape.size();
         const Params* params = node_.params.get();
-        if (rank > MAX_AXES || type.size() == 0 || !params || params->has_starts ||
-            !read_axes(params->bytes, rank, axes_))
+        if (rank > MAX_AXES || type.size() == 0 || !params || !read_axes(*params, rank, axes_))
             return false;
         Strides strides(type, input_.strides, rank);
         for (std::size_t i = rank; i-- > 0;) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
 #include "memory/lru_cache.h"
@@ -94,8 +94,8 @@ class FormWriter {
             append(array.node->type->shape.size());
             if (node.op->part == Op::slice_update) return false;
             // Rules rewrite slices of pending arrays, and depend on lengths.
-            if (!append_slice_key(*node.op, *node.params, *array.node->type, form_.words) &&
-                !array.value && rules_)
+            if (!append_slice_key(*node.params, *array.node->type, form_.words) && !array.value &&
+                rules_)
                 return false;
         }
         for (uint16_t dtype : inference.operands) append(dtype);

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string>
 
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
 #include "memory/lru_cache.h"
@@ -106,40 +105,22 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
     return true;
 }
 
-// Params of reductions and permutations begin with axes: (( axes ) ...), see
-// native/python/type_tables.cpp. Takes them off the bytes; false where one is not below the rank.
-bool parse_axes(std::string_view& bytes, std::size_t rank, std::vector<std::size_t>& axes) {
-    auto integer = [&](std::size_t at) {
-        int64_t value = 0;
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-        return value;
-    };
-    constexpr std::size_t ITEM_BYTES = 9; // a tag and eight bytes
-    if (bytes.size() < 2 * ITEM_BYTES || bytes[0] != '(' || bytes[ITEM_BYTES] != '(') return false;
-    int64_t count = integer(ITEM_BYTES + 1);
-    if (count < 0 || std::size_t(count) > MAX_AXES || rank > MAX_AXES) return false;
-    std::size_t end = ITEM_BYTES * std::size_t(count + 2);
-    if (bytes.size() < end) return false;
-    for (std::size_t offset = 2 * ITEM_BYTES; offset < end; offset += ITEM_BYTES) {
-        int64_t axis = integer(offset + 1);
-        if (bytes[offset] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
-        axes.push_back(std::size_t(axis));
-    }
-    bytes.remove_prefix(end);
+bool has_valid_axes(const Params& params, std::size_t rank) {
+    return params.has_axes && params.axes.size() <= MAX_AXES && rank <= MAX_AXES &&
+           std::ranges::all_of(params.axes,
+                               [&](int64_t axis) { return axis >= 0 && axis < int64_t(rank); });
+}
+
+bool permuted_shape(const Type& type, const Params& params, Shape& shape) {
+    std::size_t rank = type.shape.size();
+    if (!has_valid_axes(params, rank) || params.axes.size() != rank) return false;
+    for (int64_t axis : params.axes) shape.push_back(type.shape[std::size_t(axis)]);
     return true;
 }
 
-bool permuted_shape(const Type& type, std::string_view bytes, Shape& shape) {
-    std::vector<std::size_t> axes;
-    if (!parse_axes(bytes, type.shape.size(), axes) || axes.size() != type.shape.size())
-        return false;
-    for (std::size_t axis : axes) shape.push_back(type.shape[axis]);
-    return true;
-}
-
-bool reduced_shape(const Type& type, std::string_view bytes, Shape& shape) {
+bool reduced_shape(const Type& type, const Params& params, Shape& shape) {
     ReducedAxes axes;
-    if (!read_axes(bytes, type.shape.size(), axes)) return false;
+    if (!read_axes(params, type.shape.size(), axes)) return false;
     for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
         bool is_reduced = axes.is_reduced(axis);
         if (is_reduced && type.shape[axis] == 0) return false; // a reduction may have no identity
@@ -148,14 +129,20 @@ bool reduced_shape(const Type& type, std::string_view bytes, Shape& shape) {
     return true;
 }
 
+bool slice_shape(const Params& params, const Type& array, Shape& shape) {
+    const IndexMap& map = pattern_of(params).map;
+    shape = map.shape;
+    return map.steps.size() == array.shape.size();
+}
+
 // False where Python's rule is to be asked.
 bool shape_of(const InferenceQuery& query, Shape& shape) {
     if (query.op->shapes == Op::broadcast) return broadcast(query.types, shape);
     if (!query.params) return false;
     const Type& type = *query.types[0];
     switch (query.op->shapes) {
-    case Op::reduced: return reduced_shape(type, query.params->bytes, shape);
-    case Op::permuted: return permuted_shape(type, query.params->bytes, shape);
+    case Op::reduced: return reduced_shape(type, *query.params, shape);
+    case Op::permuted: return permuted_shape(type, *query.params, shape);
     default: return slice_shape(*query.params, type, shape);
     }
 }
@@ -253,12 +240,11 @@ Inferred copy_for_type(const Inference& example, Ref<Type> type) {
 
 } // namespace
 
-bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& reduced) {
-    std::vector<std::size_t> axes;
-    if (!parse_axes(bytes, rank, axes) || bytes.empty()) return false;
-    for (std::size_t axis : axes) reduced.mask |= uint64_t(1) << axis;
-    reduced.keepdims = bytes[0] == 'T';
-    return reduced.keepdims || bytes[0] == 'F';
+bool read_axes(const Params& params, std::size_t rank, ReducedAxes& reduced) {
+    if (!has_valid_axes(params, rank)) return false;
+    for (int64_t axis : params.axes) reduced.mask |= uint64_t(1) << axis;
+    reduced.keepdims = params.keepdims;
+    return true;
 }
 
 Inferred infer_shape(const InferenceQuery& query) {

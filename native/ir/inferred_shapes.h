@@ -2,8 +2,6 @@
 // before. It serves only operations whose dtypes do not depend on shapes: elementwise ones of
 // broadcast operands, reductions, permutations, and `index`.
 #pragma once
-#include <string_view>
-
 #include "dispatch/inference_cache.h"
 
 namespace tenfold {
@@ -16,8 +14,8 @@ struct ReducedAxes {
     bool is_reduced(std::size_t axis) const { return mask >> axis & 1; }
 };
 
-// From the bytes of its Params; false where they say nothing of the kind.
-bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
+// From its Params; false where they have no axes of this rank.
+bool read_axes(const Params& params, std::size_t rank, ReducedAxes& axes);
 
 // Empty where Python's rules must run: for other operations, for new dtypes, and for errors.
 Inferred infer_shape(const InferenceQuery& query);

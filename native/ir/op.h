@@ -28,7 +28,7 @@ struct Op {
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // Whether it reads or replaces a part of its first input, described by its Params; see
-    // ir/slice_params.h.
+    // ir/index_map.h.
     enum Part : uint8_t { none, slice, slice_update } part = none;
     // How the shape of its result is inferred. `stated`: by Python's rule. `broadcast`: from its
     // operands. `reduced`: without the axes in its Params. `permuted`: with its axes reordered. See

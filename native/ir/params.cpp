@@ -31,7 +31,7 @@ void Params::destroy(Params* params) {
     defer_decref(params->python);
     if (params->has_starts) return destroy_offset_params(params);
     interner().remove(params);
-    destroy_starts(params->starts.load(std::memory_order_acquire), *params);
+    destroy_starts(params->starts.load(std::memory_order_acquire));
     delete params;
 }
 

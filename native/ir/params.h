@@ -1,18 +1,19 @@
 // Params: the interned parameters of an operation (axes, flags, indices). `bytes` is their
-// canonical form, on which equality rests. A part with another offset than its pattern is the
-// exception: it has Starts in its stead (ir/slice_params.h). `python` is the object that rules and
-// devices get.
+// canonical form, on which equality rests. A slice with another offset than its pattern is the
+// exception: it has Starts in its stead (ir/index_map.h). `python` is the object that rules and
+// devices get. What native rules need of it is here as data.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "memory/ref_counted.h"
 
 namespace tenfold {
 
-struct Starts; // see ir/slice_params.h
+struct Starts; // see ir/index_map.h
 
 struct Params {
     static constexpr bool INTERNED = true;
@@ -20,11 +21,15 @@ struct Params {
     std::size_t hash = 0;
     Params* next = nullptr; // the Interner's
     std::string bytes;
-    bool has_starts = false; // a part that is told by its starts, and not interned
+    bool has_starts = false; // a slice that is told by its starts, and not interned
     // Owned: one Python reference, released through the deferred decrefs. Null until Python asks
     // for parameters that native code has made; written under the GIL.
     mutable void* python = nullptr;
-    mutable std::atomic<const Starts*> starts{nullptr}; // owned
+    mutable std::atomic<const Starts*> starts{nullptr}; // of a slice: owned
+    // Of a reduction or a permutation its axes; of a result of several its number. Written under
+    // the GIL before a node has them.
+    std::vector<int64_t> axes;
+    bool has_axes = false, keepdims = false;
 
     bool equals(std::string_view key) const { return bytes == key; }
     static Params* create(std::string_view key, std::size_t hash);
@@ -32,7 +37,7 @@ struct Params {
 };
 
 Ref<Params> intern_params(std::string_view bytes);
-void destroy_starts(const Starts* starts, const Params& owner);
+void destroy_starts(const Starts* starts);
 void destroy_offset_params(Params* params);
 
 } // namespace tenfold

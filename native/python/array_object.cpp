@@ -216,7 +216,8 @@ std::vector<Ref<Node>> results_of(const Ref<Node>& node) {
     for (std::size_t i = 0; i < node->inference->results.size(); ++i) {
         if (i == indices->size()) {
             nb::tuple index = nb::make_tuple(i);
-            indices->push_back(params_of(index.ptr()));
+            indices->push_back(params_of(*part, index.ptr()));
+            indices->back()->axes = {int64_t(i)};
         }
         parts.push_back(result_node(part, (*indices)[i], node, i));
     }

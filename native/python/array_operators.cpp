@@ -270,7 +270,7 @@ bool bind_symbol(const char* text, const Op* op) {
 PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
     return to_python_error([&]() -> PyObject* {
         Ref<Params> owned_params =
-            params_of(params); // first: looking at a parameter may run its __hash__
+            params_of(*op, params); // first: looking at a parameter may run its __hash__
         if (PyErr_Occurred()) return nullptr;
         std::vector<Operand> operands;
         std::vector<Node*> nodes;

@@ -297,7 +297,7 @@ void cache_call(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op,
     for (Node* node : call_args.nodes) call->types.push_back(node->type);
     call->op = find_op(op);
     call->owned_objects.push_back(nb::borrow(static_cast<PyObject*>(call->op->python)));
-    if (!(call->params = params_of(params.ptr()))) nb::raise_python_error();
+    if (!(call->params = params_of(*call->op, params.ptr()))) nb::raise_python_error();
     call->input_order = std::move(order);
     for (nb::handle item : captured) {
         nb::object source = nb::borrow(nb::object(item[1]));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
 #include "python/python_objects.h"
@@ -51,24 +51,18 @@ class BasicIndex {
     // All but the starts.
     std::span<const int64_t> shape_key() const { return {key_.data(), key_size_}; }
 
-    // The canonical bytes of (picks, positions of new axes), the picks from 0 on.
-    std::string bytes() const {
-        std::string bytes;
-        int64_t num_new_axes = 0;
-        write_tuple(bytes, 2);
-        write_tuple(bytes, int64_t(axes_));
+    // The slice that begins at 0.
+    IndexMap pattern() const {
+        IndexMap map{IndexMap::affine, {}, {}};
         for (std::size_t i = 0; i < key_size_; i += 2) {
             int64_t count = key_[i], step = key_[i + 1];
-            num_new_axes += count == NEW_AXIS;
-            if (count == NEW_AXIS) continue;
-            if (count != POSITION) write_tuple(bytes, 3);
-            write_integer(bytes, 0);
-            if (count != POSITION) write_integer(bytes, count), write_integer(bytes, step);
+            if (count == POSITION)
+                map.steps.push_back({IndexMap::NO_AXIS, 0, 0});
+            else if (count != NEW_AXIS)
+                map.steps.push_back({int64_t(map.shape.size()), step, 0});
+            if (count != POSITION) map.shape.push_back(count == NEW_AXIS ? 1 : count);
         }
-        write_tuple(bytes, num_new_axes);
-        for (std::size_t i = 0; i < key_size_; i += 2)
-            if (key_[i] == NEW_AXIS) write_integer(bytes, key_[i + 1]);
-        return bytes;
+        return map;
     }
 
   private:
@@ -146,7 +140,7 @@ class PatternCache {
         for (int64_t word : form) hash = (hash ^ std::size_t(word)) * 0x9e3779b97f4a7c15ULL;
         Entry& entry = entries.slot(hash);
         if (!entry.pattern || !std::ranges::equal(entry.key, form)) {
-            entry.pattern = intern_params(index.bytes());
+            entry.pattern = slice_params(index.pattern());
             entry.key.assign(form.begin(), form.end());
         }
         return entry.pattern;
@@ -179,14 +173,14 @@ class SliceParamsCache {
         for (int64_t start : starts.span()) hash = hash * FACTOR ^ std::size_t(start);
         Ref<Params>& entry = entries.slot(hash * FACTOR);
         if (!entry || !matches(*entry, pattern, starts))
-            entry = params_with_starts(*index_op, pattern, starts);
+            entry = params_with_starts(pattern, starts);
         return entry;
     }
     DirectMapped<Ref<Params>, 8> entries;
 
   private:
     static bool matches(const Params& params, const Params& pattern, const AxisVector& starts) {
-        const Starts& starts_data = starts_of(*index_op, params);
+        const Starts& starts_data = starts_of(params);
         return starts_data.pattern == &pattern && starts_data.starts == starts;
     }
 
@@ -251,16 +245,11 @@ bool run_earlier_updates(PyObject* array, PyObject* value, Node* read) {
     return advanced;
 }
 
-const Starts& pattern_of(const Params& part) {
-    return starts_of(*update_op, *starts_of(*update_op, part).pattern);
-}
-
 // A nonzero hash of the distance from the last assigned part of the same form; else 0. It is 0 for
 // another form, for the same part, or if the value has been read meanwhile.
 uint16_t offset_hash(Node& previous, const Params& part) {
     if (previous.op != update_op || value_of(&previous)) return 0;
-    const Starts &previous_starts = starts_of(*update_op, *previous.params),
-                 &current = starts_of(*update_op, part);
+    const Starts &previous_starts = starts_of(*previous.params), &current = starts_of(part);
     if (previous_starts.pattern != current.pattern || previous_starts.starts == current.starts ||
         previous.read_in_part.load(std::memory_order_relaxed))
         return 0;
@@ -278,10 +267,16 @@ bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash) {
            !pattern_of(part).not_deferred.load(std::memory_order_relaxed);
 }
 
+// Whether a slice is neither empty nor the whole array.
+bool changes_part(const Params& slice, const Type& array) {
+    const std::vector<int64_t>& shape = pattern_of(slice).map.shape;
+    return std::ranges::find(shape, 0) == shape.end() && !is_full_slice(slice, array);
+}
+
 // Lets an Array, which is neither a view nor a window, name its value with a part replaced.
-bool assign_slice(ArrayObject* array, const Params& picks, PyObject* value) {
-    Ref<Params> slice = update_params_for(*index_op, *update_op, picks, *array->node->type);
-    if (!slice) return false;
+bool assign_slice(ArrayObject* array, const Params& part, PyObject* value) {
+    if (!changes_part(part, *array->node->type)) return false;
+    Ref<Params> slice = update_params(part);
     uint16_t stride_hash = offset_hash(*array->node, *slice);
     bool deferred = stride_hash && may_defer(*array->node, *slice, stride_hash);
     PyObject* target = reinterpret_cast<PyObject*>(array);
@@ -321,7 +316,7 @@ bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
                update_view(array, value);
     if (source->base == array) { // `x[key] op= e` ends by assigning the updated view to itself
         if (source->view_op != index_op) return false;
-        const Starts& part = starts_of(*index_op, *source->view_params);
+        const Starts& part = starts_of(*source->view_params);
         return part.pattern == pattern.get() && part.starts == index.starts();
     }
     Ref<Params> picks = slice_params_cache->find_or_create(*pattern, index);

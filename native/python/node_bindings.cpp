@@ -3,9 +3,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "engine/submission.h"
+#include "ir/index_map.h"
 #include "ir/inferred_shapes.h"
 #include "ir/linearize.h"
-#include "ir/slice_params.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {
@@ -137,7 +137,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     bool records_origin = op->can_fail || options.origins;
     // Where a part begins makes no difference to its Type.
     bool is_slice = op->part != Op::none;
-    const Params* key_params = is_slice ? starts_of(*op, *params).pattern : params.get();
+    const Params* key_params = is_slice ? starts_of(*params).pattern : params.get();
     InferenceQuery query{op, key_params, options.strict, types};
     Inferred inferred = find_inference(query);
     std::vector<Ref<Node>> owned_inputs; // to the end: Python code may drop an input's last Array
@@ -241,7 +241,7 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
 std::vector<int64_t> slice_key_of(const NodeHandle& self, nb::handle array) {
     std::vector<uint64_t> words;
     Ref<Type> type = type_from_python(array);
-    append_slice_key(*self.node->op, *self.node->params, *type, words);
+    append_slice_key(*self.node->params, *type, words);
     return {words.begin(), words.end()};
 }
 

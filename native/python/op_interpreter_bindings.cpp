@@ -20,7 +20,7 @@ constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a
 
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
-PythonFunction view_map_factory{"tenfold.runtime.op_kernels", "movement"};
+PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
 PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
 // The device whose loops they are.
@@ -125,19 +125,16 @@ class PythonKernelCompiler : public OpKernelCompiler {
     }
 
     // As `make`.
-    const ViewMap* view_map(const Node& node, const Type& input) override {
+    const IndexMap* index_map(const Node& node, const Type& input) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object shape = nb::tuple(nb::cast(input.shape));
         nb::object steps = nb::steal(PyObject_CallFunctionObjArgs(
-            view_map_factory.get().ptr(), node.op->python, params.ptr(), shape.ptr(), nullptr));
+            index_map_factory.get().ptr(), node.op->python, params.ptr(), shape.ptr(), nullptr));
         if (!steps.is_valid()) return nullptr;
-        auto map = std::make_unique<ViewMap>();
+        auto map = std::make_unique<IndexMap>();
         if (steps.is_none()) return map.release();
-        map->kind = nb::len(steps) < input.shape.size() ? ViewMap::in_order : ViewMap::affine;
-        for (nb::handle step : steps) {
-            auto axis = step[0].is_none() ? ViewMap::NO_AXIS : nb::cast<int64_t>(step[0]);
-            map->steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
-        }
+        map->kind = nb::len(steps) < input.shape.size() ? IndexMap::in_order : IndexMap::affine;
+        map->steps = index_steps(steps);
         return map.release();
     }
 

@@ -162,7 +162,8 @@ class Operand {
 PyObject* scalar_to_python(const Scalar& scalar);
 
 // Empty with a Python error for parameters that have no canonical form.
-Ref<Params> params_of(PyObject* tuple);
+Ref<Params> params_of(const Op& op, PyObject* tuple);
+std::vector<IndexMap::Step> index_steps(nb::handle tuple); // of an index map of Python
 // Appends the canonical bytes of an object with value semantics: numbers, strings, None, dtypes,
 // and tuples of them. False for anything else.
 bool append_plain_bytes(std::string& bytes, PyObject* object);

@@ -56,7 +56,7 @@ class Repeated {
   public:
     Repeated(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
              nb::handle written, nb::handle compute, nb::handle pause)
-        : op_(find_op(op)), params_(params_of(params.ptr())), carried_(values_from(carried)),
+        : op_(find_op(op)), params_(params_of(*op_, params.ptr())), carried_(values_from(carried)),
           compute_(compute), pause_(pause) {
         if (!params_ && PyErr_Occurred()) nb::raise_python_error();
         carried.clear(); // values without other references may be written in place

@@ -9,8 +9,8 @@
 #include <limits>
 #include <optional>
 
+#include "ir/index_map.h"
 #include "ir/intern.h"
-#include "ir/slice_params.h"
 #include "memory/cache_registry.h"
 #include "python/python_objects.h"
 #include "threads/device.h"
@@ -171,11 +171,46 @@ bool append_plain_bytes(std::string& bytes, PyObject* object) {
     return false;
 }
 
-Ref<Params> params_of(PyObject* tuple) {
+std::vector<IndexMap::Step> index_steps(nb::handle tuple) {
+    std::vector<IndexMap::Step> steps;
+    for (nb::handle step : tuple) {
+        auto axis = step[0].is_none() ? IndexMap::NO_AXIS : nb::cast<int64_t>(step[0]);
+        steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
+    }
+    return steps;
+}
+
+namespace {
+
+// The slice ((step for each axis), shape), as core/index_map.py has it.
+Ref<Params> slice_params_of(nb::handle tuple) {
+    IndexMap map{IndexMap::affine, index_steps(tuple[0]), {}};
+    for (nb::handle length : nb::tuple(tuple[1])) map.shape.push_back(nb::cast<int64_t>(length));
+    return slice_params(std::move(map));
+}
+
+// The axes in the first parameter of a reduction or permutation; whether a reduction keeps them.
+void set_axes(Params& params, PyObject* tuple) {
+    if (params.has_axes || !PyTuple_CheckExact(PyTuple_GET_ITEM(tuple, 0))) return;
+    for (nb::handle axis : nb::borrow<nb::tuple>(PyTuple_GET_ITEM(tuple, 0)))
+        params.axes.push_back(nb::cast<int64_t>(axis));
+    params.keepdims = PyTuple_GET_SIZE(tuple) > 1 && PyTuple_GET_ITEM(tuple, 1) == Py_True;
+    params.has_axes = true;
+}
+
+} // namespace
+
+Ref<Params> params_of(const Op& op, PyObject* tuple) {
     if (tuple == Py_None || PyTuple_GET_SIZE(tuple) == 0) return {};
-    std::string bytes;
-    if (!encode(bytes, tuple, 0)) return {};
-    Ref<Params> params = intern_params(bytes);
+    Ref<Params> params;
+    if (op.part != Op::none) {
+        params = slice_params_of(tuple);
+    } else {
+        std::string bytes;
+        if (!encode(bytes, tuple, 0)) return {};
+        params = intern_params(bytes);
+        if (op.shapes == Op::reduced || op.shapes == Op::permuted) set_axes(*params, tuple);
+    }
     if (!params->python) {
         Py_INCREF(tuple);
         params->python = tuple;
@@ -185,35 +220,24 @@ Ref<Params> params_of(PyObject* tuple) {
 
 namespace {
 
-// Decodes the canonical bytes from `at` on, of parameters that native code has made: tuples,
-// integers and None. A new reference.
-PyObject* decode(std::string_view bytes, std::size_t& at) {
-    char tag = bytes.at(at++);
-    if (tag == 'N') Py_RETURN_NONE;
-    int64_t number = 0;
-    std::memcpy(&number, bytes.data() + at, sizeof number);
-    at += sizeof number;
-    if (tag == 'i') return PyLong_FromLongLong(number);
-    if (tag != '(') throw std::logic_error("native code makes no such parameters");
-    nb::object tuple = nb::steal(PyTuple_New(number));
-    for (Py_ssize_t i = 0; tuple.is_valid() && i < number; ++i) {
-        PyObject* item = decode(bytes, at);
-        if (!item) return nullptr;
-        PyTuple_SET_ITEM(tuple.ptr(), i, item);
+// The parameters of a slice that native code has made. A new reference.
+PyObject* slice_to_python(const Params& params) {
+    const Starts& starts = starts_of(params);
+    const IndexMap& map = pattern_of(params).map;
+    nb::list steps;
+    for (std::size_t axis = 0; axis < map.steps.size(); ++axis) {
+        const IndexMap::Step& step = map.steps[axis];
+        nb::object slice_axis = step.axis == IndexMap::NO_AXIS ? nb::none() : nb::cast(step.axis);
+        steps.append(nb::make_tuple(slice_axis, step.coefficient, starts.starts[axis]));
     }
-    return tuple.release().ptr();
+    return nb::make_tuple(nb::tuple(steps), nb::tuple(nb::cast(map.shape))).release().ptr();
 }
 
 } // namespace
 
 PyObject* params_to_python(const Params* params) {
     if (!params) return PyTuple_New(0);
-    if (!params->python) {
-        std::size_t at = 0;
-        PyObject* result = decode(bytes_of(*params), at);
-        if (!result) nb::raise_python_error();
-        params->python = result;
-    }
+    if (!params->python) { params->python = slice_to_python(*params); }
     return Py_NewRef(static_cast<PyObject*>(params->python));
 }
 

@@ -156,7 +156,7 @@ class TestKernelCompiler : public OpKernelCompiler {
     const ReductionLoop* compile_reduction(const Node&, uint16_t, ReductionForm) override {
         return nullptr;
     }
-    const ViewMap* view_map(const Node&, const Type&) override { return new ViewMap(how); }
+    const IndexMap* index_map(const Node&, const Type&) override { return new IndexMap(how); }
     // Of a node with one input: its first element, in an array of its own.
     bool compute_node(Node& node) override {
         if (fails) return false;
@@ -175,7 +175,7 @@ class TestKernelCompiler : public OpKernelCompiler {
     std::vector<std::string> asked;
     bool fails = false;
     const Kernel* kernel = nullptr; // in place of the right one
-    ViewMap how;                    // views read their input
+    IndexMap how;                   // views read their input
 };
 
 // Records the launches.

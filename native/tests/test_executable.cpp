@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "graphs.h"
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 #include "memory/allocation_pool.h"
 
 using namespace tenfold;
@@ -115,15 +115,10 @@ std::vector<uint64_t> key_of(const Ref<Node>& node, uint8_t exact = Key::by_form
 Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t length) {
     static Op& op = declare_op("index");
     op.part = Op::slice;
-    std::string bytes;
-    write_tuple(bytes, 2);
-    write_tuple(bytes, 1);
-    write_tuple(bytes, 3);
-    for (int64_t number : {start, length, int64_t(1)}) write_integer(bytes, number);
-    write_tuple(bytes, 0);
+    Ref<Params> params = slice_params({IndexMap::affine, {{0, 1, start}}, {length}});
     Node* inputs[] = {x.get()};
     static Inferred inference = inferred(vector_type(2));
-    return operation_node(&op, intern_params(bytes), Inferred(inference), inputs);
+    return operation_node(&op, std::move(params), Inferred(inference), inputs);
 }
 
 Ref<Node> plus(const Ref<Node>& a, double number) {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "check.h"
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 
 using namespace tenfold;
 
@@ -58,17 +58,15 @@ Ref<Inference> learn(const Op& op, std::vector<Ref<Type>> types, Ref<Params> par
     return said;
 }
 
-std::string bytes_of_axes(const Shape& axes, char keeps) {
-    std::string bytes;
-    write_tuple(bytes, 2);
-    write_tuple(bytes, int64_t(axes.size()));
-    for (int64_t axis : axes) write_integer(bytes, axis);
-    bytes.push_back(keeps);
-    return bytes;
-}
-
+// As Python's parameters of a reduction or a permutation.
 Ref<Params> axes(const Shape& axes, bool keeps = false) {
-    return intern_params(bytes_of_axes(axes, keeps ? 'T' : 'F'));
+    std::string bytes(1, keeps ? 'T' : 'F');
+    for (int64_t axis : axes) bytes += std::to_string(axis) + ' ';
+    Ref<Params> params = intern_params(bytes);
+    if (std::exchange(params->has_axes, true)) return params;
+    params->axes = axes;
+    params->keepdims = keeps;
+    return params;
 }
 
 bool has_shape(const Inferred& inferred, const Shape& shape) {
@@ -182,37 +180,24 @@ static void reductions_drop_or_keep_their_axes() {
 
 static void permutations_order_their_axes() {
     Op& op = fresh_op(Op::permuted);
-    auto order = [](const Shape& axes) {
-        std::string bytes;
-        write_tuple(bytes, 1);
-        write_tuple(bytes, int64_t(axes.size()));
-        for (int64_t axis : axes) write_integer(bytes, axis);
-        return intern_params(bytes);
-    };
-    Ref<Inference> first = learn(op, {type({1, 1, 1})}, order({2, 0, 1}));
-    CHECK(has_shape(infer(op, {type({2, 3, 4})}, order({2, 0, 1})), {4, 2, 3}));
-    CHECK(!infer(op, {type({2, 3, 4})}, order({0, 1, 2}))); // this order has no example
-    learn(op, {type({1})}, order({1}));
-    CHECK(!infer(op, {type({7})}, order({1}))); // no axis of it
-    learn(op, {type({1, 1})}, order({0}));
-    CHECK(!infer(op, {type({7, 7})}, order({0})));
-    first->view_map = new ViewMap{ViewMap::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
-    CHECK(infer(op, {type({5, 6, 7})}, order({2, 0, 1})).inference == first);
+    Ref<Inference> first = learn(op, {type({1, 1, 1})}, axes({2, 0, 1}));
+    CHECK(has_shape(infer(op, {type({2, 3, 4})}, axes({2, 0, 1})), {4, 2, 3}));
+    CHECK(!infer(op, {type({2, 3, 4})}, axes({0, 1, 2}))); // this order has no example
+    learn(op, {type({1})}, axes({1}));
+    CHECK(!infer(op, {type({7})}, axes({1}))); // no axis of it
+    learn(op, {type({1, 1})}, axes({0}));
+    CHECK(!infer(op, {type({7, 7})}, axes({0})));
+    first->index_map = new IndexMap{IndexMap::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}, {}};
+    CHECK(infer(op, {type({5, 6, 7})}, axes({2, 0, 1})).inference == first);
 }
 
 static void what_is_taken_has_the_lengths_of_its_picks() {
     Op& op = fresh_op(Op::stated);
     op.part = Op::slice;
-    auto picks = [](int64_t count) { // x[2, 1:1 + 3 * count:3] with an axis added in front
-        std::string bytes;
-        write_tuple(bytes, 2);
-        write_tuple(bytes, 2);
-        write_integer(bytes, 2);
-        write_tuple(bytes, 3);
-        for (int64_t number : {int64_t(1), count, int64_t(3)}) write_integer(bytes, number);
-        write_tuple(bytes, 1);
-        write_integer(bytes, 0);
-        return intern_params(bytes);
+    // x[row, start : start + 3 * count : 3] with an axis added in front.
+    auto picks = [](int64_t count, int64_t row = 0, int64_t start = 0) {
+        return slice_params(
+            {IndexMap::affine, {{IndexMap::NO_AXIS, 0, row}, {1, 3, start}}, {1, count}});
     };
     CHECK(!infer(op, {type({9, 9})}, picks(2)));
     Ref<Inference> said = learn(op, {type({9, 9})}, picks(2));
@@ -221,10 +206,12 @@ static void what_is_taken_has_the_lengths_of_its_picks() {
     CHECK(result.inference != said &&
           result.inference->results[0] == result.type); // of these picks
     CHECK(!infer(op, {type({9})}, picks(30)) && !infer(op, {type({9, 99}, NARROW)}, picks(30)));
-    ViewMap movement = slice_view_map(*picks(2));
-    CHECK(movement.kind == ViewMap::affine && movement.steps.size() == 2);
-    CHECK(movement.steps[0].axis == ViewMap::NO_AXIS && movement.steps[0].start == 2);
-    CHECK(movement.steps[1].axis == 1 && movement.steps[1].coefficient == 3);
+    Ref<Params> moved = picks(2, 2, 1); // of the same pattern
+    CHECK(moved != picks(2) && starts_of(*moved).pattern == picks(2).get());
+    CHECK(starts_of(*moved).starts == AxisVector(std::array<int64_t, 2>{2, 1}));
+    const IndexMap& map = pattern_of(*picks(2)).map;
+    CHECK(map.steps.size() == 2 && map.steps[0].axis == IndexMap::NO_AXIS);
+    CHECK(map.steps[1].axis == 1 && map.steps[1].coefficient == 3 && map.steps[1].start == 0);
 }
 
 static void reductions_of_empty_axes_are_left_to_the_rules() {
@@ -236,57 +223,26 @@ static void reductions_of_empty_axes_are_left_to_the_rules() {
 
 static void axes_that_are_none_are_left_to_the_rules() {
     Op& op = fresh_op(Op::reduced);
-    std::string good = bytes_of_axes({0}, 'F'), number, wrong_tag = good, not_a_tuple = good;
-    write_integer(number, 1);
-    wrong_tag[18] = 'f';
-    not_a_tuple[9] = 'i';
-    auto counted = [](int64_t count) {
-        std::string bytes;
-        write_tuple(bytes, 2);
-        write_tuple(bytes, count);
-        return bytes + std::string(40, 'F');
-    };
-    std::vector<std::string> all = {bytes_of_axes({2}, 'F'),
-                                    bytes_of_axes({-1}, 'F'),
-                                    bytes_of_axes({0}, 'N'),
-                                    number,
-                                    wrong_tag,
-                                    not_a_tuple,
-                                    "",
-                                    "(",
-                                    counted(-1),
-                                    counted(65),
-                                    counted(INT64_MAX),
-                                    counted(INT64_MIN)};
-    for (std::size_t end = 0; end < good.size(); ++end) all.push_back(good.substr(0, end));
-    for (const std::string& bytes : all) {
-        learn(op, {type({1, 1})}, intern_params(bytes));
-        CHECK(!infer(op, {type({2, 2})}, intern_params(bytes)));
+    std::vector<Ref<Params>> all = {axes({2}), axes({-1}), axes(Shape(65, 0)),
+                                    intern_params("no axes")};
+    for (const Ref<Params>& params : all) {
+        learn(op, {type({1, 1})}, params);
+        CHECK(!infer(op, {type({2, 2})}, params));
     }
-    learn(op, {type({1, 1})}, intern_params(good + "T")); // more may follow
-    CHECK(has_shape(infer(op, {type({2, 3})}, intern_params(good + "T")), {3}));
 }
 
 static void axes_come_in_another_order() {
-    auto order = [](const Shape& axes) {
-        std::string bytes;
-        write_tuple(bytes, 1);
-        write_tuple(bytes, int64_t(axes.size()));
-        for (int64_t axis : axes) write_integer(bytes, axis);
-        return bytes;
-    };
     Op& op = fresh_op(Op::permuted);
-    Ref<Params> turned = intern_params(order({2, 0, 1}));
+    Ref<Params> turned = axes({2, 0, 1});
     learn(op, {type({1, 1, 1})}, turned);
     CHECK(has_shape(infer(op, {type({3, 0, 5})}, turned), {5, 3, 0}));
     CHECK(!infer(op, {type({3, 4})}, turned) && !infer(op, {type({3, 4, 5, 6})}, turned));
     CHECK(!infer(op, {type({3, 4, 5})}));
-    learn(op, {type({})}, intern_params(order({})));
-    CHECK(has_shape(infer(op, {type({})}, intern_params(order({}))), {}));
-    for (const std::string& bytes :
-         {order({0, 3, 1}), order({0, -1, 1}), order({2, 0, 1}).substr(0, 44), std::string()}) {
-        learn(op, {type({1, 1, 1})}, intern_params(bytes));
-        CHECK(!infer(op, {type({3, 4, 5})}, intern_params(bytes)));
+    learn(op, {type({})}, axes({}));
+    CHECK(has_shape(infer(op, {type({})}, axes({})), {}));
+    for (const Ref<Params>& params : {axes({0, 3, 1}), axes({0, -1, 1}), intern_params("none")}) {
+        learn(op, {type({1, 1, 1})}, params);
+        CHECK(!infer(op, {type({3, 4, 5})}, params));
     }
 }
 

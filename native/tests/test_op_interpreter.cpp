@@ -123,7 +123,7 @@ static void views_take_no_launch_and_no_memory() {
     Op& op = declare_op("turned");
     op.rule_free = op.view = true;
     Ref<Node> base = array({3, 4});
-    auto moved = [&](const Shape& shape, ViewMap how) {
+    auto moved = [&](const Shape& shape, IndexMap how) {
         Node* inputs[] = {base.get()};
         Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape)), inputs);
         Noting noted;
@@ -136,15 +136,16 @@ static void views_take_no_launch_and_no_memory() {
         return std::pair(result.offset - own.offset, value->strides);
     };
     using Found = std::pair<int64_t, Shape>;
-    constexpr auto NONE = ViewMap::NO_AXIS;
-    CHECK(moved({4, 3}, {ViewMap::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {8, 32}));
-    CHECK(moved({2}, {ViewMap::affine, {{NONE, 0, 2}, {0, -2, 3}}}) == Found(88, {-16}));
-    CHECK(moved({1, 4}, {ViewMap::affine, {{NONE, 0, 1}, {1, 1, 0}}}) == Found(32, {}));
-    CHECK(moved({3}, {ViewMap::affine, {{0, 1, 0}, {0, 1, 1}}}) == Found(8, {40})); // a diagonal
-    CHECK(moved({0}, {ViewMap::affine, {{NONE, 0, 3}, {0, 1, 4}}}).first == 0);
-    CHECK(moved({2, 6}, {ViewMap::in_order, {}}) == Found(0, {}));
+    constexpr auto NONE = IndexMap::NO_AXIS;
+    CHECK(moved({4, 3}, {IndexMap::affine, {{1, 1, 0}, {0, 1, 0}}, {}}) == Found(0, {8, 32}));
+    CHECK(moved({2}, {IndexMap::affine, {{NONE, 0, 2}, {0, -2, 3}}, {}}) == Found(88, {-16}));
+    CHECK(moved({1, 4}, {IndexMap::affine, {{NONE, 0, 1}, {1, 1, 0}}, {}}) == Found(32, {}));
+    CHECK(moved({3}, {IndexMap::affine, {{0, 1, 0}, {0, 1, 1}}, {}}) ==
+          Found(8, {40})); // a diagonal
+    CHECK(moved({0}, {IndexMap::affine, {{NONE, 0, 3}, {0, 1, 4}}, {}}).first == 0);
+    CHECK(moved({2, 6}, {IndexMap::in_order, {}, {}}) == Found(0, {}));
     base = array({3, 4}, {1, 3});
-    CHECK(moved({4, 3}, {ViewMap::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {}));
+    CHECK(moved({4, 3}, {IndexMap::affine, {{1, 1, 0}, {0, 1, 0}}, {}}) == Found(0, {}));
 }
 
 static void views_that_need_a_copy_are_computed_otherwise() {
@@ -152,7 +153,7 @@ static void views_that_need_a_copy_are_computed_otherwise() {
     op.rule_free = op.view = true;
     Ref<Node> base = array({3, 4}, {1, 3});
     Node* inputs[] = {base.get()};
-    for (ViewMap::Kind kind : {ViewMap::in_order, ViewMap::other}) {
+    for (IndexMap::Kind kind : {IndexMap::in_order, IndexMap::other}) {
         Ref<Node> node = operation_node(&op, {}, inferred(number_type({1})), inputs);
         Noting noted;
         TestKernelCompiler maker;

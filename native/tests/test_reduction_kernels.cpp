@@ -51,7 +51,7 @@ template <What WHAT> Kernel kernel_of(ReductionForm form) {
 
 class ReductionKernelCompiler : public TestKernelCompiler {
   public:
-    const ViewMap* view_map(const Node&, const Type&) override { return nullptr; }
+    const IndexMap* index_map(const Node&, const Type&) override { return nullptr; }
     const ReductionLoop* compile_reduction(const Node& node, uint16_t source,
                                            ReductionForm form) override {
         CHECK(source == 1);
@@ -91,22 +91,19 @@ Op& reduction(const char* name, Op::Folds folds) {
 }
 
 Ref<Node> reduced(const Op& op, const Ref<Node>& of, const Shape& axes, bool keeps = false) {
-    auto append = [](std::string& bytes, char tag, int64_t number) {
-        bytes.push_back(tag);
-        bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-    };
-    std::string bytes;
-    append(bytes, '(', 2);
-    append(bytes, '(', int64_t(axes.size()));
-    for (int64_t axis : axes) append(bytes, 'i', axis);
-    bytes.push_back(keeps ? 'T' : 'F');
+    std::string bytes(1, keeps ? 'T' : 'F');
+    for (int64_t axis : axes) bytes += std::to_string(axis) + ' ';
+    Ref<Params> params = intern_params(bytes);
+    params->axes = axes;
+    params->keepdims = keeps;
+    params->has_axes = true;
     Shape shape;
     for (std::size_t i = 0; i < of->type->shape.size(); ++i) {
         bool gone = std::find(axes.begin(), axes.end(), int64_t(i)) != axes.end();
         if (!gone || keeps) shape.push_back(gone ? 1 : of->type->shape[i]);
     }
     Node* inputs[] = {of.get()};
-    return operation_node(&op, intern_params(bytes), inferred(number_type(shape)), inputs);
+    return operation_node(&op, std::move(params), inferred(number_type(shape)), inputs);
 }
 
 struct Made {

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "graphs.h"
-#include "ir/slice_params.h"
+#include "ir/index_map.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -100,20 +100,16 @@ Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t count, std::vector<int
     static Op& op = declare_op("index");
     op.python = add_op()->python;
     op.part = Op::slice;
-    std::string bytes;
-    write_tuple(bytes, 2);
-    write_tuple(bytes, 1);
-    write_tuple(bytes, 3);
-    for (int64_t number : {start, count, int64_t(1)}) write_integer(bytes, number);
-    write_tuple(bytes, int64_t(added.size()));
     std::vector<int64_t> shape = {count};
+    int64_t axis = 0;
     for (int64_t position : added) {
-        write_integer(bytes, position);
+        axis += position <= axis;
         shape.insert(shape.begin() + position, 1);
     }
+    IndexMap map{IndexMap::affine, {{axis, 1, start}}, shape};
     Ref<Type> type = intern_type({shape, 1, 0, 0, false});
     Node* inputs[] = {x.get()};
-    return operation_node(&op, intern_params(bytes), inferred(type), inputs);
+    return operation_node(&op, slice_params(std::move(map)), inferred(type), inputs);
 }
 
 } // namespace

@@ -7,11 +7,15 @@ import random
 import numpy as np
 import pytest
 
-from tenfold.core.index_map import compose_view
-from tenfold.core.shape_rules import Pick, Shape, indexed, normalize_slice, product
-from tenfold.ops.assignment import Access
-from tenfold.ops.indexing import index
-from tenfold.rewrite.rules.update_slices import are_disjoint, relative_access
+from tenfold.core.index_map import (
+    IndexMap,
+    Slice,
+    are_disjoint,
+    compose_view,
+    relative_map,
+    slice_of,
+)
+from tenfold.core.shape_rules import Pick, Shape, normalize_slice, product
 
 SHAPES = [(7,), (4, 5), (1, 6), (3, 2, 4), ()]
 
@@ -26,16 +30,15 @@ def pick(chosen: random.Random, length: int) -> Pick:
     return normalize_slice(slice(high - 1 if high else 0, low - 1 if low else None, step), length)
 
 
-def part(chosen: random.Random, shape: Shape) -> tuple[Access, Shape]:
+def part(chosen: random.Random, shape: Shape) -> Slice:
     """A random part, with new axes of length 1 now and then."""
     picks = [pick(chosen, length) for length in shape]
     left = sum(not isinstance(each, int) for each in picks)
     new = (chosen.randrange(left + 1),) if chosen.random() < 0.3 else ()
-    assert index.lowering.reads is not None
-    return index.lowering.reads(shape, tuple(picks), new), indexed(shape, picks, new)
+    return slice_of(picks, new)
 
 
-def numbers(whole: Shape, access: Access, shape: Shape) -> np.ndarray:
+def numbers(whole: Shape, access: IndexMap, shape: Shape) -> np.ndarray:
     """The elements of an array that an access reads, by their numbers in row-major order."""
     all_ = np.arange(product(whole)).reshape(whole)
     places = []
@@ -52,10 +55,10 @@ def test_parts_are_apart_or_inside_only_where_they_are(shape: Shape) -> None:
     for _ in range(1500):
         (read, read_shape), (access, part_shape) = part(chosen, shape), part(chosen, shape)
         wanted, there = numbers(shape, read, read_shape), numbers(shape, access, part_shape)
-        if are_disjoint(read, read_shape, access, part_shape):
+        if are_disjoint((read, read_shape), (access, part_shape), shape):
             found["apart"] += 1
             assert not set(wanted.flat) & set(there.flat)
-        within = relative_access(read, read_shape, access, part_shape)
+        within = relative_map((read, read_shape), (access, part_shape))
         if within is not None:
             found["inside"] += 1
             assert set(wanted.flat) <= set(there.flat)
@@ -81,11 +84,11 @@ def test_boxes_are_told_apart_exactly() -> None:
             for (low, high), (left, right) in (bounds[:2], bounds[2:])
         ]
         meet = set.intersection(*(set(numbers((8, 8), *box).flat) for box in boxes))
-        assert are_disjoint(*boxes[0], *boxes[1]) == (not meet)
+        assert are_disjoint(*boxes, (8, 8)) == (not meet)
 
 
 def test_diagonal_is_apart_from_a_row_that_it_does_not_cross_and_inside_of_nothing() -> None:
-    diagonal: Access = ((0, 1, 1), (0, 1, 0))
+    diagonal: IndexMap = ((0, 1, 1), (0, 1, 0))
     row = compose_view(((0, 1, 0),), ((None, 0, 0), (0, 1, 0)))
-    assert are_disjoint(row, (4,), diagonal, (3,))
-    assert relative_access(((None, 0, 1), (None, 0, 0)), (), diagonal, (3,)) is None
+    assert are_disjoint((row, (4,)), (diagonal, (3,)), (4, 4))
+    assert relative_map((((None, 0, 1), (None, 0, 0)), ()), (diagonal, (3,))) is None

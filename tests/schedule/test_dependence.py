@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from tenfold.core.strided_overlap import OverlapVerdict, StridedRegion, overlap
 from tenfold.schedule.dependence import (
     LoopOrder,
     LoopSafety,
@@ -17,7 +18,6 @@ from tenfold.schedule.dependence import (
     plan_staging,
     safe_loop_order,
 )
-from tenfold.schedule.strided_overlap import OverlapVerdict, StridedRegion, overlap
 
 LONGEST = (1, 12, 6, 4)
 """Of random regions of each rank: the longest axis."""

@@ -25,8 +25,8 @@ from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.noalias_check import verify
 from tenfold.array.setitem import is_view_of
 from tenfold.array.view_writethrough import refuse_repeating, write
-from tenfold.core.index_map import IndexMap, identity
-from tenfold.core.shape_rules import Shape, whole_axes
+from tenfold.core.index_map import Slice, whole_slice
+from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops.indexing import capture, index_view
@@ -92,7 +92,7 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
     refuse_result(target, result, f"{symbol}=")
-    write(target, identity(target.shape), target.shape, result)
+    write(target, whole_slice(target.shape), result)
 
 
 def refuse_result(target: Array, result: Array, operation: str) -> None:
@@ -106,7 +106,7 @@ def refuse_result(target: Array, result: Array, operation: str) -> None:
     refuse_repeating(target, operation)
 
 
-def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap, Shape, Any]:
+def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, Slice, Any]:
     """Return the checked arguments of `write` that replace a whole target."""
     function = OPERATORS[op]
     if function is None:
@@ -115,7 +115,7 @@ def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, IndexMap
     else:
         value = function(target, expr)
         refuse_result(target, value, op)
-    return target, identity(target.shape), target.shape, value
+    return target, whole_slice(target.shape), value
 
 
 def _require_live(target: Array, joined: list[Array | None], operation: str) -> list[Array]:

@@ -44,14 +44,14 @@ def shares_product(pending: Node, value: Node) -> bool:
     fewer multiply-adds than one after the other.
     """
     op, inputs = pending.op, pending.inputs
-    if not pending.pending or op is None or op.lowering.writes is None or len(inputs) < 2:
+    if not pending.pending or op is None or not op.lowering.updates or len(inputs) < 2:
         return False
     products = _large_products(value)
     if not products or products.isdisjoint(_large_products(inputs[1])):
         return False
     previous_op = inputs[0].op if inputs[0].pending else None
     was_weighed = (
-        previous_op is not None and previous_op.lowering.writes is not None
+        previous_op is not None and previous_op.updates
     )  # it has been weighed for that one
     return was_weighed or _cheaper_together([inputs[1], value])
 
@@ -71,7 +71,7 @@ def _large_products(value: Node) -> set[Key]:
         unvisited = [operand for operand in inputs if operand.pending and operand not in visited]
         visited.update(unvisited)
         stack += [
-            operand for operand in unvisited if not operand.op or operand.op.lowering.writes is None
+            operand for operand in unvisited if not operand.op or not operand.op.lowering.updates
         ]
     return products
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Type, Value
-from tenfold.core.index_map import IndexMap, strides_in
-from tenfold.core.shape_rules import Shape
+from tenfold.core.index_map import Slice
+from tenfold.core.strided_overlap import StridedRegion, overlap
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import canonical
 from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, message, raise_if_failed
@@ -34,7 +34,7 @@ from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.jit.fork_safe_lock import lock
 from tenfold.ops.cast import convert
-from tenfold.schedule.strided_overlap import StridedRegion, overlap
+from tenfold.ops.index_parsing import part_of_values
 from tenfold.settings import checked_device
 from tenfold.storage import dense
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
@@ -90,14 +90,6 @@ class Window(LiveBuffer):
         if (array := self._array()) is not None:
             self.value = _window_value(self.memory, array.device)
             _native.rebind(array, _native.node_of(_native.value_array(self.value)))
-
-    def writeable_part(self, access: IndexMap, shape: Shape) -> Values:
-        """The elements that an access reads, to be written to."""
-        values = self.memory.values
-        key: tuple[Any, ...] = (*(slice(start, start + 1) for _, _, start in access), ...)
-        first = values[key]
-        strides, _ = strides_in(access, values.strides, len(shape))
-        return np.lib.stride_tricks.as_strided(first, shape, strides)
 
     def refuse_resized(self) -> None:
         """Raise ValueError when the array that was wrapped has other memory by now."""
@@ -187,8 +179,8 @@ def wrap(buffer: Any, /) -> Array:
     return array
 
 
-def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
-    """Replace the part of `shape` that `access` reads of a window, by an Array or a number.
+def write(array: Array, part: Slice, value: Any) -> None:
+    """Replace a slice of a window by an Array or a number.
 
     Raises what computing the value raises, and RunError in an operation that is just computed from
     what the window shows and in a function that is traced; then nothing has changed.
@@ -201,8 +193,8 @@ def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
         values, shared_value = _compute(convert(value, array.dtype))
     else:
         values = np.full((), value, array.dtype)
-    part = window.writeable_part(access, shape)
-    region = region_of(part)
+    written = part_of_values(window.memory.values, *part)
+    region = region_of(written)
 
     def captured() -> list[LiveBuffer]:
         others = [buffer for buffer in _overlapping_buffers(region) if not buffer.is_alone()]
@@ -218,7 +210,7 @@ def write(array: Array, access: IndexMap, shape: Shape, value: Any) -> None:
             buffer.detach_readers()
         if values.size and not overlap(region_of(values), region).disjoint:
             values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
-        np.copyto(part, values)
+        np.copyto(written, values)
 
 
 def refuse_traced(array: Array) -> None:

@@ -20,11 +20,12 @@ from __future__ import annotations
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.index_map import strides_in
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import row_major
+from tenfold.core.strided_overlap import StridedRegion, overlap
 from tenfold.errors import AliasError
-from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
 
 def verify(target: Array, expr: Array) -> None:
@@ -67,19 +68,14 @@ def _view_region(view: Node, region: StridedRegion) -> StridedRegion:
     """Return the part of a region that a view shows; all of it where that is not known."""
     op: Op[...] = view.op
     type_ = view.type
-    strides = None
-    if op.lowering.strides is not None and type_.dtype.itemsize == region.itemsize:
-        strides = op.lowering.strides(region.shape, region.strides, *view.params)
-    if strides is None:
+    if op.is_affine_view:
+        access = op.reads(region.shape, view.params)
+        strides, offset = strides_in(access, region.strides, type_.ndim)
+        return StridedRegion(region.address + offset, type_.shape, strides, region.itemsize)
+    if op.lowering.strides is None or type_.dtype.itemsize != region.itemsize:
         return region
-    address = region.address
-    for (_, _, start), step in zip(
-        op.lowering.reads(region.shape, *view.params) if op.lowering.reads is not None else (),
-        region.strides if op.lowering.reads is not None else (),
-        strict=True,
-    ):
-        address += start * step
-    return StridedRegion(address, type_.shape, strides, region.itemsize)
+    found = op.lowering.strides(region.shape, region.strides, *view.params)
+    return StridedRegion(region.address, type_.shape, found, region.itemsize) if found else region
 
 
 def _reads(

@@ -22,7 +22,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.view_writethrough import refuse_repeating, write
-from tenfold.core.index_map import identity
+from tenfold.core.index_map import whole_slice
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import kind_of
@@ -31,7 +31,7 @@ from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import put_at, put_shape
 from tenfold.ops.cast import convert
 from tenfold.ops.index_parsing import ParsedIndex, parse
-from tenfold.ops.indexing import index, index_view
+from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.selection import where
 
 OPERATION = "setitem"
@@ -53,9 +53,9 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     parsed = parse(x, key, OPERATION)
     if parsed.arrays:
         _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
-    elif not is_view_of(value, x, index, (parsed.picks, parsed.new_axes)):
-        value = fit_to_part(coerce_rhs(value, x, OPERATION), x, parsed.shape, OPERATION)
-        write(x, parsed.reads, parsed.shape, value)
+    elif not is_view_of(value, x, index, parsed.part):
+        value = fit_to_part(coerce_rhs(value, x, OPERATION), x, parsed.part[1], OPERATION)
+        write(x, parsed.part, value)
 
 
 def is_view_of(value: Any, base: Array, op: Op[...], params: tuple[Any, ...]) -> bool:
@@ -86,14 +86,14 @@ def _set_where(x: Array, mask: Array, value: Any) -> None:
         result = where(mask, value, x)
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x, mask]) from None
-    write(x, identity(x.shape), x.shape, result)
+    write(x, whole_slice(x.shape), result)
 
 
 def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
     """Write a value at the positions of index arrays, in the view of the rest of the key."""
     view = x
-    if parsed.new_axes or parsed.picks != whole_axes(x.shape):
-        view = index_view(x, parsed.picks, parsed.new_axes)
+    if parsed.part != whole_slice(x.shape):
+        view = slice_view(x, parsed.part)
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
         shape = put_shape(view.shape, [index.shape for index in indices], axes, parsed.index_axis)
@@ -104,4 +104,4 @@ def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
         result = _native.apply(put_at.id, (view, value, *indices), (axes, parsed.index_axis))
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None
-    write(view, identity(view.shape), view.shape, result)
+    write(view, whole_slice(view.shape), result)

@@ -1,12 +1,12 @@
 """Write-through views: an assignment to a view replaces that part of the value of its base array.
 
-Takes a target, an index map of the part (`core/index_map.py`) and a value that fits. The base
+Takes a target, a slice of it (`core/index_map.py`) and a value that fits. The base
 array, however many views below, then names the value with that part replaced. Expressions that use
 the old value keep it; every view reads the new one.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))
->>> write(x.T, identity((3, 2)), (3, 2), 7)
+>>> write(x.T, whole_slice((3, 2)), 7)
 >>> x.tolist()
 [[7.0, 7.0, 7.0], [7.0, 7.0, 7.0]]
 """
@@ -21,12 +21,19 @@ from tenfold.array import external_buffer
 from tenfold.array.defer_shared_products import shares_product
 from tenfold.caches import LruCache
 from tenfold.core.array_facts import ArrayFacts
-from tenfold.core.index_map import compose_view, identity
+from tenfold.core.index_map import (
+    IndexMap,
+    Slice,
+    compose_view,
+    repeats,
+    updated_slice,
+    whole_slice,
+)
 from tenfold.core.op import Op
-from tenfold.core.shape_rules import Shape, product
+from tenfold.core.shape_rules import product
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import ShapeError, UnsupportedError
-from tenfold.ops.assignment import Access, normalize_access, set_at
+from tenfold.ops.assignment import set_at
 from tenfold.ops.cast import convert
 from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
@@ -45,28 +52,25 @@ _retry_limits: ArrayFacts[int] = ArrayFacts()
 """Arrays whose work has failed, and at how many pending assignments it is tried again."""
 
 
-def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
-    """Replace the part of `shape` that `access` reads of `target` by a value that fits; the target
-    shows no element twice.
-    """
-    if product(shape) == 0:
+def write(target: Array, part: Slice, value: Any) -> None:
+    """Replace a slice of `target` by a value that fits; the target shows no element twice."""
+    if product(part[1]) == 0:
         return
     while (base := target.base) is not None:
         op, params = _movement_of(target)
-        if op.lowering.reads is not None:
-            access = compose_view(access, _view_map(op, base, target, params).reads)
+        if op.is_affine_view:
+            access = compose_view(part[0], _view_map(op, base, target, params).reads)
+            part = access, part[1]
         else:
-            assert op.lowering.inverse_view is not None, f"{op.name} is read by steps or undone"
-            value = op.lowering.inverse_view(
-                _with_part_replaced(target, access, shape, value), base
-            )
-            access, shape = identity(base.shape), base.shape
+            assert op.lowering.inverse_view is not None, f"{op.name} has an index map or an inverse"
+            value = op.lowering.inverse_view(_with_part_replaced(target, part, value), base)
+            part = whole_slice(base.shape)
         target = base
     if _native.window_of(target) is not None:
-        external_buffer.write(target, access, shape, value)
+        external_buffer.write(target, part, value)
         return
     advance(target, value)
-    _native.rebind(target, _native.node_of(_with_part_replaced(target, access, shape, value)))
+    _native.rebind(target, _native.node_of(_with_part_replaced(target, part, value)))
 
 
 def _movement_of(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
@@ -114,7 +118,7 @@ def _pending_assignments(root: Node) -> list[Node]:
         if node in visited or not node.assignments:
             continue
         visited.add(node)
-        if node.op is not None and node.op.lowering.writes is not None:
+        if node.op is not None and node.op.lowering.updates:
             assignments.append(node)
         else:
             stack += node.inputs
@@ -124,7 +128,7 @@ def _pending_assignments(root: Node) -> list[Node]:
 class _ViewMap(NamedTuple):
     """How a view reads its base, and whether it shows an element at several places."""
 
-    reads: Access
+    reads: IndexMap
     repeats: bool
 
 
@@ -138,11 +142,8 @@ def _view_map(op: Op[...], base: Array, view: Array, params: tuple[Any, ...]) ->
     key = op, base.shape, params
     cached = _view_maps.get(key)
     if cached is None:
-        assert op.lowering.reads is not None, "it reads by steps"
-        reads = op.lowering.reads(base.shape, *params)
-        axes = {axis for axis, *_ in reads}
-        repeats = any(length > 1 and axis not in axes for axis, length in enumerate(view.shape))
-        cached = _view_maps.setdefault(key, _ViewMap(reads, repeats))
+        reads = op.reads(base.shape, params)
+        cached = _view_maps.setdefault(key, _ViewMap(reads, repeats(reads, view.shape)))
     return cached
 
 
@@ -151,25 +152,22 @@ def refuse_repeating(target: Array, operation: str) -> None:
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)
-        if node.op.lowering.reads is None and node.op.lowering.inverse_view is None:
+        if not node.op.is_affine_view and node.op.lowering.inverse_view is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
             raise UnsupportedError(operation, rule, [target], "assign to its base array")
-        if (
-            node.op.lowering.reads is not None
-            and _view_map(node.op, base, view, node.params).repeats
-        ):
+        if node.op.is_affine_view and _view_map(node.op, base, view, node.params).repeats:
             rule = f"a view of shape {base.shape} repeated to {view.shape} is read-only"
             remedy = "assign to the array that is broadcast, or to a copy: tn.asarray(x, copy=True)"
             raise ShapeError(operation, rule, [target], remedy)
         view = base
 
 
-def _with_part_replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
-    """Return the value of `target` with a part replaced."""
-    access = normalize_access(access, shape)
-    if shape == target.shape and access == identity(shape):
+def _with_part_replaced(target: Array, part: Slice, value: Any) -> Array:
+    """Return the value of `target` with a slice replaced."""
+    part = updated_slice(part)
+    if part == updated_slice(whole_slice(target.shape)):
         return _whole_value(target, value)
-    result: Array = _native.apply(set_at.id, (target, value), (access, shape))
+    result: Array = _native.apply(set_at.id, (target, value), part)
     return result
 
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenfold.core.index_map import IndexMap
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import INT64, kind_of
@@ -40,8 +41,8 @@ class ResultBlock(NamedTuple):
     shape: Shape
     source: int | None = None
     """The number of the input; None: it holds `fill`."""
-    reads: tuple[tuple[int | None, int, int], ...] | None = None
-    """How the input is read, as a view's (`Op.reads`) of this shape; None: as it is."""
+    reads: IndexMap | None = None
+    """How the input is read by this block; None: as it is."""
     fill: complex = 0
 
 

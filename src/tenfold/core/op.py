@@ -24,6 +24,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.cached_property import cached
+from tenfold.core.index_map import IndexMap, strides_in
 from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Shape
@@ -239,15 +240,15 @@ class OpLowering:
     pieces: Callable[..., Any] | None = None
     """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
     (core/gather_rules.py) that cover the result, or NotImplemented."""
-    reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
-    """For a view with an affine index map: `reads(shape, *params)` gives for each axis of the input
-    (axis of the result or None, coefficient, start)."""
-    writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
-    """For an op that returns its first input with a slice replaced by the second: `writes(*params)`
-    gives the index map of the slice (for each axis: axis of the slice or None, coefficient, start),
-    and its shape."""
+    index_map: Callable[..., IndexMap] | None = None
+    """Which slice of its first input an affine view reads, or an update replaces:
+    `index_map(shape, *params)` of that input's shape (core/index_map.py)."""
+    updates: bool = False
+    """Whether it returns its first input with a slice replaced by the second; its params are the
+    Slice."""
     strides: Callable[..., tuple[int, ...] | None] | None = None
-    """For a view: the result's strides from (shape, strides) of its input and the params."""
+    """For a view without an index map, such as a reshape: the result's strides from (shape,
+    strides) of its input and the params."""
     inverse_view: Callable[[Array, Array], Array] | None = None
     """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
     view back to the shape of the input."""
@@ -411,7 +412,7 @@ class Op(Operation[P]):
             view=self.semantics.view,
             can_fail=self.semantics.can_fail,
             whole_exponent=self.semantics.whole_exponent,
-            assigns=self.lowering.writes is not None,
+            assigns=self.lowering.updates,
             shapes=self.semantics.shapes,
             rule_free=self.rewriting.rule_free,
             folds=self.lowering.folding.order if self.lowering.folding else "",
@@ -434,7 +435,29 @@ class Op(Operation[P]):
     @cached
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
-        return self.semantics.pure and not self.semantics.opaque and self.lowering.writes is None
+        return self.semantics.pure and not self.semantics.opaque and not self.lowering.updates
+
+    @cached
+    def is_affine_view(self) -> bool:
+        """Whether it reads its first input by an index map."""
+        return self.lowering.index_map is not None and not self.lowering.updates
+
+    def reads(self, shape: Shape, params: Params) -> IndexMap:
+        """Return the index map by which an affine view reads an input of this shape."""
+        assert self.lowering.index_map is not None, f"{self.name} has no index map"
+        return self.lowering.index_map(shape, *params)
+
+    def view_strides(
+        self, shape: Shape, strides: Shape, params: Params, ndim: int
+    ) -> tuple[int, ...] | None:
+        """Return the strides of a view with `ndim` axes; None where it has none in this layout."""
+        if self.is_affine_view:
+            return strides_in(self.reads(shape, params), strides, ndim)[0]
+        return (
+            self.lowering.strides(shape, strides, *params)
+            if self.lowering.strides is not None
+            else None
+        )
 
     @property
     def result_names(self) -> tuple[str, ...]:

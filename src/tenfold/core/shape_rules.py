@@ -180,16 +180,6 @@ def whole_axes(shape: Shape) -> tuple[Pick, ...]:
     return tuple((0, length, 1) if length else (0, 0, 1) for length in shape)
 
 
-def indexed(shape: Shape, picks: Sequence[Pick], new_axes: Sequence[int]) -> Shape:
-    """Return the shape of an indexing with one pick per axis, and length-1 axes at `new_axes`."""
-    assert len(picks) == len(shape), "a pick for every axis"
-    # a tuple keeps its axis; an int, or a SymInt in its place, drops it
-    lengths = [pick[1] for pick in picks if isinstance(pick, tuple)]
-    for position in new_axes:
-        lengths.insert(position, 1)
-    return tuple(lengths)
-
-
 def row_major(shape: Shape) -> tuple[int, ...]:
     """Return the strides, in elements, of a contiguous array.
 

@@ -229,7 +229,7 @@ def executed_text(snapshot: Snapshot) -> str:
 def _interpreter_text(snapshot: Snapshot) -> str:
     """Return the launches of a cold structure or a large graph: each operation unfused."""
     pending = [node for node in snapshot.graph.nodes if node.pending and not node.is_scalar]
-    nodes = [node for node in pending if node.op.lowering.reads is None]
+    nodes = [node for node in pending if not node.op.is_affine_view]
     if not nodes:
         return f"executed: nothing to launch on {snapshot.device}"
     condition = f"until this structure has run {_native.HOT_THRESHOLD} times"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tenfold.core.index_map import operand_slice, picks_of, slice_of, split_new_axes
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import Shape, broadcast, whole_axes
 from tenfold.dtypes import HALF_DTYPES, kind_of
@@ -29,9 +30,9 @@ from tenfold.rewrite.rules.diagonals import diagonal_location, operand_diagonal
 from tenfold.rewrite.rules.slice_composition import (
     Picks,
     canonical_pick,
-    operand_picks,
     remaining_axes,
 )
+from tenfold.rewrite.rules.slice_pushdown import slice_operand
 from tenfold.rewrite.rules.views import insert_axes, make_index, selects_fewer
 
 x, y = variables("x y")
@@ -96,7 +97,8 @@ def part_of_a_product(match: Match) -> bool:
 def _index_of_product(match: Match) -> NodeView | None:
     """Multiply the rows that are read by the columns that are read."""
     (first, second), product = _factors(match), match.root.inputs[0]
-    picks, new_axes = match.root.params
+    part, new_axes = split_new_axes(match.root.params)
+    picks, _ = picks_of(*part)
     lengths = _stack_shape(first, second)
     stack, matrix_picks = picks[: len(lengths)], picks[len(lengths) :]
     has_stack = bool(remaining_axes(stack))  # then a single row stays an axis of length 1
@@ -108,7 +110,8 @@ def _index_of_product(match: Match) -> NodeView | None:
     )
 
     def stack_picks(term: NodeView) -> Picks:
-        return operand_picks(term.shape[:-2], lengths, stack)
+        first = len(lengths) - len(term.shape[:-2])
+        return picks_of(*operand_slice(slice_of(stack), lengths, term.shape[:-2], first)[0])[0]
 
     if len(first.shape) > 1:
         inner = whole_axes(first.shape[-1:])
@@ -123,10 +126,9 @@ def _index_of_product(match: Match) -> NodeView | None:
         ]
         result = _drop_axes(match, result, dropped)
 
-    def slice_operand(term: NodeView) -> NodeView:
-        return make_index(match, term, operand_picks(term.shape, product.shape, picks))
-
-    indexed = _apply_epilogue(match, result, slice_operand)
+    indexed = _apply_epilogue(
+        match, result, lambda term: slice_operand(match, term, part, product.shape)
+    )
     return None if indexed is None else insert_axes(match, indexed, new_axes)
 
 
@@ -165,7 +167,7 @@ def _trace_of_product(match: Match) -> NodeView | None:
     first, second = product.inputs
     axes, keepdims, _ = root.params
     stack = product.shape[:-2]
-    is_main_diagonal = diagonal.params == ((*whole_axes(stack), 0, 0), ())
+    is_main_diagonal = diagonal.params == slice_of((*whole_axes(stack), 0, 0))
     if not (
         is_main_diagonal
         and len(stack) == 1

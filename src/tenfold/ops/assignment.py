@@ -21,6 +21,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, select_element
+from tenfold.core.index_map import AxisMap, IndexMap, batched_slice, updated_slice
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
@@ -30,13 +31,10 @@ from tenfold.dtypes import holds_weak, kind_of, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
 from tenfold.ops.gathering import integers
-from tenfold.ops.index_parsing import index_error, parse
+from tenfold.ops.index_parsing import index_error, parse, part_of_values
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
-
-Step = tuple[int | None, int, int]
-Access = tuple[Step, ...]
 
 
 def refuse_misfit(value_shape: Shape, value: Typed | Type, shape: Shape, dtype: np.dtype) -> None:
@@ -63,36 +61,17 @@ def refuse_misfit(value_shape: Shape, value: Typed | Type, shape: Shape, dtype: 
         )
 
 
-def normalize_access(access: Access, shape: Shape) -> Access:
-    """Return the canonical index map of a part: no coefficient where the part has one position.
-
-    >>> normalize_access(((0, 2, 1), (1, 1, 0)), (1, 4))
-    ((None, 0, 1), (1, 1, 0))
-    """
-    return tuple(
-        [
-            (None, 0, start) if axis is None or shape[axis] == 1 else (axis, step, start)
-            for axis, step, start in access
-        ]
-    )
-
-
-def _set_at_rule(types: tuple[Type, ...], access: Access, shape: Shape) -> Inferred:
+def _set_at_rule(types: tuple[Type, ...], access: IndexMap, shape: Shape) -> Inferred:
     x, value = types
     refuse_misfit(value.shape, value, shape, x.dtype)
     return Inferred(((x.shape, x.dtype),), (x.dtype, x.dtype))
 
 
-def _set_at_reference(x: np.ndarray, value: np.ndarray, access: Access, shape: Shape) -> np.ndarray:
+def _set_at_reference(
+    x: np.ndarray, value: np.ndarray, access: IndexMap, shape: Shape
+) -> np.ndarray:
     result = x.copy()
-    if product(shape):
-        strides = [0] * len(shape)
-        for (axis, step, _), stride in zip(access, result.strides, strict=True):
-            if axis is not None:
-                strides[axis] += step * stride
-        begin: tuple[Any, ...] = (*(slice(start, None) for *_, start in access), ...)
-        origin = result[begin]
-        np.lib.stride_tricks.as_strided(origin, shape, strides)[...] = value
+    part_of_values(result, access, shape)[...] = value
     return result
 
 
@@ -100,7 +79,7 @@ MAX_UPDATE_BLOCKS = 9
 """The most blocks, one kernel each: a box with slabs on both sides of four axes."""
 
 
-def _set_at_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any:
+def _set_at_pieces(shapes: Sequence[Shape], access: IndexMap, shape: Shape) -> Any:
     """The value as one block, and around it slabs of the array: where the part is a box."""
     x, value = shapes
     if not product(shape):
@@ -128,7 +107,7 @@ def _set_at_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any
     return blocks if len(blocks) <= MAX_UPDATE_BLOCKS else NotImplemented
 
 
-def _value_read(axis_steps: dict[Any, Any], axis: int, shape: Shape) -> Step:
+def _value_read(axis_steps: dict[Any, Any], axis: int, shape: Shape) -> AxisMap:
     """The index-map step of one axis of the value, within its block of the result."""
     result_axis, coefficient, _ = axis_steps[axis]
     return (result_axis, coefficient, 0 if coefficient > 0 else shape[axis] - 1)
@@ -149,7 +128,7 @@ def _slabs(x: Shape, box_starts: Sequence[int], lengths: Sequence[int]) -> Itera
 
 
 def _set_at_element(
-    k: Body, at: ResultIndex, x: GatherSource, value: GatherSource, access: Access, shape: Shape
+    k: Body, at: ResultIndex, x: GatherSource, value: GatherSource, access: IndexMap, shape: Shape
 ) -> Operand:
     """The element of the value where the index lies in the part, else that of the array."""
     positions: dict[int, Element] = {}
@@ -196,13 +175,8 @@ def _part_position(
     return position, in_range & (position * at.number(coefficient) == distance)
 
 
-def _set_at_members(members: Members, access: Access, shape: Shape) -> Array:
-    shifted = (
-        (None if axis is None else axis + 1, coefficient, start)
-        for axis, coefficient, start in access
-    )
-    batched_shape = (members.length, *shape)
-    params = (normalize_access(((0, 1, 0), *shifted), batched_shape), batched_shape)
+def _set_at_members(members: Members, access: IndexMap, shape: Shape) -> Array:
+    params = updated_slice(batched_slice(members.length, access, shape))
     result: Array = members.call((members.in_front(0), members.aligned(1, len(shape))), params)
     return result
 
@@ -212,7 +186,8 @@ def _set_at_members(members: Members, access: Access, shape: Shape) -> Array:
     reference=_set_at_reference,
     pieces=_set_at_pieces,
     element_at=_set_at_element,
-    writes=lambda access, shape: (access, shape),
+    index_map=lambda _, access, __: access,
+    updates=True,
     kind=Kind.VIEW,
     promotes=True,
     batch=_set_at_members,
@@ -240,8 +215,7 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     parsed = parse(x, key, "set_at")
     if parsed.arrays:
         raise index_error(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
-    access = normalize_access(parsed.reads, parsed.shape)
-    return BoundCall((x, value), (access, parsed.shape))
+    return BoundCall((x, value), updated_slice(parsed.part))
 
 
 def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], index_axis: int) -> Shape:
@@ -354,4 +328,4 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> BoundCall:
     return BoundCall((x, values, rows), ((0,), 0))
 
 
-__all__ = ["Access", "normalize_access", "put_at", "put_shape", "refuse_misfit", "set_at"]
+__all__ = ["put_at", "put_shape", "refuse_misfit", "set_at"]

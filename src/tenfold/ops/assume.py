@@ -110,8 +110,7 @@ def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     reference=lambda x, _: x,
     kind=Kind.VIEW,
     promise=True,
-    strides=lambda _, strides, __: strides,
-    reads=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
+    index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
     batch_params=as_stack,
 )

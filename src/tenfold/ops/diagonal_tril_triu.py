@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.gather_rules import GatherSource, ResultIndex, in_bounds
+from tenfold.core.index_map import IndexMap
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
@@ -40,16 +41,7 @@ def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
     return (*remaining, max(length, 0))
 
 
-def _diagonal_strides(
-    shape: Shape, strides: Shape, offset: int, axis1: int, axis2: int
-) -> tuple[int, ...]:
-    remaining = tuple(n for axis, n in enumerate(strides) if axis not in (axis1, axis2))
-    return (*remaining, strides[axis1] + strides[axis2])
-
-
-def _diagonal_reads(
-    shape: Shape, offset: int, axis1: int, axis2: int
-) -> tuple[tuple[int | None, int, int], ...]:
+def _diagonal_map(shape: Shape, offset: int, axis1: int, axis2: int) -> IndexMap:
     remaining_axes = iter(range(len(shape) - 2))
     diagonal_axis = len(shape) - 2
     starts = {axis1: max(-offset, 0), axis2: max(offset, 0)}
@@ -63,8 +55,7 @@ def _diagonal_reads(
     shape=_diagonal_shape,
     reference=np.diagonal,
     view=True,
-    strides=_diagonal_strides,
-    reads=_diagonal_reads,
+    index_map=_diagonal_map,
     numpy=(np.diagonal,),
     batch_params=lambda _, offset, first, second: (offset, first + 1, second + 1),
     samples=[

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.core.index_map import coalesce
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape, product, row_major
 from tenfold.dtypes import accumulator
@@ -187,17 +188,12 @@ class PathBuilder:
 
     def _coalesced_runs(self, term: LabelledTerm, labels: Sequence[str]) -> list[Labels]:
         """Split labels, those with long strides first, into runs that coalesce."""
-        runs: list[Labels] = []
-        previous_stride = 0
-        for stride, label in sorted(
-            ((term.strides[term.labels.index(label)], label) for label in labels), reverse=True
-        ):
-            if runs and previous_stride == stride * self.lengths[label]:
-                runs[-1] = (*runs[-1], label)
-            else:
-                runs.append((label,))
-            previous_stride = stride
-        return runs
+        order = sorted(
+            [(term.strides[term.labels.index(label)], label) for label in labels], reverse=True
+        )
+        axes = [term.labels.index(label) for _, label in order]
+        runs = coalesce(axes, self.shape(term.labels), [term.strides])
+        return [tuple(term.labels[axis] for axis in run) for run in runs]
 
     def _matrix_product(
         self,

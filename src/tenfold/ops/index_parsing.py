@@ -1,11 +1,9 @@
-"""Index parsing: turns the key of `x[...]` into picks, new axes and index arrays.
+"""Index parsing: turns the key of `x[...]` into a slice and index arrays.
 
 >>> import tenfold as tn
 >>> key = parse(tn.zeros((4, 5)), (slice(1, None), None, -1), "getitem")
->>> key.picks, key.new_axes, key.view
-(((1, 3, 1), 4), (1,), True)
->>> key.reads, key.shape
-(((0, 1, 1), (None, 0, 4)), (3, 1))
+>>> key.part, key.view
+((((0, 1, 1), (None, 0, 4)), (3, 1)), True)
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.caches import LruCache
-from tenfold.core.index_map import IndexMap
+from tenfold.core.index_map import IndexMap, Slice, slice_of, strides_in
 from tenfold.core.op_decorators import array, values
-from tenfold.core.shape_rules import Pick, Shape, indexed, nested_levels, normalize_slice
+from tenfold.core.shape_rules import Pick, Shape, nested_levels, normalize_slice
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops import bounds_checks
@@ -30,18 +28,12 @@ from tenfold.storage import dense
 
 @dataclass(frozen=True, slots=True)
 class ParsedIndex:
-    """A parsed key: picks and new axes apply first, then the index arrays."""
+    """A parsed key: its ints, slices and new axes apply first, then the index arrays."""
 
-    picks: tuple[Pick, ...]
-    """For each axis an int or (start, length, step)."""
-    new_axes: tuple[int, ...]
-    """Positions of the new axes of length 1 in the result of the picks."""
-    reads: IndexMap
-    """How the array is read by the result of picks and new axes."""
-    shape: Shape
-    """The shape of that result."""
+    part: Slice
+    """The slice that ints, slices and new axes take."""
     arrays: tuple[tuple[int, Array], ...]
-    """Integer arrays, each with the axis that it indexes of the result of picks and new axes."""
+    """Integer arrays, each with the axis of the slice that it indexes."""
     index_axis: int
     """The position of the index arrays' axes in the result."""
     view: bool
@@ -208,19 +200,16 @@ def _build_index(x: Array, terms: list[Any], view: bool, operation: str) -> Pars
         elif isinstance(term, Array):
             bounds_checks.check_known(term, len(picks) - 1, x, operation)
             arrays.append((axis, term))
-    part = tuple(picks), tuple(new_axes)
-    reads, shape = reads_of_part(x.shape, *part), indexed(x.shape, *part)
-    return ParsedIndex(*part, reads, shape, tuple(arrays), _index_axis(terms), view)
+    return ParsedIndex(slice_of(picks, new_axes), tuple(arrays), _index_axis(terms), view)
 
 
-def reads_of_part(_: Shape, picks: tuple[Pick, ...], new_axes: tuple[int, ...]) -> IndexMap:
-    """Return how an array is read by the result of picks and new axes."""
-    kept_axes = sum(isinstance(pick, tuple) for pick in picks)
-    view_axes = iter([axis for axis in range(kept_axes + len(new_axes)) if axis not in new_axes])
-    return tuple(
-        (next(view_axes), pick[2], pick[0]) if isinstance(pick, tuple) else (None, 0, pick)
-        for pick in picks
-    )
+def part_of_values(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
+    """Return a slice of an ndarray, a view of it, to be assigned to."""
+    if 0 in shape:
+        return np.empty(shape, x.dtype)
+    strides, _ = strides_in(access, x.strides, len(shape))
+    origin: Any = (*(slice(start, None) for *_, start in access), ...)
+    return np.lib.stride_tricks.as_strided(x[origin], shape, strides)
 
 
 def _pick(x: Array, axis: int, term: Any, operation: str) -> Pick:

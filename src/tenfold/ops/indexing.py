@@ -21,17 +21,25 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.op import BoundCall, Params, SampleCall
+from tenfold.core.index_map import (
+    IndexMap,
+    Slice,
+    batched_slice,
+    picks_of,
+    slice_of,
+    whole_slice,
+)
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, movement
-from tenfold.core.shape_rules import Pick, indexed, whole_axes
+from tenfold.core.shape_rules import Pick, Shape
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import index_error, parse, reads_of_part
+from tenfold.ops.index_parsing import index_error, parse
 
 
-def _index_reference(
-    x: np.ndarray, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
-) -> np.ndarray:
+def _index_reference(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
+    """Index, so that the result knows whose memory it shows."""
+    picks, new_axes = picks_of(access, shape)
     slices = (pick if isinstance(pick, int) else _slice(*pick) for pick in picks)
     return np.expand_dims(x[(*slices, ...)], new_axes)
 
@@ -41,32 +49,12 @@ def _slice(start: int, count: int, step: int) -> slice:
     return slice(start, None if stop < 0 else stop, step)
 
 
-def _index_strides(
-    shape: object, strides: tuple[int, ...], picks: tuple[Pick, ...], new_axes: tuple[int, ...]
-) -> tuple[int, ...]:
-    view_strides = [
-        stride * pick[2]
-        for stride, pick in zip(strides, picks, strict=True)
-        if isinstance(pick, tuple)
-    ]
-    for position in new_axes:
-        view_strides.insert(position, 0)
-    return tuple(view_strides)
-
-
-def _batched_index_params(
-    length: int, picks: tuple[Pick, ...], new_axes: tuple[int, ...]
-) -> Params:
-    return ((0, length, 1), *picks), tuple(position + 1 for position in new_axes)
-
-
 @movement(
-    shape=indexed,
+    shape=lambda _, __, shape: shape,
     reference=_index_reference,
     view=True,
-    strides=_index_strides,
-    reads=reads_of_part,
-    batch_params=_batched_index_params,
+    index_map=lambda _, access, __: access,
+    batch_params=batched_slice,
     samples=[
         SampleCall(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
         SampleCall(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),
@@ -91,7 +79,7 @@ def index(x: Array, /, key: Any) -> BoundCall:
         raise index_error(
             x, "index", "arrays in the key make no view", "write x[key], or use tn.take"
         )
-    return BoundCall((x,), (parsed.picks, parsed.new_axes))
+    return BoundCall((x,), parsed.part)
 
 
 def get_item(x: Array, key: Any) -> Array:
@@ -102,8 +90,8 @@ def get_item(x: Array, key: Any) -> Array:
     """
     parsed = parse(x, key, "getitem")
     view = x
-    if not parsed.arrays or parsed.new_axes or parsed.picks != whole_axes(x.shape):
-        view = index_view(x, parsed.picks, parsed.new_axes)
+    if not parsed.arrays or parsed.part != whole_slice(x.shape):
+        view = slice_view(x, parsed.part)
     if parsed.arrays:
         axes = tuple(axis for axis, _ in parsed.arrays)
         indices = (values for _, values in parsed.arrays)
@@ -116,7 +104,12 @@ def get_item(x: Array, key: Any) -> Array:
 
 def index_view(x: Array, picks: tuple[Pick, ...], new_axes: tuple[int, ...] = ()) -> Array:
     """Return the view of `x` by picks, one for each axis, and new axes: one node of `index`."""
-    return _native.apply(index.id, (x,), (picks, new_axes))
+    return slice_view(x, slice_of(picks, new_axes))
+
+
+def slice_view(x: Array, part: Slice) -> Array:
+    """Return the view of `x` that shows a slice: one node of `index`."""
+    return _native.apply(index.id, (x,), part)
 
 
 def capture(x: Array) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.index_map import IndexMap
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import (
@@ -34,11 +35,7 @@ def _permute(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(shape[axis] for axis in axes)
 
 
-def _permute_strides(shape: Shape, strides: Shape, axes: tuple[int, ...]) -> Shape:
-    return _permute(strides, axes)
-
-
-def _permute_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | None, int, int], ...]:
+def _permute_map(shape: Shape, axes: tuple[int, ...]) -> IndexMap:
     return tuple((axes.index(axis), 1, 0) for axis in range(len(axes)))
 
 
@@ -48,8 +45,7 @@ def _permute_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | Non
     shapes="permuted",
     reference=np.transpose,
     view=True,
-    strides=_permute_strides,
-    reads=_permute_reads,
+    index_map=_permute_map,
     method=True,
     numpy=(np.transpose,),
     samples=[

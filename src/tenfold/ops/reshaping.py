@@ -18,6 +18,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.core.array_facts import ArrayFacts
+from tenfold.core.index_map import FIXED, IndexMap
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import (
@@ -102,12 +103,8 @@ def _strides_of(x: Array) -> Shape | None:
     strides = row_major(shape) if base.base is None else _view_strides[base]
     for view in reversed(chain):
         node = _native.node_of(view)
-        strides_rule = node.op.lowering.strides
-        strides = (
-            None
-            if strides is None or not strides_rule
-            else strides_rule(shape, strides, *node.params)
-        )
+        if strides is not None:
+            strides = node.op.view_strides(shape, strides, node.params, view.ndim)
         shape = view.shape
     if chain:
         _view_strides[x] = strides
@@ -135,18 +132,9 @@ def _broadcast_reference(x: np.ndarray, target: Shape, first_axis: int) -> np.nd
     return np.broadcast_to(x.reshape(expanded_shape), target)
 
 
-def _broadcast_strides(shape: Shape, strides: Shape, target: Shape, first_axis: int) -> Shape:
-    result = [0] * len(target)
-    for axis, (length, stride) in enumerate(zip(shape, strides, strict=True), first_axis):
-        result[axis] = stride if length == target[axis] else 0
-    return tuple(result)
-
-
-def _broadcast_reads(
-    shape: Shape, target: Shape, first_axis: int
-) -> tuple[tuple[int | None, int, int], ...]:
+def _broadcast_map(shape: Shape, target: Shape, first_axis: int) -> IndexMap:
     return tuple(
-        (first_axis + axis, 1, 0) if length == target[first_axis + axis] else (None, 0, 0)
+        (first_axis + axis, 1, 0) if length == target[first_axis + axis] else FIXED
         for axis, length in enumerate(shape)
     )
 
@@ -161,8 +149,7 @@ def _broadcast_members(members: Members, target: Shape, first_axis: int) -> Arra
     shape=_broadcast_shape,
     reference=_broadcast_reference,
     view=True,
-    strides=_broadcast_strides,
-    reads=_broadcast_reads,
+    index_map=_broadcast_map,
     numpy=(np.broadcast_to,),
     batch=_broadcast_members,
     samples=[

@@ -388,7 +388,7 @@ class RewriteGraph:
     def _update_base(self, at: int) -> int:
         """Return the node of which this one updates a slice; -1 for none."""
         op = self.ops[at]
-        updates = isinstance(op, Op) and op.lowering.writes is not None and self.nodes[at].pending
+        updates = isinstance(op, Op) and op.lowering.updates and self.nodes[at].pending
         return self.inputs[at][0] if updates else -1
 
     def _needed_later(self, positions: Mapping[int, int]) -> set[int]:

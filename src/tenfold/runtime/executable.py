@@ -150,7 +150,7 @@ class ExecutableBuilder:
         """Evaluate chained assignments separately in future if chaining them saves no launches."""
         graph = self.original.graph
         assignments = [
-            node for node in graph.nodes if node.pending and node.op and node.op.lowering.writes
+            node for node in graph.nodes if node.pending and node.op and node.op.lowering.updates
         ]
         single_output = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in assignments
         steps = self.plan.steps
@@ -168,7 +168,7 @@ class ExecutableBuilder:
         assigned_items = [
             self.plan.items_at[position]
             for position, node in enumerate(self.graph.nodes)
-            if node.pending and node.op is not None and node.op.lowering.writes is not None
+            if node.pending and node.op is not None and node.op.lowering.updates
         ]
         in_place = {
             number
@@ -180,9 +180,7 @@ class ExecutableBuilder:
         called_ops = (
             self.graph.nodes[step.position].op for step in self.plan.steps if step.kind == "call"
         )
-        return any(
-            op is not None and (op.lowering.reads or op.lowering.writes) for op in called_ops
-        )
+        return any(op is not None and op.lowering.index_map for op in called_ops)
 
     def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
         self.instructions.append((instruction.__name__, arguments))

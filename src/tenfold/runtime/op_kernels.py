@@ -14,6 +14,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import EntryPoint
+from tenfold.core.index_map import IndexMap
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.program import PROGRAMS, is_baseline
@@ -52,19 +53,16 @@ def loop(
     return program.kernel, sizes(steps)
 
 
-def movement(
-    op: Op[...], params: Params, shape: Shape
-) -> tuple[tuple[int | None, int, int], ...] | None:
-    """Return the index map of a view: for each axis of the input (axis of the result or None,
-    coefficient, start); () if the bytes stay the same in row-major order; None if it depends on
-    more than the shape.
+def movement(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:
+    """Return the index map of a view; () if the bytes stay the same in row-major order; None if it
+    depends on more than the shape.
 
     >>> from tenfold.ops.indexing import index
-    >>> movement(index, ((3, (0, 2, 5)), ()), (4, 7))
+    >>> movement(index, (((None, 0, 3), (0, 5, 0)), (2,)), (4, 7))
     ((None, 0, 3), (0, 5, 0))
     """
-    if op.lowering.reads is not None:
-        return op.lowering.reads(shape, *params)
+    if op.is_affine_view:
+        return op.reads(shape, params)
     keeps_order = op.lowering.strides is not None and op.lowering.inverse_view is not None
     return () if keeps_order else None
 

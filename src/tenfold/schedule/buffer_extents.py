@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tenfold.core.strided_overlap import StridedRegion
 from tenfold.schedule.schedule_ir import Schedule
-from tenfold.schedule.strided_overlap import StridedRegion
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice, product
 
-from tenfold.schedule.strided_overlap import (
+from tenfold.core.strided_overlap import (
     STEPS,
     OverlapEquation,
     OverlapVerdict,

@@ -62,7 +62,7 @@ def verify_updates(schedule: Schedule) -> None:
         if not node.pending:
             dead = bool(graph.dead_after_read) and graph.dead_after_read[base]
             require(dead, "update {} overwrites a value that is still referred to", position)
-        _, shape = graph.nodes[position].op.lowering.writes(*graph.nodes[position].params)
+        _, shape = graph.nodes[position].params
         fits = len(directions) in (0, len(shape)) and {*directions} <= {-1, 1}
         require(fits, "update {} has the directions {}", position, directions)
 
@@ -91,7 +91,7 @@ def _reconsidered(schedule: Schedule) -> UpdateDecisions:
 def _staging_pays(graph: Graph, at: int) -> bool:
     """Whether staging a part moves fewer elements than copying the array."""
     node = graph.nodes[at]
-    _, shape = node.op.lowering.writes(*node.params)
+    _, shape = node.params
     return 2 * product(shape) <= product(node.type.shape)
 
 
@@ -102,8 +102,8 @@ def update_positions(graph: Graph) -> list[int]:
         for position, node in enumerate(graph.nodes)
         if node.pending
         and node.op is not None
-        and node.op.lowering.writes is not None
-        and product(node.op.lowering.writes(*node.params)[1])
+        and node.op.lowering.updates
+        and product(node.params[1])
     ]
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.gather_rules import GatherSource, ResultIndex
-from tenfold.core.index_map import AxisMap, identity
+from tenfold.core.index_map import IndexMap, broadcast, identity, reverse_axes
 from tenfold.core.op import Kind, Op
 from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
@@ -177,15 +177,11 @@ class _ItemBuilder:
 
     def _add_update(self, position: int, node: Any, value: int) -> None:
         """Add the items that write a part of an array in place."""
-        access, shape = node.op.lowering.writes(*node.params)
+        access, shape = node.params
         source, dtype = self.items[value], node.type.dtype
-        missing = len(shape) - len(source.shape)
         directions = self.in_place[position] or (1,) * len(shape)
-        reads = tuple(
-            _reversed_step((axis, 1, 0), directions, shape) if length != 1 else (None, 0, 0)
-            for axis, length in enumerate(source.shape, missing)
-        )
-        target_access = tuple(_reversed_step(step, directions, shape) for step in access)
+        reads = broadcast(reverse_axes(identity(shape), shape, directions), source.shape, shape)
+        target_access = reverse_axes(access, shape, directions)
         is_stored = self.runs.inner.get(position, True)
         number = self._add(ScheduleItem("view", position, shape, source.dtype, (value,), reads))
         stored_access = target_access if is_stored else None
@@ -245,17 +241,9 @@ class _ItemBuilder:
             self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
 
 
-def _reversed_step(step: AxisMap, directions: Sequence[int], shape: Shape) -> AxisMap:
-    """Return the step of an axis where some axes of the part are traversed backwards."""
-    axis, coefficient, start = step
-    if axis is None or directions[axis] > 0:
-        return step
-    return axis, -coefficient, start + coefficient * (shape[axis] - 1)
-
-
 def _kind_of(
     node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], fma: bool
-) -> tuple[str, tuple[AxisMap, ...]]:
+) -> tuple[str, IndexMap]:
     if node.is_scalar:
         return "scalar", ()
     if not node.pending:
@@ -267,8 +255,8 @@ def _kind_of(
         return "fold", ()
     if op.lowering.scanning and items[inputs[0]].shape[node.params[0]] > 1:
         return "scan", ()
-    if op.lowering.reads is not None:
-        return "view", op.lowering.reads(items[inputs[0]].shape, *node.params)
+    if op.is_affine_view:
+        return "view", op.reads(items[inputs[0]].shape, node.params)
     if op.semantics.view and op.lowering.strides is not None:
         return "restride", ()
     if op.rewriting.constant_fill is not None:

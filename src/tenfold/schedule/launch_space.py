@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 
 from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
 from tenfold.core.shape_rules import product
+from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
 from tenfold.schedule.schedule_ir import Launch, UnorderedOperand
-from tenfold.schedule.strided_overlap import StridedRegion
 
 Strides = tuple[int, ...]
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tenfold.core.strided_overlap import StridedRegion, overlap
 from tenfold.schedule.buffer_extents import extents_of
 from tenfold.schedule.dependence import LoopOrder, LoopSafety, safe_loop_order
 from tenfold.schedule.launch_space import loop_space
@@ -28,7 +29,6 @@ from tenfold.schedule.schedule_ir import (
     Schedule,
     UnorderedOperand,
 )
-from tenfold.schedule.strided_overlap import StridedRegion, overlap
 from tenfold.schedule.verify_accesses import refuse_hazards
 
 GATHERED = "the old value is read at computed indices"

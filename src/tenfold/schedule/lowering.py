@@ -9,12 +9,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from tenfold.core.gather_rules import GatherSource, ResultIndex, select_element
-from tenfold.core.index_map import AxisMap, IndexMap, compose_view, identity, remap_axes, strides_in
+from tenfold.core.index_map import (
+    AxisMap,
+    IndexMap,
+    coalesce,
+    compose_view,
+    identity,
+    remap_axes,
+    strides_in,
+)
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Instruction
 from tenfold.core.scalar_ir import Operand as Computed
 from tenfold.core.shape_rules import Shape, row_major
@@ -304,15 +313,12 @@ def merged_axes(
     Axes in `unmerged_axes` are not coalesced.
     """
     merged: list[list[int]] = []
-    for axis in order:
-        if space[axis] == 1 and axis not in unmerged_axes:
-            continue
-        if merged and axis not in unmerged_axes and merged[-1][-1] not in unmerged_axes:
-            outer = merged[-1][-1]
-            if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):
-                merged[-1].append(axis)
-                continue
-        merged.append([axis])
+    layouts = [m.strides for m in memory]
+    for alone, axes in groupby(order, unmerged_axes.__contains__):
+        if alone:
+            merged += [[axis] for axis in axes]
+        else:
+            merged += coalesce([axis for axis in axes if space[axis] != 1], space, layouts)
     return merged
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tenfold.core.index_map import coalesce
 from tenfold.core.op import Contraction
 from tenfold.core.shape_rules import Shape, broadcast, product, row_major
 from tenfold.core.symbolic.sym_int import is_size
@@ -319,15 +320,15 @@ def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
 
 def _coalesce(axes: Sequence[Axis]) -> StackAxes:
     """Drop axes of length 1, and coalesce neighbouring axes."""
-    coalesced: list[Axis] = []
-    for length, *strides in axes:
-        if length == 1:
-            continue
-        if coalesced and coalesced[-1][1:] == tuple(stride * length for stride in strides):
-            coalesced[-1] = (coalesced[-1][0] * length, *strides)
-        else:
-            coalesced.append((length, *strides))
-    return StackAxes(*zip(*coalesced, strict=True)) if coalesced else StackAxes((), (), ())
+    if not axes:
+        return NO_AXES
+    lengths, *layouts = zip(*axes, strict=True)
+    runs = coalesce([axis for axis, n in enumerate(lengths) if n != 1], lengths, layouts)
+    coalesced = [
+        (product(lengths[axis] for axis in run), *[strides[run[-1]] for strides in layouts])
+        for run in runs
+    ]
+    return StackAxes(*zip(*coalesced, strict=True)) if coalesced else NO_AXES
 
 
 def copied_operand(x: ProductOperand, order: tuple[int, ...] | None) -> ProductOperand:

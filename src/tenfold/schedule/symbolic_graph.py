@@ -23,9 +23,10 @@ import numpy as np
 
 from tenfold._native import Node, Type
 from tenfold.core.graph import Graph
+from tenfold.core.index_map import AxisMap, Slice, is_permutation
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op, Params
-from tenfold.core.shape_rules import Pick, Shape, product
+from tenfold.core.shape_rules import Shape, product
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.ops.indexing import index
 from tenfold.schedule.schedule_ir import Schedule
@@ -100,7 +101,7 @@ def symbolic_node(node: Node, inputs: list[SymbolicNode], lengths: Lengths) -> S
 def _pending_node(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
     params, types = node.params, tuple([x.type for x in inputs])
     if node.op is index:
-        params = _symbolic_picks(node, inputs[0].node.type, types[0].shape)
+        params = _symbolic_slice(node, inputs[0].node.type, types[0].shape)
     return SymbolicNode(node, _infer_type(node, types, params), params)
 
 
@@ -124,45 +125,31 @@ def _refuse_layout(node: Node) -> None:
 
 
 WORDS_PER_AXIS = 4
-"""Numbers per axis of a slice, as native code encodes it (`native/ir/slice_params.cpp`)."""
+"""Numbers per axis of a slice, as native code encodes it (`native/ir/index_map.cpp`)."""
 
 
-def _symbolic_picks(node: Node, array: Type, shape: Shape) -> Params:
-    """The parameters of an index, as formulas of the lengths of its operand."""
-    picks, new_axes = node.params
-    pick_words = node.slice_key(array)
-    axis_words = [
-        pick_words[at : at + WORDS_PER_AXIS]
-        for at in range(0, WORDS_PER_AXIS * len(shape), WORDS_PER_AXIS)
-    ]
-    symbolic = tuple(
-        [
-            _symbolic_pick(length, *axis_pick)
-            for length, axis_pick in zip(shape, axis_words, strict=True)
-        ]
-    )
-    if tuple([_concrete_pick(pick) for pick in symbolic]) != picks:
+def _symbolic_slice(node: Node, array: Type, lengths: Shape) -> Slice:
+    """The slice of an index, as formulas of the lengths of its operand."""
+    access, shape = node.params
+    words = node.slice_key(array)
+    symbolic_access: list[AxisMap] = []
+    symbolic_shape = [*shape]
+    for number, ((axis, step, _), length) in enumerate(zip(access, lengths, strict=True)):
+        kind, begin, _, extent = words[WORDS_PER_AXIS * number :][:WORDS_PER_AXIS]
+        start = length - begin if kind & 1 else begin
+        symbolic_access.append((axis, step, start))
+        if axis is not None:
+            symbolic_shape[axis] = _symbolic_length(length, start, step, kind >> 1, extent)
+    starts = [value_of(start) for *_, start in symbolic_access]
+    if starts != [start for *_, start in access] or values_of(symbolic_shape) != shape:
         raise NotSymbolic
-    return symbolic, new_axes
+    return tuple(symbolic_access), tuple(symbolic_shape)
 
 
-def _symbolic_pick(length: int, kind: int, begin: int, step: int, number: int) -> Pick:
-    """The slice of an axis: start from the beginning or the end; count all remaining, all but a
-    number, or a number.
-    """
-    keeps_axis, from_end, count_form = kind & 1, kind & 2, kind >> 2
-    start = length - begin if from_end else begin
-    if not keeps_axis:
-        return start
+def _symbolic_length(length: int, start: int, step: int, kind: int, number: int) -> int:
+    """The length of a slice: all that remains, all but a number, or a number."""
     available = length - start if step > 0 else start + 1
-    return start, (-(-available // abs(step)), available - number, number)[count_form], step
-
-
-def _concrete_pick(pick: Pick) -> Pick:
-    if isinstance(pick, tuple):
-        start, count, step = pick
-        return value_of(start), value_of(count), step
-    return value_of(pick)
+    return (-(-available // abs(step)), available - number, number)[kind]
 
 
 def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
@@ -207,11 +194,7 @@ def compare_lengths(lengths: Iterable[int]) -> None:
 
 def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
     """Whether a view only permutes axes; some may have length 1."""
-    if op.lowering.reads is None:
-        return False
-    reads = op.lowering.reads(shape, *params)
-    plain = all(step == (step[0], 1, 0) and step[0] is not None for step in reads)
-    return plain and len({step[0] for step in reads}) == len(shape)
+    return op.is_affine_view and is_permutation(op.reads(shape, params), len(shape))
 
 
 def is_symbolic(graph: Graph) -> bool:

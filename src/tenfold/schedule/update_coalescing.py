@@ -23,11 +23,17 @@ from collections.abc import Sequence
 
 from tenfold._native import Node
 from tenfold.core.graph import Graph
-from tenfold.core.index_map import IndexMap, identity, strides_in
+from tenfold.core.index_map import (
+    IndexMap,
+    Slice,
+    are_disjoint,
+    identity,
+    relative_map,
+    strides_in,
+)
 from tenfold.core.op import Kind
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
-from tenfold.rewrite.rules.update_slices import are_disjoint, relative_access
 from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, MAX_BODY_OPS
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Schedule, UpdateRuns
@@ -37,8 +43,6 @@ MAX_PARTS, MAX_LARGE_PARTS, MAX_HUGE_PARTS = 64, 8, 4
 them at a time would evict each other from the cache."""
 LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
 """Bytes from which a part is large, and huge."""
-
-UpdatedPart = tuple[IndexMap, Shape]
 
 
 def coalesce_updates(schedule: Schedule) -> Schedule:
@@ -112,34 +116,30 @@ class _UpdateRun:
     def __init__(self, graph: Graph, base: int) -> None:
         self.graph, self.base = graph, base
         node = graph.nodes[base]
+        self.shape: Shape = node.type.shape
         value = None if node.pending else node.value()
-        contiguous = (node.type.dtype.itemsize * step for step in row_major(node.type.shape))
+        contiguous = (node.type.dtype.itemsize * step for step in row_major(self.shape))
         self.strides = (value.strides if value is not None else ()) or tuple(contiguous)
         self.members: list[int] = []
         self.weight = 0
         """An upper bound of the operations of a kernel that computes all parts."""
-        self.stored: dict[int, UpdatedPart] = {}
+        self.stored: dict[int, Slice] = {}
         self.values: dict[int, int] = {}
         self.reads: dict[int, tuple[int, IndexMap]] = {}
-
-    def _updated_part(self, at: int) -> UpdatedPart:
-        node = self.graph.nodes[at]
-        access, shape = node.op.lowering.writes(*node.params)
-        return access, shape
 
     def can_extend(self, at: int, readers: Sequence[int]) -> bool:
         """Whether the next update can join: no reader needs the current array in memory. Then the
         sources of these reads are recorded.
         """
-        last, updated_part = self.members[-1], self._updated_part(at)
+        last, updated_part = self.members[-1], self.graph.nodes[at].params
         if len(self.stored) >= self._part_limit(updated_part):
             return False
         if self.weight + self._added_weight(last, at) > MAX_BODY_OPS:
             return False
         for stored_part in self.stored.values():
             if (
-                not are_disjoint(*updated_part, *stored_part)
-                and relative_access(*stored_part, *updated_part) is None
+                not are_disjoint(updated_part, stored_part, self.shape)
+                and relative_map(stored_part, updated_part) is None
             ):
                 return False
         sources = [(reader, self._find_source(reader)) for reader in readers if reader != at]
@@ -155,7 +155,7 @@ class _UpdateRun:
                 self.values[reader] = source
         return True
 
-    def _part_limit(self, updated_part: UpdatedPart) -> int:
+    def _part_limit(self, updated_part: Slice) -> int:
         """The most parts of this size in one run."""
         access, shape = updated_part
         size = self.graph.nodes[self.base].type.dtype.itemsize * product(shape)
@@ -179,27 +179,27 @@ class _UpdateRun:
         None: several sources.
         """
         node = self.graph.nodes[reader]
-        if node.op is None or node.op.lowering.reads is None:
+        if node.op is None or not node.op.is_affine_view:
             return None
         shape = node.type.shape
-        read_access = node.op.lowering.reads(self.graph.nodes[self.base].type.shape, *node.params)
-        for at, (access, part_shape) in self.stored.items():
-            if not are_disjoint(read_access, shape, access, part_shape):
-                is_whole_part = shape == part_shape and relative_access(
-                    read_access, shape, access, part_shape
-                ) == identity(shape)
+        read_access = node.op.reads(self.shape, node.params)
+        read = read_access, shape
+        for at, stored_part in self.stored.items():
+            if not are_disjoint(read, stored_part, self.shape):
+                same_shape = shape == stored_part[1]
+                is_whole_part = same_shape and relative_map(read, stored_part) == identity(shape)
                 return (at, identity(shape)) if is_whole_part else None
         return self.base, read_access
 
     def add(self, at: int) -> None:
         """Append an update to the run."""
-        access, shape = self._updated_part(at)
+        part: Slice = self.graph.nodes[at].params
         self.weight += self._added_weight(self.members[-1] if self.members else self.base, at)
         for stored_at, stored_part in list(self.stored.items()):
-            if not are_disjoint(access, shape, *stored_part):
+            if not are_disjoint(part, stored_part, self.shape):
                 del self.stored[stored_at]
         self.members.append(at)
-        self.stored[at] = access, shape
+        self.stored[at] = part
 
     def record(self, runs: _Runs, readers: Sequence[Sequence[int]]) -> None:
         """Record a run of several updates. Fused readers of the last array read its parts too."""
@@ -214,7 +214,7 @@ class _UpdateRun:
         for reader in readers[last]:
             users = [self.graph.nodes[i].op for i in readers[reader]]
             inlined = all(
-                op is not None and (op.semantics.kind is Kind.MAP or op.lowering.writes)
+                op is not None and (op.semantics.kind is Kind.MAP or op.lowering.updates)
                 for op in users
             )
             source = (
@@ -225,6 +225,6 @@ class _UpdateRun:
 
 
 def _weight_of(node: Node) -> int:
-    if not node.pending or node.op is None or node.op.lowering.reads is not None:
+    if not node.pending or node.op is None or node.op.is_affine_view:
         return 0
     return FORMULA_WEIGHT if node.op.lowering.cost >= FORMULA_COST else 1

@@ -4,7 +4,7 @@ overwrites.
 Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. Every decision
 depends on strides and lengths, never on elements. They give the lowest and the highest byte of an
 operand. Cells are disjoint where each stride exceeds the extent of smaller ones (a mixed radix).
-Where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
+Where operands share a buffer `core/strided_overlap.py` and `schedule/dependence.py` decide. A
 gather's offset is bounded by its mask, and by checks that have not failed
 (`schedule/value_ranges.py`).
 
@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tenfold.core.loop_ir import Kernel, operand_of
+from tenfold.core.strided_overlap import OverlapVerdict, StridedRegion, overlap
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent
 from tenfold.schedule.dependence import LoopSafety, independent, safe_loop_order
 from tenfold.schedule.launch_space import LaunchSpace, violation
-from tenfold.schedule.strided_overlap import OverlapVerdict, StridedRegion, overlap
 from tenfold.schedule.value_ranges import Facts, ValueRanges
 
 

@@ -17,11 +17,17 @@ from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.index_map import (
+    Slice,
+    compose_slices,
+    operand_slice,
+    split_new_axes,
+    whole_slice,
+)
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind, Op
-from tenfold.core.shape_rules import whole_axes
-from tenfold.ops.indexing import index, index_view
-from tenfold.rewrite.rules.slice_composition import Picks, compose_slices, operand_picks
+from tenfold.core.shape_rules import Shape, whole_axes
+from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.settings import override
 
 
@@ -32,18 +38,19 @@ def partial_expression(node: Node) -> Node | None:
     view = _composed_views(node)
     if view is None:
         return None
-    base, picks, new_axes = view
+    base, part = view
     if not _is_splittable(base) or base.read_in_part():
         return None
     with override(strict_dtypes=False):  # nodes keep the dtypes of their options
-        sliced = _build_part(base, picks)
+        part, new_axes = split_new_axes(part)
+        sliced = _build_part(base, part)
         return _native.node_of(
             index_view(sliced, whole_axes(sliced.shape), new_axes) if new_axes else sliced
         )
 
 
-def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
-    """Compose a chain of slices; return the base node, its picks and the new axes.
+def _composed_views(node: Node) -> tuple[Node, Slice] | None:
+    """Compose a chain of slices; return the base node and its slice.
 
     None if another thread has just computed the node: a computed node drops its inputs.
     """
@@ -51,14 +58,14 @@ def _composed_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     if not inputs:
         return None
     (base,) = inputs
-    picks, new_axes = node.params
+    part: Slice = node.params
     while base.op is index and (inputs := base.inputs):
-        composed = compose_slices(base.params[0], base.params[1], picks, new_axes)
+        composed = compose_slices(part, base.params)
         if composed is None:
             break
-        picks, new_axes = composed
+        part = composed
         (base,) = inputs
-    return base, picks, new_axes
+    return base, part
 
 
 def _is_splittable(node: Node) -> bool:
@@ -69,25 +76,23 @@ def _is_splittable(node: Node) -> bool:
     )
 
 
-def _build_part(base: Node, base_picks: Picks) -> Array:
+def _build_part(base: Node, base_part: Slice) -> Array:
     """Build the expression of the slice, inputs before users; shared nodes are built once."""
-    built: dict[tuple[Node, Picks], Array] = {}
-    stack = [(base, base_picks)]
+    built: dict[tuple[Node, Slice], Array] = {}
+    stack = [(base, base_part)]
     while stack:
-        node, picks = stack[-1]
-        if (node, picks) in built:
+        node, part = stack[-1]
+        if (node, part) in built:
             stack.pop()
             continue
         if not _is_splittable(node):
-            built[node, picks] = _slice_leaf(node, picks)
+            built[node, part] = _slice_leaf(node, part)
             continue
         shape, operands = node.type.shape, node.inputs
         if not operands:  # another thread has computed it since
-            built[node, picks] = _slice_leaf(node, picks)
+            built[node, part] = _slice_leaf(node, part)
             continue
-        operand_slices = [
-            (operand, operand_picks(operand.type.shape, shape, picks)) for operand in operands
-        ]
+        operand_slices = [(operand, _operand_part(operand, part, shape)) for operand in operands]
         missing = [operand_slice for operand_slice in operand_slices if operand_slice not in built]
         if missing:
             stack.extend(missing)
@@ -96,8 +101,8 @@ def _build_part(base: Node, base_picks: Picks) -> Array:
             operand_slice[0].scalar if operand_slice[0].is_scalar else built[operand_slice]
             for operand_slice in operand_slices
         )
-        built[node, picks] = _reapply(node, inputs)
-    return built[base, base_picks]
+        built[node, part] = _reapply(node, inputs)
+    return built[base, base_part]
 
 
 def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
@@ -110,6 +115,11 @@ def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
     return result
 
 
-def _slice_leaf(node: Node, picks: Picks) -> Array:
+def _operand_part(operand: Node, part: Slice, shape: Shape) -> Slice:
+    operand_shape = operand.type.shape
+    return operand_slice(part, shape, operand_shape, len(shape) - len(operand_shape))[0]
+
+
+def _slice_leaf(node: Node, part: Slice) -> Array:
     array = _native.array_of(node)
-    return array if picks == whole_axes(node.type.shape) else index_view(array, picks)
+    return array if part == whole_slice(node.type.shape) else slice_view(array, part)

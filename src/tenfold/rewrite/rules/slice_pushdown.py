@@ -1,9 +1,12 @@
 """Slice pushdown: moves an index below the operation it reads, so that fewer elements are computed.
 
 Input: an index of an elementwise operation, reduction, join or padding. Output: the operation on
-slices of its operands. A permutation of an elementwise expression moves to its operands if that
-cancels other permutations. A node with other readers is not split, so no element is computed twice.
-Class bitwise.
+slices of its operands. Where an operand is read by one map (views: `rewrite/rules/views.py`, maps),
+its slice is the composition (`core/index_map.py`). A reduction adds its reduced axes, which are
+read whole. A join or a padding reads each operand by a map of its own, on some of its indices.
+
+A permutation of an elementwise expression moves to its operands if that cancels other permutations.
+A node with other readers is not split, so no element is computed twice. Class bitwise.
 
 >>> print(SLICE_PUSHDOWN_RULES[0])
 index-map: index(x) => ... when reads_map (bitwise)
@@ -11,11 +14,17 @@ index-map: index(x) => ... when reads_map (bitwise)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from tenfold.core.index_map import (
+    FIXED,
+    AxisMap,
+    Slice,
+    operand_slice,
+    picks_of,
+    split_new_axes,
+)
 from tenfold.core.op import Kind, Op
 from tenfold.core.pattern import pattern, variables
-from tenfold.core.shape_rules import Pick, whole_axes
+from tenfold.core.shape_rules import Pick, Shape
 from tenfold.dtypes import promote
 from tenfold.ops.cast import astype
 from tenfold.ops.create import full
@@ -26,12 +35,17 @@ from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import (
     Picks,
-    operand_picks,
     overlap,
     remaining_axes,
     shift_pick,
 )
-from tenfold.rewrite.rules.views import insert_axes, make_index, permute, selects_fewer
+from tenfold.rewrite.rules.views import (
+    insert_axes,
+    make_index,
+    make_slice,
+    permute,
+    selects_fewer,
+)
 
 (x,) = variables("x")
 
@@ -65,14 +79,17 @@ def reads_map(match: Match) -> bool:
     return is_pure_map(match.root.inputs[0].op) and _selects_fewer_unshared(match)
 
 
+def slice_operand(match: Match, term: NodeView, part: Slice, result: Shape) -> NodeView:
+    """Return the slice of an operand that a slice of an elementwise result reads."""
+    if term.is_scalar:
+        return term
+    first = len(result) - len(term.shape)
+    return make_slice(match, term, operand_slice(part, result, term.shape, first)[0])
+
+
 def _index_of_map(match: Match) -> NodeView:
-    mapped, (picks, new_axes) = match.root.inputs[0], match.root.params
-    operands = [
-        operand
-        if operand.is_scalar
-        else make_index(match, operand, operand_picks(operand.shape, mapped.shape, picks))
-        for operand in mapped.inputs
-    ]
+    mapped, (part, new_axes) = match.root.inputs[0], split_new_axes(match.root.params)
+    operands = [slice_operand(match, operand, part, mapped.shape) for operand in mapped.inputs]
     return insert_axes(match, match.again(mapped, *operands), new_axes)
 
 
@@ -84,37 +101,28 @@ def reads_reduction(match: Match) -> bool:
 
 def _index_of_reduction(match: Match) -> NodeView | None:
     """Reduce only the lines that are read."""
-    reduction, (picks, new_axes) = match.root.inputs[0], match.root.params
+    reduction, (part, new_axes) = match.root.inputs[0], split_new_axes(match.root.params)
     (term,) = reduction.inputs
     axes, keepdims, *options = reduction.params
-    remaining = iter(picks)
-    term_picks: list[Pick] = list(whole_axes(term.shape))
-    reduced_picks: list[Pick] = []  # the picks of the axes that keepdims keeps
-    for axis in range(len(term_picks)):
-        if axis not in axes:
-            term_picks[axis] = next(remaining)
-        elif keepdims:
-            reduced_picks.append(next(remaining))
-    if any(not isinstance(pick, int) and pick[1] == 0 for pick in reduced_picks):
-        return None
-    term_axes = remaining_axes(term_picks)
-    slice_ = make_index(match, term, tuple(term_picks))
-    params = (tuple(term_axes.index(axis) for axis in axes), False, *options)
-    result = match.again(reduction, slice_, params=params)
-    result_axes = [
-        axis
-        for axis in term_axes
-        if axis not in axes or not isinstance(_reduced_pick(axes, reduced_picks, axis), int)
-    ]
-    unit_axes = tuple(
-        position for position, axis in enumerate(result_axes) if axis in axes and keepdims
-    )
-    return insert_axes(match, insert_axes(match, result, unit_axes), new_axes)
-
-
-def _reduced_pick(axes: Sequence[int], reduced_picks: Sequence[Pick], axis: int) -> Pick:
-    """Return the pick of a reduced axis; an int if the reduction removes it."""
-    return reduced_picks[axes.index(axis)] if reduced_picks else 0
+    access, lengths = part
+    steps = iter(access)
+    term_steps: list[AxisMap] = []
+    term_lengths: list[int] = []
+    unit_axes: list[int] = []  # that keepdims keeps, in the result
+    for axis, length in enumerate(term.shape):
+        slice_axis, by, start = next(steps) if keepdims or axis not in axes else FIXED
+        if axis in axes:
+            if slice_axis is not None and lengths[slice_axis] == 0:
+                return None
+            unit_axes += [] if slice_axis is None else [slice_axis]
+            slice_axis, by, start = 0, 1, 0
+        term_steps.append((None if slice_axis is None else len(term_lengths), by, start))
+        if slice_axis is not None:
+            term_lengths.append(length if axis in axes else lengths[slice_axis])
+    reduced_axes = tuple([axis for axis, *_ in (term_steps[axis] for axis in axes)])
+    slice_ = make_slice(match, term, (tuple(term_steps), tuple(term_lengths)))
+    result = match.again(reduction, slice_, params=(reduced_axes, False, *options))
+    return insert_axes(match, insert_axes(match, result, tuple(unit_axes)), new_axes)
 
 
 def _rejoin(match: Match, op: Op[...], slices: list[NodeView], axis: int) -> NodeView | None:
@@ -141,7 +149,7 @@ def _replace_pick(picks: Picks, axis: int, pick: Pick) -> Picks:
 
 def _index_of_concat(match: Match) -> NodeView | None:
     """Join only the slices that are read, of the operands that are read."""
-    join, (picks, new_axes) = match.root.inputs[0], match.root.params
+    join, (picks, new_axes) = match.root.inputs[0], picks_of(*match.root.params)
     (axis,) = join.params
     pick = picks[axis]
     slices: list[NodeView] = []
@@ -165,7 +173,7 @@ def _index_of_concat(match: Match) -> NodeView | None:
 
 def _index_of_stack(match: Match) -> NodeView | None:
     """Stack only the slices that are read, of the operands that are read."""
-    stacked, (picks, new_axes) = match.root.inputs[0], match.root.params
+    stacked, (picks, new_axes) = match.root.inputs[0], picks_of(*match.root.params)
     (axis,) = stacked.params
     pick, operand_pick = picks[axis], (*picks[:axis], *picks[axis + 1 :])
     if isinstance(pick, int):
@@ -184,7 +192,7 @@ def _index_of_stack(match: Match) -> NodeView | None:
 
 def _index_of_pad(match: Match) -> NodeView | None:
     """Pad only the slice that is read, with the padding that is read."""
-    padded, (picks, new_axes) = match.root.inputs[0], match.root.params
+    padded, (picks, new_axes) = match.root.inputs[0], picks_of(*match.root.params)
     (term,) = padded.inputs
     widths, mode, value = padded.params
     term_picks: list[Pick] = []

@@ -10,8 +10,23 @@ index-whole: index(x) => x when selects_all (bitwise)
 
 from __future__ import annotations
 
+import numpy as np
+
+from tenfold.core.index_map import (
+    Slice,
+    compose_slices,
+    compose_view,
+    operand_slice,
+    ordered_slice,
+    picks_of,
+    slice_of,
+    split_new_axes,
+    takes_all,
+    whole_slice,
+)
 from tenfold.core.pattern import pattern, variables
-from tenfold.core.shape_rules import Pick, broadcast, row_major, whole_axes
+from tenfold.core.shape_rules import Shape, broadcast, row_major, whole_axes
+from tenfold.ops.cast import astype
 from tenfold.ops.create import full
 from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
@@ -19,23 +34,21 @@ from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.constant_folding import is_bitwise_exact
-from tenfold.rewrite.rules.slice_composition import (
-    Picks,
-    broadcast_pick,
-    compose_slices,
-    remaining_axes,
-)
+from tenfold.rewrite.rules.slice_composition import Picks, remaining_axes
 
 (x,) = variables("x")
+
+
+def make_slice(match: Match, term: NodeView, part: Slice) -> NodeView:
+    """Return a slice of `term`, or `term` itself if that is all of it."""
+    return term if part == whole_slice(term.shape) else match.make(index, term, params=part)
 
 
 def make_index(
     match: Match, term: NodeView, picks: Picks, new_axes: tuple[int, ...] = ()
 ) -> NodeView:
-    """Return an index of `term`, or `term` itself if the index selects all of it."""
-    if not new_axes and picks == whole_axes(term.shape):
-        return term
-    return match.make(index, term, params=(picks, new_axes))
+    """Return an index of `term` by picks, or `term` itself if it selects all."""
+    return make_slice(match, term, slice_of(picks, new_axes))
 
 
 def permute(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
@@ -52,8 +65,8 @@ def insert_axes(match: Match, term: NodeView, new_axes: tuple[int, ...]) -> Node
 
 def selects_all(match: Match) -> bool:
     """Whether an index selects every element in place, without new axes."""
-    _, new_axes = match.root.graph.nodes[match.root.at].params
-    return not new_axes and _selects_all_of(match.root)
+    part, shape = _indexing(match.root)
+    return part == whole_slice(shape)
 
 
 def same_shape(match: Match) -> bool:
@@ -69,21 +82,22 @@ def is_identity_permutation(match: Match) -> bool:
 
 def selects_fewer(match: Match) -> bool:
     """Whether the root selects fewer elements than its operand has."""
-    if match.root.op is index and _selects_all_of(match.root):
+    if match.root.op is index and takes_all(*_indexing(match.root)):
         return False
     return match.root.size < match.root.inputs[0].size
 
 
-def _selects_all_of(root: NodeView) -> bool:
-    """Whether an index selects all elements; plan keys contain this, so it reads no lengths."""
+def _indexing(root: NodeView) -> tuple[Slice, Shape]:
+    """Return the slice of an index and the shape of its operand. Plan keys contain whether it
+    selects all, so this reads no lengths.
+    """
     nodes = root.graph.nodes
-    picks, _ = nodes[root.at].params
-    return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
+    return nodes[root.at].params, nodes[root.inputs[0].at].type.shape
 
 
 def _index_of_index(match: Match) -> NodeView | None:
-    composed = compose_slices(*match.root.inputs[0].params, *match.root.params)
-    return None if composed is None else make_index(match, match["x"], *composed)
+    composed = compose_slices(match.root.params, match.root.inputs[0].params)
+    return None if composed is None else make_slice(match, match["x"], composed)
 
 
 def _permutation_of_permutation(match: Match) -> NodeView:
@@ -98,46 +112,44 @@ def _broadcast_of_broadcast(match: Match) -> NodeView:
 
 def _index_of_permutation(match: Match) -> NodeView | None:
     """Index `x` in its own axis order, then permute the smaller result."""
-    term, (axes,), (picks, new_axes) = match["x"], match.root.inputs[0].params, match.root.params
+    term, (axes,) = match["x"], match.root.inputs[0].params
     if term.op is None:
         return None
-    term_picks: list[Pick] = [0] * len(axes)
-    for axis, pick in zip(axes, picks, strict=True):
-        term_picks[axis] = pick
-    positions = {axis: position for position, axis in enumerate(remaining_axes(term_picks))}
-    order = tuple(positions[axis] for axis in axes if axis in positions)
-    slice_ = permute(match, make_index(match, term, tuple(term_picks)), order)
-    return insert_axes(match, slice_, new_axes)
+    part, new_axes = split_new_axes(match.root.params)
+    access = compose_view(part[0], permute_dims.reads(term.shape, (axes,)))
+    ordered, order = ordered_slice(access, part[1])
+    return insert_axes(match, permute(match, make_slice(match, term, ordered), order), new_axes)
+
+
+def slice_of_broadcast(
+    match: Match, term: NodeView, part: Slice, target: Shape, first: int, dtype: np.dtype
+) -> NodeView:
+    """Return a slice of `term` broadcast to `target`, in a dtype: the slice is broadcast."""
+    operand_part, begin = operand_slice(part, target, term.shape, first)
+    result = make_slice(match, term, operand_part)
+    if term.dtype != dtype:
+        result = match.make(astype, result, params=(dtype,))
+    if result.shape != part[1]:
+        result = match.make(broadcast_to, result, params=(part[1], begin))
+    return result
 
 
 def _index_of_broadcast(match: Match) -> NodeView:
     """Index `x`, then broadcast the result."""
-    term, (target, first), (picks, new_axes) = (
-        match["x"],
-        match.root.inputs[0].params,
-        match.root.params,
-    )
-    input_axes = range(first, first + len(term.shape))
-    input_picks = tuple(
-        picks[axis] if length == target[axis] else broadcast_pick(picks[axis])
-        for axis, length in zip(input_axes, term.shape, strict=True)
-    )
-    result_axes = remaining_axes(picks)
-    lengths = tuple(pick[1] for pick in picks if not isinstance(pick, int))
-    begin = sum(axis < first for axis in result_axes)
-    slice_ = make_index(match, term, input_picks)
-    if slice_.shape != lengths:
-        slice_ = match.make(broadcast_to, slice_, params=(lengths, begin))
-    return insert_axes(match, slice_, new_axes)
+    term, (target, first) = match["x"], match.root.inputs[0].params
+    part, new_axes = split_new_axes(match.root.params)
+    result = slice_of_broadcast(match, term, part, target, first, term.dtype)
+    return insert_axes(match, result, new_axes)
 
 
 def _element_of_reshape(match: Match) -> NodeView | None:
     """Read one element, by its position in row-major order."""
-    term, (picks, new_axes) = match["x"], match.root.params
+    term, (picks, new_axes) = match["x"], picks_of(*match.root.params)
     if remaining_axes(picks) or term.op is None:
         return None
     steps = row_major(match.root.inputs[0].shape)
-    element = sum(pick * step for pick, step in zip(picks, steps, strict=True))
+    starts = [start for *_, start in match.root.params[0]]
+    element = sum(start * step for start, step in zip(starts, steps, strict=True))
     positions = []
     for step in row_major(term.shape):
         position, element = divmod(element, step)
@@ -158,7 +170,7 @@ def _reshape_to_index(match: Match) -> NodeView | None:
 
 def _reshape_of_units(match: Match) -> NodeView | None:
     """Merge a reshape of an index that only inserts or removes axes of length 1."""
-    term, (picks, _) = match["x"], match.root.inputs[0].params
+    term, (picks, _) = match["x"], picks_of(*match.root.inputs[0].params)
     axes = zip(picks, term.shape, whole_axes(term.shape), strict=True)
     if any(pick != all_ and length != 1 for pick, length, all_ in axes):
         return None

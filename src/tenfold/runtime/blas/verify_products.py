@@ -32,9 +32,9 @@ from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.core.shape_rules import product
+from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
 from tenfold.schedule.product_forms import ProductOperand
-from tenfold.schedule.strided_overlap import StridedRegion
 
 if TYPE_CHECKING:
     from tenfold.runtime.blas.product_dispatch import ProductStep
