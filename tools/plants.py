@@ -235,8 +235,7 @@ GUARDS = (
     Plant(
         "templates are kept where rules have looked at lengths",
         "src/tenfold/runtime/symbolic_executable.py",
-        "return generic_ops and not "
-        "(report.read_shapes or report.read_scalars or report.partial_bases)",
+        "return generic_ops and not (reads_lengths or report.read_scalars or report.partial_bases)",
         "return True",
         ("runtime/test_symbolic_executables.py",),
     ),
