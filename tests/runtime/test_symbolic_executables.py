@@ -124,7 +124,6 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "matrix and vector": (lambda a, b, c: c - 2.5 * (a @ b), ("nm", "m", "n")),
     "transposed": (lambda a, b: -a.T @ b, ("nm", "n")),
     "dot": (lambda a, b: (a * 2) @ b, ("n", "n")),
-    "two products": (lambda a, b, c: (a @ b + c) @ b, ("nn", "nn", "nn")),
     "contracted": (lambda a, b: tn.tensordot(a, b, 2), ("nmk", "mk")),
 }
 
