@@ -263,6 +263,9 @@ class Executor {
         work.buffers = buffers_.data();
         work.sizes = reinterpret_cast<const int64_t*>(run.sizes.data());
         work.scalars = reinterpret_cast<const double*>(numbers_.data());
+        work.num_buffers = uint32_t(buffers_.size());
+        work.num_sizes = uint32_t(run.sizes.size() / sizeof(int64_t));
+        work.num_scalars = uint32_t(numbers_.size());
         work.scratch = scratch;
         work.units = units;
         work.grain = grain;

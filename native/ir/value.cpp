@@ -23,7 +23,7 @@ Ref<Allocation> Allocation::on_device(const Device& device, std::size_t bytes) {
     void* memory = device.allocate(bytes);
     if (!memory) return {};
     Ref<Allocation> allocation = adopt_pool_block(memory, bytes);
-    allocation->device = &device;
+    allocation->device = device.number;
     return allocation;
 }
 
@@ -39,7 +39,7 @@ void Allocation::destroy(Allocation* allocation) {
     if (allocation->owner)
         defer_decref(allocation->owner);
     else if (allocation->device)
-        allocation->device->free(allocation->data, allocation->bytes);
+        device_at(allocation->device).free(allocation->data, allocation->bytes);
     else
         pool_free(allocation->data, allocation->bytes);
     delete allocation;

@@ -17,11 +17,11 @@ struct Device;
 
 struct Allocation {
     std::atomic<uint32_t> references{1};
+    uint8_t device = 0; // whose memory it is, by its number; 0: the pool's
     void* data = nullptr;
     std::size_t bytes = 0;
     void* owner =
         nullptr; // foreign memory: one Python reference, released through the deferred decrefs
-    const Device* device = nullptr; // whose memory it is; null: the pool's
 
     static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
     static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes);  // takes it over

@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "ir/intern.h"
+#include "threads/device.h"
+
 namespace tenfold::bindings {
 
 // Foreign memory has no known ends: a Value of it may begin at its last element.
@@ -38,14 +41,17 @@ ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t byte
     return {Ref<Value>::adopt(value)};
 }
 
+void raise_no_memory(std::size_t bytes) {
+    PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
+    nb::raise_python_error();
+}
+
 ValueHandle pool_value(nb::handle type, std::size_t bytes) {
-    Ref<Allocation> allocation = Allocation::from_pool(bytes);
-    if (!allocation) {
-        PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
-        nb::raise_python_error();
-    }
+    Ref<Type> value_type = type_from_python(type);
+    Ref<Allocation> allocation = Allocation::on_device(device_of(value_type->device), bytes);
+    if (!allocation) raise_no_memory(bytes);
     auto* value = new Value;
-    value->type = type_from_python(type);
+    value->type = std::move(value_type);
     value->buffers[0].allocation = std::move(allocation);
     return {Ref<Value>::adopt(value)};
 }
@@ -63,6 +69,30 @@ ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_
         throw nb::value_error("a view leaves the memory of its Value");
     if (!is_c_order(*view->type, strides)) view->strides = std::move(strides);
     return {std::move(view)};
+}
+
+bool is_on_host(const ValueHandle& self) { return device_of(self.value->type->device).is_host; }
+
+// The same elements in memory of another device. One of the two devices is the host's.
+ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
+    const Value& from = *self.value;
+    const Allocation& memory = *from.buffers[0].allocation;
+    const Device &source = device_of(from.type->device), &target = device_of(device_id(device));
+    Ref<Allocation> copy = Allocation::on_device(target, memory.bytes);
+    if (!copy) raise_no_memory(memory.bytes);
+    if (target.is_host) {
+        source.wait(source.record()); // what computes them may be queued
+        source.copy(copy->data, memory.data, memory.bytes, Device::to_host);
+    } else {
+        target.copy(copy->data, memory.data, memory.bytes, Device::from_host);
+    }
+    const Type& type = *from.type;
+    auto value = Ref<Value>::adopt(new Value);
+    value->type = intern_type({type.shape, type.dtype, device_id(device), type.storage, type.weak});
+    value->strides = from.strides;
+    value->is_view = from.is_view;
+    value->buffers[0] = {std::move(copy), from.buffers[0].offset};
+    return {std::move(value)};
 }
 
 nb::object owner_of(const ValueHandle& self) {
@@ -106,6 +136,8 @@ void declare_values(nb::module_& module) {
                      })
         .def_prop_ro("is_view", [](const ValueHandle& self) { return self.value->is_view; })
         .def_prop_ro("owner", owner_of)
+        .def_prop_ro("is_on_host", is_on_host)
+        .def("copied_to", copied_to, "device"_a)
         .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)
         .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
                     "owner"_a, "offset"_a = 0)

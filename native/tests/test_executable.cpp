@@ -7,6 +7,7 @@
 #include "check.h"
 #include "graphs.h"
 #include "ir/slice_params.h"
+#include "memory/allocation_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -20,6 +21,34 @@ class Direct : public ExecutionContext {
         return false;
     }
 };
+
+struct QueuedLaunch {
+    Work work;
+    std::vector<void*> buffers;
+    std::vector<int64_t> sizes;
+    std::vector<double> scalars;
+};
+std::vector<QueuedLaunch> queue;
+
+// Runs a kernel when it is waited for.
+const Device QUEUEING = [] {
+    Device device = CPU;
+    device.launch = [](Work& work, HostLauncher&) {
+        queue.push_back({work,
+                         std::vector<void*>(work.buffers, work.buffers + work.num_buffers),
+                         {work.sizes, work.sizes + work.num_sizes},
+                         {work.scalars, work.scalars + work.num_scalars}});
+        return Event{{}, queue.size()};
+    };
+    device.wait = [](const Event& event) {
+        QueuedLaunch& queued = queue[event.ticket - 1];
+        queued.work.buffers = queued.buffers.data();
+        queued.work.sizes = queued.sizes.data();
+        queued.work.scalars = queued.scalars.data();
+        return Launch(queued.work).run();
+    };
+    return device;
+}();
 
 int64_t twice(void** buffers, const int64_t* sizes, const double* scalars, void*, int64_t,
               int64_t) {
@@ -199,7 +228,41 @@ static void failure_publishes_nothing() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     LinearizedGraph graph = linearized(y);
     Direct direct;
-    CHECK(!replay(*plan_of(graph, fails, false), graph, {}, direct));
+    RunResult result = replay(*plan_of(graph, fails, false), graph, {}, direct);
+    CHECK(!result && result.cause == RunResult::values && result.instruction == 2);
+    CHECK(!value_of(y.get()));
+}
+
+static void missing_memory_is_named_with_its_bytes() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    LinearizedGraph graph = linearized(y);
+    Direct direct;
+    fail_allocation(1);
+    RunResult result = replay(*plan_of(graph, twice, false), graph, {}, direct);
+    fail_allocation(0);
+    CHECK(result.cause == RunResult::memory && result.instruction == 1 && result.bytes == 24);
+}
+
+static void queued_launch_is_done_before_its_value_is_published() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    LinearizedGraph graph = linearized(y);
+    Ref<Executable> plan = plan_of(graph, twice, false);
+    plan->device = &QUEUEING;
+    Direct direct;
+    queue.clear();
+    CHECK(replay(*plan, graph, {}, direct));
+    CHECK(queue.size() == 1 && numbers(y.get())[2] == 4);
+}
+
+static void queued_launch_that_fails_is_named() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    LinearizedGraph graph = linearized(y);
+    Ref<Executable> plan = plan_of(graph, fails, false);
+    plan->device = &QUEUEING;
+    Direct direct;
+    queue.clear();
+    RunResult result = replay(*plan, graph, {}, direct);
+    CHECK(result.cause == RunResult::values && result.instruction == 2);
     CHECK(!value_of(y.get()));
 }
 
@@ -298,6 +361,9 @@ int main() {
     a_product_is_given_its_scales();
     result_takes_the_memory_of_what_dies();
     failure_publishes_nothing();
+    missing_memory_is_named_with_its_bytes();
+    queued_launch_is_done_before_its_value_is_published();
+    queued_launch_that_fails_is_named();
     walk_tells_of_a_claim();
     plans_not_used_for_long_are_forgotten();
     what_a_thread_found_last_is_forgotten_with_the_rest();

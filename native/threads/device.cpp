@@ -10,6 +10,7 @@ namespace tenfold {
 
 const Device CPU{
     .name = "cpu",
+    .number = 0,
     .is_host = true,
     .allocate = [](std::size_t bytes) { return pool_allocate(bytes); },
     .free = pool_free,
@@ -22,7 +23,7 @@ const Device CPU{
 
 namespace {
 
-const std::array DEVICES{&CPU};
+const std::array DEVICES{&CPU}; // by their numbers
 
 // By id; written under the GIL when a device is declared.
 std::array<const Device*, 256> device_by_id = [] {
@@ -39,5 +40,7 @@ void declare_device(uint8_t id, std::string_view name) {
 }
 
 const Device& device_of(uint8_t id) { return *device_by_id[id]; }
+
+const Device& device_at(uint8_t number) { return *DEVICES[number]; }
 
 } // namespace tenfold

@@ -26,6 +26,7 @@ struct Device {
     enum Direction : uint8_t { to_host, from_host };
 
     std::string_view name;
+    uint8_t number;                       // in the table of devices; 0: the CPU
     bool is_host;                         // host code may read and write its memory
     void* (*allocate)(std::size_t bytes); // null when memory is short
     void (*free)(void* memory, std::size_t bytes) noexcept;
@@ -42,5 +43,6 @@ extern const Device CPU;
 // Binds the id of Types on a device to its table; a name without a table uses the CPU's memory.
 void declare_device(uint8_t id, std::string_view name);
 const Device& device_of(uint8_t id);
+const Device& device_at(uint8_t number);
 
 } // namespace tenfold

@@ -17,6 +17,7 @@ struct Work {
     void** buffers = nullptr;
     const int64_t* sizes = nullptr;
     const double* scalars = nullptr;
+    uint32_t num_buffers = 0, num_sizes = 0, num_scalars = 0; // for a device that copies them
     std::size_t scratch = 0; // bytes for each thread, 64-byte aligned
     int64_t units = 0;
     int64_t grain = 1;

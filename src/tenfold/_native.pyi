@@ -50,6 +50,11 @@ class Value:
     @property
     def address(self) -> int: ...
     @property
+    def is_on_host(self) -> bool:
+        """Whether host code may read its memory."""
+    def copied_to(self, device: str) -> Value:
+        """Return the same elements in memory of another device, from or to the host's."""
+    @property
     def is_view(self) -> bool: ...
     @property
     def owner(self) -> object: ...

@@ -62,6 +62,16 @@ def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None
 
 def _compute_nodes(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a cached plan if there is one."""
+    if settings.inspects():
+        return _compute_inspected(nodes, planned)
+    return _compute_by_plan(nodes, planned)
+
+
+def _compute_inspected(nodes: Sequence[Node], planned: bool) -> Exception | None:
+    """Compute nodes with logged steps, in shadow mode, or with a check for NaN."""
+    if get("debug") and not timeline.is_recording():
+        with timeline.recording():
+            return _compute_inspected(nodes, planned)
     if get("verify"):
         return _compute_verified(nodes, planned)
     pending = [node for node in nodes if node.pending] if get("check_nans") else []
@@ -133,8 +143,10 @@ def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
         outcome = _replay(nodes, options, planned)
     except RunError as failure:  # under verify=True: a batch differs from its members
         return failure
+    if outcome is True:
+        return None
     pending = [node for node in nodes if node.pending]
-    if not pending:  # they are computed, here or by another thread
+    if not pending:  # another thread has computed them
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
@@ -158,7 +170,7 @@ def _replay(
 
     False if none of these is possible, the Failure if an instruction of the plan failed.
     """
-    if not timeline.is_recording() and not get("debug"):
+    if not timeline.is_recording():
         return _native.replay(nodes, options, None, planned, executable)
     events: list[tuple[str, str, int, int]] = []
     outcome = _native.replay(nodes, options, events, planned, executable)

@@ -289,10 +289,10 @@ class OptionSet:
     The context is made when work is first pushed under these settings (`submission_options`).
     """
 
-    __slots__ = ("native", "number", "submission")
+    __slots__ = ("inspects", "native", "number", "submission")
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, *, inspects: bool = False) -> None:
+        self.number, self.inspects = number, inspects
         self.submission: tuple[int, bool, Context] | None = None
         self.native: tuple[int, _native.Options] | None = None
         """The options for native code, and the number of the process options then."""
@@ -359,6 +359,11 @@ def fingerprint() -> int:
     return _current_set().number
 
 
+def inspects() -> bool:
+    """Whether what is computed is verified, checked for NaN, or logged."""
+    return _current_set().inspects
+
+
 def _current_set() -> OptionSet:
     block = _context.get()
     if block is None:
@@ -371,7 +376,10 @@ def _current_set() -> OptionSet:
 
 def _set_of(values: Mapping[str, Value]) -> OptionSet:
     key = tuple(values.values())
-    return _option_sets.get(key) or _option_sets.setdefault(key, OptionSet(next(_next_number)))
+    if (known := _option_sets.get(key)) is not None:
+        return known
+    inspects = any(bool(values[name]) for name in ("verify", "check_nans", "debug"))
+    return _option_sets.setdefault(key, OptionSet(next(_next_number), inspects=inspects))
 
 
 def _native_options() -> _native.Options:

@@ -14,6 +14,7 @@ import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold._native import Failure
 from tenfold.jit import program
+from tenfold.runtime.cpu import LONGEST
 from tenfold.testing import assert_equal_bits
 
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
@@ -143,3 +144,23 @@ def test_warm_tree_of_calls_runs_no_python_and_counts_its_launches() -> None:
         last.wait()
     assert p.batches > 0
     assert p.launches >= p.batches
+
+
+def test_long_graph_is_computed_in_chunks_beside_a_failure() -> None:
+    values = np.linspace(0.0, 1.0, 20_000)
+
+    def chain() -> tn.Array:
+        x = tn.asarray(values)
+        for _ in range(LONGEST):
+            x = x * 0.999 + 0.5
+        return x
+
+    wanted = np.asarray(chain())
+    good, inverse = chain(), tn.linalg.inv(tn.asarray(SINGULAR))
+    bad = good + inverse[0, 0]
+    with tn.profile() as p:
+        failure = pipeline.evaluate([bad, good], planned=True)
+    assert isinstance(failure, tn.errors.LinAlgError)
+    assert _native.node_of(bad).pending
+    assert_equal_bits(good, wanted)
+    assert p.compiles <= 1, "the chunks of the chain are known, the last sum may not be"

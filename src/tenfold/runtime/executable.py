@@ -376,7 +376,7 @@ class ExecutableBuilder:
             return
         item = step.results[0].item
         caller = partial(self.caller, product=step.product, driver=step.driver)
-        in_place = item in self.reused_buffers
+        in_place = item in self.reused_buffers and _native.is_host_device(self.device)
         claims_value = in_place and self._share_buffer(item, self.reused_buffers[item])
         if in_place:
             caller = partial(caller, in_place=True)
@@ -531,17 +531,26 @@ class ExecutableBuilder:
 
 
 def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., Sequence[Value]]:
-    """Return the Python callback of a replay; it raises if the op fails for its values."""
-    value_function = call_node.op.semantics.on_values
+    """Return the Python callback of a replay; it raises if the op fails for its values.
+
+    It computes on the host, also for a device whose memory the host cannot read.
+    """
+    value_function, device = call_node.op.semantics.on_values, call_node.type.device
+    if not _native.is_host_device(device):
+        types = [Type(x.shape, x.dtype, dense.HOST, dense.NAME) for x in call_node.types]
+        call_node = call_node._replace(types=tuple(types), type=types[0])
 
     def on_values(*inputs: Any) -> Sequence[Value]:
         assert value_function is not None, "this function is used only with on_values"
-        values = [_value(x, call_node.type.device) for x in inputs]
+        values = [_value(x, device) for x in inputs]
         return value_function(values, *call_node.params)
 
     def call(*inputs: Any) -> Sequence[Value]:
         arrays = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
-        return caller(call_node, arrays)
+        results = caller(call_node, arrays)
+        if call_node.type.device == device:
+            return results
+        return [value.copied_to(device) for value in results]
 
     return call if value_function is None else on_values
 

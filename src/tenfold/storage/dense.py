@@ -24,7 +24,8 @@ from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
-NAME = "dense"
+NAME, HOST = "dense", "cpu"
+"""The storage kind, and the device of Values in host memory that another device has copied."""
 _native.declare_storage(NAME)
 _DTYPES = {dtype: dtype for dtype in DTYPES.values()}
 
@@ -107,6 +108,8 @@ def adopt(values: Values, device: str) -> Value:
 
 
 def _share(values: Values, device: str) -> Value:
+    if not _native.is_host_device(device):
+        return copy_to_pool(values, device)
     values = values.view()
     values.flags.writeable = False
     type_ = Type(values.shape, values.dtype, device, NAME)
@@ -116,7 +119,9 @@ def _share(values: Values, device: str) -> Value:
 
 
 def copy_to_pool(values: Values, device: str) -> Value:
-    """Copy an ndarray into memory of the pool; the copy is counted."""
+    """Copy an ndarray into memory of the pool, or of another device; the copy is counted."""
+    if not _native.is_host_device(device):
+        return copy_to_pool(values, HOST).copied_to(device)
     value = Value.allocate(Type(values.shape, values.dtype, device, NAME), values.nbytes)
     _native.count("copies")
     np.copyto(np.ndarray(values.shape, values.dtype, buffer=memoryview(value)), values)
@@ -124,7 +129,12 @@ def copy_to_pool(values: Values, device: str) -> Value:
 
 
 def export(value: Value) -> Values:
-    """Return a read-only ndarray of a Value's memory, which keeps that memory alive."""
+    """Return a read-only ndarray of a Value's memory, which keeps that memory alive.
+
+    It is a copy if host code cannot read the memory of the device.
+    """
+    if not value.is_on_host:
+        value = value.copied_to(HOST)
     owner = value.owner
     if isinstance(owner, np.ndarray) and not value.is_view:
         return owner.view()  # the user may assign the view's shape
