@@ -8,7 +8,6 @@
 #include "graphs.h"
 #include "ir/index_map.h"
 #include "memory/allocation_pool.h"
-#include "memory/allocation_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
