@@ -34,7 +34,9 @@ def vector_product(
         for contiguous in (first_contiguous, second_contiguous)
     )
     types = (Type((LENGTH,), dtype, "cpu"),) * 2
-    step = bind_product(choose_product(op.rewriting.contraction(types), x1, x2, width=register_bytes()))
+    step = bind_product(
+        choose_product(op.rewriting.contraction(types), x1, x2, width=register_bytes())
+    )
     assert isinstance(step.kernel, DotProduct), "products of vectors"
     assert step.sizes == (LENGTH, *x1.strides, *x2.strides), "as native code packs them"
     # without optimisation it runs several times as long
