@@ -130,7 +130,7 @@ class TestFrames:
 
     def test_tree_of_calls_needs_no_python_when_it_is_warm(self, tmp_path: Path) -> None:
         cold, warm = counts(TREE, tmp_path)
-        assert cold <= 72_000  # a background compilation more or less
+        assert cold <= 76_000  # a background compilation more or less
         assert warm == 0
 
     def test_chain_takes_a_constant_number_of_frames_for_each_operation(

@@ -83,8 +83,6 @@ NOT_LENGTHS = {
     "schedule.kernel_splitting.FORMULA_WEIGHT": COST,
     "schedule.kernel_splitting.MAX_CROSSING_VALUES": NODES,
     "schedule.generic_reduction.OUTER": "axes",
-    "core.strided_overlap.STEPS": "steps of a search",
-    "core.index_map.OVERLAP_STEPS": "steps of a search",
     "schedule.vector_width.FORMULA_WEIGHT": COST,
     "schedule.vector_width.SHORT_BODY": NODES,
     "schedule.vector_width.LONG_BODY": NODES,

@@ -33,7 +33,7 @@ untimed = settings(deadline=None)
 def same_bits(result: Any, expected: Any) -> None:
     """Assert that an Array (or several) holds exactly what an ndarray (or several) holds."""
     if isinstance(expected, (tuple, list)):
-        assert isinstance(result, tuple)
+        assert isinstance(result, (tuple, list))
         assert len(result) == len(expected)
         for one, other in zip(result, expected, strict=True):
             same_bits(one, other)

@@ -393,7 +393,7 @@ def whole_line() -> int:
 
 def test_report_says_what_fired_where_and_what_it_was() -> None:
     graph, report = optimise_graph(graph_of((A + B * 1)[0] * 2), describe=True)
-    row = "(0, (0, 2, 1)), ()"
+    row = "((None, 0, 0), (0, 1, 0)), (2,)"
     assert lines(graph, report) == [
         "optimised: 7 nodes, 2 rewrites: multiply-one 1, index-map 1",
         "  multiply-one at %3: multiply(%1, 1) => %1",

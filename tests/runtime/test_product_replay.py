@@ -139,7 +139,7 @@ def test_a_scale_in_a_replay_is_what_it_is_in_a_python_call(
     found, wanted = made(), made()
     graph, _ = pipeline.optimise(Graph.of([_native.node_of(wanted)]))
     product = next(
-        node for node in graph.nodes if node.op and node.op.lowering.accumulates_into is not None
+        node for node in graph.nodes if node.op and node.op.lowering.epilogue is not None
     )
     inputs_ = [
         np.asarray(node.scalar) if node.is_scalar else dense.export(node.value())

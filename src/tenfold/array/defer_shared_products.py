@@ -51,7 +51,7 @@ def shares_product(pending: Node, value: Node) -> bool:
         return False
     previous_op = inputs[0].op if inputs[0].pending else None
     was_weighed = (
-        previous_op is not None and previous_op.updates
+        previous_op is not None and previous_op.lowering.updates
     )  # it has been weighed for that one
     return was_weighed or _cheaper_together([inputs[1], value])
 

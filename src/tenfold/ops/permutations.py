@@ -118,7 +118,11 @@ def choice(
     count = int(a) if population is None else population.shape[position]
     lengths = element_size(size)
     if count < 1 and product(lengths):
-        raise ValueError(message("choice", "there is no element to choose from"))
+        raise ValueError(
+            message(
+                "choice", "there is no element to choose from", remedy="give an array with elements"
+            )
+        )
     weights = None if p is None else _probabilities(p, count)
     if replace:
         chosen = _with_replacement(key, draw, count, lengths, weights)
@@ -194,7 +198,7 @@ def multivariate_normal(
         factor = reshape(sqrt(squares), (-1, 1)) * vectors
     else:
         rule = f"method {method!r} is not 'svd', 'eigh' or 'cholesky'"
-        raise ValueError(message("multivariate_normal", rule))
+        raise ValueError(message("multivariate_normal", rule, remedy="give one of them"))
     numbers = standard_normal(key, draw, (*element_size(size), center.shape[-1]))
     if numbers.ndim == 1:
         return center + reshape(matmul(reshape(numbers, (1, -1)), factor), (-1,))

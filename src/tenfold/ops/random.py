@@ -117,7 +117,11 @@ def in_one_row(
 def checked_stream(stream: int) -> int:
     """Return the number of a stream, or raise ValueError."""
     if not 0 <= stream < STREAMS:
-        raise ValueError(message("random", f"stream {stream} is not in [0, {STREAMS})"))
+        raise ValueError(
+            message(
+                "random", f"stream {stream} is not in [0, {STREAMS})", remedy="give a smaller one"
+            )
+        )
     return int(stream)
 
 
@@ -400,7 +404,11 @@ def _number_bounds(low: int, high: int, dtype: np.dtype, endpoint: bool) -> tupl
     limits = (0, 1) if kind_of(dtype) == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if low < limits[0] or last > limits[1]:
         bound = "low" if low < limits[0] else "high"
-        raise ValueError(message("integers", f"{bound} is out of bounds for {dtype}"))
+        raise ValueError(
+            message(
+                "integers", f"{bound} is out of bounds for {dtype}", remedy="give a wider dtype"
+            )
+        )
     if low > last:
         rule = f"no integer is between low {low} and high {high}"
         raise ValueError(message("integers", rule, (), "give bounds with low < high"))

@@ -10,7 +10,7 @@ kernel refuses its operands, the reference device computes the operation again a
 ...     _ = tn.linalg.inv(x).wait()
 ... except tn.errors.LinAlgError as error:
 ...     str(error).partition(" (")[0]
-'inv: Singular matrix'
+'inv: Singular matrix: x, float64'
 """
 
 from __future__ import annotations
