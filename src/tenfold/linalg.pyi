@@ -9,7 +9,6 @@ from typing import Any
 import builtins
 
 from numpy.linalg import LinAlgError as LinAlgError
-
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote."""
 
