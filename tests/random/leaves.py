@@ -30,20 +30,31 @@ def literal(value: Any) -> str:
 
 
 class Leaf(NamedTuple):
-    """An ndarray, and the layout in which it is imported."""
+    """An ndarray, and the layout in which it is imported; or equal elements by `tn.full`."""
 
     values: np.ndarray
     layout: str = ""
     read_only: bool = False
+    is_constant: bool = False
+
+    @property
+    def number(self) -> Any:
+        """The element of a constant, as a Python number."""
+        element = self.values.reshape(-1)[0]
+        return float(element) if self.values.dtype.kind == "V" else element.item()
 
     @property
     def text(self) -> str:
         values = self.values
+        if self.is_constant:
+            return f"tn.full({values.shape}, {literal(self.number)}, dtype=tn.{values.dtype})"
         listed = values.astype(np.float32) if values.dtype.kind == "V" else values
         text = f"np.zeros({values.shape})" if 0 in values.shape else literal(listed.tolist())
         return f"tn.asarray({text}, dtype=tn.{values.dtype})"
 
     def imported(self) -> tn.Array:
+        if self.is_constant:
+            return tn.full(self.values.shape, self.number, dtype=self.values.dtype)
         values = LAYOUTS[self.layout](self.values.copy())
         if self.read_only:
             values.flags.writeable = False
@@ -61,6 +72,8 @@ def draw_leaf(draft: Draft) -> Leaf:
     dtype = draft.dtype()
     generator = np.random.default_rng(draft.integer(0, 2**32 - 1))
     values = _values(draft.integer(0, 3), shape, dtype, generator)
+    if draft.integer(0, 5) == 0 and values.size:
+        return Leaf(np.full_like(values, values.reshape(-1)[0]), is_constant=True)
     layout = draft.choose(list(LAYOUTS)) if len(shape) else ""
     return Leaf(values, layout, draft.integer(0, 1) == 1)
 
