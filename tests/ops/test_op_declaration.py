@@ -95,3 +95,11 @@ def test_declaration_makes_function_method_operator_and_stub(
 def test_declaration_is_short(name: str) -> None:
     lines = inspect.getsource(DECLARATIONS[name][0]).splitlines()
     assert len(lines) - 3 <= MOST_LINES  # without the function around it and its return
+
+
+def test_a_field_that_does_not_exist_is_named() -> None:
+    with pytest.raises(TypeError, match="shifted: a declaration has no kernal"):
+
+        @elementwise(kernal=None)
+        def shifted(x: Array) -> Array:
+            return x + 1

@@ -403,6 +403,11 @@ class Op(Operation[P]):
         for name, facet in FACETS.items():
             names = [fact.name for fact in fields(facet) if fact.name in facts]
             facets[name] = facet(**{fact: facts.pop(fact) for fact in names})
+        unknown = sorted(facts.keys() - {fact.name for fact in fields(cls)})
+        if unknown:
+            rule = f"a declaration has no {', '.join(unknown)}"
+            remedy = "the fields are those of the facets in tenfold.core.op"
+            raise TypeError(message(facts["name"], rule, remedy=remedy))
         return cls(**facets, **facts)
 
     def __post_init__(self) -> None:
