@@ -35,7 +35,7 @@ struct Inference {
         delete index_map.load(std::memory_order_acquire);
         defer_decref(op_owner);
     }
-    static void destroy(Inference* inference) { delete inference; }
+    [[gnu::noinline]] static void destroy(Inference* inference) { delete inference; }
 };
 
 struct InferenceQuery {

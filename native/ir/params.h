@@ -33,7 +33,7 @@ struct Params {
 
     bool equals(std::string_view key) const { return bytes == key; }
     static Params* create(std::string_view key, std::size_t hash);
-    static void destroy(Params* params);
+    [[gnu::noinline]] static void destroy(Params* params);
 };
 
 Ref<Params> intern_params(std::string_view bytes);
