@@ -68,7 +68,7 @@ def launches(_: int, quick: bool) -> Iterator[Row]:
             with engine.hold():
                 handles, expected = push(engine)
             engine.flush()
-            right = all(map(np.allclose, [handle.get() for handle in handles], expected))
+            right = all(map(np.allclose, [np.asarray(each.get()) for each in handles], expected))
             del handles
         name = title.replace(" ", "-")
         few = at_most(most, p.launches, "") | {"exact": True}
