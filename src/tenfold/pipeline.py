@@ -35,6 +35,7 @@ from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunks
 from tenfold.runtime.reference import Reference, nan_failure
 from tenfold.runtime.timeline import debug
+from tenfold.schedule.schedule import is_repeatable
 from tenfold.settings import get
 from tenfold.storage import dense
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
@@ -108,8 +109,7 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     None if users' functions would run twice, or on failure.
     """
     graph = Graph.of(pending)
-    operations = [node.op for node in graph.nodes if node.op is not None]
-    if any(op.semantics.opaque or not op.semantics.pure for op in operations):
+    if not is_repeatable(graph):
         return None
     optimised_graph, _ = optimise(graph)
     return _compute_apart([optimised_graph.nodes[output] for output in optimised_graph.outputs])
@@ -237,9 +237,10 @@ def _compute_unplanned(operations: Sequence[Node]) -> Exception | None:
     pending = [node for node in operations if node.pending]
     if not pending:
         return None
-    values = _compute_apart(pending)
+    graph = Graph.of(pending)
+    values = _compute_apart(pending) if is_repeatable(graph) else None
     if values is None:
-        return Reference(pending[0].type.device).run(Graph.of(pending))
+        return Reference(pending[0].type.device).run(graph)
     pending[0].publish([*values[0]])
     return None
 
@@ -286,6 +287,9 @@ def _compute_single(node: Node) -> Exception | None:
 
 def _compute_checked(node: Node) -> Exception | None:
     """Compute one operation; return the exception of one that creates NaN, which stays pending."""
+    graph = Graph.of([node])
+    if not is_repeatable(graph):  # a function that raises is not called again
+        return Reference(node.type.device).run(graph)
     found = _compute_apart([node])
     if found is None:
         return _compute_single(node)

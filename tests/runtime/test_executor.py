@@ -45,6 +45,20 @@ def calls() -> list[int]:
     return []
 
 
+@pytest.mark.parametrize("options", [{}, {"check_nans": True}, {"verify": True}])
+def test_a_function_that_raises_is_called_once_under_any_option(options: dict[str, bool]) -> None:
+    calls: list[int] = []
+
+    @tn.operator
+    def refuses(x: tn.Array, /) -> tn.Array:
+        calls.append(1)
+        raise ValueError("no")
+
+    with tn.options(**options), pytest.raises(tn.errors.RunError):
+        refuses(tn.asarray([1.0]) * 2.5).wait()
+    assert len(calls) == 1
+
+
 def test_failure_of_a_function_has_its_exception_and_it_was_called_once(calls: list[int]) -> None:
     @tn.operator
     def refuses(x: Any) -> Any:
