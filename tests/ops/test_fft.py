@@ -179,7 +179,7 @@ def test_transforms_of_no_points_and_other_mistakes_are_refused() -> None:
         (lambda: tn.fft.fftn(x, s=(1,), axes=(0, 1)), "do not fit"),
         (lambda: tn.fft.rfftn(tn.zeros(())), "at least one axis"),
         (lambda: tn.fft.fftfreq(0), "0 points"),
-        (lambda: tn.fft.fft(x, n=2.5), "not an int"),  # type: ignore[arg-type]
+        (lambda: tn.fft.fft(x, n=2.5), "not an int"),  # type: ignore[arg-type]  # refused
     ):
         with pytest.raises(ValueError, match=text):
             call()
