@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 from engine_work.additions import additions
+from engine_work.held import held
 from engine_work.launches import launches
 from engine_work.products import products
 from engine_work.sums import sums
@@ -23,7 +24,7 @@ from kernel_work.peers import load_all
 from kernel_work.report import compare, facts, show
 
 PEERS = ["numpy", "torch"]
-NAMES = ["additions", "sums", "launches", "products", "trees"]
+NAMES = ["additions", "held", "sums", "launches", "products", "trees"]
 
 
 @click.command()
@@ -39,8 +40,14 @@ def main(only: Sequence[str], rounds: int, quick: bool, smoke: bool, file: Path 
     report = {**facts(found, rounds, 1.0), "quick": quick}
     begin = time.perf_counter()
     report["rows"] = [*additions(rounds, quick, found)] if "additions" in wanted else []
-    others = (("sums", sums), ("launches", launches), ("products", products), ("trees", trees))
-    for name, rows in others:
+    others = {
+        "held": held,
+        "sums": sums,
+        "launches": launches,
+        "products": products,
+        "trees": trees,
+    }
+    for name, rows in others.items():
         report["rows"] += rows(rounds, quick) if name in wanted else []
     if smoke:
         compare(report)

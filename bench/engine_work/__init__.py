@@ -1,1 +1,1 @@
-"""What bench/engine.py measures: additions, sums, launches, memory, trees, and gaps of pushes."""
+"""What bench/engine.py measures: additions, holds, sums, launches, memory, trees, pushes."""

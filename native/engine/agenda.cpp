@@ -71,22 +71,32 @@ bool Engine::is_full(const Batcher& batcher) const {
 
 void Engine::add_to_batch(Batcher& batcher, Future& future) {
     future.batcher = &batcher;
-    batcher.members.push_back(Ref<Future>(&future));
-    ++batcher.num_live;
+    (future.urgent ? batcher.urgent_members : batcher.members).push(future);
+    if (batcher.num_live++ == 0) batcher.listing = ++num_listings_;
     batcher.num_urgent += future.urgent;
     batcher.sum_depths += future.depth;
-    if (!std::exchange(batcher.is_listed, true)) active_.push_back(&batcher);
-    has_due_batch_ |= future.urgent || is_full(batcher);
+    update_heaps(batcher);
 }
 
-// One that has been dropped or cancelled, or runs; its place among the members stays.
-void Engine::remove_from_batch(Future& future) {
+void Engine::take_live(Batcher& batcher, const Future& future) {
+    --batcher.num_live;
+    batcher.num_urgent -= future.urgent;
+    batcher.sum_depths -= future.depth;
+}
+
+void Engine::update_heaps(Batcher& batcher) {
+    bool is_active = batcher.num_live > 0;
+    active_.update(batcher, is_active);
+    due_.update(batcher, is_active && (batcher.num_urgent > 0 || is_full(batcher)));
+}
+
+// One that has been dropped or cancelled; its place among the members stays while others are live.
+void Engine::remove_from_batch(Future& future, DeferredFrees& frees) {
     Batcher* batcher = future.batcher;
-    if (future.state != Future::ready || !batcher || !batcher->is_listed) return;
-    if (batcher->kind == Operation::general) return;
-    --batcher->num_live;
-    batcher->num_urgent -= future.urgent;
-    batcher->sum_depths -= future.depth;
+    if (future.state != Future::ready || !batcher || batcher->kind == Operation::general) return;
+    take_live(*batcher, future);
+    update_heaps(*batcher);
+    if (batcher->num_live == 0) batcher->clear_members(frees.futures);
 }
 
 // Under a memory limit the deepest operators go first: they are nearer to freeing their inputs.
@@ -118,39 +128,52 @@ void Engine::enqueue(Future& future) {
             .push({priority(future), future.number, Ref<Future>(&future)});
     }
 }
+
 void Engine::mark_urgent(Future& future, DeferredFrees& frees) {
-    std::vector<Future*> stack{&future};
+    std::vector<Future*>& stack = urgent_stack_;
+    stack.push_back(&future);
     while (!stack.empty()) {
         Future& next = *stack.back();
         stack.pop_back();
         if (next.state == Future::lazy) force(next, frees);
         if (!next.is_pending() || next.urgent) continue;
         next.urgent = true;
-        if (next.state == Future::ready) {
-            if (!next.batcher && is_batchable(*next.operation))
-                unclassified_urgent_ = true;
-            else if (next.batcher && next.batcher->kind != Operation::general)
-                ++next.batcher->num_urgent, has_due_batch_ = true;
-            else
-                urgent_.push({priority(next), next.number, Ref<Future>(&next)});
-        }
-        for (Edge& edge : next.inputs())
-            if (edge.input) stack.push_back(edge.input);
+        if (next.state == Future::ready) mark_ready_urgent(next);
+        std::span<Edge> inputs = next.inputs();
+        for (std::size_t i = inputs.size(); i-- > 0;) // the first one comes first
+            if (inputs[i].input) stack.push_back(inputs[i].input);
+    }
+}
+
+void Engine::mark_ready_urgent(Future& future) {
+    if (!future.batcher && is_batchable(*future.operation)) {
+        unclassified_urgent_ = true;
+    } else if (future.batcher && future.batcher->kind != Operation::general) {
+        future.batcher->urgent_members.push(future);
+        ++future.batcher->num_urgent;
+        update_heaps(*future.batcher);
+    } else {
+        urgent_.push({priority(future), future.number, Ref<Future>(&future)});
     }
 }
 
 void Engine::hold() {
     Guard guard(lock_);
-    ++num_holds_;
+    if (num_holds_++ == 0) update_all_heaps();
+}
+
+// Which Batchers are full depends on whether a hold is in force.
+void Engine::update_all_heaps() {
+    std::vector<Batcher*> batchers = active_.batchers();
+    for (Batcher* batcher : batchers) update_heaps(*batcher);
 }
 
 void Engine::release_hold() {
     Wake wakeup = no_worker;
     {
         Guard guard(lock_);
-        --num_holds_;
+        if (--num_holds_ == 0) update_all_heaps();
         ++num_events_;
-        has_due_batch_ = true; // whether any is due is to be looked at anew
         wakeup = select_wakeup();
     }
     wake_worker(wakeup);
@@ -187,7 +210,7 @@ uint64_t Engine::prioritize_all() {
     {
         Guard guard(lock_);
         force_all(frees);
-        for (Future* future = pending_list_; future; future = future->next) {
+        for (Future* future = oldest_; future; future = future->prev) {
             mark_urgent(*future, frees);
             frees.unread.push_back(future);
         }
@@ -208,27 +231,31 @@ Ref<Future> Engine::oldest(uint64_t last) {
     return oldest_ && oldest_->arrival <= last ? Ref<Future>(oldest_) : Ref<Future>();
 }
 
-// Of lowest mean depth; `due`: of those that need not wait.
-Batcher* Engine::lowest_batch(bool due) {
-    Batcher* best = nullptr;
-    for (std::size_t i = 0; i < active_.size();) {
-        Batcher* batcher = active_[i];
-        if (batcher->num_live == 0) {
-            batcher->is_listed = false;
-            for (Ref<Future>& member : batcher->members) to_free_.push_back(std::move(member));
-            batcher->members.clear();
-            active_[i] = active_.back();
-            active_.pop_back();
-            continue;
+// Under hold urgent members alone; else the others behind them.
+std::vector<Ref<Future>> Engine::take_members(Batcher& batcher) {
+    std::vector<Ref<Future>> members;
+    std::size_t max_members = limits_.max_batch ? limits_.max_batch : batcher.num_live;
+    bool is_ordered = true;
+    auto take_from = [&](MemberQueue& queue) {
+        while (members.size() < max_members && !queue.empty()) {
+            Ref<Future> member = queue.pop();
+            if (member->state != Future::ready) {
+                to_free_.push_back(std::move(member));
+                continue;
+            }
+            take_live(batcher, *member);
+            member->state = Future::running;
+            is_ordered &= members.empty() || members.back()->number <= member->number;
+            members.push_back(std::move(member));
         }
-        ++i;
-        if ((num_holds_ > 0 || (due && !is_full(*batcher))) && batcher->num_urgent == 0) continue;
-        // depths / live as fractions
-        if (!best || batcher->sum_depths * best->num_live < best->sum_depths * batcher->num_live)
-            best = batcher;
-    }
-    if (due && !best) has_due_batch_ = false;
-    return best;
+    };
+    take_from(batcher.urgent_members);
+    if (num_holds_ == 0) take_from(batcher.members);
+    update_heaps(batcher);
+    if (batcher.num_live == 0) batcher.clear_members(to_free_);
+    if (!is_ordered)
+        std::ranges::stable_sort(members, {}, [](const auto& member) { return member->number; });
+    return members;
 }
 
 Job Engine::start_batch(Batcher& batcher) {
@@ -236,22 +263,7 @@ Job Engine::start_batch(Batcher& batcher) {
     bool is_native = batcher.is_native();
     job.kind = is_native ? Job::rows : Job::python;
     job.batcher = &batcher;
-    std::size_t max_members = limits_.max_batch ? limits_.max_batch : batcher.members.size(),
-                num_left = 0, i = 0;
-    for (; i < batcher.members.size(); ++i) {
-        Ref<Future>& member = batcher.members[i];
-        if (member->state != Future::ready) {
-            to_free_.push_back(std::move(member));
-        } else if (job.members.size() == max_members || (num_holds_ > 0 && !member->urgent)) {
-            if (num_left != i) batcher.members[num_left] = std::move(member);
-            ++num_left;
-        } else {
-            remove_from_batch(*member);
-            member->state = Future::running;
-            job.members.push_back(std::move(member));
-        }
-    }
-    batcher.members.resize(num_left);
+    job.members = take_members(batcher);
     num_running_ += job.members.size();
     ++num_batches_;
     ++batch_sizes_[job.members.size()];
@@ -329,12 +341,12 @@ Job Engine::pick_job(bool native_only, bool is_idle) {
     }
     if (!native_only)
         if (Job job = pop_unclassified(); job.kind != Job::nothing) return job;
-    Batcher* batcher = lowest_batch(true);
+    Batcher* batcher = due_.top();
     if (batcher && (!native_only || batcher->is_native())) return start_batch(*batcher);
     if (native_only) return {};
     if (Job job = pop_ready(); job.kind != Job::nothing) return job;
     if (!is_idle || num_holds_ > 0) return {};
-    if ((batcher = lowest_batch(false))) return start_batch(*batcher);
+    if ((batcher = active_.top())) return start_batch(*batcher);
     return {};
 }
 

@@ -305,7 +305,7 @@ void Engine::release_inputs(Future& future, DeferredFrees& frees) {
 }
 
 void Engine::complete(Future& future, Future::State state, DeferredFrees& frees) {
-    remove_from_batch(future);
+    remove_from_batch(future, frees);
     if (state != Future::done) unreserve_memory(future);
     bool was_listed =
         future.state != Future::lazy || future.prev || future.next || lazy_list_ == &future;

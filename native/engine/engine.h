@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "engine/batch_heap.h"
 #include "engine/operator_batch.h"
 #include "engine/timeline.h"
 #include "threads/fork_safe_lock.h"
@@ -200,7 +201,9 @@ class Engine {
     Batcher* find_batcher(Future& future);
     bool is_full(const Batcher& batcher) const;
     void add_to_batch(Batcher& batcher, Future& future);
-    void remove_from_batch(Future& future);
+    void remove_from_batch(Future& future, DeferredFrees& frees);
+    void take_live(Batcher& batcher, const Future& future);
+    void update_heaps(Batcher& batcher);
     uint32_t priority(const Future& future) const;
     void set_result(Future& future, OperatorResult&& answer);
     void reserve_memory(Future& future);
@@ -214,10 +217,12 @@ class Engine {
     void drop_unreferenced(DeferredFrees& frees);
     void clear_value(Future& future, DeferredFrees& frees);
     void mark_urgent(Future& future, DeferredFrees& frees);
+    void mark_ready_urgent(Future& future);
+    void update_all_heaps();
+    std::vector<Ref<Future>> take_members(Batcher& batcher);
     void finish_job(Job& job, DeferredFrees& frees);
     void classify(Job& job, DeferredFrees& frees);
     Job pick_job(bool native_only, bool is_idle);
-    Batcher* lowest_batch(bool due);
     Job start_batch(Batcher& batcher);
     Job pop_ready();
     Job pop_unclassified();
@@ -263,7 +268,10 @@ class Engine {
     Host& host_;
     Ref<Operation> add_;
     std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash> batchers_;
-    std::vector<Batcher*> active_; // those with members
+    BatchHeap active_{0}; // Batchers with live members
+    BatchHeap due_{1};    // those of them that run now: full, or with an urgent member
+    uint64_t num_listings_ = 0;
+    std::vector<Future*> urgent_stack_; // of mark_urgent, kept for its memory
     Heap ready_, urgent_;
     std::vector<Ref<Future>> unclassified_; // ready, of a signature that is not known
     bool unclassified_urgent_ = false;
@@ -292,7 +300,7 @@ class Engine {
     int num_sleeping_ = 0, num_timed_sleepers_ = 0,
         num_woken_ = 0;          // watchers sleep for a while only
     bool is_registered_ = false; // among `gil_free_threads`
-    bool stopping_ = false, is_orphan_ = false, has_due_batch_ = false;
+    bool stopping_ = false, is_orphan_ = false;
     bool ran_python_ = false;         // since the last free of Python objects, so some may be due
     std::atomic<bool> closed_{false}; // relaxed: a look; the Lock's where it is written
     Word num_alive_{0};               // threads that have not ended; changed with the Lock

@@ -26,7 +26,7 @@ timespec to_timespec(int64_t nanoseconds) {
 } // namespace
 
 bool Engine::can_run_now() const {
-    return !batch_parts_.empty() || !to_call_.empty() || has_due_batch_ || !urgent_.empty() ||
+    return !batch_parts_.empty() || !to_call_.empty() || !due_.empty() || !urgent_.empty() ||
            (unclassified_.empty() ? false : num_holds_ == 0 || unclassified_urgent_) ||
            (num_holds_ == 0 && !ready_.empty());
 }

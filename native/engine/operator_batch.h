@@ -2,6 +2,7 @@
 // Elementwise operations run as rows of one kernel.
 #pragma once
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,35 @@ struct SignatureHash {
     std::size_t operator()(const Signature& signature) const;
 };
 
+// Members in the order in which they became ready. Each costs constant time, however many wait.
+class MemberQueue {
+  public:
+    bool empty() const { return next_ == members_.size(); }
+    void push(Future& future) { members_.emplace_back(&future); }
+    Ref<Future> pop() {
+        Ref<Future> member = std::move(members_[next_++]);
+        if (2 * next_ >= members_.size()) {
+            members_.erase(members_.begin(), members_.begin() + std::ptrdiff_t(next_));
+            next_ = 0;
+        }
+        return member;
+    }
+    // Moves all of them.
+    void clear(std::vector<Ref<Future>>& into) {
+        into.insert(into.end(), std::make_move_iterator(members_.begin() + std::ptrdiff_t(next_)),
+                    std::make_move_iterator(members_.end()));
+        members_.clear();
+        next_ = 0;
+    }
+
+  private:
+    std::vector<Ref<Future>> members_;
+    std::size_t next_ = 0;
+};
+
 // The engine's Lock protects it.
 struct Batcher {
+    static constexpr std::size_t NOWHERE = ~std::size_t(0);
     Operation::Kind kind = Operation::general; // general: such members run alone
     // Batches that need no GIL: rows for contiguous operands, a template for any layout.
     std::optional<BatchRows> rows;
@@ -38,12 +66,20 @@ struct Batcher {
     Ref<GilFreeCall> gil_free_call; // of general ones, which run alone, but without the GIL as well
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
-    std::vector<Ref<Future>> members;         // some may have been dropped, or cancelled
+    // Some may have been dropped or cancelled, or have run: those that became urgent while they
+    // waited are in both.
+    MemberQueue members, urgent_members;
     std::size_t num_live = 0, num_urgent = 0; // of the members
     uint64_t sum_depths = 0;
-    bool is_listed = false; // among those that have members
+    uint64_t listing = 0;                                     // when it got its first live member
+    std::array<std::size_t, 2> heap_places{NOWHERE, NOWHERE}; // of the engine's heaps
     bool has_calls = false; // of a traced function, whose operations have a plan
 
+    // Once none is live.
+    void clear_members(std::vector<Ref<Future>>& into) {
+        members.clear(into);
+        urgent_members.clear(into);
+    }
     bool is_native() const { return rows || graph_template || products || has_calls; }
     const Ref<Type>& type() const {
         return rows ? rows->type : graph_template ? graph_template->type() : products->type;

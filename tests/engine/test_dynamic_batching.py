@@ -176,6 +176,37 @@ def test_batch_is_in_the_order_of_pushes(engine: tn.Engine) -> None:
     assert len(handles) == 20
 
 
+def test_batches_of_a_flush_under_hold_are_in_the_order_of_pushes() -> None:
+    doubled = Doubled()
+    with tn.Engine(threads=2, batch_limit=3) as engine, engine.hold():
+        numbers = [float(x) for x in range(10)]
+        handles = [engine.push(doubled, x) for x in numbers]
+        engine.flush(handles[4])
+        assert doubled.batches == [[4.0]]
+        handles[7].get()
+        handles[2].get()
+        assert doubled.batches == [[4.0], [7.0], [2.0]]
+        engine.flush()
+    assert doubled.batches[3:] == [[0.0, 1.0, 3.0], [5.0, 6.0, 8.0], [9.0]]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 64, None])
+def test_each_of_many_members_runs_once_whatever_is_awaited_first(limit: int | None) -> None:
+    random = np.random.default_rng(5)
+    doubled = Doubled()
+    with tn.Engine(threads=2, batch_limit=limit) as engine:
+        with engine.hold():
+            handles = [engine.push(doubled, float(x)) for x in range(500)]
+            for index in random.permutation(500)[:40]:
+                assert handles[index].get() == 2.0 * index
+            del handles[::3]
+        engine.flush()
+        dropped = engine.stats()["dropped"]
+    ran = [x for batch in doubled.batches for x in batch]
+    assert len(ran) == len({*ran}) == 500 - dropped
+    assert dropped > 100
+
+
 def test_batch_limit_bounds_the_batches_of_users() -> None:
     doubled = Doubled()
     with tn.Engine(threads=2, batch_limit=8) as engine:
