@@ -222,6 +222,12 @@ def tensordot(x1: Array, x2: Array, /, axes: Any = ...) -> Array:
 def vecdot(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
     """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...)."""
 
+def convolve(x1: Array, x2: Array, /, *, mode: str = ...) -> Array:
+    """Return the convolution of two arrays with as many axes: the sums of `x1[i - j] * x2[j]` over"""
+
+def correlate(x1: Array, x2: Array, /, *, mode: str = ...) -> Array:
+    """Return the cross-correlation of two arrays with as many axes: the sums of"""
+
 def empty(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is"""
 
@@ -411,6 +417,15 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = ...) 
 def pad(x: Array, /, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: str = ..., *, constant_values: complex = ...) -> Array:
     """Return `x` with more positions before and after on each axis: `pad_width` is one number of"""
 
+def pool(x: Array, /, window: Any, *, mode: str = ..., stride: Any | None = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., axis: int | Sequence[int] | None = ...) -> Array:
+    """Return the maximum, minimum, sum or mean (`mode`) of each window of `x` on its last axes, or"""
+
+def unpool(gradient: Array, x: Array, /, window: Any, *, mode: str = ..., stride: Any | None = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., axis: int | Sequence[int] | None = ..., ties: str = ...) -> Array:
+    """Return the gradient with respect to `x` of `tn.pool(x, window, ...)`, from the gradient with"""
+
+def upsample_nearest(x: Array, factor: Any, /, *, axis: int | Sequence[int] | None = ...) -> Array:
+    """Return `x` with each element repeated `factor` times along `axis`: one axis, several, or all"""
+
 def isfinite(x: Array, /) -> Array:
     """Whether `x` is neither infinite nor NaN, element by element: bool, for any dtype."""
 
@@ -558,6 +573,15 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = ...) -> Array:
 def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
     """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted"""
 
+def col2im(columns: Array, /, shape: Any, window: Any, *, stride: Any = ..., padding: Any = ..., dilation: Any = ...) -> Array:
+    """Return images of the sums of columns: (..., c * w, p) to (..., c, *shape), the adjoint of"""
+
+def im2col(x: Array, /, window: Any, *, stride: Any = ..., padding: Any = ..., dilation: Any = ...) -> Array:
+    """Return the windows of images as columns: (..., c, *spatial) to (..., c * w, p)."""
+
+def sliding_window_view(x: Array, /, window_shape: Any, axis: int | Sequence[int] | None = ...) -> Array:
+    """Return the view of all windows of `x`: the result has an axis of positions for each axis of"""
+
 __all__ = [
     "Array",
     "BatchedOperator",
@@ -608,12 +632,15 @@ __all__ = [
     "cbrt",
     "ceil",
     "clip",
+    "col2im",
     "complex128",
     "complex64",
     "concat",
     "cond",
     "conj",
+    "convolve",
     "copysign",
+    "correlate",
     "cos",
     "cosh",
     "count_nonzero",
@@ -660,6 +687,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "im2col",
     "imag",
     "index",
     "inf",
@@ -714,6 +742,7 @@ __all__ = [
     "pad",
     "permute_dims",
     "pi",
+    "pool",
     "positive",
     "pow",
     "prod",
@@ -740,6 +769,7 @@ __all__ = [
     "signbit",
     "sin",
     "sinh",
+    "sliding_window_view",
     "softmax",
     "softplus",
     "sort",
@@ -772,7 +802,9 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "unpool",
     "unstack",
+    "upsample_nearest",
     "var",
     "vecdot",
     "view_as_complex",

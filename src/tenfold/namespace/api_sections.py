@@ -96,6 +96,12 @@ SECTIONS = (
     ),
     _standard("utility", "Utility functions", "Truth of elements, and differences."),
     ApiSection(
+        "windows",
+        "Windows",
+        "Sliding windows, their columns, pooling, resampling and convolution.",
+        "convolution pooling windows",
+    ),
+    ApiSection(
         "random",
         "Random numbers",
         "Draws of a counter-based generator, in `tn.random`.",

@@ -28,6 +28,7 @@ from tenfold.numpy.arguments import (
 )
 from tenfold.ops import (
     arithmetic,
+    convolution,
     cumulative,
     movement,
     predicates,
@@ -204,8 +205,20 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     return arithmetic.subtract(known.size, found)
 
 
-convolve = Immediate(np.convolve)
-correlate = Immediate(np.correlate)
+def convolve(a: Any, v: Any, mode: str = "full") -> Array:
+    """Return the sums of products of one sequence and the other in reverse order."""
+    return convolution.convolve(*_sequences(a, v), mode=mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
+    """Return the sums of products of one sequence and the conjugate other."""
+    return convolution.correlate(*_sequences(a, v), mode=mode)
+
+
+def _sequences(a: Any, v: Any) -> list[Array]:
+    return [reshaping.reshape(x, (1,)) if x.ndim == 0 else x for x in map(as_array, (a, v))]
+
+
 i0 = Immediate(np.i0)
 interp = Immediate(np.interp)
 piecewise = Immediate(np.piecewise)

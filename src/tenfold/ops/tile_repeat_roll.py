@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, with_axis_index
+from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement, values
 from tenfold.core.scalar_ir import Body, Operand
@@ -96,31 +96,45 @@ def _normalize_counts(repetitions: int | Sequence[int]) -> list[int]:
     return counts
 
 
-def _repeat_shape(shape: Shape, count: int, axis: int) -> Shape:
-    return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+def _repeat_shape(shape: Shape, counts: Shape, axes: Shape) -> Shape:
+    lengths = list(shape)
+    for count, axis in zip(counts, axes, strict=True):
+        lengths[axis] *= count
+    return tuple(lengths)
 
 
-def _repeat_element(k: Body, at: ResultIndex, x: GatherSource, count: int, axis: int) -> Operand:
+def _repeat_reference(x: np.ndarray, counts: Shape, axes: Shape) -> np.ndarray:
+    for count, axis in zip(counts, axes, strict=True):
+        x = np.repeat(x, count, axis)
+    return x
+
+
+def _repeat_element(
+    k: Body, at: ResultIndex, x: GatherSource, counts: Shape, axes: Shape
+) -> Operand:
     """The position by the count, rounded down.
 
     Half a position further on it is 1 / (2 * count) or more away from every integer, more than the
     roundings amount to, for memory holds no 2**50 elements.
     """
-    reciprocal = 1.0 / k.convert(at.number(count), FLOAT64)
-    position = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * reciprocal, INT64)
-    return x.at(with_axis_index(at, axis, position))
+    index = at.axes
+    for count, axis in zip(counts, axes, strict=True):
+        reciprocal = 1.0 / k.convert(at.number(count), FLOAT64)
+        position = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * reciprocal, INT64)
+        index = (*index[:axis], position, *index[axis + 1 :])
+    return x.at(index)
 
 
 @movement(
     shape=_repeat_shape,
-    reference=np.repeat,
+    reference=_repeat_reference,
     element_at=_repeat_element,
     public=False,
-    batch_params=lambda _, count, axis: (count, axis + 1),
+    batch_params=lambda _, counts, axes: (counts, tuple(axis + 1 for axis in axes)),
 )
-def repeat_each(x: Array, /, count: int, axis: int) -> BoundCall:
-    """Return `x` with each position along `axis` repeated `count` times, one after the other."""
-    return BoundCall((x,), (count, axis))
+def repeat_each(x: Array, /, counts: Shape, axes: Shape) -> BoundCall:
+    """Return `x` with each position along each of `axes` repeated by a count of its own."""
+    return BoundCall((x,), (counts, axes))
 
 
 @derived(
@@ -153,7 +167,7 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     if isinstance(repeats, (int, np.integer)):
         (count,) = _normalize_counts(int(repeats))
         count = count if x.shape[repeated_axis] else 1  # of nothing NumPy takes any number
-        return _native.apply(repeat_each.id, (x,), (count, repeated_axis))
+        return _native.apply(repeat_each.id, (x,), ((count,), (repeated_axis,)))
     positions = _repeated_positions(repeats, x.shape[repeated_axis], x)
     return _native.apply(gather.id, (x, positions), ((repeated_axis,), repeated_axis))
 
