@@ -73,6 +73,25 @@ cold = number(tree().wait)
 print(cold, min(number(tree().wait) for _ in range(5)))
 """
 
+SMALL_TREE = """
+weights = tn.asarray(rng.random((8, 8)))
+
+@tn.function
+def cell(left, right):
+    return tn.tanh((left + right) @ weights)
+
+def tree():
+    level = [tn.asarray(rng.random(8)) for _ in range(501)]
+    while len(level) > 1:
+        pairs = [*zip(level[::2], level[1::2])]
+        level = [cell(*pair) for pair in pairs] + level[2 * len(pairs) :]
+    return level[0]
+
+(tn.tanh(b * 3) + a).wait()
+cold = number(tree().wait)
+print(cold, min(number(tree().wait) for _ in range(5)))
+"""
+
 CHAIN = """
 def chain(operations):
     x, y = a[:1000], b[:1000]
@@ -130,7 +149,15 @@ class TestFrames:
 
     def test_tree_of_calls_needs_no_python_when_it_is_warm(self, tmp_path: Path) -> None:
         cold, warm = counts(TREE, tmp_path)
-        assert cold <= 76_000  # a background compilation more or less
+        assert cold <= 40_000  # a background compilation more or less
+        assert warm == 0
+        with_kernels, _ = counts(TREE, tmp_path)
+        assert with_kernels <= 14_000
+
+    def test_tree_of_one_product_is_planned_once_for_all_batch_sizes(self, tmp_path: Path) -> None:
+        counts(SMALL_TREE, tmp_path)
+        with_kernels, warm = counts(SMALL_TREE, tmp_path)
+        assert with_kernels <= 10_000
         assert warm == 0
 
     def test_chain_takes_a_constant_number_of_frames_for_each_operation(

@@ -321,11 +321,18 @@ class BatchAgenda {
         const Node& representative = node(members[0]);
         std::size_t min_size = has_native_kernel(representative) ? MIN_BATCH_SIZE : 2;
         std::size_t max_size = std::min(max_batch_size(members[0]), compiler_->max_members);
+        std::vector<const Type*> types{representative.type.get()};
+        for (uint32_t input : graph_.inputs(entry(members[0])))
+            if (!node(input).is_scalar()) types.push_back(node(input).type.get());
         for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;
-            Batch batch{graph_,    chunk,     std::size_t(&group - groups_.data()),
-                        begin > 0, batchable, compiler_->padded_size(chunk.size())};
+            Batch batch{graph_,
+                        chunk,
+                        std::size_t(&group - groups_.data()),
+                        begin > 0,
+                        batchable,
+                        compiler_->padded_size(chunk.size(), *representative.op, types)};
             if (compiler_->dry_run)
                 compiler_->compute(batch, {});
             else if (batchable && compute_batch(batch))

@@ -24,9 +24,13 @@ struct Batch {
 class BatchCompiler {
   public:
     virtual ~BatchCompiler() = default;
-    // How many rows are computed for so many members. Numbers that are ever new are more costly
-    // than a few rows: each has a plan of its own.
-    virtual std::size_t padded_size(std::size_t members) const { return members; }
+    // How many rows are computed for so many members of an operation, whose result and operands
+    // have these types. Numbers that are ever new are more costly than a few rows: each has a plan
+    // of its own.
+    virtual std::size_t padded_size(std::size_t members, const Op&,
+                                    std::span<const Type* const>) const {
+        return members;
+    }
     // Their results, side by side in row-major order; none where they are to be computed one by
     // one.
     virtual std::vector<Ref<Value>> compute(const Batch& members,

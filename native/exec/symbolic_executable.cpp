@@ -201,6 +201,7 @@ class FieldPatcher {
         case SymbolicExecutable::PatchedField::scratch: return assign(run.scratch);
         case SymbolicExecutable::PatchedField::units: return assign(run.units);
         case SymbolicExecutable::PatchedField::grain: return assign(run.grain);
+        case SymbolicExecutable::PatchedField::threads: return assign(run.threads);
         case SymbolicExecutable::PatchedField::finished: return assign(run.finish_units);
         case SymbolicExecutable::PatchedField::multiply_adds: return assign(run.multiply_adds);
         default: return false;
@@ -416,16 +417,18 @@ Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph,
     return ThreadTemplates::get().plan(form, graph, key);
 }
 
-bool should_compile_template(const Form& form, bool can_compile) {
+bool should_compile_template(const Form& form, bool can_compile, bool expects_others) {
     if (!enabled.load(std::memory_order_relaxed)) return false;
     Table::Entries evicted; // freed outside the lock
     Guard guard(known().lock);
     SymbolicEntry* entry = known().forms.find(form.words);
     if (!entry) {
-        known().forms.insert(form.words, {form.lengths, {}, 0}, evicted, form.words.size());
-        return false;
+        entry =
+            &known().forms.insert(form.words, {form.lengths, {}, 0}, evicted, form.words.size());
+        if (!expects_others) return false;
     }
-    bool has_other_lengths = entry->lengths != form.lengths || !entry->templates.empty();
+    bool has_other_lengths =
+        expects_others || entry->lengths != form.lengths || !entry->templates.empty();
     return can_compile && has_other_lengths && entry->templates.size() < MAX_TEMPLATES &&
            entry->tries++ < MAX_TRIES;
 }

@@ -46,6 +46,7 @@ struct SymbolicExecutable {
             scratch,
             units,
             grain,
+            threads,
             finished,
             multiply_adds
         } field;
@@ -78,9 +79,10 @@ struct SymbolicExecutable {
 // shapes occur only once.
 Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key);
 // Whether Python should compile a template. It can if it has optimized the kernels (`can_compile`).
-// It should if other lengths came before, no template fits these, and tries remain. Records the
-// lengths.
-bool should_compile_template(const Form& form, bool can_compile = true);
+// It should if other lengths came before, or are expected, no template fits these, and tries
+// remain. Records the lengths.
+bool should_compile_template(const Form& form, bool can_compile = true,
+                             bool expects_others = false);
 // Returns the number of symbolic executables of the form.
 std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> result);
 void clear_template_cache();

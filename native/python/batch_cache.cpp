@@ -66,6 +66,9 @@ void clear_batch_cache() {
     register_cache({"batches", "Python takes 0.2 ms to compute one by its expression", CAPACITY,
                     num_cached_batches, clear_batch_cache});
 
+constexpr std::size_t MIN_SHORT_ROWS = 16;
+constexpr int64_t MAX_SHORT_LENGTH = 32;
+
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 // False if the key depends on a value that only Python has.
@@ -194,11 +197,30 @@ DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(opt
     threads = current_options().threads;
 }
 
+// Short rows: at least as many as the tallest tile of a product needs, and not as many as a row is
+// long, for equal lengths have plans of their own.
+std::size_t padded_size_of_short_rows(std::size_t members, std::span<const Type* const> types) {
+    std::size_t rows = std::max(members, MIN_SHORT_ROWS);
+    auto is_length = [&](const Type* type) {
+        return std::ranges::count(type->shape, int64_t(rows)) > 0;
+    };
+    while (std::ranges::any_of(types, is_length)) ++rows;
+    return rows;
+}
+
 // From 16 on eight numbers up to the next power of two.
-std::size_t DynamicBatcher::padded_size(std::size_t members) const {
-    if (members < 16 || current_options().verify) return members;
-    std::size_t step = std::bit_floor(members) / 8;
-    return std::max(members, std::min((members + step - 1) / step * step, max_members));
+std::size_t DynamicBatcher::padded_size(std::size_t members, const Op& op,
+                                        std::span<const Type* const> types) const {
+    if (current_options().verify || op.per_member) return members;
+    std::size_t step = members < 16 ? 1 : std::bit_floor(members) / 8;
+    std::size_t rows = (members + step - 1) / step * step;
+    auto is_short = [](const Type* type) {
+        return std::ranges::all_of(type->shape, [](int64_t n) { return n <= MAX_SHORT_LENGTH; });
+    };
+    bool are_vectors = types[0]->shape.size() <= 1;
+    if (op.multiplies && are_vectors && std::ranges::all_of(types, is_short))
+        rows = padded_size_of_short_rows(rows, types);
+    return std::max(members, std::min(rows, max_members));
 }
 
 std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& batch,

@@ -40,9 +40,9 @@ SymbolicExecutable::Guard guard_from(
 
 SymbolicExecutable::PatchedField number_from(
     const std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>& number) {
-    static constexpr std::array FIELDS{"bytes", "stride", "offset",   "place",
-                                       "table", "size",   "bits",     "scratch",
-                                       "units", "grain",  "finished", "multiply_adds"};
+    static constexpr std::array FIELDS{"bytes",   "stride",   "offset",       "place", "table",
+                                       "size",    "bits",     "scratch",      "units", "grain",
+                                       "threads", "finished", "multiply_adds"};
     auto field = SymbolicExecutable::PatchedField::Field(number_of(FIELDS, std::get<0>(number)));
     return {field, std::get<1>(number), std::get<2>(number), std::get<3>(number)};
 }
@@ -80,11 +80,11 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
     structure
         .def(
             "wants_template",
-            [](const StructureHandle& self, bool able) {
+            [](const StructureHandle& self, bool able, bool expects_others) {
                 return self.has_form && exactness_of_key(self) == Key::by_form &&
-                       should_compile_template(self.form, able);
+                       should_compile_template(self.form, able, expects_others);
             },
-            "able"_a)
+            "able"_a, "expects_others"_a = false)
         .def_prop_ro("lengths", [](const StructureHandle& self) {
             return nb::make_tuple(self.form.lengths, self.form.axes);
         });

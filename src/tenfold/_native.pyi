@@ -226,6 +226,7 @@ def declare_op(
     multiplies: bool = False,
     contracts: bool = False,
     creates: bool = False,
+    per_member: bool = False,
     is_permanent: bool = True,
 ) -> int: ...
 def op_record(id: int) -> object:
@@ -355,7 +356,7 @@ class Structure:
     def is_computed(self, position: int) -> bool:
         """Whether a linearized node had its value."""
 
-    def wants_template(self, able: bool) -> bool:
+    def wants_template(self, able: bool, expects_others: bool = False) -> bool:
         """Whether to write a symbolic executable: the structure was planned for other lengths.
 
         Records the lengths.

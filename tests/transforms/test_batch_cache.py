@@ -241,3 +241,48 @@ def test_a_call_that_fails_fails_alone_where_its_group_is_known() -> None:
         made[17].wait()
     for n in (16, 18):
         assert_equal_bits(np.asarray(made[n]), np.array([1.0, 2.0, n % 10]) + np.asarray(given[n]))
+
+
+@pytest.mark.parametrize("members", [2, 5, 17, 600])
+def test_a_function_of_python_is_called_once_for_each_member(members: int) -> None:
+    calls: list[int] = []
+
+    def reference(x: np.ndarray) -> np.ndarray:
+        calls.append(x.size)
+        return x * 2
+
+    @tn.op(shape=lambda x: x.shape, reference=reference)
+    def twice(x: tn.Array) -> tn.Array:
+        """Twice the elements."""
+
+    @tn.function
+    def cell(x: tn.Array) -> tn.Array:
+        return tn.tanh(twice(x) + 1)
+
+    inputs = [np.random.default_rng(i).random(4) for i in range(members)]
+    for _ in range(2):
+        calls.clear()
+        others = [x + 1 for x in several(MEMBERS, 4)]
+        found = computed([cell(tn.asarray(x)) for x in inputs] + others)
+        assert len(calls) == members
+        for x, result in zip(inputs, found, strict=False):
+            assert_close(result, np.tanh(x * 2 + 1), ulp=4)
+
+
+@pytest.mark.parametrize("members", [2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40])
+@pytest.mark.parametrize("length", [1, 3, 8, 16, 17, 32, 33])
+def test_short_rows_of_any_number_have_the_bits_of_single_ones(members: int, length: int) -> None:
+    rng = np.random.default_rng(members)
+    matrix = tn.asarray(rng.random((length, length)))
+
+    @tn.function
+    def cell(x: tn.Array, y: tn.Array) -> tn.Array:
+        return tn.tanh((x + y) @ matrix)
+
+    inputs = [(rng.random(length), rng.random(length)) for _ in range(members)]
+    single = [np.asarray(cell(tn.asarray(x), tn.asarray(y))) for x, y in inputs]
+    for _ in range(5):
+        others = [x + 1 for x in several(MEMBERS, 4)]
+        found = computed([cell(tn.asarray(x), tn.asarray(y)) for x, y in inputs] + others)
+        for result, expected in zip(found, single, strict=False):
+            assert_close(result, expected, ulp=4)

@@ -123,11 +123,11 @@ def _regenerated(
         op = node.op if node.pending else None
         if node.is_scalar:
             made[at] = True
-        if op is None or not all(made[i] for i in inputs[at]):
+        if op is None or not all(map(made.__getitem__, inputs[at])):
             continue
         is_draw = op.semantics.creates and op.lowering.element_at is not None
         made[at] = is_draw or (op.semantics.kind is Kind.MAP and bool(inputs[at]))
-        drawn[at] = is_draw or any(drawn[i] for i in inputs[at])
+        drawn[at] = is_draw or any(map(drawn.__getitem__, inputs[at]))
         is_new = made[at] and drawn[at] and live_out[at] and at not in outputs
         if is_new and not node.read_in_part(mark=False):
             found.append(at)

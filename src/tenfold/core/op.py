@@ -428,6 +428,7 @@ class Op(Operation[P]):
             multiplies=self.rewriting.multiplies,
             contracts=self.rewriting.contraction is not None,
             creates=self.semantics.creates,
+            per_member=self.is_per_member,
             is_permanent=self.permanent and self.semantics.body is None,
         )
         object.__setattr__(self, "id", number)
@@ -441,6 +442,22 @@ class Op(Operation[P]):
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
         return self.semantics.pure and not self.semantics.opaque and not self.lowering.updates
+
+    @cached
+    def is_per_member(self) -> bool:
+        """Whether a batch may call it, or an op of its body, once for each member."""
+        if self.semantics.body is not None:
+            ops = [node.op for node in self.semantics.body.graph.nodes]
+            return any(isinstance(op, Op) and op.is_per_member for op in ops)
+        transforms, rewriting = self.transforms, self.rewriting
+        has_rule = bool(
+            transforms.batch is not None
+            or transforms.batch_params is not None
+            or self.semantics.shapes in ("broadcast", "permuted")
+            or rewriting.reduces
+            or self.lowering.scanning
+        )
+        return self.semantics.opaque or not has_rule
 
     @cached
     def is_affine_view(self) -> bool:

@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import os
 import struct
 from functools import cache
 from importlib.util import find_spec
@@ -44,13 +45,17 @@ def _source_state() -> bytes:
 
     Other files may generate other code for the same kernel.
     """
-    package, states = Path(__file__).parent.parent, []
-    for folder in SOURCE_FOLDERS:
-        if not (package / folder).is_dir():
-            raise FileNotFoundError(package / folder)
-        for file in (package / folder).rglob("*.py"):
-            state = file.stat()
-            states.append((str(file.relative_to(package)), state.st_size, state.st_mtime_ns))
+    package = str(Path(__file__).parent.parent)
+    states: list[tuple[str, int, int]] = []
+    folders = [f"{package}/{name}" for name in SOURCE_FOLDERS]
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    state = entry.stat()
+                    states.append((entry.path[len(package) :], state.st_size, state.st_mtime_ns))
     return repr(sorted(states)).encode()
 
 

@@ -47,13 +47,16 @@ GENERAL = ChainStructure()
 
 def best_order(lengths: tuple[int, ...], structure: ChainStructure = GENERAL) -> tuple[int, Tree]:
     """Return (multiply-adds, order) of a product of matrices of lengths[i] x lengths[i + 1]."""
-    longest = max(lengths)
-    if not (syrk_pays_off(longest, longest) or trmm_pays_off(longest, longest)):
-        structure = GENERAL  # all matrices are too small
+    if structure != GENERAL:
+        longest = max(lengths)
+        if not (syrk_pays_off(longest, longest) or trmm_pays_off(longest, longest)):
+            structure = GENERAL  # all matrices are too small
+    if len(lengths) == 3 and structure == GENERAL:
+        return lengths[0] * lengths[1] * lengths[2], (0, 1)
     if len(lengths) - 1 > MAX_EXACT_MATRICES:
         splits = _near_optimal_splits(lengths)
     elif structure == GENERAL and len(set(lengths)) == 1:
-        return _order_of_squares(len(lengths) - 1, longest)
+        return _order_of_squares(len(lengths) - 1, lengths[0])
     else:
         splits = (
             _optimal_splits(lengths)

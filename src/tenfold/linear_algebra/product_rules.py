@@ -167,11 +167,22 @@ def _is_already_cheapest(root: NodeView) -> bool:
 
 
 def _is_unstructured_product(term: NodeView) -> bool:
-    """Whether a term is a product of two different matrices without a known triangle."""
-    if term.op is not matmul or any(map(is_inner, term.inputs)):
+    """Whether a term is a product of two different matrices without a known triangle.
+
+    A matrix may be the sum of two others: to distribute it takes one more product.
+    """
+    if term.op is not matmul or any(is_inner(x) and not _is_plain_sum(x) for x in term.inputs):
         return False
     first, second = map(untransposed, term.inputs)
     return first != second and trmm_triangle(first) is trmm_triangle(second) is None
+
+
+def _is_plain_sum(term: NodeView) -> bool:
+    """Whether a term is the sum or difference of two different matrices."""
+    if term.op not in (add, subtract):
+        return False
+    first, second = term.inputs
+    return first != second and not is_inner(first) and not is_inner(second)
 
 
 def _adds_broadcast_rows(match: Match) -> bool:

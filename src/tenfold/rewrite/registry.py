@@ -65,7 +65,7 @@ class RulesInForce:
         rule_set = self._sets.get((reassociate, fast))
         if rule_set is None:
             enabled = {"bitwise": True, "linear-algebra": reassociate, "fast": fast}
-            new_set = RuleSet(tuple(rule for rule in self.rules if enabled[rule.exactness]))
+            new_set = RuleSet(tuple([rule for rule in self.rules if enabled[rule.exactness]]))
             rule_set = self._sets.setdefault((reassociate, fast), new_set)
         return rule_set
 

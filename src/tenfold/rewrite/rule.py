@@ -170,7 +170,9 @@ class RuleSet:
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            root = _root_operation(rule.pattern)
+            pattern = rule.pattern
+            root = pattern.operand if isinstance(pattern, AnyUserPattern) else pattern
+            assert isinstance(root, OperationPattern), "a Rule matches nothing else"
             self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
 
     def _with_root(self, op: Operator, *, as_input: bool) -> list[RuleCandidate]:

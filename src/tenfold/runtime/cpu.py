@@ -28,6 +28,7 @@ from tenfold.runtime.executable import bind
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.symbolic_executable import generalise
+from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_choice import register_bytes
 from tenfold.schedule.product_forms import ProductChoice
@@ -122,12 +123,11 @@ def compute_call(
 
 def threads_of(launch: Launch) -> int:
     """Return the number of threads of a launch; 1 runs on the caller's thread, 0 keeps the GIL."""
-    if launch.elements * len(launch.kernel.body) <= QUICK:
-        return 0
-    single_thread = launch.sequential or launch.elements <= single_thread_elements(
-        launch.kernel.body
-    )
-    return 1 if single_thread else int(get("threads"))
+    body = launch.kernel.body
+    quick = QUICK // max(1, len(body))
+    if launch.sequential:
+        return above(launch.elements, quick)
+    return threads_for(launch.elements, quick, single_thread_elements(body))
 
 
 declare(Cpu())

@@ -32,6 +32,7 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
 from tenfold.rewrite.registry import optimise_graph
+from tenfold.runtime import timeline
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
 from tenfold.schedule.lowering import contiguous_strides
@@ -54,11 +55,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "view": ("", "", "type", "stride", "offset"),
     "launch": (
         *("", "finished", "place", "table", "size", "bits", "scratch", "units", "grain"),
-        *("", "", ""),
+        *("threads", "", ""),
     ),
     "set_multiply_adds": ("multiply_adds",),
 }
 """For each argument of an instruction its name in native code, if it may be a formula."""
+_NESTED = frozenset((list, tuple))
 NO_INSTRUCTION = ("donate", "set_source")
 """Entries that describe the whole executable or the instruction before."""
 OF_LAUNCH = ("set_multiply_adds", "add_blas_limit", "add_scale", "set_extra_work")
@@ -73,7 +75,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     products = [step.product is not None for step in builder.plan.steps if step.kind == "call"]
     is_generic = all(products) and _is_shape_generic(original, products=any(products))
     is_generic = is_generic and builder.is_reusable
-    if not structure.wants_template(is_generic):
+    if not structure.wants_template(is_generic, timeline.in_batch()):  # its sizes vary
         return False
     lengths, axes = structure.lengths
     shape_env = ShapeEnv(lengths)
@@ -260,7 +262,8 @@ def _parameter_bytes(number: Any) -> Any:
 def _example_values(argument: Any) -> Any:
     """Lists as tuples, SymInts as their example values."""
     if isinstance(argument, (list, tuple)):
-        return tuple([_example_values(item) for item in argument])
+        nested = any(map(_NESTED.__contains__, map(type, argument)))
+        return tuple(map(_example_values, argument)) if nested else values_of(argument)
     return value_of(argument)
 
 

@@ -114,6 +114,11 @@ def batch_members(members: int, apart: str = "") -> Iterator[None]:
         _batch.reset(token)
 
 
+def in_batch() -> bool:
+    """Whether a batch of several nodes is being computed."""
+    return _batch.get()[0] > 1
+
+
 def record_events(
     events: Sequence[TimelineEvent],
     levels: Sequence[CounterSample] = (),

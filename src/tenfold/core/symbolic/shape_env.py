@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tenfold.core.symbolic.sym_int import Monomial, NotSymbolic, SymInt, Terms
@@ -65,17 +66,18 @@ class ShapeEnv:
 
     def polynomial(self, terms: dict[Monomial, int], value: int | None = None) -> Any:
         """Return the sum of terms, an int if it is constant; `value` is its value, if known."""
-        nonzero = sorted([term for term in terms.items() if term[1]])
+        nonzero = sorted(filter(itemgetter(1), terms.items()))
         if not nonzero or nonzero[-1][0] == ():  # the constant comes first
             return nonzero[0][1] if nonzero else 0
         if len(nonzero) > MAX_TERMS:
             raise NotSymbolic
         if value is None:
-            value = sum([factor * self._value(monomial) for monomial, factor in nonzero])
+            value = 0
+            for monomial, factor in nonzero:
+                for number in monomial:
+                    factor *= self.atoms[number].value
+                value += factor
         return SymInt(self, tuple(nonzero), value)
-
-    def _value(self, monomial: Monomial) -> int:
-        return math.prod([self.atoms[i].value for i in monomial])
 
     def is_positive(self, number: Any) -> bool:
         """Whether a number is above 0; an answer that its bounds do not prove becomes a guard."""

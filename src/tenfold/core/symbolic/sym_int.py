@@ -45,33 +45,19 @@ def _remove_if_present(atoms: list[int], atom: int) -> bool:
 class SymInt:
     """A polynomial in atoms, and its value for the example. Equal ones have equal hashes."""
 
-    __slots__ = ("_high", "_low", "shape_env", "terms", "value")
+    __slots__ = ("high", "low", "shape_env", "terms", "value")
 
     def __init__(self, shape_env: ShapeEnv, terms: Terms, value: int) -> None:
         self.shape_env, self.terms, self.value = shape_env, terms, value
-        self._low = self._high = math.nan
-
-    @property
-    def low(self) -> float:
-        """A lower bound, valid for any lengths."""
-        if math.isnan(self._low):
-            self._low = sum([self._bounds(at, factor)[0] for at, factor in self.terms])
-        return self._low
-
-    @property
-    def high(self) -> float:
-        """An upper bound, valid for any lengths."""
-        if math.isnan(self._high):
-            self._high = sum([self._bounds(at, factor)[1] for at, factor in self.terms])
-        return self._high
-
-    def _bounds(self, monomial: Monomial, factor: int) -> tuple[float, float]:
-        low = high = 1.0
-        for number in monomial:
-            atom = self.shape_env.atoms[number]
-            low *= atom.low
-            high = 0.0 if 0 in (high, atom.high) else high * atom.high
-        return (low * factor, high * factor) if factor > 0 else (high * factor, low * factor)
+        self.low = self.high = 0.0  # bounds, valid for any lengths
+        for monomial, factor in terms:
+            low = high = 1.0
+            for number in monomial:
+                atom = shape_env.atoms[number]
+                low *= atom.low
+                high = 0.0 if 0 in (high, atom.high) else high * atom.high
+            self.low += factor * (low if factor > 0 else high)
+            self.high += factor * (high if factor > 0 else low)
 
     @property
     def is_length(self) -> bool:
@@ -102,9 +88,12 @@ class SymInt:
     def __add__(self, other: object) -> Any:
         number = _number(other)
         terms = dict(self.terms)
-        for monomial, factor in _terms(number):
+        if not isinstance(number, SymInt):
+            terms[()] = terms.get((), 0) + number
+            return self.shape_env.polynomial(terms, self.value + number)
+        for monomial, factor in number.terms:
             terms[monomial] = terms.get(monomial, 0) + factor
-        return self.shape_env.polynomial(terms, self.value + value_of(number))
+        return self.shape_env.polynomial(terms, self.value + number.value)
 
     __radd__ = __add__
 
@@ -118,7 +107,7 @@ class SymInt:
         return -self + other
 
     def __mul__(self, other: object) -> Any:
-        number = _number(other)
+        number = other if isinstance(other, (int, SymInt)) else _number(other)
         if not isinstance(number, SymInt):
             if number == 1:
                 return self
@@ -183,13 +172,13 @@ class SymInt:
         return not self == other
 
     def __lt__(self, other: object) -> bool:
-        number = _number(other)
+        number = other if isinstance(other, (int, SymInt)) else _number(other)
         if not isinstance(number, SymInt) and (self.high < number or self.low >= number):
             return bool(self.high < number)
         return self.shape_env.is_positive(number - self)
 
     def __gt__(self, other: object) -> bool:
-        number = _number(other)
+        number = other if isinstance(other, (int, SymInt)) else _number(other)
         if not isinstance(number, SymInt) and (self.low > number or self.high <= number):
             return bool(self.low > number)
         return self.shape_env.is_positive(self - number)
@@ -293,18 +282,22 @@ def _bounds_of(number: Any) -> tuple[float, float]:
     return (number.low, number.high) if isinstance(number, SymInt) else (number, number)
 
 
-def value_of(number: int) -> int:
+def value_of(number: Any) -> int:
     """Return a SymInt's value for the example, an int as it is."""
-    return number.value if is_size(number) else number
+    value: int = number.value if isinstance(number, SymInt) else number
+    return value
 
 
-def pinned(number: int) -> int:
+def pinned(number: Any) -> int:
     """Return the value of a SymInt, as a decision: other lengths with another value do not fit.
 
     >>> pinned(3)
     3
     """
-    return number.value if is_size(number) and number == number.value else number
+    value: int = number
+    if isinstance(number, SymInt) and number == number.value:
+        value = number.value
+    return value
 
 
 def smallest(first: int, second: int) -> int:
@@ -383,9 +376,9 @@ def is_size(number: object) -> TypeGuard[SymInt]:
     return isinstance(number, SymInt)
 
 
-def values_of(numbers: Iterable[int]) -> tuple[int, ...]:
+def values_of(numbers: Iterable[Any]) -> tuple[int, ...]:
     """Return numbers with the values that SymInts have for the example."""
-    return tuple([value_of(number) for number in numbers])
+    return tuple([x.value if isinstance(x, SymInt) else x for x in numbers])
 
 
 __all__ = [

@@ -40,6 +40,7 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.runtime.reference import ReferenceCall
+from tenfold.runtime.thread_count import threads_for
 from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.product_choice import choose_product, register_bytes
 from tenfold.schedule.product_forms import (
@@ -49,7 +50,6 @@ from tenfold.schedule.product_forms import (
     copied_operand,
 )
 from tenfold.schedule.verify_kernel import verifies
-from tenfold.settings import get
 
 STEPS = 1024
 """The capacity of the caches of product choices and of their steps."""
@@ -88,9 +88,7 @@ class BoundProduct(NamedTuple):
 
 def threads_of(step: ProductStep) -> int:
     """Return the number of threads of a product; 0 keeps the GIL."""
-    if step.multiply_adds <= QUICK:
-        return 0
-    return int(get("threads")) if step.multiply_adds > SMALL else 1
+    return threads_for(step.multiply_adds, QUICK, SMALL)
 
 
 @memoized("product choices", STEPS, "choosing a kernel takes as long as a small product")

@@ -31,6 +31,7 @@ from tenfold._native import EntryPoint, Value
 from tenfold.caches import memoized
 from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
+from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import Area, DriverChoice, WorkLength, WorkQuery
 from tenfold.settings import get
 
@@ -121,9 +122,9 @@ def lay_out(areas: Sequence[int | WorkQuery]) -> tuple[list[int], list[int], int
 
 def threads_of(step: DriverLaunch) -> int:
     """Return the number of threads of a launch; 0 keeps the GIL."""
-    if step.work <= QUICK:
-        return 0
-    return int(get("threads")) if step.choice.units > 1 and step.work >= PARALLEL_WORK else 1
+    if step.choice.units == 1:
+        return above(step.work, QUICK)
+    return threads_for(step.work, QUICK, PARALLEL_WORK - 1)
 
 
 def blas_threads(step: DriverLaunch) -> int:
