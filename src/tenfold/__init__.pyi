@@ -387,6 +387,27 @@ def stack(arrays: Sequence[Array], /, axis: int = ...) -> Array:
 def unstack(x: Array, /, *, axis: int = ...) -> tuple[Array, ...]:
     """Return the views of `x` at each position along `axis`, without that axis, as a tuple."""
 
+def segment_sort(x: Array, segment_ids: Array, /, *, descending: builtins.bool = ...) -> Array:
+    """Return the elements of each segment of `x`, (n,), sorted among the places of that segment."""
+
+def sort_by_key(keys: Array, values: Array, /, *, axis: int = ..., descending: builtins.bool = ...) -> Any:
+    """Return `keys` sorted along `axis`, and `values` in the order of their keys."""
+
+def choose_at(x: Array, indices: Array, /, *, axis: int = ...) -> Array:
+    """Return the element of each row of `x` along `axis` at that row's own integer index."""
+
+def fill_at(x: Array, indices: Array, values: Array, /, *, axis: int = ...) -> Array:
+    """Return `x` with the element of each row along `axis` at that row's own index replaced."""
+
+def mask_rows(x: Array, mask: Array, /) -> Array:
+    """Return `x` with 0 in the rows where `mask` does not hold, whatever stood there."""
+
+def one_hot(indices: Array, num_classes: int, /, *, axis: int = ..., dtype: Any = ...) -> Array:
+    """Return 1 at the index of each row and 0 elsewhere: (...) integers to (..., num_classes),"""
+
+def softmax_gradient(probabilities: Array, labels: Array, /, *, axis: int = ..., smoothing: float = ..., ignore_label: int | None = ...) -> Array:
+    """Return the gradient of the cross-entropy of labels with respect to the logits, from the"""
+
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = ...) -> Array:
     """Return a view of `x` with new axes of length 1 that stand at `axis` in the result."""
 
@@ -500,6 +521,18 @@ def round(x: Array, /) -> Array:
 
 def trunc(x: Array, /) -> Array:
     """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`."""
+
+def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Return the largest row of `x`, (n, ...), of each id of `segment_ids`, element by element."""
+
+def segment_mean(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Return the mean of the rows of `x`, (n, ...), of each id of `segment_ids`."""
+
+def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Return the smallest row of `x`, (n, ...), of each id of `segment_ids`, element by element."""
+
+def segment_prod(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Return the product of the rows of `x`, (n, ...), of each id of `segment_ids`, in order."""
 
 def add_at(x: Array, indices: Array, values: Array, /) -> Array:
     """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice."""
@@ -631,6 +664,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "choose_at",
     "clip",
     "col2im",
     "complex128",
@@ -669,6 +703,7 @@ __all__ = [
     "expm1",
     "eye",
     "fft",
+    "fill_at",
     "finfo",
     "flip",
     "float16",
@@ -716,6 +751,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "mask_rows",
     "matmul",
     "matrix_transpose",
     "max",
@@ -732,6 +768,7 @@ __all__ = [
     "nextafter",
     "nonzero",
     "not_equal",
+    "one_hot",
     "ones",
     "ones_like",
     "op",
@@ -761,6 +798,11 @@ __all__ = [
     "rules",
     "scan",
     "searchsorted",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_prod",
+    "segment_sort",
     "segment_sum",
     "set_at",
     "set_options",
@@ -771,8 +813,10 @@ __all__ = [
     "sinh",
     "sliding_window_view",
     "softmax",
+    "softmax_gradient",
     "softplus",
     "sort",
+    "sort_by_key",
     "split",
     "sqrt",
     "square",

@@ -67,7 +67,7 @@ SECTIONS = (
         "indexing",
         "Indexing functions",
         "Elements at given indices: read, replaced, summed.",
-        "assignment gathering indexing segment_sum",
+        "assignment gathering indexing labels segment_reductions segment_sum",
     ),
     _standard(
         "linear-algebra",
@@ -87,7 +87,9 @@ SECTIONS = (
     )._replace(modules=("fft",)),
     _standard("searching", "Searching functions", "Positions of elements, and choices by masks."),
     _standard("sets", "Set functions", "Unique values and membership.", "sets"),
-    _standard("sorting", "Sorting functions", "Sorted values and their order.", "sorting"),
+    _standard(
+        "sorting", "Sorting functions", "Sorted values and their order.", "key_sorting sorting"
+    ),
     _standard(
         "statistical",
         "Statistical functions",

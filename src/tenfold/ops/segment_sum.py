@@ -21,7 +21,8 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 
 
-def _refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description: str) -> None:
+def refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description: str) -> None:
+    """Raise IndexError for the first index that is not from `start` to `stop` - 1."""
     if indices.size and not start <= indices.min() <= indices.max() < stop:
         is_outside = (indices < start) | (indices >= stop)
         position = np.unravel_index(int(np.argmax(is_outside)), indices.shape)
@@ -32,28 +33,34 @@ def _refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description
         )
 
 
-def _require_integers(type_: Type, description: str) -> None:
+def require_integers(type_: Type, description: str) -> None:
+    """Raise DTypeError unless a Type is that of integers."""
     if kind_of(type_.dtype) not in "iu":
         raise refuse_dtype(
             f"{description} need integers", [type_], "convert with tn.astype(x, tn.int64)"
         )
 
 
-def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
-    x, ids = types
-    _require_integers(ids, "segment_ids")
+def check_segments(x: Type, ids: Type) -> None:
+    """Raise DTypeError or ShapeError unless `ids` are integers, one for each row of `x`."""
+    require_integers(ids, "segment_ids")
     if len(ids.shape) != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             "",
             f"segment_ids of shape {ids.shape} do not name the rows of shape {x.shape}",
             remedy="give one id for each index of the first axis",
         )
+
+
+def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    x, ids = types
+    check_segments(x, ids)
     operand, result = accumulation_dtypes(x, None)
     return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
 
 
 def _segment_sum_reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
-    _refuse_out_of_range(ids, 0, num_segments, "segment id")
+    refuse_out_of_range(ids, 0, num_segments, "segment id")
     sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
     np.add.at(sums, ids.astype(np.intp, copy=False), x)
     return sums
@@ -73,7 +80,8 @@ def _flat_indices(members: Members, at: int, start: int, stop: int) -> Array:
     return where(out_of_range, where(indices < 0, indices - count, indices + count), flat_indices)
 
 
-def _segment_members(members: Members, num_segments: int) -> Array:
+def segment_members(members: Members, num_segments: int) -> Array:
+    """Batch rule: the segments of all members, concatenated."""
     x, total = members.in_front(0), members.length * num_segments
     rows = reshape(x, (members.length * x.shape[1], *x.shape[2:]))
     ids = reshape(_flat_indices(members, 1, 0, num_segments), (rows.shape[0],))
@@ -86,7 +94,7 @@ def _segment_members(members: Members, num_segments: int) -> Array:
     reference=_segment_sum_reference,
     can_fail=True,
     remedy="use ids from 0 to num_segments - 1, or give more segments",
-    batch=_segment_members,
+    batch=segment_members,
     samples=[
         SampleCall(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
         SampleCall(((0,),), positional=(np.asarray([], np.int8), 2)),
@@ -110,7 +118,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
     x, indices, values = types
-    _require_integers(indices, "indices")
+    require_integers(indices, "indices")
     if not x.shape:
         raise ShapeError("", "x of shape () has no axis to index", remedy="add to it with +")
     rows = (*indices.shape, *x.shape[1:])
@@ -133,7 +141,7 @@ def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
 
 def _add_at_reference(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     length = len(x)
-    _refuse_out_of_range(indices, -length, length, "index")
+    refuse_out_of_range(indices, -length, length, "index")
     sums = x.copy()
     rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
     np.add.at(sums, indices.astype(np.intp, copy=False), rows)

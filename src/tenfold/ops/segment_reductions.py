@@ -1,0 +1,180 @@
+"""Segment reductions: extremes, products and means of rows by index; sums: `ops/segment_sum.py`.
+
+Rows are combined in their order. Indices depend on values: one out of range is an IndexError at the
+wait.
+
+>>> import tenfold as tn
+>>> segment_max(tn.asarray([1, 5, 3]), tn.asarray([0, 0, 2]), 3).tolist()
+[5, -9223372036854775808, 3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op_decorators import array, derived, operation, refuse_unordered
+from tenfold.core.shape_rules import normalize_count
+from tenfold.dtypes import BFLOAT16, FLOAT64, compute_dtype, kind_of
+from tenfold.ops.arithmetic import divide, multiply_unfused
+from tenfold.ops.cast import convert
+from tenfold.ops.create import ones
+from tenfold.ops.movement import expand_dims
+from tenfold.ops.reduce import accumulation_dtypes
+from tenfold.ops.segment_sum import (
+    check_segments,
+    refuse_out_of_range,
+    segment_members,
+    segment_sum,
+)
+
+_REMEDY = "use ids from 0 to num_segments - 1, or give more segments"
+_SAMPLES = (
+    SampleCall(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
+    SampleCall(((5,),), positional=(np.asarray([1, 1, 0, 1, 3], np.int8), 4)),
+    SampleCall(((0,),), positional=(np.asarray([], np.int8), 2)),
+)
+
+
+def _extreme_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    x, ids = types
+    check_segments(x, ids)
+    refuse_unordered([x])
+    return Inferred((((num_segments, *x.shape[1:]), x.dtype),), (x.dtype, ids.dtype))
+
+
+def _product_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    x, ids = types
+    check_segments(x, ids)
+    operand, result = accumulation_dtypes(x, None)
+    return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    kind = kind_of(dtype)
+    return False if kind == "b" else -np.inf if kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype) -> Any:
+    kind = kind_of(dtype)
+    return True if kind == "b" else np.inf if kind == "f" else np.iinfo(dtype).max
+
+
+def _by_segment(
+    combine: np.ufunc, identity: Callable[[np.dtype], Any]
+) -> Callable[..., np.ndarray]:
+    """Return the reference of a reduction: row by row, beginning with the identity element."""
+
+    def reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+        refuse_out_of_range(ids, 0, num_segments, "segment id")
+        result = np.full((num_segments, *x.shape[1:]), identity(x.dtype), x.dtype)
+        if kind_of(x.dtype) != "c" and x.dtype != BFLOAT16:
+            combine.at(result, ids.astype(np.intp, copy=False), x)
+            return result
+        two = multiply_unfused if combine is np.multiply else combine
+        for i, row in zip(ids.tolist(), x, strict=True):
+            result[i] = two(result[i], row)
+        return result
+
+    return reference
+
+
+@operation(
+    rule=_extreme_rule,
+    reference=_by_segment(np.maximum, _lowest),
+    can_fail=True,
+    remedy=_REMEDY,
+    batch=segment_members,
+    samples=_SAMPLES,
+    section="indexing",
+)
+def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
+    """Return the largest row of `x`, (n, ...), of each id of `segment_ids`, element by element.
+
+    The result is (num_segments, ...), of the dtype of `x`. A segment without rows has the lowest
+    value, -inf or that of the integers; NaN propagates. Raises as `tn.segment_sum`, and DTypeError
+    for complex `x`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_max(tn.asarray([1.0, 4.0, 2.0]), tn.asarray([0, 0, 1]), 3).tolist()
+    [4.0, 2.0, -inf]
+    """
+    return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
+
+
+@operation(
+    rule=_extreme_rule,
+    reference=_by_segment(np.minimum, _highest),
+    can_fail=True,
+    remedy=_REMEDY,
+    batch=segment_members,
+    samples=_SAMPLES,
+    section="indexing",
+)
+def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
+    """Return the smallest row of `x`, (n, ...), of each id of `segment_ids`, element by element.
+
+    The result is (num_segments, ...), of the dtype of `x`. A segment without rows has the highest
+    value, inf or that of the integers; NaN propagates. Raises as `tn.segment_max`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_min(tn.asarray([1.0, 4.0, 2.0]), tn.asarray([0, 0, 1]), 3).tolist()
+    [1.0, 2.0, inf]
+    """
+    return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
+
+
+@operation(
+    rule=_product_rule,
+    reference=_by_segment(np.multiply, lambda _: 1),
+    can_fail=True,
+    remedy=_REMEDY,
+    batch=segment_members,
+    samples=_SAMPLES,
+    section="indexing",
+)
+def segment_prod(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
+    """Return the product of the rows of `x`, (n, ...), of each id of `segment_ids`, in order.
+
+    The result is (num_segments, ...); a segment without rows has 1. Dtypes are those of `tn.prod`.
+    Raises as `tn.segment_sum`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_prod(tn.asarray([2, 3, 4]), tn.asarray([0, 0, 2]), 3).tolist()
+    [6, 1, 4]
+    """
+    return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
+
+
+def _mean_reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+    floating = x.astype(compute_dtype(x.dtype) if kind_of(x.dtype) in "fc" else FLOAT64)
+    sums = np.zeros((num_segments, *x.shape[1:]), floating.dtype)
+    np.add.at(sums, ids.astype(np.intp), floating)
+    counts = np.bincount(ids, minlength=num_segments).reshape(-1, *(1,) * (x.ndim - 1))
+    with np.errstate(all="ignore"):
+        result = (sums / counts.astype(floating.dtype)).astype(floating.dtype)
+        return result.astype(x.dtype) if kind_of(x.dtype) in "fc" else result
+
+
+@derived(reference=_mean_reference, samples=_SAMPLES, section="indexing")
+def segment_mean(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Return the mean of the rows of `x`, (n, ...), of each id of `segment_ids`.
+
+    The result is (num_segments, ...); a segment without rows has NaN. Dtypes are those of
+    `tn.mean`. Raises as `tn.segment_sum`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_mean(tn.asarray([1, 2, 4]), tn.asarray([0, 0, 1]), 2).tolist()
+    [1.5, 4.0]
+    """
+    x, ids = array(x), array(segment_ids)
+    result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
+    floating = convert(x, compute_dtype(result))
+    sums = segment_sum(floating, ids, num_segments)
+    counts = segment_sum(ones(ids.shape, dtype=floating.dtype, device=x.device), ids, num_segments)
+    columns = expand_dims(counts, tuple(range(1, sums.ndim)))
+    return convert(divide(sums, columns), result)
