@@ -159,6 +159,34 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     return result ? 0 : -1;
 }
 
+// What the error for a private name says, borrowed; remembered, as each export asks for two of
+// them.
+PyObject* private_name_text(PyObject* name) {
+    constexpr Py_ssize_t MAX_TEXTS = 64;
+    static PyObject* const texts = PyDict_New(); // under the GIL
+    if (PyObject* text = PyDict_GetItemWithError(texts, name)) return text;
+    if (PyDict_GET_SIZE(texts) == MAX_TEXTS) PyDict_Clear(texts);
+    PyObject* text = PyUnicode_FromFormat("'tenfold.Array' object has no attribute %R", name);
+    if (!text || PyDict_SetItem(texts, name, text) != 0) return nullptr;
+    Py_DECREF(text); // the dict has it
+    return text;
+}
+
+// NumPy asks each operand for protocols by private names; Python says what to write for others.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+    if (_PyType_Lookup(Py_TYPE(self), name)) {
+        PyObject* attribute = PyObject_GenericGetAttr(self, name);
+        if (attribute || !PyErr_ExceptionMatches(PyExc_AttributeError)) return attribute;
+        PyErr_Clear(); // a property may refuse
+    }
+    bool is_private = PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_';
+    if (!is_private && hooks.missing_attribute)
+        return PyObject_CallFunctionObjArgs(hooks.missing_attribute, self, name, nullptr);
+    if (PyObject* text = private_name_text(name)) // PyObject_GetAttr adds the name to the error
+        PyErr_SetObject(PyExc_AttributeError, text);
+    return nullptr;
+}
+
 PyObject* represent(PyObject* self) {
     return PyObject_CallFunction(hooks.format, "Os", self, "repr");
 }
@@ -274,6 +302,7 @@ bool make_array_type(PyObject* module) {
         {Py_tp_getset, properties},
         {Py_tp_members, members},
         {Py_tp_methods, array_methods},
+        {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
         {Py_tp_repr, reinterpret_cast<void*>(represent)},
         {Py_tp_str, reinterpret_cast<void*>(stringify)},
         {Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},

@@ -1,6 +1,6 @@
 // Array operators: Python's operators on Arrays make nodes, without Python code when already
 // inferred.
-#include "python/python_objects.h"
+#include "python/array_transfer.h"
 
 #include <cstring>
 #include <optional>
@@ -182,29 +182,34 @@ template <const char* Form> PyObject* to_python(PyObject* self) {
     return PyObject_CallFunction(hooks.scalar_of, "Os", self, Form);
 }
 
-// The only element of a computed array in C order in the pool's memory: data-dependent programs
-// read thousands.
-std::optional<double> element_of(PyObject* self) {
-    Node* node = type_of(self).size() == 1 ? node_of(self) : nullptr;
-    if (!node) PyErr_Clear(); // Python finds it again
-    Ref<Value> value = node ? value_of(node) : Ref<Value>();
-    if (!value || value->type->storage || value->buffers[0].allocation->owner) return {};
-    const DType& dtype = dtype_of(value->type->dtype);
-    const void* at = value->buffers[0].address();
-    if (dtype.kind == 'b') return *static_cast<const bool*>(at);
-    if (dtype.kind == 'f' && dtype.bytes == 8) return *static_cast<const double*>(at);
-    if (dtype.kind == 'f' && dtype.bytes == 4) return *static_cast<const float*>(at);
-    return {};
+PyObject* to_float(PyObject* self) {
+    return to_python_error([&] {
+        std::optional<double> number = real_number_of(self);
+        if (number || PyErr_Occurred()) return number ? PyFloat_FromDouble(*number) : nullptr;
+        return to_python<FLOAT>(self);
+    });
 }
 
-PyObject* to_float(PyObject* self) {
-    std::optional<double> element = element_of(self);
-    return element ? PyFloat_FromDouble(*element) : to_python<FLOAT>(self);
+PyObject* to_integer(PyObject* self) {
+    return to_python_error([&] {
+        PyObject* number = integer_of(self, true);
+        return number || PyErr_Occurred() ? number : to_python<INTEGER>(self);
+    });
+}
+
+PyObject* to_index(PyObject* self) {
+    return to_python_error([&] {
+        PyObject* number = integer_of(self, false);
+        return number || PyErr_Occurred() ? number : to_python<INDEX>(self);
+    });
 }
 
 int truth(PyObject* self) {
-    if (std::optional<double> element = element_of(self)) return *element != 0;
-    PyObject* value = to_python<BOOL>(self);
+    PyObject* value = to_python_error([&]() -> PyObject* {
+        std::optional<double> number = real_number_of(self);
+        if (number || PyErr_Occurred()) return number ? PyBool_FromLong(*number != 0) : nullptr;
+        return to_python<BOOL>(self);
+    });
     if (!value) return -1;
     int result = PyObject_IsTrue(value);
     Py_DECREF(value);
@@ -249,9 +254,9 @@ PyType_Slot number_slots[] = {
     SLOT(inplace_lshift, in_place_slot<LEFT>),
     SLOT(inplace_rshift, in_place_slot<RIGHT>),
     SLOT(bool, truth),
-    SLOT(int, to_python<INTEGER>),
+    SLOT(int, to_integer),
     SLOT(float, to_float),
-    SLOT(index, to_python<INDEX>),
+    SLOT(index, to_index),
     {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
     {0, nullptr},
 };

@@ -1,8 +1,9 @@
 // Function objects: public functions whose calls make nodes without Python code when seen before.
 // For an elementwise operation a call matches by its arrays and numbers alone. For others it
-// matches by Types and equal further arguments, whose parameters are cached.
+// matches by Types and equal further arguments, whose parameters are cached. A function with a
+// native path, such as `tolist`, makes no node.
 #include "memory/cache_registry.h"
-#include "python/python_objects.h"
+#include "python/array_transfer.h"
 #include "threads/thread_local.h"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ Cache& call_cache = register_cache({"calls of operations", "binding arguments ta
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;
     PyObject *python, *attributes; // owned; `python` is called on a cache miss
+    NativePath path; // of a function that makes no node; then there are neither op nor cache
     const Op* op;
     FunctionCache* cache;    // owned
     uint8_t num_elementwise; // of an operation on elements: how many it takes
@@ -177,6 +179,10 @@ PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t fla
             return PyObject_Vectorcall(self.python, arguments, std::size_t(positional), names);
         };
         if (count == 0 || count > MAX_ARGUMENTS) return call_python();
+        if (self.path) {
+            PyObject* result = self.path(args, std::size_t(positional), names);
+            return result || !falls_back_to_python() ? result : call_python();
+        }
         if (self.num_elementwise) {
             bool usual = !names && count == self.num_elementwise;
             PyObject* result = usual ? apply_elementwise(self, args) : nullptr;
@@ -226,9 +232,11 @@ int clear(PyObject* object) {
 void deallocate(PyObject* object) {
     PyObject_GC_UnTrack(object);
     clear(object);
-    std::erase(function_caches, as_function(object)->cache);
-    delete as_function(object)->cache;
-    call_cache.capacity -= MAX_CACHED_CALLS;
+    if (FunctionCache* cache = as_function(object)->cache) {
+        std::erase(function_caches, cache);
+        delete cache;
+        call_cache.capacity -= MAX_CACHED_CALLS;
+    }
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
@@ -236,13 +244,20 @@ void deallocate(PyObject* object) {
 
 PyTypeObject* function_type = nullptr;
 
-PyObject* make_function(PyObject* python, const Op* op, uint8_t elements,
-                        std::string_view bind_depends_on) {
+// Null with a Python error. All other fields are 0.
+FunctionObject* make_function(PyObject* python) {
     auto* self = as_function(function_type->tp_alloc(function_type, 0));
     if (!self) return nullptr;
     self->call = call_function;
     self->python = Py_NewRef(python);
     self->attributes = PyDict_New();
+    return self;
+}
+
+PyObject* make_op_function(PyObject* python, const Op* op, uint8_t elements,
+                           std::string_view bind_depends_on) {
+    FunctionObject* self = make_function(python);
+    if (!self) return nullptr;
     self->op = op;
     self->cache = function_caches.emplace_back(new FunctionCache);
     call_cache.capacity += MAX_CACHED_CALLS;
@@ -291,11 +306,22 @@ void declare_functions(nb::module_& module) {
         [](nb::object python, uint32_t op, uint8_t elements, const char* bind_depends_on) {
             const Op* found = find_op(op);
             if (!found || elements > MAX_OPERANDS) throw nb::value_error("no such operation");
-            PyObject* result = make_function(python.ptr(), found, elements, bind_depends_on);
+            PyObject* result = make_op_function(python.ptr(), found, elements, bind_depends_on);
             if (!result) nb::raise_python_error();
             return nb::steal(result);
         },
         "python"_a, "op"_a, "elements"_a, "bind_depends_on"_a);
+    module.def(
+        "function_with_path",
+        [](nb::object python, const char* name) {
+            NativePath path = export_path(name);
+            if (!path && !(path = import_path(name))) throw nb::value_error("no such native path");
+            FunctionObject* self = make_function(python.ptr());
+            if (!self) nb::raise_python_error();
+            self->path = path;
+            return nb::steal(reinterpret_cast<PyObject*>(self));
+        },
+        "python"_a, "name"_a);
 }
 
 } // namespace tenfold::bindings

@@ -10,7 +10,7 @@
 #include "memory/allocation_pool.h"
 #include "memory/cache_registry.h"
 #include "memory/guard_pages.h"
-#include "python/python_objects.h"
+#include "python/array_transfer.h"
 #include "threads/counters.h"
 #include "threads/fork_safe_lock.h"
 
@@ -60,10 +60,11 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),     take("convert"),     take("refuse_scalar"), take("evaluate"),
-             take("get_item"),  take("set_item"),    take("assign"),        take("advance"),
-             take("scalar_of"), take("origin"),      take("format"),        take("refuse_operand"),
-             take("wait"),      take("evaluate_all")};
+    hooks = {take("infer"),    take("convert"),      take("refuse_scalar"),
+             take("evaluate"), take("get_item"),     take("set_item"),
+             take("assign"),   take("advance"),      take("scalar_of"),
+             take("origin"),   take("format"),       take("refuse_operand"),
+             take("wait"),     take("evaluate_all"), hooks.missing_attribute};
 }
 
 nb::dict read_counters() {
@@ -111,6 +112,7 @@ NB_MODULE(_native, module) {
     declare_executables(module);
     declare_external_buffers(module);
     declare_functions(module);
+    declare_export(module);
     declare_op_interpreter(module);
     declare_batch_cache(module);
     declare_submissions(module);
@@ -120,9 +122,9 @@ NB_MODULE(_native, module) {
 
     nb::class_<Options>(module, "Options")
         .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
-                      bool>(),
+                      bool, bool>(),
              "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "process_number"_a,
-             "interprets"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
+             "interprets"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a, "strict_sync"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
@@ -133,6 +135,8 @@ NB_MODULE(_native, module) {
         set_rules_variable(variable.ptr(), none.ptr());
     });
     module.def("set_hooks", set_hooks);
+    module.def("set_missing_attribute",
+               [](nb::object function) { hooks.missing_attribute = function.release().ptr(); });
 
     module.def(
         "forget_op",

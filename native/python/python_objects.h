@@ -94,6 +94,7 @@ class PythonFunction {
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
         *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all;
+    PyObject* missing_attribute; // set apart, by the public namespace
 };
 extern Hooks hooks;
 extern PyMethodDef array_methods[]; // of Array
@@ -110,6 +111,7 @@ struct Options {
     uint32_t batch_limit = 0; // members of a batch at most; 0: any number, 1: no batching
     bool rules = true;        // whether any rewrites
     bool verify = false;      // batched results are compared with their members
+    bool strict_sync = false; // whether an implicit wait is refused
 };
 const Options& current_options();
 void set_process_options(const Options& options);
@@ -187,14 +189,19 @@ void set_slice_ops(Op& index, Op& update);
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
 int dtype_id(PyObject* dtype);                           // -1 with an error when unknown
-PyObject* dtype_object(uint16_t id);                     // borrowed
-PyObject* device_name(uint8_t id);                       // borrowed
+int declared_dtype(PyObject* dtype); // the same for the very object that was declared; else -1
+uint16_t dtype_of_numbers(int form); // of Python's bools (0), ints, floats and complex numbers
+bool is_bfloat16(uint16_t id);
+PyObject* dtype_object(uint16_t id); // borrowed
+PyObject* device_name(uint8_t id);   // borrowed
 uint8_t device_id(nb::handle name);
 PyObject* shape_tuple(const Type& type);
 // Computes a node by a cached plan. False without a plan, after a failed step, while a timeline is
 // recorded, or with windows: then Python computes. Throws the exception of a signal.
 bool compute_by_plan(Ref<Node> node);
 bool compute_by_plan(std::span<Node* const> pending);
+// The same for a value that is waited for.
+bool compute_and_wait(Ref<Node> node);
 void enable_external_buffers(); // from now on an Array may use external memory
 
 void declare_type_tables(nb::module_& module);

@@ -257,9 +257,9 @@ PyObject* compute_natively(PyObject* array, bool blocking) {
         if (value_of(node.get())) Py_RETURN_TRUE;
         Node* pending = node.get();
         if (!blocking && !are_all_small({&pending, 1})) Py_RETURN_FALSE;
-        if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
-        if (blocking) count(Counter::host_syncs);
-        Py_RETURN_TRUE;
+        bool computed =
+            blocking ? compute_and_wait(std::move(node)) : compute_by_plan(std::move(node));
+        return PyBool_FromLong(computed);
     });
 }
 
@@ -296,6 +296,12 @@ void enable_external_buffers() { has_external_buffers = true; }
 bool compute_by_plan(Ref<Node> node) {
     Node* pending = node.get();
     return node->op && compute_by_plan({&pending, 1});
+}
+
+bool compute_and_wait(Ref<Node> node) {
+    bool computed = compute_by_plan(std::move(node));
+    if (computed) count(Counter::host_syncs);
+    return computed;
 }
 
 bool compute_by_plan(std::span<Node* const> pending) {

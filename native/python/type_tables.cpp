@@ -118,6 +118,8 @@ bool encode(std::string& bytes, PyObject* object, int depth) {
     return append(bytes, 'O', object), true;
 }
 
+int bfloat16_id = -1; // its dtype has the kind and the size of float16's
+
 std::array<Ref<Type>, 4>& weak_types() {
     static auto* types = new std::array<Ref<Type>, 4>;
     return *types;
@@ -291,6 +293,16 @@ PyObject* scalar_to_python(const Scalar& scalar) {
     }
 }
 
+int declared_dtype(PyObject* dtype) {
+    const std::vector<PyObject*>& known = dtypes().objects;
+    auto found = std::find(known.begin(), known.end(), dtype);
+    return found == known.end() ? -1 : int(found - known.begin());
+}
+
+uint16_t dtype_of_numbers(int form) { return weak_types()[std::size_t(form)]->dtype; }
+
+bool is_bfloat16(uint16_t id) { return id == bfloat16_id; }
+
 int dtype_id(PyObject* dtype) { return dtypes().find(dtype); }
 PyObject* dtype_object(uint16_t id) { return dtypes().objects[id]; }
 PyObject* device_name(uint8_t id) { return devices().objects[id]; }
@@ -376,6 +388,7 @@ void declare_type_tables(nb::module_& module) {
     module.def("declare_dtype", [](nb::handle dtype, const std::string& kind, uint32_t bytes) {
         int id = dtypes().declare(dtype.ptr());
         tenfold::declare_dtype(uint16_t(id), {kind.at(0), bytes});
+        if (nb::cast<std::string>(dtype.attr("name")) == "bfloat16") bfloat16_id = id;
         return id;
     });
     module.def("declare_device", [](nb::handle name) {

@@ -138,6 +138,7 @@ class Options:
         batch_limit: int,
         rules: bool,
         verify: bool,
+        strict_sync: bool,
     ) -> None: ...
 
 class Array(Methods):
@@ -313,6 +314,21 @@ def references_of(node: Node) -> tuple[int, int, int]:
 
 def identity_of(value: Value) -> tuple[int, int]:
     """Return numbers that identify a Value and its memory while both live."""
+
+class ReadOnlyMemory:
+    """The base of an exported ndarray: it keeps memory alive, and lends no buffer."""
+
+    @property
+    def memory_owner(self) -> Value | object: ...
+
+def export_value(value: Value, keeper: object | None) -> np.ndarray[Any, Any]:
+    """Return a read-only ndarray of a Value in host memory.
+
+    `keeper` keeps the memory alive, in place of the Value.
+    """
+
+def pin_ndarray(values: np.ndarray[Any, Any], guards: object) -> np.ndarray[Any, Any]:
+    """Return a read-only ndarray of the memory of another one, whose base hides its owner."""
 
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
@@ -675,6 +691,9 @@ def enable_option_blocks() -> None: ...
 def function(
     python: Callable[..., Any], op: int, elements: int, bind_depends_on: str
 ) -> Callable[..., Any]: ...
+def function_with_path(python: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a function that calls native code, and `python` where that leaves the call to it."""
+
 def enter_internal_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
@@ -727,6 +746,9 @@ def load_entry(
 def sha256(data: bytes) -> bytes: ...
 
 def set_hooks(**hooks: Callable[..., Any]) -> None: ...
+def set_missing_attribute(function: Callable[[Array, str], Any]) -> None:
+    """Set the function that is called for public names that Array does not have."""
+
 def read_counters() -> dict[str, int]: ...
 def count(name: str, by: int = 1) -> None: ...
 def trim() -> int: ...

@@ -411,6 +411,7 @@ def _make_native_options(number: int, process_number: int) -> _native.Options:
         batch_limit=batch_limit(),
         rules=bool(get("optimise")),
         verify=changed_options == ["verify"],
+        strict_sync=bool(get("strict_sync")),
     )
 
 

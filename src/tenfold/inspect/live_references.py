@@ -216,7 +216,7 @@ def _exported_value(obj: object) -> Value | None:
     """The Value whose memory an exported ndarray shares."""
     while isinstance(obj, (np.ndarray, memoryview)):
         obj = obj.base if isinstance(obj, np.ndarray) else obj.obj
-    owner = getattr(obj, "memory_owner", None) if type(obj).__module__ == dense.__name__ else None
+    owner = obj.memory_owner if isinstance(obj, _native.ReadOnlyMemory) else None
     return owner if isinstance(owner, Value) else None
 
 

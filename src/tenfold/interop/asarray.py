@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.native_path import native_path
 from tenfold.core.shape_rules import nested_levels
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_operand
 from tenfold.errors import DTypeError, ShapeError, message
@@ -26,6 +27,7 @@ from tenfold.settings import checked_device
 from tenfold.storage import dense
 
 
+@native_path("asarray")
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
 ) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
+from tenfold.core.native_path import native_path
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
@@ -71,6 +72,7 @@ def wait(self: Array) -> Array:
     return self
 
 
+@native_path("item")
 def item(self: Array, *args: Any) -> Any:
     """Return the only element as a Python number, or the one at an index.
 
@@ -88,6 +90,7 @@ def item(self: Array, *args: Any) -> Any:
     return value_of(self, "item").item()
 
 
+@native_path("tolist")
 def tolist(self: Array) -> Any:
     """Return the values as nested lists of Python numbers; one number for an array of no axes.
 
@@ -125,6 +128,7 @@ def to_complex(self: Array) -> complex:
     return number
 
 
+@native_path("to_ndarray")
 def to_ndarray(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`.
 

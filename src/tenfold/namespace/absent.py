@@ -68,7 +68,7 @@ def _remedy(module: str, name: str) -> str:
 
 
 def missing_attribute(_self: Array, name: str) -> NoReturn:
-    """Refuse an attribute that Array does not have: its `__getattr__`.
+    """Refuse an attribute that Array does not have; native code refuses private names itself.
 
     >>> import tenfold as tn
     >>> tn.zeros(3).ptp
@@ -77,9 +77,7 @@ def missing_attribute(_self: Array, name: str) -> NoReturn:
     AttributeError: 'tenfold.Array' object has no attribute 'ptp'; write tn.max(x) - tn.min(x)
     """
     text = f"'tenfold.Array' object has no attribute {name!r}"
-    if not name.startswith("_"):
-        text = "; ".join(filter(None, (text, _attribute_remedy(name))))
-    raise AttributeError(text, name=name)
+    raise AttributeError("; ".join(filter(None, (text, _attribute_remedy(name)))), name=name)
 
 
 def _attribute_remedy(name: str) -> str:

@@ -157,8 +157,9 @@ def _public_name(name: str, value: object) -> str:
     if isinstance(value, np.dtype):
         return f"{name}: np.dtype"
     module = getattr(value, "__module__", "")
-    if isinstance(value, (type, FunctionType)) and module.startswith("tenfold."):
-        return f"from {module} import {value.__name__} as {name}"
+    python = getattr(value, "__wrapped__", value)  # of a function with a native path
+    if isinstance(python, (type, FunctionType)) and module.startswith("tenfold."):
+        return f"from {module} import {python.__name__} as {name}"
     return f"{name}: {type(value).__name__}" if type(value).__name__ in BUILTINS else f"{name}: Any"
 
 
@@ -198,8 +199,6 @@ def methods_text() -> str:
         '    """The methods and properties of Array that are not native."""\n',
     ]
     for name, value in sorted(vars(Array).items()):
-        if name == "__getattr__":
-            continue  # type checkers would take it for leave to write any name
         if name in ndarray_methods.WIDENED:
             form = inspect.signature(ndarray_methods.WIDENED[name])
             doc = by_operation[name].doc
@@ -207,7 +206,7 @@ def methods_text() -> str:
         elif name in by_operation:
             text = operation_text(by_operation[name], method=True)
             lines.append("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
-        elif isinstance(value, FunctionType):
+        elif isinstance(getattr(value, "__wrapped__", value), FunctionType):
             signature = signature_text(inspect.signature(value), method=True)
             lines.append(_function(name, signature, inspect.getdoc(value) or "", "    "))
         elif isinstance(value, property) and isinstance(value.fget, FunctionType):

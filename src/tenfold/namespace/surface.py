@@ -15,6 +15,7 @@ from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from tenfold import _native
 from tenfold._native import Array
 from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Op, Operation
@@ -135,7 +136,7 @@ def operators_of(namespace: str) -> dict[str, Operation[...]]:
 
 def install_methods() -> None:
     """Give Array a method for every operation that says so, and an answer for every other name."""
-    setattr(Array, "__getattr__", absent.missing_attribute)  # noqa: B010  # as the methods below
+    _native.set_missing_attribute(absent.missing_attribute)
     for operation in OPS.values():
         if operation.method:
             setattr(Array, operation.name, method_of(operation))

@@ -29,6 +29,7 @@ from tenfold.core.index_map import (
     slice_of,
     whole_slice,
 )
+from tenfold.core.native_path import native_path
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, Shape
@@ -117,6 +118,7 @@ def capture(x: Array) -> Array:
     return _native.array_of(_native.node_of(x))
 
 
+@native_path("iterate")
 def iterate(x: Array) -> Iterator[Array]:
     """Iterate over the first axis. Raises TypeError for an array without axes.
 
@@ -124,5 +126,4 @@ def iterate(x: Array) -> Iterator[Array]:
     >>> [row.tolist() for row in tn.asarray([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
     """
-    length = len(x)
-    return (get_item(x, position) for position in range(length))
+    return map(x.__getitem__, range(len(x)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Type, Value
+from tenfold._native import ReadOnlyMemory, Type, Value
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
@@ -70,36 +70,13 @@ def owners(values: Values) -> Iterator[Any]:
         owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
 
 
-class _ReadOnlyMemory:
-    """Read-only memory in the shape of `like`: NumPy cannot make its views writeable."""
-
-    __slots__ = ("__array_interface__", "memory_owner", "resize_guards")
-
-    def __init__(
-        self, keeper: object, like: Type | Values, strides: tuple[int, ...], address: int
-    ) -> None:
-        self.memory_owner = keeper
-        self.resize_guards = resize_guards(keeper) if isinstance(keeper, np.ndarray) else ()
-        self.__array_interface__ = {
-            "shape": like.shape,
-            "typestr": like.dtype.str,
-            "strides": strides or None,
-            "data": (address, True),
-            "version": 3,
-        }
-
-    def values(self, dtype: Dtype) -> Values:
-        values: Values = np.asarray(self)
-        return values.view(dtype)
-
-
 def adopt(values: Values, device: str) -> Value:
     """Make a Value of an ndarray without copying; the caller must not write to it again."""
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
     owner: object = root.base
-    if isinstance(owner, _ReadOnlyMemory) and isinstance(owner.memory_owner, ExternalMemory):
+    if isinstance(owner, ReadOnlyMemory) and isinstance(owner.memory_owner, ExternalMemory):
         return copy_to_pool(values, device)
     for array in (values, root):  # else a view of it could be made writeable again
         if array.flags.writeable:
@@ -135,13 +112,7 @@ def export(value: Value) -> Values:
     """
     if not value.is_on_host:
         value = value.copied_to(HOST)
-    owner = value.owner
-    if isinstance(owner, np.ndarray) and not value.is_view:
-        return owner.view()  # the user may assign the view's shape
-    type_ = value.type
-    return _ReadOnlyMemory(_memory_owner(value), type_, value.strides, value.address).values(
-        type_.dtype
-    )
+    return _native.export_value(value, _external_memory(value))
 
 
 def export_or_copy(value: Value) -> Values:
@@ -155,16 +126,12 @@ def export_or_copy(value: Value) -> Values:
     return values.view()  # a view of a read-only owner cannot be made writeable again
 
 
-def _memory_owner(value: Value) -> object:
-    """The object that keeps a Value's memory alive: the Value, or the owner of an export."""
+def _external_memory(value: Value) -> ExternalMemory | None:
+    """The owner of a Value that shows an external buffer; the Value may move elsewhere."""
     owner = value.owner
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
-    if isinstance(owner, ExternalMemory):
-        return owner  # the Value may move elsewhere
-    return (
-        owner.memory_owner if isinstance(owner, _ReadOnlyMemory) else value
-    )  # else chains of exports would grow
+    return owner if isinstance(owner, ExternalMemory) else None
 
 
 def import_values(
@@ -190,8 +157,7 @@ def import_values(
     while isinstance(root.base, np.ndarray):
         root = root.base
     if root.flags.owndata or not is_read_only(values):  # its owner could resize it, or write to it
-        address = values.__array_interface__["data"][0]
-        values = _ReadOnlyMemory(values, values, values.strides, address).values(values.dtype)
+        values = _native.pin_ndarray(values, resize_guards(values))
     return _share(values, device)
 
 

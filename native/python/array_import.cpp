@@ -1,0 +1,231 @@
+// Array import: small ndarrays, nested lists and numbers as Arrays. What is neither usual nor
+// small, and what must be refused, is left to Python (src/tenfold/interop/asarray.py).
+#include "python/array_transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "exec/stacking.h"
+#include "python/value_bindings.h"
+#include "threads/counters.h"
+#include "threads/device.h"
+
+namespace tenfold::bindings {
+namespace {
+
+constexpr int NO_DTYPE = -1;
+constexpr std::size_t MAX_LEVELS = 8;         // of lists in lists
+constexpr int64_t MAX_COPIED_BYTES = 1 << 16; // NumPy copies larger ones, without the GIL
+
+Ref<Type> dense_type(std::span<const int64_t> shape, int dtype) {
+    return intern_type({shape, uint16_t(dtype), current_options().device, 0, false});
+}
+
+// Whether all owners of an ndarray's memory that are ndarrays forbid writing, and the last one has
+// the memory itself or has lent memory of ours.
+bool is_plainly_read_only(const NdArray& array) {
+    const NdArray* owner = &array;
+    while (!owner->has(NdArray::WRITEABLE)) {
+        if (!owner->base) return owner->has(NdArray::OWNS_DATA);
+        if (is_read_only_memory(owner->base)) return true;
+        if (!is_ndarray(owner->base)) return false;
+        owner = &as_ndarray(owner->base);
+    }
+    return false;
+}
+
+// Weak references to an ndarray and its owners: NumPy resizes none that has one.
+nb::object resize_guards(PyObject* array) {
+    nb::list guards;
+    for (PyObject* owner = array; owner && is_ndarray(owner); owner = as_ndarray(owner).base) {
+        nb::object guard = nb::steal(PyWeakref_NewRef(owner, nullptr));
+        if (!guard.is_valid()) nb::raise_python_error();
+        guards.append(guard);
+    }
+    return guards;
+}
+
+// A Value of the memory of `owner`, an ndarray or a part of one.
+Ref<Value> foreign_value(PyObject* owner, int dtype) {
+    const NdArray& array = as_ndarray(owner);
+    std::span<const int64_t> shape(array.shape, std::size_t(array.ndim));
+    auto value = Ref<Value>::adopt(new Value);
+    value->type = dense_type(shape, dtype);
+    if (!array.has(NdArray::C_ORDER))
+        value->strides.assign(array.strides, array.strides + array.ndim);
+    value->buffers[0].allocation =
+        Allocation::foreign(array.data, value->type->bytes(), Py_NewRef(owner));
+    return value;
+}
+
+// Python objects keep it alive: it cannot be written any more.
+Ref<Value> shared_value(PyObject* array, int dtype) {
+    PyObject* root = array;
+    while (as_ndarray(root).base && is_ndarray(as_ndarray(root).base)) root = as_ndarray(root).base;
+    nb::object owner;
+    if (as_ndarray(root).has(NdArray::OWNS_DATA))
+        owner = nb::steal(pin_ndarray(array, resize_guards(array)));
+    else // a view, since the user may assign the shape of an ndarray
+        owner = nb::steal(view_ndarray(array));
+    return foreign_value(owner.ptr(), dtype);
+}
+
+Ref<Value> copied_value(PyObject* array, int dtype) {
+    const NdArray& source = as_ndarray(array);
+    Ref<Type> type = dense_type({source.shape, std::size_t(source.ndim)}, dtype);
+    if (int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
+    Ref<Value> value = Value::uninitialized(type);
+    if (!value) return {};
+    auto* to = static_cast<char*>(value->buffers[0].address());
+    if (source.has(NdArray::C_ORDER))
+        std::memcpy(to, source.data, type->bytes());
+    else
+        copy_elements(to, *foreign_value(array, dtype));
+    count(Counter::copies);
+    return value;
+}
+
+// An ndarray in a dtype of ours, in native byte order, and not of a subclass; else empty.
+Ref<Value> import_ndarray(PyObject* object, int target) {
+    const NdArray& array = as_ndarray(object);
+    int dtype = declared_dtype(array.dtype);
+    if (dtype < 0 || (target != NO_DTYPE && target != dtype) || !array.has(NdArray::ALIGNED))
+        return {};
+    if (array.has(NdArray::WRITEABLE)) return copied_value(object, dtype);
+    return is_plainly_read_only(array) ? shared_value(object, dtype) : Ref<Value>();
+}
+
+// Nested lists of Python's bools, ints that fit int64, and floats. Nothing here runs Python code,
+// so the lists stay as they are.
+class NestedNumbers {
+  public:
+    // False for lists of unequal lengths and of anything else, which Python looks at.
+    bool parse(PyObject* object) {
+        for (PyObject* first = object; is_list(first); first = items_of(first)[0]) {
+            if (shape_.size() == MAX_LEVELS || length_of(first) == 0) return false;
+            shape_.push_back(length_of(first));
+        }
+        return check(object, 0);
+    }
+
+    std::span<const int64_t> shape() const { return shape_; }
+    // The dtype that NumPy gives them.
+    int dtype() const { return dtype_of_numbers(has_floats_ ? 2 : int(has_integers_)); }
+
+    // Writes the elements in C order; false if `dtype` cannot hold one of them, or Python converts.
+    bool write(PyObject* object, char* to, uint16_t dtype) const {
+        const DType& target = dtype_of(dtype);
+        switch (target.kind << 8 | int(target.bytes)) {
+        case 'b' << 8 | 1: return !has_floats_ && !has_integers_ && fill<bool>(object, to);
+        case 'i' << 8 | 1: return write_integers<int8_t>(object, to);
+        case 'i' << 8 | 2: return write_integers<int16_t>(object, to);
+        case 'i' << 8 | 4: return write_integers<int32_t>(object, to);
+        case 'i' << 8 | 8: return write_integers<int64_t>(object, to);
+        case 'u' << 8 | 1: return write_integers<uint8_t>(object, to);
+        case 'u' << 8 | 2: return write_integers<uint16_t>(object, to);
+        case 'u' << 8 | 4: return write_integers<uint32_t>(object, to);
+        case 'f' << 8 | 4: return fill<float>(object, to);
+        case 'f' << 8 | 8: return fill<double>(object, to);
+        default: return false;
+        }
+    }
+
+  private:
+    static bool is_list(PyObject* object) {
+        return PyList_CheckExact(object) || PyTuple_CheckExact(object);
+    }
+    static Py_ssize_t length_of(PyObject* list) { return Py_SIZE(list); }
+    static PyObject** items_of(PyObject* list) {
+        return PyList_CheckExact(list) ? reinterpret_cast<PyListObject*>(list)->ob_item
+                                       : reinterpret_cast<PyTupleObject*>(list)->ob_item;
+    }
+
+    bool check(PyObject* object, std::size_t level) {
+        if (level == shape_.size()) return check_number(object);
+        if (!is_list(object) || length_of(object) != shape_[level]) return false;
+        PyObject** items = items_of(object);
+        for (int64_t i = 0; i < shape_[level]; ++i)
+            if (!check(items[i], level + 1)) return false;
+        return true;
+    }
+
+    bool check_number(PyObject* object) {
+        if (PyFloat_CheckExact(object)) return has_floats_ = true;
+        if (PyBool_Check(object)) return true;
+        if (!PyLong_CheckExact(object)) return false;
+        int overflow = 0;
+        int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
+        smallest_ = std::min(smallest_, number);
+        largest_ = std::max(largest_, number);
+        has_integers_ = true;
+        return !overflow;
+    }
+
+    // As NumPy converts them: mixed ones by way of a double, ints at once.
+    template <class T> T number(PyObject* object) const {
+        if (PyFloat_CheckExact(object)) return T(PyFloat_AS_DOUBLE(object));
+        int64_t integer = PyBool_Check(object) ? object == Py_True : PyLong_AsLongLong(object);
+        return has_floats_ ? T(double(integer)) : T(integer);
+    }
+
+    template <class T> bool write_integers(PyObject* object, char* to) const {
+        if (has_floats_ || !has_integers_) return false;
+        if (smallest_ < int64_t(std::numeric_limits<T>::min())) return false;
+        if (largest_ > int64_t(std::numeric_limits<T>::max())) return false;
+        return fill<T>(object, to);
+    }
+
+    template <class T> bool fill(PyObject* object, char* to) const {
+        fill(object, 0, reinterpret_cast<T*>(to));
+        return true;
+    }
+
+    template <class T> T* fill(PyObject* object, std::size_t level, T* to) const {
+        if (level == shape_.size()) {
+            *to = number<T>(object);
+            return to + 1;
+        }
+        PyObject** items = items_of(object);
+        for (int64_t i = 0; i < shape_[level]; ++i) to = fill(items[i], level + 1, to);
+        return to;
+    }
+
+    std::vector<int64_t> shape_;
+    bool has_floats_ = false, has_integers_ = false;
+    int64_t smallest_ = 0, largest_ = 0; // of the ints
+};
+
+// Lists and numbers; empty for others.
+Ref<Value> import_numbers(PyObject* object, int target) {
+    NestedNumbers numbers;
+    if (!numbers.parse(object)) return {};
+    int dtype = target == NO_DTYPE ? numbers.dtype() : target;
+    Ref<Value> value = Value::uninitialized(dense_type(numbers.shape(), dtype));
+    if (!value) return {};
+    auto* to = static_cast<char*>(value->buffers[0].address());
+    return numbers.write(object, to, uint16_t(dtype)) ? value : Ref<Value>();
+}
+
+// tn.asarray(obj, dtype=...)
+PyObject* import_array(std::span<PyObject* const> args, std::size_t positional, PyObject* names) {
+    if (positional != 1 || args.size() > 2) return nullptr;
+    int target = NO_DTYPE;
+    if (args.size() == 2) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dtype") != 0)
+            return nullptr;
+        if (args[1] != Py_None && (target = declared_dtype(args[1])) < 0) return nullptr;
+    }
+    PyObject* object = args[0];
+    if (is_array(object)) return target == NO_DTYPE ? Py_NewRef(object) : nullptr;
+    if (!device_of(current_options().device).is_host) return nullptr;
+    bool is_plain = Py_TYPE(object) == NumpyApi::get().array_type;
+    Ref<Value> value = is_plain ? import_ndarray(object, target) : import_numbers(object, target);
+    return value ? new_array(value_node(std::move(value))) : nullptr;
+}
+
+} // namespace
+
+NativePath import_path(std::string_view name) { return name == "asarray" ? import_array : nullptr; }
+
+} // namespace tenfold::bindings

@@ -1,0 +1,36 @@
+// Array transfer: values of Arrays as Python objects (export), and Python objects as Arrays
+// (import), without Python code in the usual cases.
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "python/numpy_abi.h"
+#include "python/python_objects.h"
+
+namespace tenfold::bindings {
+
+// The native path of a public function: positional arguments, then those with names. Null without
+// an error where Python is to make the call.
+using NativePath = PyObject* (*)(std::span<PyObject* const> args, std::size_t positional,
+                                 PyObject* names);
+NativePath export_path(std::string_view name); // null: there is none
+NativePath import_path(std::string_view name);
+
+// The only element of an Array in memory that native code may read, which is computed first. Empty
+// where Python is to look at it, with a Python error after a signal.
+std::optional<double> real_number_of(PyObject* array);
+PyObject* integer_of(PyObject* array, bool truncates); // null likewise
+
+// A read-only ndarray of a Value in host memory. `keeper` (or null) keeps the memory alive, in
+// place of the Value.
+PyObject* export_value(const Ref<Value>& value, PyObject* keeper);
+// A read-only ndarray of the memory of another one, whose flags and size its owner cannot change
+// any more: `guards` are weak references.
+PyObject* pin_ndarray(PyObject* values, nb::object guards);
+PyObject* view_ndarray(PyObject* values); // read-only
+bool is_read_only_memory(PyObject* object);
+
+void declare_export(nb::module_& module);
+
+} // namespace tenfold::bindings
