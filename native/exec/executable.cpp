@@ -62,7 +62,7 @@ class Executor {
     Executor(const Executable& plan, const LinearizedGraph& graph, const Key& key,
              ExecutionContext& context, std::vector<StepTiming>* timings)
         : plan_(plan), graph_(graph), key_(key), context_(context), timings_(timings),
-          workspace_(std::exchange(ThreadLocal<Workspace>::get(), {})), slots_(workspace_.slots),
+          workspace_(std::move(ThreadLocal<Workspace>::get())), slots_(workspace_.slots),
           shifts_(workspace_.base_shifts), buffers_(workspace_.buffers),
           numbers_(workspace_.numbers) {
         slots_.resize(plan.slots);
