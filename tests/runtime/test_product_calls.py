@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,3 +80,26 @@ def test_a_processor_may_be_named(cpu: str) -> None:
     with tn.options(cpu=cpu):
         found = np.asarray(x1 @ x2)
     np.testing.assert_array_equal(found, np.asarray(x1) @ np.asarray(x2))
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import scipy.linalg", "from scipy.linalg import cython_blas"]
+)
+def test_routines_are_those_of_scipy_without_its_packages(before: str) -> None:
+    program = f"""
+{before}
+import sys
+from tenfold.runtime.blas import routines
+from tenfold.runtime.lapack import drivers
+loaded = "scipy.linalg" in sys.modules
+addresses = [routines.address_of("dgemm"), drivers.address_of("dpotrf")]
+assert loaded == ("scipy.linalg" in sys.modules)
+import scipy.linalg
+from scipy.linalg import cython_blas, cython_lapack
+assert scipy.linalg.cython_blas is cython_blas
+assert addresses == [
+    routines.entry_point(cython_blas.__pyx_capi__, "dgemm"),
+    routines.entry_point(cython_lapack.__pyx_capi__, "dpotrf"),
+]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -2,8 +2,9 @@
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_blas`): C
 functions that take every argument by pointer, 32-bit integers, matrices by columns, and need no
-GIL. SciPy is imported at the first use. BLAS threads would compete with Tenfold's pool. So library
-calls limit BLAS to one thread: by `with limited_threads():` in Python, and by the core in a replay
+GIL. Of SciPy only that extension module is loaded, at the first use: all of `scipy.linalg` takes
+ten times as long. BLAS threads would compete with Tenfold's pool. So library calls limit BLAS to
+one thread: by `with limited_threads():` in Python, and by the core in a replay
 (`native/threads/blas_threads.h`). Both share one count of holders. NumPy has a separate copy of
 BLAS.
 
@@ -15,26 +16,52 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from tenfold._native import BlasLibrary
+from tenfold.jit import fork_safe_lock
 
 
 @cache
 def address_of(routine: str) -> int:
     """Return the address of a BLAS routine, such as "dgemm"."""
-    from scipy.linalg import cython_blas  # imported only where it is used
-
-    return entry_point(cython_blas, routine)
+    return entry_point(exports("cython_blas"), routine)
 
 
-def entry_point(module: Any, routine: str) -> int:
-    """Return the address of a C function that a Cython module exports."""
-    capsule = module.__pyx_capi__[routine]
+_loading = fork_safe_lock.lock()
+
+
+@cache
+def exports(name: str) -> Mapping[str, Any]:
+    """Return the capsules of the C functions that an extension module of `scipy.linalg` exports."""
+    import scipy  # imported only where it is used
+
+    module_name = f"scipy.linalg.{name}"
+    with _loading:
+        if "scipy.linalg" in sys.modules:
+            return dict(import_module(module_name).__pyx_capi__)
+        loaders = ExtensionFileLoader, EXTENSION_SUFFIXES
+        found = FileFinder(str(Path(scipy.__file__).parent / "linalg"), loaders).find_spec(name)
+        spec = spec_from_file_location(module_name, found.origin if found else None)
+        if spec is None or spec.loader is None:
+            raise ImportError(module_name)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules.pop(module_name, None)  # an import of it must set it in its package
+    return dict(module.__pyx_capi__)
+
+
+def entry_point(capsules: Mapping[str, Any], routine: str) -> int:
+    """Return the address of a C function among those that a Cython module exports."""
+    capsule = capsules[routine]
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -54,11 +54,10 @@ ALIGNMENT = 64
 @cache
 def address_of(routine: str) -> int:
     """Return the address of a routine of LAPACK, such as "dpotrf", or of BLAS, such as "dtrsm"."""
-    from scipy.linalg import cython_lapack  # imported only where it is used
-
-    if routine in cython_lapack.__pyx_capi__:
-        return routines.entry_point(cython_lapack, routine)
-    return routines.address_of(routine)
+    lapack = routines.exports("cython_lapack")
+    return (
+        routines.entry_point(lapack, routine) if routine in lapack else routines.address_of(routine)
+    )
 
 
 class DriverLaunch(NamedTuple):
