@@ -99,9 +99,11 @@ void Engine::remove_from_batch(Future& future, DeferredFrees& frees) {
     if (batcher->num_live == 0) batcher->clear_members(frees.futures);
 }
 
-// Under a memory limit the deepest operators go first: they are nearer to freeing their inputs.
-uint32_t Engine::priority(const Future& future) const {
-    return limits_.max_bytes ? future.depth : future.height;
+// The user's priority, then the critical path. Under a memory limit the deepest operators go first:
+// they are nearer to freeing their inputs.
+int64_t Engine::priority(const Future& future) const {
+    uint32_t height = limits_.max_bytes ? future.depth : future.height;
+    return int64_t(future.operation->priority) * (int64_t(1) << 32) + height;
 }
 
 // For the first time.

@@ -180,11 +180,11 @@ class Engine {
 
   private:
     struct Entry {
-        uint32_t height;
+        int64_t priority;
         uint64_t number;
         Ref<Future> future;
         bool operator<(const Entry& other) const {
-            return height != other.height ? height < other.height : number > other.number;
+            return priority != other.priority ? priority < other.priority : number > other.number;
         }
     };
     using Heap = std::priority_queue<Entry>;
@@ -204,7 +204,7 @@ class Engine {
     void remove_from_batch(Future& future, DeferredFrees& frees);
     void take_live(Batcher& batcher, const Future& future);
     void update_heaps(Batcher& batcher);
-    uint32_t priority(const Future& future) const;
+    int64_t priority(const Future& future) const;
     void set_result(Future& future, OperatorResult&& answer);
     void reserve_memory(Future& future);
     void unreserve_memory(Future& future);

@@ -46,6 +46,7 @@ struct Operation {
     bool memoized = false;           // of tenfold, pure: one object for all equal pushes
     Ref<Operation> sum;              // cumulative: the fold of its increments
     uint8_t min_inputs = 0, max_inputs = 255;
+    int32_t priority = 0; // of the user's: among ready operators that are not batched
     std::string name;
     const Op* op = nullptr;
     const void* cost_class = nullptr;          // the operator's class, by which sizes are guessed

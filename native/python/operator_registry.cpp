@@ -39,7 +39,7 @@ bool write_key(std::string& key, PyObject* operator_, uint64_t options, PyObject
 }
 
 // Python's description of an operator: (kind, pure, name, fewest, most, plain run, plain add, op
-// id).
+// id, priority).
 Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<OptionSet>& options) {
     nb::object description = nb::steal(PyObject_CallFunctionObjArgs(
         engine_hooks.describe, operator_, params ? params : Py_None, nullptr));
@@ -54,6 +54,7 @@ Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<OptionS
         operation->identity_increment = nb::cast<bool>(description[5]);
         operation->elementwise_add = nb::cast<bool>(description[6]);
         operation->op = find_op(nb::cast<uint32_t>(description[7]));
+        operation->priority = nb::cast<int32_t>(description[8]);
         operation->cost_class =
             operation->is_builtin() ? operator_ : static_cast<void*>(Py_TYPE(operator_));
         operation->python = Py_NewRef(operator_);

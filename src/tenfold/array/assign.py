@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from tenfold import _native
 from tenfold._native import Array
@@ -24,7 +24,7 @@ from tenfold.array import external_buffer
 from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.noalias_check import verify
 from tenfold.array.setitem import is_view_of
-from tenfold.array.view_writethrough import refuse_repeating, write
+from tenfold.array.view_writethrough import refuse_repeating, shows_sums, sum_through, write
 from tenfold.core.index_map import Slice, whole_slice
 from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import same_kind
@@ -91,11 +91,27 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
-    refuse_result(target, result, f"{symbol}=")
-    write(target, whole_slice(target.shape), result)
+    write(*_update_arguments(target, result, f"{symbol}="))
 
 
-def refuse_result(target: Array, result: Array, operation: str) -> None:
+def _update_arguments(target: Array, result: Array, op: str) -> tuple[Array, Slice, Any]:
+    """Return the checked arguments of `write` for the result of `target op= e`.
+
+    If the target shows elements several times, they are those of an array below it, to which every
+    term is added.
+    """
+    _refuse_misfit(target, result, op)
+    if op in ("+=", "-=") and shows_sums(target):
+        node = _native.node_of(result).inputs[1]
+        term = node.scalar if node.is_scalar else _native.array_of(node)
+        below, terms = sum_through(target, term)
+        result = cast(Array, OPERATORS[op](below, terms))  # type: ignore[misc]  # of two values
+        target = below
+    refuse_repeating(target, op)
+    return target, whole_slice(target.shape), result
+
+
+def _refuse_misfit(target: Array, result: Array, operation: str) -> None:
     """Raise ShapeError or DTypeError for a result that cannot replace the whole target."""
     if result.shape != target.shape:
         rule = f"a result of shape {result.shape} cannot replace shape {target.shape}"
@@ -103,18 +119,15 @@ def refuse_result(target: Array, result: Array, operation: str) -> None:
     if not same_kind(result.dtype, target.dtype):
         rule = f"a result of {result.dtype} cannot replace {target.dtype} (same-kind rule)"
         raise DTypeError(operation, rule, [target], "write x = x + e, or convert e with tn.astype")
-    refuse_repeating(target, operation)
 
 
 def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, Slice, Any]:
     """Return the checked arguments of `write` that replace a whole target."""
     function = OPERATORS[op]
-    if function is None:
-        value = fit_to_part(expr, target, target.shape, "assign")
-        refuse_repeating(target, "assign")
-    else:
-        value = function(target, expr)
-        refuse_result(target, value, op)
+    if function is not None:
+        return _update_arguments(target, function(target, expr), op)
+    value = fit_to_part(expr, target, target.shape, "assign")
+    refuse_repeating(target, "assign")
     return target, whole_slice(target.shape), value
 
 

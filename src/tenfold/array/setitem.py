@@ -44,6 +44,8 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     the part and for a view that repeats elements, DTypeError for a value of another kind. Then
     nothing has changed.
     """
+    if isinstance(value, Array) and value.base is x and _names_itself(x, key, value):
+        return  # `x[1:] += e` ends by assigning the view to `x[1:]`
     refuse_repeating(x, OPERATION)
     if (mask := _mask(x, key)) is not None:
         value = coerce_rhs(value, x, OPERATION)
@@ -53,9 +55,15 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     parsed = parse(x, key, OPERATION)
     if parsed.arrays:
         _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
-    elif not is_view_of(value, x, index, parsed.part):
+    else:
         value = fit_to_part(coerce_rhs(value, x, OPERATION), x, parsed.part[1], OPERATION)
         write(x, parsed.part, value)
+
+
+def _names_itself(x: Array, key: Any, value: Array) -> bool:
+    """Whether a view of `x` is assigned to itself."""
+    parsed = parse(x, key, OPERATION)
+    return not parsed.arrays and is_view_of(value, x, index, parsed.part)
 
 
 def is_view_of(value: Any, base: Array, op: Op[...], params: tuple[Any, ...]) -> bool:

@@ -13,7 +13,7 @@ the old value keep it; every view reads the new one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
@@ -35,7 +35,7 @@ from tenfold.core.trace_state import TRACE
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ops.assignment import set_at
 from tenfold.ops.cast import convert
-from tenfold.ops.create import full
+from tenfold.ops.create import full, zeros
 from tenfold.ops.reshaping import broadcast_to
 
 MAX_PENDING = _native.MAX_PENDING_UPDATES
@@ -160,6 +160,45 @@ def refuse_repeating(target: Array, operation: str) -> None:
             remedy = "assign to the array that is broadcast, or to a copy: tn.asarray(x, copy=True)"
             raise ShapeError(operation, rule, [target], remedy)
         view = base
+
+
+def shows_sums(target: Array) -> bool:
+    """Whether a view, or one below it, shows elements several times and takes sums of terms."""
+    view = target
+    while (base := view.base) is not None:
+        if _native.node_of(view).op.lowering.sum_of_views is not None:
+            return True
+        view = base
+    return False
+
+
+def sum_through(target: Array, terms: Any) -> tuple[Array, Array]:
+    """Return the array below all views that show elements several times, and for each of its
+    elements the sum of the terms of `target` that stand at it.
+    """
+    shown = broadcast_to(_as_terms(terms, target), target.shape)
+    while shows_sums(target):
+        base = target.base
+        assert base is not None, "a view has a base"
+        op, params = _movement_of(target)
+        if op.lowering.sum_of_views is not None:
+            shown = op.lowering.sum_of_views(shown, base.shape, *params)
+        elif op.is_affine_view:
+            part = updated_slice((_view_map(op, base, target, params).reads, target.shape))
+            nothing = zeros(base.shape, dtype=shown.dtype, device=base.device)
+            shown = _native.apply(set_at.id, (nothing, shown), part)
+        else:
+            assert op.lowering.inverse_view is not None, f"{op.name} has an index map or an inverse"
+            shown = op.lowering.inverse_view(shown, base)
+        target = base
+    return target, shown
+
+
+def _as_terms(terms: Any, target: Array) -> Array:
+    if isinstance(terms, Array):
+        return terms
+    params = ((), terms, target.dtype, target.device)
+    return cast(Array, _native.apply(full.id, (), params))
 
 
 def _with_part_replaced(target: Array, part: Slice, value: Any) -> Array:

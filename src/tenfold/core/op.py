@@ -252,6 +252,10 @@ class OpLowering:
     inverse_view: Callable[[Array, Array], Array] | None = None
     """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
     view back to the shape of the input."""
+    sum_of_views: Callable[..., Array] | None = None
+    """For a view that shows elements several times, to which `+=` and `-=` may write:
+    `sum_of_views(terms, shape, *params)` adds terms of the view's shape at the elements of its
+    input, of that shape, that they stand at."""
     epilogue: Callable[..., Epilogue] | None = None
     """For products that are scaled or added to an operand, possibly in place (gemm):
     `epilogue(*params)` says how."""

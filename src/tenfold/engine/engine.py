@@ -18,7 +18,7 @@ import atexit
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 from tenfold import _native, settings
 from tenfold._native import Handle
 from tenfold.engine import limits
+from tenfold.engine.store import Store
 from tenfold.errors import message
 from tenfold.jit import fork_safe_lock
 
@@ -104,6 +105,25 @@ class Engine(_native.Engine):
             yield
         finally:
             self._end_hold()
+
+    def store(
+        self,
+        *,
+        combine: str = "sum",
+        updater: Callable[[Any, Any, Any], Any] | None = None,
+        pushes: int = 1,
+    ) -> Store:
+        """Return a store of values by key, to which any thread may push and from which it may pull.
+
+        >>> import tenfold as tn
+        >>> with tn.Engine() as engine:
+        ...     store = engine.store()
+        ...     store.push("n", 1)
+        ...     store.push("n", 2)
+        ...     store.pull("n").get()
+        3
+        """
+        return Store(self, combine=combine, updater=updater, pushes=pushes)
 
     def stats(self) -> Mapping[str, Any]:
         """Return counts: of pushes, of batches by size, and of values that are alive.

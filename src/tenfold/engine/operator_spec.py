@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from itertools import count
+from operator import index
 from typing import Any, NamedTuple
 
 from tenfold._native import Handle
@@ -33,6 +34,9 @@ MAX_INPUTS = 255
 """Upper limit of inputs of a variadic operator."""
 
 
+MAX_PRIORITY = 2**31 - 1
+
+
 class OperatorSpec(NamedTuple):
     """The native record of an operator (native/python/engine_bindings.cpp)."""
 
@@ -44,6 +48,7 @@ class OperatorSpec(NamedTuple):
     plain_run: bool
     plain_add: bool
     op: int
+    priority: int
 
 
 def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
@@ -85,7 +90,7 @@ def _describe_operation(
         elif not params and operation.signature.symbol == "@":
             kind = OperatorKind.PRODUCT
     return OperatorSpec(
-        kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id
+        kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id, 0
     )
 
 
@@ -101,7 +106,8 @@ def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None
         min_inputs = min(min_inputs, 1)
     pure = bool(operator.pure)
     name = operator.name if isinstance(operator, Deferred) else operator_class.__name__
-    return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0)
+    rank = max(-MAX_PRIORITY, min(index(operator.priority), MAX_PRIORITY))
+    return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0, rank)
 
 
 KIND_ATTRIBUTE = "_tenfold_kind"

@@ -28,8 +28,9 @@ class Operator:
     `run(self, *inputs, **params)` gets the values of the inputs, Arrays or your objects, and the
     parameters of the push. It returns an Array, an ndarray, a number or any other object. Its
     expressions are evaluated when their values are read. It may push operators, but not wait for
-    them. `pure = True` declares that it has no side effects: it is skipped when no handle and no
-    operator needs its result.
+    them. Of ready operators the one with the highest `priority`, an int, runs first; those that are
+    batched have none. `pure = True` declares that it has no side effects: it is skipped when no
+    handle and no operator needs its result.
 
     A call with values, `operator(x)`, runs it at once.
 
@@ -44,6 +45,8 @@ class Operator:
 
     pure: bool = False
     """Whether it does nothing but return its result."""
+    priority: int = 0
+    """Of ready operators the one with the highest priority runs first; batches have none."""
 
     def run(self, *inputs: Any, **params: Any) -> Any:
         """Compute the result from the inputs."""

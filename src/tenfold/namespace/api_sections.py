@@ -73,8 +73,8 @@ SECTIONS = (
         "linear-algebra",
         "Linear algebra",
         "Products, decompositions, solves and norms; most stand in `tn.linalg`.",
-        "assume contract diagonal_tril_triu eigenvalues einsum factors linalg lu_and_triangular "
-        "norm powers svd_eig",
+        "assume banded_solve contract diagonal_tril_triu eigenvalues einsum factors linalg "
+        "lu_and_triangular matrix_functions norm powers svd_eig",
     )._replace(modules=("linalg",)),
     _standard(
         "manipulation",

@@ -52,6 +52,26 @@ def _windows_shape(shape: Shape, window: Shape, axes: Shape) -> Shape:
     return (*lengths, *window)
 
 
+def _sum_of_windows(terms: Array, shape: Shape, window: Shape, axes: Shape) -> Array:
+    """Return the sums of terms at the elements of an array that its windows show.
+
+    An axis of the array that has several windows is summed over them one after the other.
+    """
+    for number in reversed(range(len(window))):
+        axis, length = axes[number], window[number]
+        terms = moveaxis(terms, axis, -2)
+        earlier = sum_of_lengths(shape[axis], window[:number], axes[:number], axis)
+        grid = WindowGrid((length,), (1,), (1,), ((0, 0),))
+        sums = grid.sum_of_windows(window_part(terms), (earlier,))
+        terms = moveaxis(sums, -1, axis)
+    return terms
+
+
+def sum_of_lengths(length: int, window: Shape, axes: Shape, axis: int) -> int:
+    """Return how many positions an axis has after windows of these axes."""
+    return length - sum([n - 1 for n, each in zip(window, axes, strict=True) if each == axis])
+
+
 def _windows_strides(
     shape: Shape, strides: Sequence[int], window: Shape, axes: Shape
 ) -> tuple[int, ...]:
@@ -63,6 +83,7 @@ def _windows_strides(
     reference=np.lib.stride_tricks.sliding_window_view,
     view=True,
     strides=_windows_strides,
+    sum_of_views=_sum_of_windows,
     numpy=(np.lib.stride_tricks.sliding_window_view,),
     batch_params=lambda _, window, axes: (window, tuple(axis + 1 for axis in axes)),
     samples=[

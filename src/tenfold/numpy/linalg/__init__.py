@@ -9,7 +9,6 @@ Takes NumPy's positions and keywords, hands on Arrays of the operations of `tn.l
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce as fold
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tenfold.numpy.elementwise import matmul, vecdot
 from tenfold.numpy.manipulation import matrix_transpose
 from tenfold.numpy.products import outer as _outer_of_flat
 from tenfold.numpy.products import tensordot
-from tenfold.ops import complex, contract, factors, movement, powers, svd_eig
+from tenfold.ops import complex, factors, matrix_functions, movement, powers, svd_eig
 from tenfold.ops import linalg as decompositions
 from tenfold.ops import norm as norms
 from tenfold.ops.diagonal_tril_triu import diagonal as _diagonal
@@ -153,7 +152,7 @@ def matrix_power(a: Any, n: int) -> Array:
 
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """Return the product of matrices, multiplied in the cheapest order."""
-    return deliver(fold(contract.matmul, as_arrays(arrays)), out)
+    return deliver(matrix_functions.multi_dot(as_arrays(arrays)), out)
 
 
 def outer(x1: Any, x2: Any, /) -> Array:
@@ -179,15 +178,14 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
     """Return the inverse of an array as an operator of `tensordot`."""
-    x = as_array(a)
-    if ind <= 0:
-        raise ValueError("Invalid ind argument.")
-    rows = int(np.prod(x.shape[ind:], dtype=int))
-    inverse = decompositions.inv(x.reshape((-1, rows)))
-    return inverse.reshape((*x.shape[ind:], *x.shape[:ind]))
+    return matrix_functions.tensorinv(as_array(a), ind)
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Return the solution x of `tensordot(a, x, x.ndim) = b`."""
+    return matrix_functions.tensorsolve(as_array(a), as_array(b), axes)
 
 
 eig: Callable[..., Any] = Immediate(np.linalg.eig)
 """Its dtype depends on the values: real if all eigenvalues are. `tn.linalg.eig` is lazy."""
 eigvals: Callable[..., Any] = Immediate(np.linalg.eigvals)
-tensorsolve: Callable[..., Any] = Immediate(np.linalg.tensorsolve)

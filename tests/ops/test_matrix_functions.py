@@ -1,0 +1,190 @@
+"""Functions of matrices and named solves against SciPy and NumPy, stacks and batches too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+import tenfold as tn
+from tenfold.errors import DTypeError, ShapeError
+
+DTYPES = ("int64", "float32", "float64", "complex64", "complex128")
+TOLERANCE = {"float32": 2e-4, "complex64": 2e-4}
+
+
+def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=shape)
+    if dtype.startswith("c"):
+        values = values + 1j * rng.normal(size=shape)
+    return (values * 3).astype(dtype)
+
+
+def close(found: Any, expected: Any, dtype: str = "float64") -> None:
+    tolerance = TOLERANCE.get(dtype, 1e-9)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+def matrixwise(function: Any, x: np.ndarray) -> np.ndarray:
+    if not x.size:
+        return x
+    return np.reshape([function(each) for each in x.reshape(-1, *x.shape[-2:])], x.shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (2, 3, 5, 5), (0, 0), (0, 3, 3)])
+@pytest.mark.parametrize("name", ["expm", "sqrtm"])
+def test_functions_of_matrices_equal_scipy(name: str, shape: tuple[int, ...], dtype: str) -> None:
+    x = drawn(shape, dtype) * (1 if dtype == "int64" else 0.3)
+    x = x + (10 * np.eye(shape[-1])).astype(x.dtype) if name == "sqrtm" else x
+    for _ in range(2):
+        found = getattr(tn.linalg, name)(tn.asarray(x))
+        wide = x.astype("float64") if x.dtype.kind == "i" else x
+        close(found, matrixwise(getattr(linalg, name), wide), str(x.dtype))
+    single = x.dtype.itemsize == (8 if x.dtype.kind == "c" else 4)
+    complex_dtype = np.complex64 if single else np.complex128
+    assert found.dtype == (complex_dtype if name == "sqrtm" or x.dtype.kind == "c" else wide.dtype)
+
+
+def test_root_of_a_negative_matrix_is_complex() -> None:
+    found = np.asarray(tn.linalg.sqrtm(tn.asarray(np.diag([-4.0, 9.0]))))
+    close(found, np.diag([2j, 3]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_no_finite_matrix_has_no_exponential(bad: float) -> None:
+    assert np.isnan(np.asarray(tn.linalg.expm(tn.asarray(np.full((2, 2), bad))))).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("bands", [(1, 1), (0, 0), (2, 1), (0, 2), (1, 0)])
+@pytest.mark.parametrize("rhs", [(6,), (6, 3), (2, 6, 3)])
+def test_banded_solves_equal_scipy(
+    bands: tuple[int, int], rhs: tuple[int, ...], dtype: str
+) -> None:
+    ab = drawn((sum(bands) + 1, 6), dtype)
+    ab[bands[1]] += 12
+    b = drawn(rhs, dtype, 1)
+    found = tn.linalg.solve_banded(bands, tn.asarray(ab), tn.asarray(b))
+    if b.ndim < 3:
+        expected = linalg.solve_banded(bands, ab, b)
+    else:
+        expected = np.stack([linalg.solve_banded(bands, ab, each) for each in b])
+    close(found, expected, dtype)
+    assert found.dtype == expected.dtype
+
+
+def test_stacks_of_bands_solve_one_right_side_each() -> None:
+    ab, b = drawn((4, 3, 5), "float64"), drawn((4, 5, 2), "float64", 1)
+    ab[:, 1] += 12
+    expected = np.stack([linalg.solve_banded((1, 1), *each) for each in zip(ab, b, strict=True)])
+    close(tn.linalg.solve_banded((1, 1), tn.asarray(ab), tn.asarray(b)), expected)
+    vectors = tn.vmap(lambda x, y: tn.linalg.solve_banded((1, 1), x, y))
+    close(vectors(tn.asarray(ab), tn.asarray(b[..., 0])), expected[..., 0])
+    shared = tn.vmap(lambda y: tn.linalg.solve_banded((1, 1), tn.asarray(ab[0]), y))
+    close(shared(tn.asarray(b)), np.stack([linalg.solve_banded((1, 1), ab[0], y) for y in b]))
+    assert tn.linalg.solve_banded((1, 1), tn.zeros((3, 0)), tn.zeros(0)).shape == (0,)
+
+
+def test_singular_bands_are_named_at_the_wait() -> None:
+    found = tn.linalg.solve_banded((0, 0), tn.zeros((1, 2)), tn.ones(2))
+    with pytest.raises(np.linalg.LinAlgError, match=r"solve_banded.*Singular matrix"):
+        found.wait()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
+@pytest.mark.parametrize("unit_diagonal", [False, True])
+def test_triangular_solves_have_the_arguments_of_scipy(
+    trans: Any, lower: bool, unit_diagonal: bool, dtype: str
+) -> None:
+    a, b = drawn((5, 5), dtype) * 0.3 + 3 * np.eye(5), drawn((5, 2), dtype, 1)
+    a = a.astype(dtype)
+    options = {"lower": lower, "unit_diagonal": unit_diagonal}
+    found = tn.linalg.solve_triangular(tn.asarray(a), tn.asarray(b), trans, **options)
+    close(found, linalg.solve_triangular(a, b, trans, **options), dtype)
+
+
+def test_multi_dot_takes_the_cheapest_order() -> None:
+    a, b, u = (
+        drawn((200, 200), "float64"),
+        drawn((200, 200), "float64", 1),
+        drawn((200,), "float64"),
+    )
+    with tn.profile() as profile:
+        found = tn.linalg.multi_dot([tn.asarray(x) for x in (a, b, u)]).wait()
+    close(found, np.linalg.multi_dot([a, b, u]))
+    assert profile.multiply_adds == 2 * 200 * 200
+
+
+def test_tensor_equations_equal_numpy() -> None:
+    x = drawn((2, 3, 6), "float64")
+    close(tn.linalg.tensorinv(tn.asarray(x)), np.linalg.tensorinv(x))
+    y = drawn((6, 3, 2), "float64")
+    close(tn.linalg.tensorinv(tn.asarray(y), 1), np.linalg.tensorinv(y, 1))
+    b = drawn((2, 3), "float64", 1)
+    close(tn.linalg.tensorsolve(tn.asarray(x), tn.asarray(b)), np.linalg.tensorsolve(x, b))
+    z = drawn((2, 6, 3), "float64")
+    close(
+        tn.linalg.tensorsolve(tn.asarray(z), tn.asarray(b), axes=(1,)),
+        np.linalg.tensorsolve(z, b, axes=(1,)),
+    )
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+@pytest.mark.parametrize("columns", [None, 2])
+def test_least_squares_of_stacks_are_those_of_each_matrix(
+    shape: tuple[int, int], columns: int | None
+) -> None:
+    a = drawn((4, 2, *shape), "float64")
+    b = drawn((4, 2, shape[0], columns) if columns else (shape[0],), "float64", 1)
+    x, residuals, rank, s = tn.linalg.lstsq(tn.asarray(a), tn.asarray(b))
+    for at in np.ndindex(4, 2):
+        expected = np.linalg.lstsq(a[at], b[at] if columns else b)
+        close(np.asarray(x)[at], expected[0])
+        assert np.asarray(rank)[at] == expected[2]
+        close(np.asarray(s)[at], expected[3])
+        if shape[0] > shape[1]:
+            close(np.asarray(residuals)[at], expected[1] if columns else expected[1][0])
+    batched = tn.vmap(lambda a: tn.linalg.lstsq(a, tn.asarray(b[0, 0] if columns else b)).x)
+    if not columns:
+        close(np.asarray(batched(tn.asarray(a[0])))[0], np.asarray(x)[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: tn.linalg.expm(tn.zeros((2, 3))), ShapeError, "not square"),
+        (lambda: tn.linalg.sqrtm(tn.zeros((2, 2), dtype="float16")), DTypeError, "float16"),
+        (lambda: tn.linalg.solve_banded(1, tn.zeros((3, 2)), tn.zeros(2)), ShapeError, "a pair"),
+        (
+            lambda: tn.linalg.solve_banded((1, 1), tn.zeros((2, 2)), tn.zeros(2)),
+            ShapeError,
+            "2 diagonals are not 1 below and 1 above",
+        ),
+        (
+            lambda: tn.linalg.solve_triangular(tn.eye(2), tn.zeros(2), "X"),
+            ShapeError,
+            "trans 'X'",
+        ),
+        (lambda: tn.linalg.multi_dot([tn.eye(2)]), ShapeError, "1 arrays have no product"),
+        (
+            lambda: tn.linalg.multi_dot([tn.eye(2), tn.zeros(2), tn.eye(2)]),
+            ShapeError,
+            "array 1 of shape",
+        ),
+        (lambda: tn.linalg.tensorinv(tn.eye(2), 0), ShapeError, "ind 0"),
+        (
+            lambda: tn.linalg.tensorsolve(tn.zeros((2, 3, 4)), tn.zeros((2, 3))),
+            ShapeError,
+            "6 equations do not determine the 4",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
