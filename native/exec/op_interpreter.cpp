@@ -445,6 +445,19 @@ bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
            (node.op->part == Op::none || !is_small_part(graph, entry));
 }
 
+// For each node whether its elements count: not of a value of which only slices are read.
+std::vector<bool> read_whole(const LinearizedGraph& graph) {
+    std::vector<bool> whole(graph.nodes.size()), sliced(graph.nodes.size());
+    for (const LinearizedNode& entry : graph.nodes) {
+        if (entry.value || !entry.node->op) continue;
+        std::vector<bool>& how = entry.node->op->part == Op::slice ? sliced : whole;
+        for (uint32_t input : graph.inputs(entry)) how[input] = true;
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        if (!graph.nodes[i].value || !sliced[i]) whole[i] = true;
+    return whole;
+}
+
 } // namespace
 
 bool has_native_kernel(const Node& node) {
@@ -452,9 +465,12 @@ bool has_native_kernel(const Node& node) {
 }
 
 bool is_large(const LinearizedGraph& graph) {
-    return std::ranges::any_of(graph.nodes, [](const LinearizedNode& entry) {
-        return !entry.node->is_scalar() && entry.node->type->size() > MAX_ELEMENTS;
-    });
+    std::vector<bool> whole = read_whole(graph);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        const Node& node = *graph.nodes[i].node;
+        if (whole[i] && !node.is_scalar() && node.type->size() > MAX_ELEMENTS) return true;
+    }
+    return false;
 }
 
 bool has_assignments(const LinearizedGraph& graph) {
@@ -469,11 +485,13 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device) {
     int64_t max_elements = has_updates      ? MAX_ELEMENTS_UPDATE
                            : is_long(graph) ? MAX_ELEMENTS_LONG
                                             : MAX_ELEMENTS;
+    std::vector<bool> whole = read_whole(graph);
     int num_products = 0; // rules read several of them together
     for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
-        if (!is_small(*node.type, device, max_elements)) return false;
+        bool counts = whole[std::size_t(&entry - graph.nodes.data())];
+        if (!is_small(*node.type, device, counts ? max_elements : INT64_MAX)) return false;
         if (entry.value) continue;
         if (has_updates && node.op && is_vector_product(graph, entry)) {
             if (++num_products > 1) return false;

@@ -20,9 +20,12 @@ bool is_contiguous(const Value& vector) {
     return vector.type->shape[0] <= 1 || stride_of(vector) == dtype_of(vector.type->dtype).bytes;
 }
 
+// Or a slice of such a slice.
 bool is_slice_of_value(const LinearizedGraph& graph, const LinearizedNode& entry) {
-    return entry.value || (entry.node->op && entry.node->op->part == Op::slice &&
-                           graph.nodes[graph.inputs(entry)[0]].value);
+    const LinearizedNode* read = &entry;
+    while (!read->value && read->node->op && read->node->op->part == Op::slice)
+        read = &graph.nodes[graph.inputs(*read)[0]];
+    return bool(read->value);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ from tenfold.inspect.profile import Profile
 from tenfold.jit.program import Programs
 from tenfold.ops.arithmetic import add
 from tenfold.schedule.generic_elementwise import GenericElementwise
-from tenfold.testing import assert_equal_bits
+from tenfold.testing import assert_close, assert_equal_bits
 
 RANDOM = np.random.default_rng(3)
 
@@ -320,6 +320,8 @@ PRODUCT_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
     "columns": lambda m, x, i: m[:i, i] @ x[:i],
     "backwards": lambda m, x, i: m[i, :i] @ x[i - 1 :: -1] if i else m[0, :0] @ x[:0],
     "twice": lambda m, x, i: x[:i] @ x[:i],
+    "flipped": lambda m, x, i: m[i, :i] @ tn.flip(x[:i]),
+    "slices of slices": lambda m, x, i: m[i][:i] @ x[::-1][:i],
     "every second": lambda m, x, i: m[i, : 2 * (i // 2) : 2] @ x[: i // 2],
 }
 
@@ -365,3 +367,18 @@ def test_products_of_integers_and_halves_in_updates_are_planned() -> None:
             x[i] = m[i, :i] @ x[:i]
             x.wait()
         assert x.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_small_slices_of_a_large_array_are_not_planned() -> None:
+    large = RANDOM.random((2000, 1500))
+    x, found = tn.asarray(large), tn.zeros(2000).wait()
+    for i in range(1, 60):
+        found[i] = (1 - x[i, :i] @ found[:i]) / x[i, i]
+        if i == 10:
+            plans = _native.num_cached_plans()
+        found.wait()
+    assert _native.num_cached_plans() == plans
+    expected = np.zeros(2000)
+    for i in range(1, 60):
+        expected[i] = (1 - large[i, :i] @ expected[:i]) / large[i, i]
+    assert_close(np.asarray(found), expected, rtol=1e-9)
