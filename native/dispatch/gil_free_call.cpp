@@ -2,8 +2,13 @@
 
 namespace tenfold {
 
-GilFreeRunner::GilFreeRunner(const GilFreeCall& call, bool& count_launches)
-    : call_(call), count_launches_(count_launches) {
+Result GilFreeContext::launch(Work& work) {
+    if (work.threads > threads()) set_threads(work.threads);
+    return Launch(work).run();
+}
+
+GilFreeRunner::GilFreeRunner(const GilFreeCall& call, ExecutionContext* python)
+    : call_(call), python_(python) {
     graph_.nodes = call.graph_template->graph.nodes;
     key_.base_offsets = call.base_offsets;
 }
@@ -12,7 +17,9 @@ bool GilFreeRunner::bind_input(std::size_t input, const Ref<Value>& value) {
     uint32_t position = call_.graph_template->leaves[input];
     if (position == GraphTemplate::NONE) return true;
     LinearizedNode& entry = graph_.nodes[position];
-    if (!value || !value->strides.empty() || value->type != entry.node->type) return false;
+    static const std::vector<int64_t> C_ORDER;
+    const auto& strides = input < call_.input_strides.size() ? call_.input_strides[input] : C_ORDER;
+    if (!value || value->strides != strides || value->type != entry.node->type) return false;
     entry.value = value;
     return true;
 }
@@ -20,7 +27,6 @@ bool GilFreeRunner::bind_input(std::size_t input, const Ref<Value>& value) {
 Ref<Value> GilFreeRunner::run() {
     results_.assign(call_.outputs.size(), {});
     const auto succeeded = bool(replay(*call_.plan, graph_, key_, *this));
-    count_launches_ = false;
     if (results_.size() == 1) return succeeded ? std::move(results_[0]) : Ref<Value>();
     Ref<Value> chain;
     while (succeeded &&
@@ -32,13 +38,13 @@ Ref<Value> GilFreeRunner::run() {
     return chain;
 }
 
-void GilFreeRunner::count(Counter counter) {
-    if (count_launches_) count_anywhere(counter);
+bool GilFreeRunner::call(const Executable::Call& call, const LinearizedGraph& graph,
+                         std::vector<Ref<Value>>& slots) {
+    return python_ && python_->call(call, graph, slots);
 }
 
 Result GilFreeRunner::launch(Work& work) {
-    if (work.threads > threads()) set_threads(work.threads);
-    return Launch(work).run();
+    return python_ ? python_->launch(work) : GilFreeContext::launch(work);
 }
 
 void GilFreeRunner::publish(Node* node, Ref<Value> value) {
@@ -47,8 +53,8 @@ void GilFreeRunner::publish(Node* node, Ref<Value> value) {
 }
 
 void run_gil_free(const GilFreeCall& call, std::span<const Ref<Future>> members,
-                  std::span<OperatorResult> answers, bool count_launches) {
-    GilFreeRunner runner(call, count_launches);
+                  std::span<OperatorResult> answers) {
+    GilFreeRunner runner(call);
     for (std::size_t i = 0; i < members.size(); ++i) {
         if (!answers[i].empty()) continue;
         std::size_t input_index = 0;

@@ -9,7 +9,7 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t FULL_BATCH_MEMBERS = 256; // members that an idle worker does not wait on
-// Of a batch, that one thread computes at a go: members at least, or so many elements.
+// Of members that are computed one by one, on one thread at a go: at least, or so many elements.
 constexpr std::size_t MIN_PART_MEMBERS = 128, MIN_PART_ELEMENTS = 1 << 16;
 
 bool is_batchable(const Operation& operation) {
@@ -93,7 +93,7 @@ void Engine::update_heaps(Batcher& batcher) {
 // One that has been dropped or cancelled; its place among the members stays while others are live.
 void Engine::remove_from_batch(Future& future, DeferredFrees& frees) {
     Batcher* batcher = future.batcher;
-    if (future.state != Future::ready || !batcher || batcher->kind == Operation::general) return;
+    if (future.state != Future::ready || !batcher || batcher->runs_alone) return;
     take_live(*batcher, future);
     update_heaps(*batcher);
     if (batcher->num_live == 0) batcher->clear_members(frees.futures);
@@ -123,7 +123,7 @@ void Engine::enqueue(Future& future) {
     if (batched && !future.batcher) {
         unclassified_.push_back(Ref<Future>(&future));
         unclassified_urgent_ |= future.urgent;
-    } else if (batched && future.batcher->kind != Operation::general) {
+    } else if (batched && !future.batcher->runs_alone) {
         add_to_batch(*future.batcher, future);
     } else {
         (future.urgent ? urgent_ : ready_)
@@ -150,7 +150,7 @@ void Engine::mark_urgent(Future& future, DeferredFrees& frees) {
 void Engine::mark_ready_urgent(Future& future) {
     if (!future.batcher && is_batchable(*future.operation)) {
         unclassified_urgent_ = true;
-    } else if (future.batcher && future.batcher->kind != Operation::general) {
+    } else if (future.batcher && !future.batcher->runs_alone) {
         future.batcher->urgent_members.push(future);
         ++future.batcher->num_urgent;
         update_heaps(*future.batcher);
@@ -270,17 +270,13 @@ Job Engine::start_batch(Batcher& batcher) {
     ++num_batches_;
     ++batch_sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    const GilFreeCall* call = is_native ? job.members[0]->operation->gil_free_call.get() : nullptr;
-    const Type* type = call        ? call->graph_template->type().get()
-                       : is_native ? batcher.type().get()
-                                   : nullptr;
-    std::size_t size = type ? std::max<std::size_t>(1, type->size()) : 1;
+    if (!is_native || batcher.stacked) return job;
+    std::size_t size = batcher.result ? std::max<std::size_t>(1, batcher.result->size()) : 1;
     std::size_t max_part = std::max(MIN_PART_MEMBERS, MIN_PART_ELEMENTS / size);
-    while (is_native && job.members.size() > max_part) {
+    while (job.members.size() > max_part) {
         Job part;
         part.kind = Job::rows;
         part.batcher = &batcher;
-        part.is_first_part = false;
         auto from = job.members.end() - std::ptrdiff_t(max_part);
         part.members.assign(std::make_move_iterator(from),
                             std::make_move_iterator(job.members.end()));

@@ -141,7 +141,7 @@ void Engine::set_result(Future& future, OperatorResult&& answer) {
     if (future.value) future.bytes = 0;
     for (const Value* value = future.value.get(); value;
          value = several ? value->next.get() : nullptr)
-        future.bytes += value->buffers[0].allocation->bytes;
+        future.bytes += value->is_view ? value->type->bytes() : value->buffers[0].allocation->bytes;
 }
 
 Ref<Future> Engine::put(OperatorResult answer) {
@@ -216,8 +216,8 @@ void Engine::schedule(Future& future, DeferredFrees& frees) {
         Ref<Type> type;
         if (call && call->graph_template && !future.operation->result_tree)
             type = call->graph_template->type(); // whether by its plan or by Python
-        else if (!call && future.batcher && future.batcher->is_native())
-            type = future.batcher->type();
+        else if (!call && future.batcher)
+            type = future.batcher->result;
         future.type_is_known = bool(type);
         if (type) future.type = type.detach();
     }

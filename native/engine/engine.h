@@ -17,7 +17,6 @@ struct Job {
     enum Kind : uint8_t { nothing, rows, python, classify, callbacks };
     Kind kind = nothing;
     const Batcher* batcher = nullptr; // of rows
-    bool is_first_part = true;        // of the parts of a batch
     std::vector<Ref<Future>> members;
     std::vector<OperatorResult> answers;
     std::vector<Signature> signatures; // of the operators to be classified, without answers
@@ -176,6 +175,10 @@ class Engine {
     const Ref<Operation>& add() const { return add_; }
     const BatchRows* sum_rows(const Type& type, uint64_t options);
     const Limits& limits() const { return limits_; }
+    // What a thread of this engine has for computing members.
+    BatchResources resources(BatchPlanner& planner, OpKernelCompiler& compiler) const {
+        return {planner, compiler, limits_.num_threads, limits_.max_bytes > 0};
+    }
     static Signature signature_of(const Operation& operation, std::span<Type* const> types);
 
   private:

@@ -225,7 +225,8 @@ namespace {
 
 TraceEvent traced_step(const Job& job) {
     const Operation& operation = *job.members[0]->operation;
-    bool kernel = (job.kind == Job::rows && operation.kind != Operation::product) ||
+    const Batcher* batcher = job.members[0]->batcher;
+    bool kernel = (job.kind == Job::rows && (batcher->rows || batcher->graph_template)) ||
                   (operation.kind == Operation::fold && operation.elementwise_add);
     const char* category = kernel                              ? "kernel"
                            : operation.kind >= Operation::user ? "operator"
@@ -241,56 +242,24 @@ TraceEvent traced_step(const Job& job) {
 
 } // namespace
 
-// Computes members that the rows could not: by the template, in any layout, or by Python, which
-// also reports errors.
-void Engine::run_remaining(Job& job) {
-    Job remaining;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < job.members.size(); ++i) {
-        if (!job.answers[i].empty()) continue;
-        remaining.members.push_back(job.members[i]);
-        indices.push_back(i);
-    }
-    if (indices.empty()) return;
-    remaining.kind = Job::python;
-    remaining.batcher = job.batcher;
-    remaining.is_first_part = job.is_first_part && indices.size() == job.members.size();
-    remaining.answers.resize(indices.size());
-    if (const GraphTemplate* pattern = job.batcher->graph_template.get())
-        run_template_batch(*pattern, remaining.members, remaining.answers, remaining.is_first_part,
-                           nullptr);
-    if (std::ranges::any_of(remaining.answers, &OperatorResult::empty)) host_.run(*this, remaining);
-    for (std::size_t i = 0; i < indices.size(); ++i)
-        job.answers[indices[i]] = std::move(remaining.answers[i]);
-}
-
 void Engine::run_job(Job& job) {
     if (job.kind == Job::callbacks) return host_.run_callbacks(*this, job);
     if (job.kind == Job::classify) return host_.classify(*this, job);
     job.answers.resize(job.members.size());
-    if (job.kind == Job::rows) {
-        DefaultFloatMode modes;
-        PanelCompiler no_compiler; // makes none
-        if (Products* products = job.batcher->products.get())
-            run_products(*products, job.members, job.answers, job.is_first_part, no_compiler);
-        if (job.batcher->has_calls)
-            run_gil_free(*job.members[0]->operation->gil_free_call, job.members, job.answers,
-                         job.is_first_part);
-        if (job.batcher->rows)
-            run_rows(*job.batcher->rows, job.members, job.answers, job.is_first_part);
-        return run_remaining(job);
-    }
     Future& first = *job.members[0];
     const Operation& operation = *first.operation;
-    const BatchRows* rows = nullptr;
-    if (operation.kind == Operation::fold && operation.elementwise_add)
-        if (const Type* type = first.inputs().back().input->type)
-            rows = sum_rows(*type, operation.options_number());
-    if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-    if (first.batcher && first.batcher->gil_free_call) {
+    if (operation.is_builtin() && first.batcher && first.batcher->is_native()) {
         DefaultFloatMode modes;
-        run_gil_free(*first.batcher->gil_free_call, job.members, job.answers, job.is_first_part);
+        BatchPlanner no_planner; // these make nothing
+        OpKernelCompiler no_compiler;
+        compute_members(*first.batcher, job.members, job.answers,
+                        resources(no_planner, no_compiler));
     }
+    const BatchRows* rows = nullptr;
+    const Type* type = first.input_count > 0 ? first.inputs().back().input->type : nullptr;
+    if (operation.kind == Operation::fold && operation.elementwise_add && type)
+        rows = sum_rows(*type, operation.options_number());
+    if (rows) job.answers[0] = run_fold(*rows, *type, first, limits_.num_threads);
     if (std::ranges::any_of(job.answers, &OperatorResult::empty)) host_.run(*this, job);
 }
 

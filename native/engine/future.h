@@ -30,7 +30,6 @@ struct Operation {
     enum Kind : uint8_t {
         value,       // put: nothing runs
         elementwise, // of tenfold, on elements, without parameters
-        product,     // of two matrices
         general,     // any other of tenfold's, made of others too
         user,        // an operator's `run`
         batched,     // an operator's `run_batch`

@@ -1,5 +1,5 @@
-// Operator batching: ready operators of one signature wait in a Batcher and run as one launch.
-// Elementwise operations run as rows of one kernel.
+// Operator batching: ready operators of one signature wait in a Batcher and run together: as one
+// batch on stacked operands (engine/stacked_batch.h), or member by member.
 #pragma once
 #include <array>
 #include <iterator>
@@ -7,16 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/batched_products.h"
+#include "engine/stacked_batch.h"
 
 namespace tenfold {
-
-// An operation on elements of arrays of equal shape, in C's order, and of numbers.
-struct BatchRows {
-    Ref<Inference> inference; // owns the loop
-    Ref<Type> type;           // of the result
-    const Loop* loop = nullptr;
-};
 
 // The common properties of a batch's members. They are addresses, which the Batcher keeps valid, or
 // the number of a user's signature. The last one is the number of their options.
@@ -55,17 +48,19 @@ class MemberQueue {
     std::size_t next_ = 0;
 };
 
-// The engine's Lock protects it.
+// The engine's Lock protects it; what says how its members are computed never changes.
 struct Batcher {
     static constexpr std::size_t NOWHERE = ~std::size_t(0);
-    Operation::Kind kind = Operation::general; // general: such members run alone
-    // Batches that need no GIL: rows for contiguous operands, a template for any layout.
+    bool runs_alone = true; // each of its members by itself, by its own priority
+    // How a member is computed without the GIL: rows for contiguous operands, a template for any
+    // layout, a plan for operands in C order. The last one may lack its plan.
     std::optional<BatchRows> rows;
     std::unique_ptr<GraphTemplate> graph_template;
-    std::unique_ptr<Products> products;
-    Ref<GilFreeCall> gil_free_call; // of general ones, which run alone, but without the GIL as well
+    Ref<GilFreeCall> gil_free_call;
+    std::unique_ptr<StackedPlans> stacked; // of many members; null: they are never stacked
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
+    Ref<Type> result; // of an operation of tenfold's on inputs of known Types
     // Some may have been dropped or cancelled, or have run: those that became urgent while they
     // waited are in both.
     MemberQueue members, urgent_members;
@@ -73,36 +68,25 @@ struct Batcher {
     uint64_t sum_depths = 0;
     uint64_t listing = 0;                                     // when it got its first live member
     std::array<std::size_t, 2> heap_places{NOWHERE, NOWHERE}; // of the engine's heaps
-    bool has_calls = false; // of a traced function, whose operations have a plan
 
     // Once none is live.
     void clear_members(std::vector<Ref<Future>>& into) {
         members.clear(into);
         urgent_members.clear(into);
     }
-    bool is_native() const { return rows || graph_template || products || has_calls; }
-    const Ref<Type>& type() const {
-        return rows ? rows->type : graph_template ? graph_template->type() : products->type;
+    // Whether members need no GIL.
+    bool is_native() const {
+        return rows || graph_template || (gil_free_call && gil_free_call->plan);
     }
+    // The dtype in which the operation reads its input at a position; null where that is unknown.
+    const uint16_t* operand_dtype(std::size_t position) const;
     // Whether the operation accepts this scalar as that input; if not, Python reports the error.
     bool accepts_scalar(std::size_t position, const Scalar& scalar) const;
 };
 
-// The steps of a run of increments, pairwise: the left part has the greatest power of two below the
-// length.
-std::size_t left_part_length(std::size_t length);
-
-// Computes the results of one Batcher's members; an Answer stays empty where another tier must
-// compute it. `count_launches`: launches are counted once per batch.
-void run_rows(const BatchRows& rows, std::span<const Ref<Future>> members,
-              std::vector<OperatorResult>& answers, bool count_launches);
-
-// Computes the members without an Answer, at least one. With a kernel compiler the GIL is held.
-void run_template_batch(const GraphTemplate& graph_template, std::span<const Ref<Future>> members,
-                        std::vector<OperatorResult>& answers, bool count_launches,
-                        OpKernelCompiler* compiler);
-
-// base + (blocks + leaves), all of one Type. An Answer stays empty if these rows cannot compute it.
-OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold);
+// Computes members without an Answer: as one batch, or one by one. An Answer stays empty where
+// Python must compute it, or where the batch has no plan and `resources` cannot make one.
+void compute_members(const Batcher& batcher, Members members, std::span<OperatorResult> answers,
+                     const BatchResources& resources);
 
 } // namespace tenfold

@@ -79,38 +79,6 @@ class BatchAgenda {
         uint32_t num_members;
     };
 
-    // Values of the nodes of a batch. A few live-out rows are copied, so that they do not keep the
-    // whole batch alive.
-    class RowViews {
-      public:
-        RowViews(const BatchResult& result, const Ref<Type>& type, std::size_t count)
-            : buffer_(result.value->buffers[0]), bytes_(std::size_t(bytes_of(*type))),
-              copies_(result.num_live_out * SPARSE_RATIO < result.num_members), types_(type, count),
-              memory_(buffer_.allocation, count) {}
-
-        Ref<Value> row_value(uint32_t row, Ref<Value> next) {
-            auto value = Ref<Value>::adopt(new Value);
-            Buffer& buffer = value->buffers[0];
-            const void* address = static_cast<char*>(buffer_.address()) + row * bytes_;
-            value->type = types_.take();
-            value->next = std::move(next);
-            if (copies_ && (buffer.allocation = Allocation::from_pool(bytes_))) {
-                std::memcpy(buffer.address(), address, bytes_);
-                return value;
-            }
-            value->is_view = true;
-            buffer = {memory_.take(), buffer_.offset + int64_t(row * bytes_)};
-            return value;
-        }
-
-      private:
-        const Buffer& buffer_;
-        const std::size_t bytes_;
-        const bool copies_;
-        BulkRef<Type> types_;
-        BulkRef<Allocation> memory_;
-    };
-
     const LinearizedNode& entry(uint32_t position) const { return graph_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
     bool add_nodes() {
@@ -290,8 +258,10 @@ class BatchAgenda {
     void publish_rows(std::span<const uint32_t> positions) {
         std::vector<Ref<Value>> values(positions.size());
         for (std::size_t k = num_results_[positions[0]]; k-- > 0;) {
-            RowViews rows(batch_results_[row_refs_[positions[0]].result + k],
-                          type_of(positions[0], k), positions.size());
+            const BatchResult& result = batch_results_[row_refs_[positions[0]].result + k];
+            // A few live-out rows are copied, so that they do not keep the whole batch alive.
+            bool copies = result.num_live_out * SPARSE_RATIO < result.num_members;
+            RowViews rows(*result.value, type_of(positions[0], k), positions.size(), copies);
             for (std::size_t i = 0; i < positions.size(); ++i)
                 values[i] = rows.row_value(row_refs_[positions[i]].row, std::move(values[i]));
         }

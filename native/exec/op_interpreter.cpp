@@ -522,20 +522,40 @@ GraphTemplate::~GraphTemplate() {
     defer_decref(owner);
 }
 
-bool GraphTemplate::fits(uint8_t device) const {
+namespace {
+
+bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t max_elements) {
+    const LinearizedGraph& graph = graph_template.graph;
     auto is_supported_node = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
-        if (node.is_scalar() || !is_small(*node.type, device, MAX_ELEMENTS))
+        if (node.is_scalar() || !is_small(*node.type, device, max_elements))
             return node.is_scalar();
         return entry.value || !node.op || (is_supported(graph, entry) && has_native_kernel(node));
     };
-    return graph.nodes[output].node->op && std::ranges::all_of(graph.nodes, is_supported_node);
+    return graph.nodes[graph_template.output].node->op &&
+           std::ranges::all_of(graph.nodes, is_supported_node);
+}
+
+} // namespace
+
+bool GraphTemplate::fits(uint8_t device) const {
+    return can_run_nodes(*this, device, MAX_ELEMENTS);
+}
+
+bool GraphTemplate::can_run(uint8_t device) const {
+    return can_run_nodes(*this, device, INT64_MAX);
+}
+
+bool GraphTemplate::has_only_views() const {
+    return std::ranges::all_of(graph.nodes, [](const LinearizedNode& entry) {
+        return entry.node->is_scalar() || !entry.node->op || entry.node->op->view;
+    });
 }
 
 void run_template(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs,
                   std::span<Ref<Value>> results, OpKernelCompiler& compiler,
-                  ExecutionContext& context) {
-    ColdGraphRun interpreter(graph_template.graph, 1, compiler, context, nullptr);
+                  ExecutionContext& context, int threads) {
+    ColdGraphRun interpreter(graph_template.graph, threads, compiler, context, nullptr);
     for (Ref<Value>& value : results) {
         value = interpreter.run(graph_template, inputs.first(graph_template.leaves.size()));
         inputs = inputs.subspan(graph_template.leaves.size());

@@ -76,18 +76,22 @@ struct GraphTemplate {
     static constexpr uint32_t NONE = ~uint32_t(0);
     ~GraphTemplate();
     const Ref<Type>& type() const { return graph.nodes[output].node->type; }
-    // Whether all of it can be computed by loops, reductions and views.
+    // Whether all of it can be computed by loops, reductions and views, and no array is large.
     bool fits(uint8_t device) const;
+    // Whether it can, whatever the sizes.
+    bool can_run(uint8_t device) const;
+    // Whether it is made of views alone: it moves nothing.
+    bool has_only_views() const;
 };
 // An input: either a value or a scalar.
 struct TemplateInput {
     const Ref<Value>* value;
     const Scalar* scalar;
 };
-// Computes the template for each of `results`; `inputs` holds their inputs in succession. A result
-// is empty without a kernel or without memory.
+// Computes the template for each of `results`, on so many threads at most; `inputs` holds their
+// inputs in succession. A result is empty without a kernel or without memory.
 void run_template(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs,
                   std::span<Ref<Value>> results, OpKernelCompiler& compiler,
-                  ExecutionContext& context);
+                  ExecutionContext& context, int threads);
 
 } // namespace tenfold

@@ -162,4 +162,19 @@ bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scala
     return to;
 }
 
+Ref<Value> RowViews::row_value(std::size_t row, Ref<Value> next) {
+    auto value = Ref<Value>::adopt(new Value);
+    Buffer& buffer = value->buffers[0];
+    const void* address = static_cast<char*>(buffer_.address()) + row * bytes_;
+    value->type = types_.take();
+    value->next = std::move(next);
+    if (copies_ && (buffer.allocation = Allocation::from_pool(bytes_))) {
+        std::memcpy(buffer.address(), address, bytes_);
+        return value;
+    }
+    value->is_view = true;
+    buffer = {memory_.take(), buffer_.offset + int64_t(row * bytes_)};
+    return value;
+}
+
 } // namespace tenfold

@@ -1,6 +1,7 @@
 // Stacking: puts the operands of a batch's members side by side along a new first axis.
 #pragma once
 #include <span>
+#include <utility>
 
 #include "ir/node.h"
 
@@ -34,5 +35,23 @@ bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members
 // know their bits.
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows);
+
+// Values of the rows of a batch's result. They are views of it, or copies with memory of their own.
+class RowViews {
+  public:
+    RowViews(const Value& whole, const Ref<Type>& type, std::size_t count, bool copies)
+        : buffer_(whole.buffers[0]), bytes_(std::size_t(bytes_of(*type))), copies_(copies),
+          types_(type, count), memory_(buffer_.allocation, count) {}
+
+    // `next`: the following result of the same member.
+    Ref<Value> row_value(std::size_t row, Ref<Value> next);
+
+  private:
+    const Buffer& buffer_;
+    const std::size_t bytes_;
+    const bool copies_;
+    BulkRef<Type> types_;
+    BulkRef<Allocation> memory_;
+};
 
 } // namespace tenfold

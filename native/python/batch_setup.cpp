@@ -1,6 +1,7 @@
 // Batch setup: prepares batches of tenfold's operations, once per Types, to run without Python.
 #include <algorithm>
 
+#include "exec/stacking.h"
 #include "python/engine_bindings.h"
 #include "python/executable_bindings.h"
 
@@ -14,8 +15,9 @@ struct Inputs {
     bool arrays = false, scalars = false, ours = true;
 
     // `values`: the inputs have values, in uninitialized memory.
-    explicit Inputs(std::span<Type* const> types, bool values = false) {
-        for (Type* type : types) {
+    template <class Types> explicit Inputs(const Types& types, bool values = false) {
+        for (const auto& each : types) {
+            Type* type = &*each;
             Scalar one{Scalar::integer, 1, 1, 0};
             if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
             if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
@@ -68,26 +70,29 @@ std::vector<Node*> nodes_in(nb::handle arrays) {
     return nodes;
 }
 
-std::unique_ptr<GraphTemplate> pattern_of(nb::object array, const Inputs& inputs) {
+std::unique_ptr<GraphTemplate> pattern_of(nb::object array, std::span<const Ref<Node>> inputs) {
     auto result = std::make_unique<GraphTemplate>();
     result->graph = linearize_when_unclaimed(nodes_in(array));
     result->output = result->graph.outputs[0];
-    result->leaves.assign(inputs.nodes.size(), GraphTemplate::NONE);
+    result->leaves.assign(inputs.size(), GraphTemplate::NONE);
     for (uint32_t i = 0; i < result->graph.nodes.size(); ++i) {
         result->graph.nodes[i].live_out = std::ranges::count(result->graph.outputs, i) > 0;
-        for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
-            if (inputs.nodes[k] == result->graph.nodes[i].node) result->leaves[k] = i;
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+            if (inputs[k] == result->graph.nodes[i].node) result->leaves[k] = i;
     }
     result->owner = array.release().ptr();
     return result;
 }
 
-// Whether it runs without Python, any number of times, and overwrites no input.
+// Whether it runs any number of times, and overwrites no input.
 bool is_reusable(const Ref<Executable>& plan) {
-    return plan && plan->remaining_runs < 0 && plan->donated_inputs.empty() &&
-           std::ranges::none_of(plan->instructions, [](const auto& each) {
-               return std::holds_alternative<Indirect<Executable::Call>>(each);
-           });
+    return plan && plan->remaining_runs < 0 && plan->donated_inputs.empty();
+}
+
+bool calls_python(const Executable& plan) {
+    return std::ranges::any_of(plan.instructions, [](const auto& each) {
+        return std::holds_alternative<Indirect<Executable::Call>>(each);
+    });
 }
 
 // Plans an operation on arrays of these Types, if no call of it needs Python. Inputs with values
@@ -102,47 +107,153 @@ void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* cons
         !are_alike(linearize_when_unclaimed(pending), planned.graph_template->graph))
         return;
     Ref<Executable> plan = find_or_instantiate_plan(pending, planned.base_offsets);
-    if (!is_reusable(plan)) {
+    if (!is_reusable(plan) || calls_python(*plan)) {
         nb::object result =
             nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
         if (!result.is_valid() || result.is_none()) return;
         plan = nb::cast<PlanHandle&>(result).plan;
         planned.base_offsets = plan->base_offsets;
     }
-    if (is_reusable(plan)) planned.plan = std::move(plan);
+    if (is_reusable(plan) && !calls_python(*plan)) planned.plan = std::move(plan);
 }
 
 Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
                             std::span<Type* const> types) {
     auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
-    result->graph_template = pattern_of(std::move(array), inputs);
+    result->graph_template = pattern_of(std::move(array), inputs.nodes);
     result->outputs = result->graph_template->graph.outputs;
     plan(*result, operation, types);
     return result;
 }
 
-bool are_matrices(const Operation& operation, std::span<Type* const> types) {
-    bool product = operation.kind == Operation::product && types.size() == 2;
-    return product && types[0]->dtype == types[1]->dtype &&
-           std::ranges::all_of(
-               types, [](const Type* type) { return type->shape.size() == 2 && !type->weak; });
+constexpr int64_t MAX_MEMBER_BYTES = 1 << 14; // of arrays that are put beside others
+
+// Whether many members are worth stacking: their results, and at least one operand, are small.
+bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,
+                   const Type* result) {
+    if (graph_template && graph_template->has_only_views()) return false;
+    auto is_small = [](const Type* type) { return tenfold::bytes_of(*type) <= MAX_MEMBER_BYTES; };
+    return (!result || is_small(result)) && std::ranges::any_of(types, is_small);
 }
 
-class PythonPanelCompiler : public PanelCompiler {
+PythonFunction batch_pushed{"tenfold.transforms.pushed_batches", "batch_pushed"},
+    plan_batch{"tenfold.transforms.pushed_batches", "plan_batch"};
+
+bool is_stacked(OperandForm form) {
+    return form == OperandForm::stacked || form == OperandForm::transposed ||
+           form == OperandForm::numbers;
+}
+
+// Whether loops over strided arrays run each operation in one launch: their arrays have the shape
+// of the result, or two axes at most.
+bool is_few_launches(const GraphTemplate& graph_template) {
+    const LinearizedGraph& graph = graph_template.graph;
+    return std::ranges::all_of(graph.nodes, [&](const LinearizedNode& entry) {
+        const Node& node = *entry.node;
+        if (node.is_scalar() || !node.op || node.op->view || node.op->folds != Op::nothing)
+            return true;
+        return node.type->shape.size() <= 2 ||
+               std::ranges::all_of(graph.inputs(entry), [&](uint32_t input) {
+                   const Node& operand = *graph.nodes[input].node;
+                   return operand.is_scalar() || operand.type->shape == node.type->shape;
+               });
+    });
+}
+
+// Plans the batch of a form: the member on placeholders, its batch by the batch rules, its plan.
+class BatchSetup {
   public:
-    const GilFreeCall* compile(const Products& products, Products::Form form,
-                               std::size_t count) override {
-        auto left = products.factor(0, form, int64_t(count));
-        auto right = products.factor(1, form, int64_t(count));
-        std::array types{left.get(), right.get()};
-        Inputs inputs(types);
-        nb::object array = applied(*products.operation, inputs);
-        Ref<GilFreeCall> panel =
-            array.is_valid() ? planned_of(std::move(array), inputs, *products.operation, types)
-                             : Ref<GilFreeCall>::adopt(new GilFreeCall);
-        PyErr_Clear(); // each member, computed alone, reports its own error
-        return panel.detach();
+    BatchSetup(const Batcher& batcher, const Operation& operation, std::span<const Ref<Type>> types,
+               const BatchForm& form)
+        : batcher_(batcher), operation_(operation), form_(form),
+          types_(types.begin(), types.end()) {
+        for (std::size_t i = 0; i < types_.size(); ++i)
+            if (form.operands[i] == OperandForm::numbers)
+                types_[i] =
+                    intern_type({{}, *batcher.operand_dtype(i), batcher.result->device, 0, false});
     }
+
+    // Without a template where members must be computed one by one.
+    Ref<GilFreeCall> plan() {
+        auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+        Inputs member(types_);
+        nb::object results = applied(operation_, member);
+        if (!results.is_valid()) return result;
+        nb::list inputs, flags;
+        for (std::size_t i = 0; i < types_.size(); ++i) {
+            if (form_.operands[i] == OperandForm::number) continue;
+            inputs.append(nb::steal(new_array(member.nodes[i])));
+            flags.append(is_stacked(form_.operands[i]));
+        }
+        nb::object batch = batch_pushed.get()(results, inputs, flags, form_.rows);
+        if (batch.is_none()) return result;
+        std::vector<Node*> placeholders = nodes_from(batch[1]);
+        std::vector<Ref<Node>> leaves;
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < types_.size(); ++i)
+            leaves.push_back(form_.operands[i] == OperandForm::number
+                                 ? member.nodes[i]
+                                 : Ref<Node>(placeholders[next++]));
+        auto graph_template = pattern_of(batch[0], leaves);
+        if (batcher_.graph_template && (member.scalars || is_few_launches(*graph_template)) &&
+            graph_template->can_run(batcher_.result->device)) {
+            result->graph_template = std::move(graph_template);
+            return result;
+        }
+        result->outputs = graph_template->graph.outputs;
+        if (!member.scalars && bind_plan(*result, batch[2], *graph_template, leaves))
+            result->graph_template = std::move(graph_template);
+        return result;
+    }
+
+  private:
+    bool bind_plan(GilFreeCall& result, nb::handle apply, const GraphTemplate& graph_template,
+                   std::span<const Ref<Node>> leaves) {
+        nb::list arrays;
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            Ref<Value> value = Value::uninitialized(leaves[i]->type);
+            if (!value) return false;
+            if (form_.operands[i] == OperandForm::transposed)
+                value->strides = transposed_strides(*value->type);
+            value->is_view = !value->strides.empty();
+            result.input_strides.push_back(value->strides);
+            arrays.append(nb::steal(new_array(value_node(std::move(value)))));
+        }
+        nb::object results = apply(arrays);
+        std::vector<Node*> pending = nodes_in(results);
+        if (!are_alike(linearize_when_unclaimed(pending), graph_template.graph)) return false;
+        nb::object plan = plan_batch.get()(results);
+        if (plan.is_none()) return false;
+        result.plan = nb::cast<PlanHandle&>(plan).plan;
+        if (!is_reusable(result.plan)) return false;
+        result.base_offsets = result.plan->base_offsets;
+        result.calls_python = calls_python(*result.plan);
+        return true;
+    }
+
+    const Batcher& batcher_;
+    const Operation& operation_;
+    const BatchForm& form_;
+    std::vector<Ref<Type>> types_; // of a member's operands
+};
+
+class PythonBatchPlanner : public BatchPlanner {
+  public:
+    Ref<GilFreeCall> plan(const Batcher& batcher, const Operation& operation,
+                          std::span<const Ref<Type>> types, const BatchForm& form) override {
+        Ref<GilFreeCall> call;
+        try {
+            call = BatchSetup(batcher, operation, types, form).plan();
+        } catch (nb::python_error& error) {
+            if (!error.matches(PyExc_Exception)) throw;
+        }
+        PyErr_Clear(); // each member, computed alone, reports its own error
+        return call ? call : Ref<GilFreeCall>::adopt(new GilFreeCall);
+    }
+    ExecutionContext* python() override { return &context_; }
+
+  private:
+    ExecutionContext& context_ = python_context();
 };
 
 } // namespace
@@ -157,48 +268,58 @@ Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> ty
     return result;
 }
 
-PanelCompiler& python_panel_compiler() {
-    static PythonPanelCompiler only;
+BatchPlanner& python_batch_planner() {
+    static PythonBatchPlanner only;
     return only;
 }
 
+namespace {
+
+// How a member is computed without Python, if it can be.
+void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
+                     std::span<Type* const> types) {
+    const Operation& operation = *batcher.operation;
+    const Node& node = *node_of(array.ptr());
+    bool same = operation.kind == Operation::elementwise && node.op == operation.op;
+    for (Type* type : types) same &= type->weak || type->shape == node.type->shape;
+    const Loop* loop = same ? contiguous_loop(node, inputs.borrowed) : nullptr;
+    PyErr_Clear();
+    if (loop && loop->kernel)
+        batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
+    batcher.graph_template = pattern_of(array, inputs.nodes);
+    if (!batcher.graph_template->fits(types[0]->device)) batcher.graph_template.reset();
+    if (!batcher.is_native() && !inputs.scalars)
+        batcher.gil_free_call = planned_of(std::move(array), inputs, operation, types);
+    PyErr_Clear();
+}
+
+} // namespace
+
 void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types) {
     Batcher result;
+    result.operation = Ref<Operation>(&operation);
     if (operation.gil_free_call) {
-        result.kind = Operation::elementwise;
-        result.has_calls = true;
+        result.runs_alone = false;
+        result.gil_free_call = operation.gil_free_call;
+        const GraphTemplate* graph_template = result.gil_free_call->graph_template.get();
+        if (graph_template && !operation.result_tree) result.result = graph_template->type();
+        result.stacked = std::make_unique<StackedPlans>();
         engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
         return;
     }
-    result.operation = Ref<Operation>(&operation);
     for (Type* type : types) result.types.emplace_back(type);
     Inputs inputs(types);
     nb::object array;
     if (inputs.arrays && inputs.ours) array = applied(operation, inputs);
     PyErr_Clear(); // the run reports the error
     Node* node = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
-    bool native = inputs.arrays && inputs.ours && node && node->op && !value_of(node);
-    if (native && are_matrices(operation, types)) {
-        result.kind = Operation::product;
-        result.products = std::make_unique<Products>();
-        result.products->operation = result.operation;
-        result.products->types = {Ref<Type>(types[0]), Ref<Type>(types[1])};
-        result.products->type = node->type;
-    } else if (native) {
-        bool same = operation.kind == Operation::elementwise && node->op == operation.op;
-        for (Type* type : types) same &= type->weak || type->shape == node->type->shape;
-        const Loop* loop = same ? contiguous_loop(*node, inputs.borrowed) : nullptr;
-        PyErr_Clear();
-        if (loop && loop->kernel)
-            result.rows.emplace(BatchRows{node->inference, Ref<Type>(node->type), loop});
-        result.graph_template = pattern_of(array, inputs);
-        if (!result.graph_template->fits(types[0]->device)) result.graph_template.reset();
-        if (result.is_native())
-            result.kind = Operation::elementwise;
-        else if (!inputs.scalars)
-            result.gil_free_call = planned_of(std::move(array), inputs, operation, types);
-        if (result.gil_free_call && !result.gil_free_call->plan) result.gil_free_call = nullptr;
-        PyErr_Clear();
+    if (node && node->op && !value_of(node)) {
+        result.result = Ref<Type>(node->type);
+        set_native_ways(result, array, inputs, types);
+        bool has_way = result.is_native() || !inputs.scalars;
+        if (has_way && are_stackable(types, result.graph_template.get(), result.result.get()))
+            result.stacked = std::make_unique<StackedPlans>();
+        result.runs_alone = !result.stacked && !result.rows && !result.graph_template;
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }

@@ -77,6 +77,6 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device);
 OpKernelCompiler& python_kernel_compiler(); // with the GIL
-PanelCompiler& python_panel_compiler();     // with the GIL
+BatchPlanner& python_batch_planner();       // with the GIL
 
 } // namespace tenfold::bindings

@@ -39,6 +39,8 @@ Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
 // outputs to `results`: its nodes are reused. False with or without a Python error.
 bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
                        std::span<Ref<Value>> results);
+// Runs launches without the GIL, and the calls of Python under it, for a caller that holds it.
+ExecutionContext& python_context();
 bool is_timeline_recording(); // whether a timeline is recorded
 // The known exactness of a structure's plans.
 uint8_t exactness_of_key(const StructureHandle& structure);

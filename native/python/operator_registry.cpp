@@ -127,7 +127,10 @@ Ref<Operation> make_operation(PyObject* operator_, PyObject* params,
     const Ref<OptionSet>& here = current_option_set();
     if (!here) return {};
     const Ref<Operation>& last = known_operations().last;
-    if (!params && last && last->python == operator_ && last->options->number == here->number)
+    bool may_have_constants = last && last->kind == Operation::general && args.size() > 1 &&
+                              !is_handle(args.back()) && !is_array(args.back());
+    if (!params && last && last->python == operator_ && !may_have_constants &&
+        last->options->number == here->number)
         return last;
     return make_operation_with_options(here, operator_, params, args);
 }
@@ -142,9 +145,9 @@ Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* ope
         before == known.all.end() ? describe(operator_, params, options) : before->second;
     if (!operation || !operation->is_builtin() || !plain) return operation;
     if (before == known.all.end()) keep(std::string(key), operation);
-    if (operation->kind == Operation::general)
-        return with_constants(operation, std::move(key), args);
-    return known.last = operation;
+    if (!params) known.last = operation;
+    return operation->kind == Operation::general ? with_constants(operation, std::move(key), args)
+                                                 : operation;
 }
 
 } // namespace tenfold::bindings

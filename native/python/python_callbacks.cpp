@@ -1,5 +1,6 @@
 // Python callbacks: the engine's workers run operators, compute signatures and wake waiters in
 // Python. Each takes the GIL once.
+#include <algorithm>
 #include <unistd.h>
 #include <unordered_map>
 
@@ -234,15 +235,13 @@ class PythonCallbacks : public Host {
         {
             OptionScope option_scope(*job.members[0]->operation);
             bool computed = kind == Operation::fold && run_sum(engine, job);
-            if (job.batcher && job.batcher->products) // panels may be missing
-                run_products(*job.batcher->products, job.members, job.answers, job.is_first_part,
-                             python_panel_compiler());
-            if (job.batcher && job.batcher->graph_template) { // loops may be missing
-                run_template_batch(*job.batcher->graph_template, job.members, job.answers,
-                                   job.is_first_part, &python_kernel_compiler());
-                PyErr_Clear(); // each member, computed alone, reports its own error
-            }
-            if (!computed) run_python(engine, job);
+            const Batcher* batcher = job.members[0]->batcher;
+            if (batcher && job.members[0]->operation->is_builtin()) // plans or loops may be missing
+                compute_members(*batcher, job.members, job.answers,
+                                engine.resources(python_batch_planner(), python_kernel_compiler()));
+            PyErr_Clear(); // each member, computed alone, reports its own error
+            bool is_done = computed || std::ranges::none_of(job.answers, &OperatorResult::empty);
+            if (!is_done) run_python(engine, job);
         }
         drain_decrefs();
         log_unobserved();
@@ -322,7 +321,7 @@ class PythonCallbacks : public Host {
                                    nullptr};
         job.signatures[i].options = future.operation->options_number();
         Batcher batcher;
-        batcher.kind = future.operation->kind;
+        batcher.runs_alone = false;
         engine.add_batcher(job.signatures[i], std::move(batcher));
     }
 
@@ -340,7 +339,7 @@ class PythonCallbacks : public Host {
         uint64_t options = add->options_number();
         if (!engine.sum_rows(*type, options)) prepare_batcher(engine, *add, std::array{type, type});
         if (const BatchRows* rows = engine.sum_rows(*type, options))
-            job.answers[0] = run_fold(*rows, *type, fold);
+            job.answers[0] = run_fold(*rows, *type, fold, engine.limits().num_threads);
         return !job.answers[0].empty();
     }
 };

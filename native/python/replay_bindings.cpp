@@ -247,6 +247,17 @@ nb::object run_apart(const PlanHandle& self, nb::handle nodes) {
     return found;
 }
 
+// find_plan(arrays) -> the cached or instantiated Executable of pending arrays under the present
+// options, if it reads them where they are; else None.
+nb::object find_plan_of(nb::handle arrays) {
+    std::vector<Node*> pending;
+    for (nb::handle array : arrays) pending.push_back(node_of(array.ptr()));
+    std::vector<int64_t> base_offsets;
+    Ref<Executable> plan = find_or_instantiate_plan(pending, base_offsets);
+    if (!plan || plan->base_offsets != base_offsets) return nb::none();
+    return nb::cast(PlanHandle{std::move(plan)});
+}
+
 bool has_external_buffers = false, timeline_recording = false; // written under the GIL
 
 PyObject* compute_natively(PyObject* array, bool blocking) {
@@ -332,6 +343,11 @@ bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> o
     return plan && !plan->calls_user && replay(*plan, graph, borrowed.keys.key, collector);
 }
 
+ExecutionContext& python_context() {
+    static PythonContext only; // it has no state
+    return only;
+}
+
 bool is_timeline_recording() { return timeline_recording; }
 
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs) {
@@ -371,6 +387,7 @@ void declare_replay(nb::module_& module) {
             })
         .def_prop_ro("nbytes", [](const FailureHandle& self) { return self.result.bytes; })
         .def_prop_ro("error", [](const FailureHandle& self) { return self.error; });
+    module.def("find_plan", find_plan_of, "arrays"_a);
     module.def("run_apart", run_apart, "executable"_a, "nodes"_a);
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
                "planned"_a = false, "made"_a = nb::none());

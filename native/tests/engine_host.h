@@ -66,7 +66,7 @@ class NativeHost : public Host {
             Operation::Kind kind = job.members[i]->operation->kind;
             job.signatures[i].parts[0] = kinds_.data() + kind;
             Batcher batcher;
-            batcher.kind = kind;
+            batcher.runs_alone = false;
             engine.add_batcher(job.signatures[i], std::move(batcher));
         }
     }
@@ -114,7 +114,9 @@ inline void prepare_batcher(Engine& engine) {
     inference->operands = {0, 0};
     static Loop loop{add_numbers, {}, {{Loop::length, 1, 0}}};
     Batcher batcher;
-    batcher.kind = Operation::elementwise;
+    batcher.runs_alone = false;
+    batcher.stacked = std::make_unique<StackedPlans>();
+    batcher.result = type;
     batcher.types = {type, type};
     batcher.rows.emplace(BatchRows{std::move(inference), type, &loop});
     Type* types[] = {type.get(), type.get()};

@@ -57,8 +57,8 @@ Ref<Operation> call(Engine& engine, const Ref<GilFreeCall>& plan, double capture
     operation->captured = {array_of(captured).value};
     operation->result_tree = &an_error; // stands for a tuple of Python's
     Batcher calls;
-    calls.kind = Operation::elementwise;
-    calls.has_calls = true;
+    calls.runs_alone = false;
+    calls.gil_free_call = plan;
     engine.add_batcher(Engine::signature_of(*operation, {}), std::move(calls));
     return operation;
 }
@@ -67,7 +67,7 @@ double element(const Ref<Value>& value) {
     return *static_cast<double*>(value->buffers[0].address());
 }
 
-void calls_are_one_batch_with_what_each_has_captured() {
+void calls_without_a_plan_of_their_batch_run_one_by_one() {
     NativeHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
     Ref<GilFreeCall> plan = planned();
@@ -88,7 +88,7 @@ void calls_are_one_batch_with_what_each_has_captured() {
         CHECK(!future.type && element(future.value->next) == 1 + 2 * captured);
         CHECK(future.bytes == 2 * future.value->buffers[0].allocation->bytes);
     }
-    CHECK(counters[std::size_t(Counter::launches)].load() == launches + 2);
+    CHECK(counters[std::size_t(Counter::launches)].load() == launches + 2 * 300);
     CHECK(engine->statistics().sizes.at(300) == 1);
     CHECK(engine->stop(60'000'000'000));
 }
@@ -119,6 +119,6 @@ void many_threads_push_calls() {
 
 int main() {
     declare_dtype(0, {'f', 8});
-    calls_are_one_batch_with_what_each_has_captured();
+    calls_without_a_plan_of_their_batch_run_one_by_one();
     many_threads_push_calls();
 }

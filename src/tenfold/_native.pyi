@@ -654,6 +654,9 @@ def replay(
     `events` gets the name, category, begin and end (ns) of each launch and call.
     """
 
+def find_plan(arrays: Sequence[Array]) -> Executable | None:
+    """Return the plan of pending arrays that is cached, or follows from one of other lengths."""
+
 def run_apart(executable: Executable, nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Return the values of nodes by a plan, without publishing them; None if it fails."""
 

@@ -373,8 +373,8 @@ def test_long_vectors_of_a_stack_are_multiplied_along_them() -> None:
 
     assert kernel((100, 7), (100, 7)) is SmallGemm
     assert kernel((100, 8), (100, 8)) is DotProduct
-    assert kernel((100, 4, 31), (100, 31, 1)) is SmallGemm
-    assert kernel((100, 4, 32), (100, 32, 1)) is DotProduct
+    assert kernel((100, 4, 7), (100, 7, 1)) is SmallGemm
+    assert kernel((100, 4, 8), (100, 8, 1)) is DotProduct
     assert kernel((100, 4, 32), (100, 32, 2)) is SmallGemm
 
 

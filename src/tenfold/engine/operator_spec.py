@@ -87,8 +87,6 @@ def _describe_operation(
         )
         if not params and is_elementwise and min_inputs == max_inputs <= MAX_OPERANDS:
             kind = OperatorKind.ELEMENTS
-        elif not params and operation.signature.symbol == "@":
-            kind = OperatorKind.PRODUCT
     return OperatorSpec(
         kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id, 0
     )

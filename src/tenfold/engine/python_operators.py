@@ -28,13 +28,12 @@ class OperatorKind(IntEnum):
     """How an operator runs: Operation::Kind of native/engine/future.h."""
 
     ELEMENTS = 1
-    PRODUCT = 2
-    GENERAL = 3
-    USER = 4
-    BATCHED = 5
-    IN_PLACE = 6
-    CUMULATIVE = 7
-    FOLD = 8
+    GENERAL = 2
+    USER = 3
+    BATCHED = 4
+    IN_PLACE = 5
+    CUMULATIVE = 6
+    FOLD = 7
 
 
 Inputs = tuple[Any, ...]

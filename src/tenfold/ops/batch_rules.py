@@ -13,6 +13,7 @@ shared.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ from tenfold.ops.arange import arange
 from tenfold.ops.indexing import index_view
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import broadcast_to, reshape
+
+ALONE_BITS: ContextVar[bool] = ContextVar("tenfold_alone_bits", default=False)
+"""Whether each member must have the bits that it has alone, products by shared matrices too."""
 
 
 @dataclass(frozen=True)
@@ -87,4 +91,4 @@ class Members:
         return self.permuted(x, (axis, *(a for a in range(x.ndim) if a != axis)))
 
 
-__all__ = ["Members"]
+__all__ = ["ALONE_BITS", "Members"]

@@ -20,9 +20,9 @@ from tenfold.core.op import BoundCall, Contraction, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
 from tenfold.dtypes import compute_dtype, kind_of, promote
-from tenfold.errors import ShapeError
+from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ops.arithmetic import multiply
-from tenfold.ops.batch_rules import Members
+from tenfold.ops.batch_rules import ALONE_BITS, Members
 from tenfold.ops.complex import conj
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
@@ -70,6 +70,26 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
     return Contraction(((first - 1,), (max(0, second - 2),)), (rows, columns))
 
 
+SHORT_SUM = 8
+"""Complex products that a stack sums otherwise than one product of two vectors does."""
+
+
+def _with_alone_bits(members: Members, rows: int, columns: int, length: int) -> Members:
+    """Repeat a shared matrix for members of one column that must have their bits: side by side
+    columns would be summed otherwise than each alone.
+
+    Raises UnsupportedError where a stack has other bits.
+    """
+    if not ALONE_BITS.get() or columns > 1:
+        return members
+    is_complex = any(kind_of(x.dtype) == "c" for x in members.operands)
+    if rows == 1 and is_complex and length < SHORT_SUM:
+        raise UnsupportedError(members.op.name, "a short complex sum")
+    if members.batched[0]:
+        return members
+    return replace(members, operands=tuple(map(members.in_front, (0, 1))), batched=(True, True))
+
+
 def contraction_members(members: Members, *params: Any) -> Array:
     """Batch rule: one product whose stack begins with the batch axis. A shared first operand goes
     second where the members have one column, so that the planner can make one matrix of them.
@@ -79,12 +99,15 @@ def contraction_members(members: Members, *params: Any) -> Array:
         Type(members.shape(at), x.dtype, x.device) for at, x in enumerate(members.operands)
     )
     contracted, free, conjugated = members.op.rewriting.contraction(types, *params)
+    rows, columns = (product(types[at].shape[axis] for axis in free[at]) for at in (0, 1))
+    length = product(types[0].shape[axis] for axis in contracted[0])
+    members = _with_alone_bits(members, rows, columns, length)
     first, second = (
         conj(x) if conjugates and kind_of(x.dtype) == "c" else x
         for x, conjugates in zip(members.operands, conjugated, strict=True)
     )
     conjugated_members = replace(members, operands=(first, second))
-    batched, columns = members.batched, product(types[1].shape[axis] for axis in free[1])
+    batched = members.batched
     order = (1, 0) if columns == 1 and not batched[0] else (0, 1)
     stack_ndims = [members.ndim(at) - len(contracted[at]) - len(free[at]) for at in (0, 1)]
     missing_axes = [max(stack_ndims) - stack_ndims[at] if batched[at] else 0 for at in (0, 1)]
@@ -106,6 +129,9 @@ def _matmul_members(members: Members) -> Array:
     """Batch rule: matrices become a stack. Vectors times a shared matrix become the rows of a
     matrix. All else, and columns times a shared matrix, follows `contraction_members`.
     """
+    first, second = members.shape(0), members.shape(1)
+    rows, columns = (first[-2] if len(first) > 1 else 1), (second[-1] if len(second) > 1 else 1)
+    members = _with_alone_bits(members, rows, columns, first[-1])
     x1, x2 = members.operands
     ndim1, ndim2 = members.ndim(0), members.ndim(1)
     if min(ndim1, ndim2) > 1 and (members.batched[0] or x2.shape[-1] > 1):

@@ -61,8 +61,6 @@ MIN_STACK = 64
 """Products in a stack from which a program for its exact lengths pays."""
 MIN_DOT_LENGTH = 8
 """Elements of a row from which SIMD along it pays."""
-MIN_SMALL_DOT_LENGTH = 32
-"""Elements of a row or column in a small vector product from which SIMD along it pays."""
 BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
 """Multiply-adds from which BLAS was as fast or faster, by register bytes (bench/products.py). With
 registers of 64 bytes it never was."""
@@ -208,9 +206,11 @@ def simd_multiply_adds(dtype: np.dtype, lengths: tuple[int, int, int], width: in
 
 
 def _is_dot_like(form: ProductForm) -> bool:
-    """Whether a small product has one row or column, and k is long enough for SIMD."""
-    shortest = MIN_DOT_LENGTH if (form.m, form.n) == (1, 1) else MIN_SMALL_DOT_LENGTH
-    return 1 in (form.m, form.n) and form.k >= shortest and all(contiguous_along_k(form))
+    """Whether a small product has one row or column, and k is long enough for SIMD: in a stack it
+    has the bits that it has alone.
+    """
+    long_enough = form.k >= MIN_DOT_LENGTH and all(contiguous_along_k(form))
+    return 1 in (form.m, form.n) and long_enough
 
 
 def contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:

@@ -30,8 +30,8 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
 from tenfold.core.subgraph import Subgraph
-from tenfold.errors import ShapeError
-from tenfold.ops.batch_rules import Members
+from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.ops.batch_rules import ALONE_BITS, Members
 from tenfold.ops.create import zeros
 from tenfold.ops.indexing import index_view
 from tenfold.ops.joining import stack
@@ -219,7 +219,12 @@ def _check_result(result: Any, node: Node, length: int) -> None:
 
 
 def _call_per_member(members: Members, node: Node) -> Any:
-    """Call an op once for each member and stack the results, for ops without a batch rule."""
+    """Call an op once for each member and stack the results, for ops without a batch rule.
+
+    Raises UnsupportedError where that is to be left to the caller.
+    """
+    if ALONE_BITS.get():
+        raise UnsupportedError(node.name, "it has no batch rule")
     if members.length == 0:
         empty = [zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in node.types]
         return empty[0] if len(empty) == 1 else tuple(empty)

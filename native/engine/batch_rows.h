@@ -1,0 +1,36 @@
+// Batch rows: elementwise operations on contiguous arrays of one shape, by the loop of their
+// dtypes. Many members are one launch: its kernel reads their arrays through a table of pointers,
+// and gathers those of a block, unless they are side by side. A run of increments is one launch,
+// too.
+#pragma once
+#include <span>
+
+#include "dispatch/gil_free_call.h"
+
+namespace tenfold {
+
+// An operation on elements of arrays of equal shape, in C's order, and of numbers.
+struct BatchRows {
+    Ref<Inference> inference; // owns the loop
+    Ref<Type> type;           // of the result
+    const Loop* loop = nullptr;
+};
+
+using Members = std::span<const Ref<Future>>;
+
+// Computes members one by one. An Answer stays empty where another tier must compute it.
+void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers);
+
+// Computes members in one launch. False, without Answers, where operands are not in C order, where
+// numbers differ, or where memory is short.
+bool run_rows_together(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
+                       int threads, bool separate_results);
+
+// The steps of a run of increments, pairwise: the left part has the greatest power of two below the
+// length.
+std::size_t left_part_length(std::size_t length);
+
+// base + (blocks + leaves), all of one Type. An Answer stays empty if these rows cannot compute it.
+OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold, int threads);
+
+} // namespace tenfold

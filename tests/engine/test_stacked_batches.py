@@ -1,0 +1,324 @@
+"""Pushes of one signature are one launch on stacked operands, with the bits that each has alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+COUNT = 70
+"""Members: more than a batch of 64, and a number that is padded."""
+
+Inputs = Callable[[np.random.Generator], tuple[Any, ...]]
+
+
+def matrix(*shape: int, dtype: str = "float64") -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda random: (4 * random.standard_normal(shape)).astype(dtype)
+
+
+def regular(n: int) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda random: random.random((n, n)) + n * np.eye(n)
+
+
+def transposed(*shape: int) -> Callable[[np.random.Generator], tn.Array]:
+    return lambda random: tn.eval(tn.asarray(4 * random.standard_normal(shape[::-1])).T)
+
+
+def places(count: int, end: int) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda random: random.integers(0, end, count)
+
+
+def number(random: np.random.Generator) -> float:
+    return float(random.integers(1, 5)) / 2
+
+
+Case = tuple[str, Sequence[Callable[[np.random.Generator], Any]], dict[str, Any], int]
+CASES: dict[str, Case] = {
+    "sums": ("add", (matrix(50), matrix(50)), {}, 1),
+    "numbers": ("multiply", (matrix(5), number), {}, 1),
+    "broadcast": ("subtract", (matrix(3, 4), matrix(4)), {}, 1),
+    "strided": ("exp", (transposed(3, 4),), {}, 1),
+    "mixed dtypes": ("add", (matrix(6, dtype="float32"), matrix(6)), {}, 1),
+    "reduction": ("sum", (matrix(6, 5),), {"axis": 0}, 1),
+    "place of the maximum": ("argmax", (matrix(6, 5),), {"axis": 1}, 1),
+    "products": ("matmul", (matrix(4, 4), matrix(4, 4)), {}, 1),
+    "products of two dtypes": ("matmul", (matrix(4, 3, dtype="float32"), matrix(3, 5)), {}, 1),
+    "transposed products": ("matmul", (transposed(5, 4), transposed(4, 3)), {}, 1),
+    "transposed and not": ("matmul", (transposed(5, 4), matrix(4, 3)), {}, 1),
+    "complex products": ("matmul", (matrix(3, 4, dtype="complex128"), matrix(4, 3)), {}, 1),
+    "matrix times vector": ("matmul", (matrix(9, 12), matrix(12)), {}, 1),
+    "vector times matrix": ("matmul", (matrix(12), matrix(12, 9)), {}, 1),
+    "columns": ("matmul", (matrix(5, 16), matrix(16, 1)), {}, 1),
+    "vectors": ("vecdot", (matrix(12), matrix(12)), {}, 1),
+    "stacks": ("matmul", (matrix(3, 4, 4), matrix(3, 4, 4)), {}, 1),
+    "tensordot": ("tensordot", (matrix(3, 4), matrix(4, 5)), {"axes": 1}, 1),
+    "inverse": ("linalg.inv", (regular(4),), {}, 1),
+    "solve": ("linalg.solve", (regular(4), matrix(4)), {}, 1),
+    "sort": ("sort", (matrix(9),), {}, 1),
+    "order": ("argsort", (matrix(9),), {}, 1),
+    "take": ("take", (matrix(6, 3), places(4, 6)), {"axis": 0}, 2),
+    "running sum": ("cumulative_sum", (matrix(9, 4),), {"axis": 0}, 1),
+    "differences": ("diff", (matrix(9),), {}, 1),
+}
+"""An operation, the inputs of a member, parameters, and the launches of a batch."""
+
+
+@pytest.fixture
+def engine() -> Iterator[tn.Engine]:
+    with tn.Engine(threads=2) as engine:
+        yield engine
+
+
+def members_of(case: Case, seed: int = 1) -> list[tuple[Any, ...]]:
+    random = np.random.default_rng(seed)
+    return [tuple(make(random) for make in case[1]) for _ in range(COUNT)]
+
+
+def alone(case: Case, members: Sequence[tuple[Any, ...]]) -> list[np.ndarray]:
+    """What each is by itself."""
+    operation, params = attrgetter(case[0])(tn), case[2]
+    return [
+        np.asarray(operation(*[x if type(x) is float else tn.asarray(x) for x in member], **params))
+        for member in members
+    ]
+
+
+def pushed(
+    engine: tn.Engine, case: Case, members: Sequence[tuple[Any, ...]]
+) -> tuple[Any, list[np.ndarray]]:
+    """The counters of a held batch, and its results."""
+    operator = attrgetter(case[0])(tn.operators)
+    puts = [[x if type(x) is float else engine.put(x) for x in member] for member in members]
+    with tn.profile() as p:
+        with engine.hold():
+            handles = [engine.push(operator, *inputs, **case[2]) for inputs in puts]
+        engine.flush()
+    return p, [np.asarray(handle.get()) for handle in handles]
+
+
+def assert_same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_batch_is_one_launch_with_the_bits_of_each_alone(engine: tn.Engine, name: str) -> None:
+    case = CASES[name]
+    for seed in (1, 2):  # the batch that is planned, and the next one
+        members = members_of(case, seed)
+        p, found = pushed(engine, case, members)
+        assert (p.launches, p.batches) == (case[3], 1)
+        assert_same(found, alone(case, members))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("limit", [1, 7, 64, None])
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_batches_of_any_size_have_the_bits_of_each_alone(
+    name: str, verify: bool, threads: int, limit: int | None
+) -> None:
+    case = CASES[name]
+    members = members_of(case)
+    wanted = alone(case, members)
+    with (
+        tn.options(threads=threads, verify=verify),
+        tn.Engine(threads=threads, batch_limit=limit) as engine,
+    ):
+        for _ in range(2):
+            assert_same(pushed(engine, case, members)[1], wanted)
+
+
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("name", ["products", "matrix times vector", "columns", "stacks", "solve"])
+def test_shared_operand_is_not_copied_for_each(engine: tn.Engine, name: str, shared: int) -> None:
+    case = CASES[name]
+    members = members_of(case)
+    for _ in range(2):
+        one = engine.put(members[0][shared])
+        pairs = [[engine.put(x) for x in member] for member in members]
+        for pair in pairs:
+            pair[shared] = one
+        operator = attrgetter(case[0])(tn.operators)
+        with tn.profile() as p:
+            with engine.hold():
+                handles = [engine.push(operator, *pair) for pair in pairs]
+            engine.flush()
+        assert (p.launches, p.gathers, p.batches) == (case[3], 1, 1)
+        inputs = [[x.get() for x in pair] for pair in pairs]
+        assert_same([np.asarray(handle.get()) for handle in handles], alone(case, inputs))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [*product((1, 2, 3, 8, 17), (1, 2, 5, 7, 8, 9, 15, 16, 24, 31, 32, 40), (1, 2, 9))],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int16", "float16"])
+def test_products_of_any_lengths_have_the_bits_of_each_alone(
+    m: int, k: int, n: int, dtype: str
+) -> None:
+    random = np.random.default_rng([m, k, n])
+    lefts, rights = (
+        [(4 * random.standard_normal(shape)).astype(dtype) for _ in range(COUNT)]
+        for shape in ((m, k), (k, n))
+    )
+    with tn.Engine(threads=2) as engine:
+        for form in ("pairs", "left", "right"):
+            ones = lefts[:1] * COUNT if form == "left" else lefts
+            others = rights[:1] * COUNT if form == "right" else rights
+            puts = [[engine.put(x) for x in some] for some in (lefts, rights)]
+            handles = [
+                (puts[0][0 if form == "left" else i], puts[1][0 if form == "right" else i])
+                for i in range(COUNT)
+            ]
+            with engine.hold():
+                results = [engine.push(tn.operators.matmul, *pair) for pair in handles]
+            wanted = [
+                np.asarray(tn.asarray(a) @ tn.asarray(b)) for a, b in zip(ones, others, strict=True)
+            ]
+            assert_same([np.asarray(result.get()) for result in results], wanted)
+
+
+def test_chain_of_batches_reads_the_results_of_the_last_one_where_they_are() -> None:
+    values = [np.random.default_rng(i).random((4, 4)) for i in range(COUNT)]
+    with tn.Engine(threads=2) as engine:
+        for _ in range(2):
+            puts = [engine.put(x) for x in values]
+            with tn.profile() as p:
+                with engine.hold():
+                    squares = [engine.push(tn.operators.matmul, x, x) for x in puts]
+                    fourths = [engine.push(tn.operators.matmul, x, x) for x in squares]
+                engine.flush()
+        assert (p.launches, p.batches) == (2, 2)
+        assert p.gathers == 2  # both operands of the first batch
+        for x, handle in zip(values, fourths, strict=True):
+            square = tn.asarray(x) @ tn.asarray(x)
+            assert np.asarray(handle.get()).tobytes() == np.asarray(square @ square).tobytes()
+
+
+def test_calls_of_a_function_are_one_launch(engine: tn.Engine) -> None:
+    weight = tn.asarray(np.random.default_rng(1).random((6, 8)))
+
+    @tn.function
+    def cell(x: tn.Array, y: tn.Array) -> tuple[tn.Array, tn.Array]:
+        return tn.tanh(x + y) * 2.0, tn.exp(x) - y
+
+    @tn.function
+    def layer(x: tn.Array) -> tn.Array:
+        return tn.tanh(weight @ x)
+
+    random = np.random.default_rng(3)
+    xs, ys = ([random.random(8) for _ in range(COUNT)] for _ in range(2))
+    for _ in range(2):
+        with tn.profile() as p:
+            with engine.hold():
+                cells = [engine.push(cell, x, y) for x, y in zip(xs, ys, strict=True)]
+            engine.flush()
+        assert (p.launches, p.batches) == (1, 1)
+        for x, y, handle in zip(xs, ys, cells, strict=True):
+            assert_same(
+                [np.asarray(found) for found in handle.get()],
+                [np.asarray(found) for found in cell(tn.asarray(x), tn.asarray(y))],
+            )
+        with tn.profile() as p:
+            with engine.hold():
+                layers = [engine.push(layer, x) for x in xs]
+            engine.flush()
+        assert (p.launches, p.batches) == (2, 1)
+        wanted = [np.asarray(layer(tn.asarray(x))) for x in xs]
+        assert_same([np.asarray(handle.get()) for handle in layers], wanted)
+
+
+@tn.op(
+    shape=(),
+    reference=lambda x: np.max(x) - np.min(x),
+    batch=lambda x: tn.max(x, axis=1) - tn.min(x, axis=1),
+)
+def extent(x: Any) -> Any:
+    """The largest element less the smallest."""
+
+
+@tn.op(shape=(), reference=lambda x: np.max(x) - np.min(x))
+def extent_of_one(x: Any) -> Any:
+    """The same, without a batch rule."""
+
+
+@pytest.mark.parametrize(("op", "calls"), [(extent, 0), (extent_of_one, COUNT)])
+def test_operations_of_users_are_batched_by_their_rule(
+    engine: tn.Engine, op: Any, calls: int
+) -> None:
+    random = np.random.default_rng(2)
+    values = [random.random(9) for _ in range(COUNT)]
+    for _ in range(2):
+        with tn.profile() as p:
+            with engine.hold():
+                handles = [engine.push(op, x) for x in values]
+            engine.flush()
+        assert p.calls == calls
+        assert p.launches == (calls or p.launches) < 4 + calls
+        assert_same(
+            [np.asarray(handle.get()) for handle in handles],
+            [np.asarray(np.ptp(x)) for x in values],
+        )
+
+
+def test_large_arrays_are_computed_one_by_one_and_counted_so(engine: tn.Engine) -> None:
+    values = [np.full(5_000, float(i)) for i in range(6)]
+    puts = [engine.put(x) for x in values]
+    for _ in range(2):
+        with tn.profile() as p:
+            with engine.hold():
+                handles = [engine.push(tn.operators.add, x, x) for x in puts]
+            engine.flush()
+        assert (p.launches, p.kernels, p.gathers, p.batches) == (6, 6, 0, 1)
+        assert_same([np.asarray(handle.get()) for handle in handles], [x + x for x in values])
+
+
+def test_one_bad_member_fails_by_itself(engine: tn.Engine) -> None:
+    matrices = [np.eye(3) * (i + 1) for i in range(COUNT)]
+    matrices[7] = np.zeros((3, 3))
+    for _ in range(2):
+        with engine.hold():
+            handles = [engine.push(tn.operators.linalg.inv, x) for x in matrices]
+        for index, (x, handle) in enumerate(zip(matrices, handles, strict=True)):
+            if index == 7:
+                with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+                    handle.get()
+            else:
+                np.testing.assert_allclose(np.asarray(handle.get()), np.linalg.inv(x))
+
+
+def test_results_of_a_batch_are_accounted_one_by_one(engine: tn.Engine) -> None:
+    puts = [engine.put(np.full(50, float(i))) for i in range(COUNT)]
+    before = engine.stats()["live_bytes"]
+    with engine.hold():
+        handles = [engine.push(tn.operators.add, x, x) for x in puts]
+    engine.flush()
+    assert engine.stats()["live_bytes"] - before == COUNT * 400
+    del handles[1:]
+    assert engine.stats()["live_bytes"] - before == 400
+    assert handles[0].get().tolist() == [0.0] * 50
+
+
+@pytest.mark.parametrize(("limit", "own_memory"), [(None, False), ("1MiB", True)])
+def test_results_under_a_memory_limit_have_memory_of_their_own(
+    limit: str | None, own_memory: bool
+) -> None:
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        puts = [engine.put(np.full(50, float(i))) for i in range(COUNT)]
+        with engine.hold():
+            handles = [engine.push(tn.operators.add, x, x) for x in puts]
+        results = [np.asarray(handle.get()) for handle in handles]
+        for i, values in enumerate(results):
+            assert (values == 2 * i).all()
+        begins = [values.ctypes.data for values in results]
+        assert all(begin % 64 == 0 for begin in begins) == own_memory
