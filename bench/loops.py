@@ -2,7 +2,8 @@
 
 Run: python bench/loops.py. A row each: microseconds for one step, the best of some turns, of the
 loop as one node; of tenfold's own loop of Python, written as a whole and looked at in the end, and
-step by step; of NumPy's; and of the jitted scan of JAX, where it is installed.
+step by step; of NumPy's; and of the jitted scan of JAX, where it is installed. Then long loops
+of numbers: 10^6 steps beside Python's floats, and a banded solve beside SciPy.
 """
 
 from __future__ import annotations
@@ -103,6 +104,66 @@ def loops(work: Work, xs: np.ndarray) -> dict[str, Callable[[], Any]]:
     return found
 
 
+LONG, UNKNOWNS = 10**6, 10**5
+
+
+def long_loop(xs: np.ndarray) -> dict[str, Callable[[], np.ndarray]]:
+    """Return a recurrence of numbers by tn.scan, and by Python's floats."""
+    rows = tn.asarray(xs)
+
+    def python() -> np.ndarray:
+        h, ys = 0.0, np.empty(len(xs))
+        for i, x in enumerate(xs.tolist()):
+            h = h * 0.5 + x
+            ys[i] = h * h
+        return ys
+
+    return {
+        "tn.scan": lambda: np.asarray(tn.scan(lambda h, x: decay(tn, h, x), 0.0, rows)[1]),
+        "Python": python,
+    }
+
+
+def banded(diagonals: np.ndarray) -> dict[str, Callable[[], np.ndarray]]:
+    """Return a tridiagonal solve by two scans (Thomas's algorithm), and by LAPACK."""
+    lower, diagonal, upper, right = diagonals.copy()
+    lower[0], diagonal = 0.0, diagonal + 4.0
+    rows = tuple(map(tn.asarray, (lower, diagonal, upper, right)))
+    matrix = np.zeros((3, len(right)))
+    matrix[0, 1:], matrix[1], matrix[2, :-1] = upper[:-1], diagonal, lower[1:]
+
+    def eliminate(carry: Any, row: Any) -> tuple[Any, Any]:
+        (above, solved), (a, b, c, d) = carry, row
+        pivot = b - a * above
+        carry = c / pivot, (d - a * solved) / pivot
+        return carry, carry
+
+    def substitute(x: Any, row: Any) -> tuple[Any, Any]:
+        x = row[1] - row[0] * x
+        return x, x
+
+    def scanned() -> np.ndarray:
+        _, eliminated = tn.scan(eliminate, (0.0, 0.0), rows)
+        return np.asarray(tn.scan(substitute, 0.0, eliminated, reverse=True)[1])
+
+    def scipy() -> np.ndarray:
+        from scipy.linalg import solve_banded
+
+        solution: np.ndarray = solve_banded((1, 1), matrix, right)
+        return solution
+
+    return {"two tn.scan": scanned, "solve_banded": scipy}
+
+
+def long_loops() -> dict[str, dict[str, Callable[[], np.ndarray]]]:
+    """Return the long loops by name."""
+    random = np.random.default_rng(0)
+    return {
+        "decay of 1, 10^6 steps": long_loop(random.standard_normal(LONG)),
+        "banded solve, n 10^5": banded(random.random((4, UNKNOWNS))),
+    }
+
+
 def best(run: Callable[[], Any]) -> float:
     """Return the seconds of the fastest turn."""
     run()
@@ -129,6 +190,9 @@ def compare() -> None:
             values = found[name]()
             values = np.stack([*map(np.asarray, values)]) if isinstance(values, list) else values
             comparison.values(f"{work.name}, {name}", values, expected)
+    for name, runs in long_loops().items():
+        one, other = runs.values()
+        comparison.values(name, one(), other())
     comparison.end()
 
 
@@ -142,6 +206,10 @@ def main() -> None:
         times = {name: best(run) / STEPS * 1e6 for name, run in loops(work, xs).items()}
         shown = "  ".join(f"{name} {microseconds:.2f}" for name, microseconds in times.items())
         print(f"{work.name:16} {shown}")
+    for name, runs in long_loops().items():
+        milliseconds = {run_name: best(run) * 1e3 for run_name, run in runs.items()}
+        shown = "  ".join(f"{run_name} {time:.2f} ms" for run_name, time in milliseconds.items())
+        print(f"{name:24} {shown}")
 
 
 if __name__ == "__main__":

@@ -66,17 +66,19 @@ class Repeated {
             shared_.push_back(value_node(std::move(value)));
     }
 
-    // So many steps, or with -1 until the last result of one is false.
-    void run(int64_t steps, bool backwards) {
+    // So many steps; with `until`, none after one whose last result is false. Whether all have run.
+    bool run(int64_t steps, bool backwards, bool until) {
         uint32_t stops = submissions_stopped.load();
         for (int64_t at = 0; at != steps; ++at) {
-            if (!step(at, backwards ? steps - 1 - at : at) && steps < 0) return;
+            bool goes_on = step(at, backwards ? steps - 1 - at : at) || !until;
             drain_decrefs();
             if (in_submission && submissions_stopped.load() != stops)
                 PyErr_SetNone(PyExc_KeyboardInterrupt);
             if (PyErr_Occurred() || PyErr_CheckSignals() != 0) nb::raise_python_error();
+            if (!goes_on) return false;
             if (at % STEPS_AT_ONCE == 0) pause_(); // where Python is asked for the GIL, it gives it
         }
+        return true;
     }
 
     void give(nb::list carried) const {
@@ -124,12 +126,13 @@ class Repeated {
     nb::handle compute_, pause_;
 };
 
-void repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
-            nb::handle written, int64_t steps, bool backwards, nb::handle compute,
+bool repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
+            nb::handle written, int64_t steps, bool backwards, bool until, nb::handle compute,
             nb::handle pause) {
     Repeated repeated(op, params, carried, read, shared, written, compute, pause);
-    repeated.run(steps, backwards);
+    bool goes_on = repeated.run(steps, backwards, until);
     repeated.give(carried);
+    return goes_on;
 }
 
 } // namespace
@@ -137,7 +140,7 @@ void repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, n
 void declare_scan_loop(nb::module_& module) {
     using namespace nb::literals;
     module.def("run_loop", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a,
-               "written"_a, "steps"_a, "backwards"_a, "compute"_a, "pause"_a);
+               "written"_a, "steps"_a, "backwards"_a, "until"_a, "compute"_a, "pause"_a);
 }
 
 } // namespace tenfold::bindings

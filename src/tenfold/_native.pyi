@@ -630,10 +630,13 @@ def run_loop(
     written: Sequence[Value],
     steps: int,
     backwards: bool,
+    until: bool,
     compute: Callable[[int, list[Node]], None],
     pause: Callable[[], None],
-) -> None:
-    """Run a loop: an operation so many times, or with -1 until its last result is false.
+) -> bool:
+    """Run a loop: an operation so many times, and return whether it goes on.
+
+    With `until` it ends after the step whose last result is false.
 
     A step takes `carried`, which its results replace, a row of each `read` array, and `shared`.
     Its other results become a row of each `written` array. `compute` gets the number and the

@@ -27,15 +27,7 @@ def wait_for_steps():
         time.sleep(1e-3)
 """
 INTERRUPTED = """
-def files_of(frame):
-    while frame is not None:
-        yield frame.f_code.co_filename
-        frame = frame.f_back
-
 def interrupt():
-    main = threading.main_thread().ident
-    while not any("{inside}" in file for file in files_of(sys._current_frames()[main])):
-        time.sleep(1e-3)
     wait_for_steps()  # by now it waits
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -79,17 +71,11 @@ def run(program: str, n: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("n", [3, 20_000])
 @pytest.mark.parametrize(
-    ("before", "asks", "inside"),
-    [
-        ("", "x.wait()", ""),
-        ("", "(x + 1).tolist()", ""),
-        ("tn.eval(x)", "(x + 1).tolist()", "pipeline.py"),
-    ],
+    ("before", "asks"),
+    [("", "x.wait()"), ("", "(x + 1).tolist()"), ("tn.eval(x)", "(x + 1).tolist()")],
 )
-def test_an_interrupt_ends_a_loop_and_nothing_is_lost(
-    before: str, asks: str, inside: str, n: int
-) -> None:
-    process = run(INTERRUPTED.format(before=before, asks=asks, inside=inside), n)
+def test_an_interrupt_ends_a_loop_and_nothing_is_lost(before: str, asks: str, n: int) -> None:
+    process = run(INTERRUPTED.format(before=before, asks=asks), n)
     assert process.stdout.split("\n")[:2] == ["interrupted True"] * 2, process.stderr
     assert process.stdout.split("\n")[2:4] == ["180000.0", "0"]
     assert process.stderr == ""

@@ -32,6 +32,16 @@ from tenfold.errors import ExplainedError
 from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
 from tenfold.transforms import batch_compiler
+from tenfold.transforms.recurrence_loop import (
+    MIN_STEPS,
+    LoopArrays,
+    Recurrences,
+    loop_kernel,
+    recurrence_for,
+)
+
+ENDLESS = 2**62
+"""The steps of a loop that its condition ends."""
 
 
 class Callee:
@@ -39,6 +49,7 @@ class Callee:
 
     def __init__(self, subgraph: Subgraph, page: str = "control", family: object = None) -> None:
         self.subgraph, self.page, self.family = subgraph, page, family
+        self.recurrences: Recurrences = {}
 
     @cached
     def op(self) -> Op[...]:
@@ -84,6 +95,37 @@ class Callee:
         next carry, which replaces the items of `carry`, and a row of each array of `ys`. Raises
         ReferenceFailure with the number of the failed step.
         """
+        until, arrays = steps < 0, LoopArrays(xs, captures, ys)
+        counts = len(carry), len(xs)
+        recurrence = recurrence_for(self.subgraph, self.recurrences, counts, until=until)
+        if recurrence is None:
+            self._run_steps(operation, carry, arrays, ENDLESS if until else steps, reverse, until)
+            return
+        kernel = loop_kernel(recurrence, 0 if until else steps)
+        if kernel is None:  # a short loop, as far as is known
+            few = MIN_STEPS if until else steps
+            goes_on = self._run_steps(operation, carry, arrays, few, reverse, until)
+            if not (goes_on and until):
+                return
+            kernel = loop_kernel(recurrence, MIN_STEPS)
+            assert kernel is not None, "so many steps are worth a kernel"
+        if until:
+            state = [*carry, dense.adopt(np.asarray(True), dense.HOST)]
+            kernel.run(state, arrays, ENDLESS, reverse=False)
+            carry[:] = state[:-1]
+        else:
+            kernel.run(carry, arrays, steps, reverse=reverse)
+
+    def _run_steps(
+        self,
+        operation: str,
+        carry: list[Value],
+        arrays: LoopArrays,
+        steps: int,
+        reverse: bool,
+        until: bool,
+    ) -> bool:
+        """Compute steps one by one, at most until the last result of one is false; return it."""
 
         def compute(step: int, nodes: list[Node]) -> None:
             failure = pipeline.compute(nodes)
@@ -91,8 +133,9 @@ class Callee:
                 raise ReferenceFailure(error_at_step(operation, step, failure))
 
         op, params = self.op, self.op.signature.bind().params
-        arguments = (carry, xs, captures, ys, steps, reverse)
-        _native.run_loop(op.id, params, *arguments, compute, _poll_signals)
+        return _native.run_loop(
+            op.id, params, carry, *arrays, steps, reverse, until, compute, _poll_signals
+        )
 
 
 def _poll_signals() -> None:

@@ -21,7 +21,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.codegen.llvm import blocked_scan, reduce_inner, reduce_outer, scan, search, transpose
+from tenfold.codegen.llvm import (
+    blocked_scan,
+    reduce_inner,
+    reduce_outer,
+    scan,
+    search,
+    step_loop,
+    transpose,
+)
 from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
@@ -41,6 +49,7 @@ UNITS = {
     "scan blocks": blocked_scan.scan_row,
     "scan parts": blocked_scan.scan_row,
     "scan columns": scan.scan_columns,
+    "recurrence": step_loop.unit,
 }
 """The emitter of one unit of work, by the form of a kernel; maps have theirs below."""
 AUXILIARY_UNITS = {
