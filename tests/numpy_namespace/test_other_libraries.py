@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -112,14 +114,46 @@ def test_matplotlib_draws_arrays() -> None:
     pyplot.close(figure)
 
 
-def test_einops_rearranges_arrays() -> None:
-    einops = library("einops.array_api")
+@pytest.mark.parametrize("module", ["einops", "einops.array_api"])
+def test_einops_rearranges_arrays(module: str) -> None:
+    einops = library(module)
     x = tn.asarray(VALUES)
     for pattern, options in (("a b -> b a", {}), ("a (b c) -> a b c", {"c": 2})):
         made = einops.rearrange(x, pattern, **options)
         expected = einops.rearrange(VALUES, pattern, **options)
         np.testing.assert_array_equal(np.asarray(made), expected)
+        assert isinstance(made, tn.Array)
     np.testing.assert_array_equal(einops.reduce(x, "a b -> a", "sum"), VALUES.sum(1))
+
+
+def test_all_functions_of_einops_take_arrays() -> None:
+    einops = library("einops")
+    x = tn.asarray(VALUES)
+    for function, args in (
+        (einops.repeat, (x, "a b -> a b c", 2)),
+        (einops.reduce, (x, "a b -> b", "mean")),
+        (einops.rearrange, ([x, x + 1], "n a b -> a b n")),
+        (einops.einsum, (x, x, "a b, c b -> a c")),
+    ):
+        operands = [np.asarray(a) if isinstance(a, tn.Array) else a for a in args]
+        if isinstance(args[0], list):
+            operands[0] = [np.asarray(each) for each in args[0]]
+        options = {"c": operands.pop()} if function is einops.repeat else {}
+        made = function(*args[: len(operands)], **options)
+        assert isinstance(made, tn.Array)
+        np.testing.assert_allclose(np.asarray(made), function(*operands, **options))
+
+
+@pytest.mark.parametrize("first", ["einops", "tenfold"])
+def test_einops_and_tenfold_are_imported_in_any_order(first: str) -> None:
+    library("einops")
+    second = "tenfold" if first == "einops" else "einops"
+    code = (
+        f"import {first}, {second}, einops, tenfold as tn; "
+        "print(einops.rearrange(tn.ones((2, 3)), 'a b -> b a').shape)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "(3, 2)\n", result.stderr
 
 
 def test_pandas_takes_arrays() -> None:

@@ -18,6 +18,15 @@ def test_full_takes_an_array_without_axes() -> None:
     assert tn.full(2, tn.asarray(1.5), dtype=tn.int64).tolist() == [1, 1]
 
 
+def test_a_number_past_int64_is_unsigned() -> None:
+    made = tn.full((2,), 2**63)
+    assert (made.dtype, made.tolist()) == (tn.uint64, [2**63] * 2)
+    with pytest.raises(OverflowError, match="out of bounds for uint64"):
+        tn.full((2,), 2**64)
+    with pytest.raises(OverflowError, match="out of bounds for int64"):
+        tn.full((2,), -(2**63) - 1)
+
+
 def test_a_number_becomes_bool() -> None:
     for value in (1, 0.0, 2 + 1j, np.float32(3)):
         made = tn.asarray(value, dtype=tn.bool)

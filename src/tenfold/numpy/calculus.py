@@ -30,6 +30,7 @@ from tenfold.ops import (
     arithmetic,
     convolution,
     cumulative,
+    gathering,
     movement,
     predicates,
     reduce,
@@ -219,7 +220,51 @@ def _sequences(a: Any, v: Any) -> list[Array]:
     return [reshaping.reshape(x, (1,)) if x.ndim == 0 else x for x in map(as_array, (a, v))]
 
 
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Array:
+    """Return the values at `x` of the lines through the points (xp, fp), xp rising.
+
+    Complex values and a period compute at the call.
+    """
+    points, values, places = as_array(xp), as_array(fp), as_array(x)
+    if period is not None or kind_of(values.dtype) == "c" or kind_of(points.dtype) == "c":
+        result: Array = Immediate(np.interp)(x, xp, fp, left, right, period)
+        return result
+    points, values, places = (cast(each, np.float64) for each in (points, values, places))
+    if points.ndim != 1 or points.shape != values.shape:
+        raise ValueError("fp and xp are not of the same length.")
+    count = points.shape[0]
+    if count == 0:
+        raise ValueError("array of sample points is empty")
+    lower = arithmetic.subtract(sorting.searchsorted(points, places, side="right"), 1)
+    start = selection.clip(lower, 0, count - 1)
+    end = selection.minimum(arithmetic.add(start, 1), count - 1)
+    x0, x1, y0, y1 = (
+        gathering.take(table, positions, axis=0)
+        for table, positions in ((points, start), (points, end), (values, start), (values, end))
+    )
+    slope = arithmetic.divide(arithmetic.subtract(y1, y0), arithmetic.subtract(x1, x0))
+
+    def line(x_: Array, y_: Array) -> Array:
+        return arithmetic.add(arithmetic.multiply(slope, arithmetic.subtract(places, x_)), y_)
+
+    inner = line(x0, y0)  # a NaN is tried again from the other end, as NumPy does
+    inner = selection.where(predicates.isnan(inner), line(x1, y1), inner)
+    level = predicates.logical_and(predicates.isnan(inner), equal(y0, y1))
+    inner = selection.where(predicates.logical_or(level, equal(places, x0)), y0, inner)
+    ends = (
+        index(values, 0) if left is None else as_array(left),
+        index(values, count - 1) if right is None else as_array(right),
+    )
+    low, high = (cast(end, np.float64) for end in ends)
+    inner = selection.where(places > index(points, count - 1), high, inner)
+    inner = selection.where(places < index(points, 0), low, inner)
+    if count == 1:
+        return inner  # NumPy compares only: NaN is at the point
+    return selection.where(predicates.isnan(places), places, inner)
+
+
 i0 = Immediate(np.i0)
-interp = Immediate(np.interp)
 piecewise = Immediate(np.piecewise)
 unwrap = Immediate(np.unwrap)

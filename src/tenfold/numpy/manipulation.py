@@ -28,6 +28,7 @@ from tenfold.numpy.arguments import (
 )
 from tenfold.ops import gathering, joining, movement, reshaping, tile_repeat_roll
 from tenfold.ops import pad as padding
+from tenfold.ops.cast import astype
 from tenfold.ops.indexing import index
 
 __all__ = [
@@ -416,6 +417,32 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     return result
 
 
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Return an array with values before positions along an axis, or in the flattened array."""
+    x = as_array(arr)
+    if axis is None:
+        x = reshaping.reshape(x, (-1,))
+    axis = normalize_axis(0 if axis is None else axis, x.ndim)
+    length = x.shape[axis]
+    chosen = export(obj, "np.insert")
+    places = np.arange(length)[chosen] if isinstance(chosen, slice) else np.array(chosen)
+    places = np.flatnonzero(places) if places.dtype == bool else places
+    places = places.astype(np.int64) if places.size == 0 else places
+    added = astype(as_array(values), x.dtype, copy=False)
+    if places.size == 1 and not isinstance(chosen, slice):
+        added = reshaping.reshape(added, (*(1,) * (x.ndim - added.ndim), *added.shape))
+        added = movement.moveaxis(added, 0, axis) if places.ndim == 0 else added
+        places = np.repeat(places.reshape(-1), added.shape[axis])
+    if ((places < -length) | (places > length)).any():
+        place = places[(places < -length) | (places > length)][0]
+        raise IndexError(f"index {place} is out of bounds for axis {axis} with size {length}")
+    places = np.where(places < 0, places + length, places)
+    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+    joined = concat([x, reshaping.broadcast_to(added, shape)], axis)
+    # A value stands before the element whose position it names, equal ones in their order.
+    order = np.argsort(np.concatenate([np.arange(length) + 0.5, places]), kind="stable")
+    return gathering.take(joined, as_array(order), axis=axis)
+
+
 _padded = Immediate(np.pad)
-insert = Immediate(np.insert)
 trim_zeros = Immediate(np.trim_zeros)

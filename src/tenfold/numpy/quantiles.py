@@ -22,14 +22,17 @@ from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver
 from tenfold.ops import (
     arithmetic,
     gathering,
+    labels,
     movement,
     predicates,
     reduce,
     reshaping,
+    rounding,
     selection,
     sorting,
 )
 from tenfold.ops import complex as parts
+from tenfold.ops.comparison import equal
 from tenfold.ops.contract import matmul
 from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.elementary import sqrt
@@ -191,6 +194,108 @@ def _quantile(
     return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
 
 
+def nanmedian(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Return the middle element along axes among those that are not NaN, the mean of two."""
+    rows, axes = _folded(a, axis)
+    if not rows.shape[-1] or kind_of(rows.dtype) == "c":
+        return Immediate(np.nanmedian)(a, axis, out=out, keepdims=keepdims)
+    ordered, counts = sorting.sort(rows), _counts(rows)
+    middle = [
+        _at(
+            ordered,
+            selection.maximum(arithmetic.floor_divide(arithmetic.add(counts, shift), 2), 0),
+        )
+        for shift in (-1, 0)
+    ]
+    even = equal(arithmetic.remainder(counts, 2), 0)
+    result = selection.where(even, reductions.mean(stack(middle, 0), 0), middle[0])
+    return deliver(_restored(result, axes, 0, keepdims), out)
+
+
+def _counts(rows: Array) -> Array:
+    """Return how many elements of each row are not NaN."""
+    present = predicates.logical_not(predicates.isnan(rows))
+    return reduce.sum(cast(present, np.int64), axis=-1)
+
+
+def _at(ordered: Array, positions: Array) -> Array:
+    """Return one element of each row."""
+    return labels.choose_at(ordered, positions)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = LINEAR,
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles along axes of the elements that are not NaN."""
+    fractions = np.asarray(export(q, "np.nanquantile"), dtype=np.float64)
+    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    options = method, keepdims, weights, isinstance(q, (int, float))
+    return _nanquantile(a, fractions, axis, out, *options)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = LINEAR,
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return quantiles of per cents along axes of the elements that are not NaN."""
+    fractions = np.asarray(export(q, "np.nanpercentile"), dtype=np.float64) / 100
+    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    options = method, keepdims, weights, isinstance(q, (int, float))
+    return _nanquantile(a, fractions, axis, out, *options)
+
+
+def _nanquantile(
+    a: Any,
+    fractions: Any,
+    axis: Any,
+    out: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    weak: bool,
+) -> Any:
+    rows, axes = _folded(a, axis)
+    if method != LINEAR or weights is not None or not rows.shape[-1] or kind_of(rows.dtype) == "c":
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.nanquantile)(a, fractions, axis, out=out, **options)
+    ordered, last = sorting.sort(rows), arithmetic.subtract(_counts(rows), 1)
+    steps = cast(last, rows.dtype if weak else np.float64)  # a number has the dtype of the array
+    results = []
+    for fraction in fractions.reshape(-1).tolist():
+        position = arithmetic.multiply(steps, fraction)
+        lower = cast(rounding.floor(position), np.int64)
+        upper = selection.minimum(arithmetic.add(lower, 1), last)
+        low, high = (_at(ordered, selection.maximum(i, 0)) for i in (lower, upper))
+        share = arithmetic.subtract(position, cast(lower, steps.dtype))
+        share = share if fractions.ndim else cast(share, rows.dtype)  # a number is weak
+        results.append(_interpolated(low, high, share))
+    result = reshaping.reshape(stack(results, 0), (*fractions.shape, *rows.shape[:-1]))
+    return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
+
+
 def _interpolated(low: Array, high: Array, share: Array) -> Array:
     """Return values between two, by NumPy's formula: from the nearer end."""
     distance = arithmetic.subtract(high, low)
@@ -256,6 +361,3 @@ histogram = Immediate(np.histogram)
 histogram2d = Immediate(np.histogram2d)
 histogram_bin_edges = Immediate(np.histogram_bin_edges)
 histogramdd = Immediate(np.histogramdd)
-nanmedian = Immediate(np.nanmedian)
-nanpercentile = Immediate(np.nanpercentile)
-nanquantile = Immediate(np.nanquantile)

@@ -16,7 +16,16 @@ from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
-from tenfold.dtypes import BOOL, COMPLEX128, FLOAT64, INT64, PYTHON_TYPES, canonical, kind_of
+from tenfold.dtypes import (
+    BOOL,
+    COMPLEX128,
+    DTYPES,
+    FLOAT64,
+    INT64,
+    PYTHON_TYPES,
+    canonical,
+    kind_of,
+)
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops.cast import cast_values, constant_element
 from tenfold.settings import checked_device
@@ -66,6 +75,7 @@ def _refuse_out_of_range(value: int, dtype: np.dtype, operation: str) -> None:
         raise OverflowError(message(operation, rule, (), "name a dtype that can hold it"))
 
 
+_MAX_INT = 2**63 - 1
 _MAX_FLOAT = int(np.finfo(np.float64).max)
 
 
@@ -106,7 +116,7 @@ def full(
     shape: Shape | int, fill_value: Array | complex, *, dtype: Any = None, device: str | None = None
 ) -> BoundCall:
     """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,
-    float64, complex128 or bool, as the value.
+    float64, complex128 or bool, as the value; uint64 for an int of 2**63 or more.
 
     An Array without axes is its value, which waits. A float becomes an integer by truncation,
     saturated. Raises OverflowError for an int that the
@@ -121,6 +131,8 @@ def full(
     if isinstance(fill_value, Array) and not fill_value.ndim:
         dtype, fill_value = dtype or fill_value.dtype, fill_value.item()
     value = number(fill_value, "full")
+    if dtype is None and type(value) is int and value > _MAX_INT:
+        dtype = DTYPES["uint64"]
     result_dtype = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
     lengths = checked_shape(shape, result_dtype.itemsize)
     return BoundCall(
