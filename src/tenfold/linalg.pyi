@@ -3,12 +3,19 @@
 Made by `make stubs` from the op table; do not edit.
 """
 
+from collections.abc import Sequence
 from tenfold._native import Array
 from tenfold.core.shape_rules import Axis
 from typing import Any
 import builtins
 
 from numpy.linalg import LinAlgError as LinAlgError
+def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
+    """Solve equations whose matrices have `l_and_u` = (l, u) diagonals below and above the main"""
+
+def solve_triangular(a: Array, b: Array, /, trans: int | str = ..., lower: builtins.bool = ..., unit_diagonal: builtins.bool = ...) -> Array:
+    """Solve `a @ x = b` for triangular matrices, upper ones unless `lower`, with the arguments of"""
+
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote."""
 
@@ -59,6 +66,21 @@ def lu(x: Array, /) -> Any:
 
 def triangular_solve(x1: Array, x2: Array, /, *, upper: builtins.bool = ..., unit_diagonal: builtins.bool = ...) -> Array:
     """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating"""
+
+def expm(x: Array, /) -> Array:
+    """Exponential of square matrices, the sum of x^k / k!: (..., n, n), floating dtypes."""
+
+def multi_dot(arrays: Sequence[Array], /) -> Array:
+    """Return the product of two or more matrices; the first and the last may be vectors."""
+
+def sqrtm(x: Array, /) -> Array:
+    """Principal square root of square matrices, s @ s = x: (..., n, n), complex."""
+
+def tensorinv(x: Array, /, ind: int = ...) -> Array:
+    """Return the inverse of `x` as a map from its last axes to its first `ind` ones, the axes of"""
+
+def tensorsolve(x1: Array, x2: Array, /, axes: Sequence[int] | None = ...) -> Array:
+    """Solve `tn.tensordot(x1, x, x.ndim) = x2` for x, whose axes are the last ones of `x1`."""
 
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""

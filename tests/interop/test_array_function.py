@@ -28,6 +28,8 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "cumulative_prod": ((), {"axis": 0}),
     "cumulative_sum": ((), {"axis": 0}),
     "clip": ((0.5, 2.0), {}),
+    "convolve": (([1.0, 2.0],), {}),
+    "correlate": (([1.0, 2.0], "same"), {}),
     "expand_dims": ((0,), {}),
     "full_like": ((7,), {}),
     "isin": (([1.0, 2.0],), {}),
@@ -38,6 +40,8 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "linalg.outer": ((SQUARE[0],), {}),
     "linalg.solve": ((SQUARE,), {}),
     "linalg.tensordot": ((SQUARE,), {"axes": 1}),
+    "linalg.tensorinv": ((1,), {}),
+    "linalg.tensorsolve": ((SQUARE[0],), {}),
     "linalg.vecdot": ((SQUARE,), {}),
     "moveaxis": ((0, 1), {}),
     "outer": ((SQUARE[0],), {}),
@@ -46,6 +50,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "reshape": (((9,),), {}),
     "roll": ((1,), {"axis": 0}),
     "searchsorted": ((np.array([0.1, 3.0]),), {}),
+    "sliding_window_view": (((2, 2),), {}),
     "split": ((3,), {}),
     "squeeze": ((0,), {}),
     "swapaxes": ((0, 1), {}),
@@ -58,6 +63,8 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 OF_LISTS = {"concatenate", "stack", "concat", "column_stack"}
 OF_VECTORS = {
+    "convolve",
+    "correlate",
     "outer",
     "linalg.outer",
     "searchsorted",
@@ -89,6 +96,11 @@ def both(function: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return (
             flattened(function("ij,jk->ik", tn.asarray(values), values)),
             flattened(function("ij,jk->ik", values, values)),
+        )
+    if name == "linalg.multi_dot":
+        return (
+            flattened(function([tn.asarray(values), values])),
+            flattened(function([values, values])),
         )
     if name in OF_LISTS:
         return (
@@ -166,9 +178,9 @@ def test_arguments_are_handed_over_by_name_and_by_position(call: Any, expected: 
 
 
 CONVERTED = [
-    (lambda x: np.convolve(x, x), "np.convolve"),
+    (lambda x: np.poly(x), "np.poly"),
     (lambda x: np.histogram(x), "np.histogram"),
-    (lambda x: np.interp(x, x, x), "np.interp"),
+    (lambda x: np.unwrap(x), "np.unwrap"),
     (lambda x: np.linalg.eigvals(x[:, None] * x), "np.linalg.eigvals"),
     (lambda x: np.unique(x), "np.unique"),
     (lambda x: np.busday_count(x, x), "np.busday_count"),
@@ -196,10 +208,10 @@ def test_a_function_without_a_lazy_form_is_numpys_by_the_setting(call: Any, name
 def test_a_conversion_warns_once_for_each_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenfold.interop.array_function._warned", set())
     x = tn.asarray([1.0, 2.0])
-    with pytest.warns(FallbackWarning, match=r"np\.correlate converts Arrays") as caught:
-        assert np.correlate(x, x).tolist() == [5.0]
+    with pytest.warns(FallbackWarning, match=r"np\.unwrap converts Arrays") as caught:
+        assert np.unwrap(x).tolist() == [1.0, 2.0]
     assert caught[0].filename == __file__
-    np.correlate(x, x)  # a second warning would be an error
+    np.unwrap(x)  # a second warning would be an error
     with pytest.warns(FallbackWarning, match=r"np\.subtract\.reduce converts Arrays"):
         assert np.subtract.reduce(x).item() == -1.0
 

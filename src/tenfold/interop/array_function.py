@@ -75,6 +75,7 @@ def _forms() -> dict[Function, Function]:
     import tenfold.numpy as ours  # at the first call: `import tenfold` takes less time without it
 
     pairs = [(np, ours), (np.linalg, ours.linalg), (np.fft, ours.fft)]
+    pairs.append((np.lib.stride_tricks, ours.lib.stride_tricks))
     return {
         getattr(theirs, name): getattr(mine, name)
         for theirs, mine in pairs

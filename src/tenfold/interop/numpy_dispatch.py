@@ -30,7 +30,6 @@ EQUIVALENTS = {
     "cumsum": "tn.cumulative_sum(x, axis=...)",
     "divmod": "divmod(x, y)",
     "dot": "x @ y",
-    "expm": "tn.asarray(scipy.linalg.expm(np.asarray(x))), which waits",
     "fabs": "abs(x)",
     "fromfile": "tn.asarray(np.fromfile(path, dtype))",
     "genfromtxt": "tn.asarray(np.genfromtxt(path))",
@@ -44,7 +43,6 @@ EQUIVALENTS = {
     "loadtxt": "tn.asarray(np.loadtxt(path))",
     "lu_factor": "tn.linalg.lu(A), or tn.linalg.solve(A, b), which shares factors",
     "matvec": "(A @ x[..., None])[..., 0]",
-    "multi_dot": "A @ B @ C, which is multiplied in the cheapest order",
     "nan_to_num": "tn.where(tn.isnan(x), 0, x)",
     "nanmean": "tn.sum(tn.where(tn.isnan(x), 0, x)) / tn.sum(~tn.isnan(x))",
     "nansum": "tn.sum(tn.where(tn.isnan(x), 0, x))",
@@ -54,7 +52,6 @@ EQUIVALENTS = {
     "save": "np.save(path, x)",
     "savetxt": "np.savetxt(path, x)",
     "savez": "np.savez(path, name=x)",
-    "solve_triangular": "tn.linalg.triangular_solve(A, b)",
     "vdot": "tn.vecdot(x, y)",
     "vstack": "tn.concat([x, y], axis=0)",
 }

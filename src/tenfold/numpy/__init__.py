@@ -19,6 +19,7 @@ from tenfold.numpy import (
     elementwise,
     fft,
     index_tricks,
+    lib,
     linalg,
     logic,
     manipulation,
@@ -60,7 +61,7 @@ PAGES = (
 SUBMODULES = ("random",)
 """Namespaces of Tenfold's that have NumPy's names already."""
 
-__all__ = ["fft", "linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
+__all__ = ["fft", "lib", "linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
 
 
 def __getattr__(name: str) -> Any:
