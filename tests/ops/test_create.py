@@ -177,7 +177,7 @@ def test_numpy_functions_answer_with_arrays() -> None:
 
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("full", lambda: tn.full(2, 300, dtype=tn.uint8), OverflowError, "300 is out of .* uint8"),
-    ("full", lambda: tn.full(2, 2**63), OverflowError, "9223372036854775808 is out of .* int64"),
+    ("full", lambda: tn.full(2, 2**64), OverflowError, "18446744073709551616 is out of .* uint64"),
     ("full", lambda: tn.full(2, -1, dtype=tn.uint64), OverflowError, "-1 is out of bounds"),
     ("full", lambda: tn.full(2, 10**400, dtype=tn.float64), OverflowError, "of 1329 bits"),
     ("full", lambda: tn.full(2, 1j, dtype=tn.float64), DTypeError, "1j cannot become float64"),
