@@ -18,13 +18,14 @@ from engine_work.additions import additions
 from engine_work.held import held
 from engine_work.launches import launches
 from engine_work.products import products
+from engine_work.stacked import stacked
 from engine_work.sums import sums
 from engine_work.trees import trees
 from kernel_work.peers import load_all
 from kernel_work.report import compare, facts, show
 
 PEERS = ["numpy", "torch"]
-NAMES = ["additions", "held", "sums", "launches", "products", "trees"]
+NAMES = ["additions", "held", "stacked", "sums", "launches", "products", "trees"]
 
 
 @click.command()
@@ -42,6 +43,7 @@ def main(only: Sequence[str], rounds: int, quick: bool, smoke: bool, file: Path 
     report["rows"] = [*additions(rounds, quick, found)] if "additions" in wanted else []
     others = {
         "held": held,
+        "stacked": stacked,
         "sums": sums,
         "launches": launches,
         "products": products,

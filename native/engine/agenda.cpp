@@ -25,6 +25,8 @@ Signature Engine::signature_of(const Operation& operation, std::span<Type* const
     signature.parts[0] = operation.op;
     if (operation.kind == Operation::general) signature.parts[0] = &operation;
     if (operation.gil_free_call) signature.parts[0] = operation.gil_free_call.get();
+    if (operation.stacked_number)
+        signature.parts[0] = reinterpret_cast<const void*>(operation.stacked_number);
     for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
         signature.parts[i + 1] = types[i];
     return signature;
@@ -50,6 +52,21 @@ Batcher* Engine::find_batcher(Future& future) {
         ++position;
     }
     return found;
+}
+
+// The Batcher of a user's operator on arrays that are stacked; null for other inputs.
+Batcher* Engine::find_stacked_batcher(Future& future) {
+    std::array<Type*, Future::INLINE_INPUTS> types{};
+    if (future.input_count > types.size()) return nullptr;
+    std::size_t count = 0;
+    for (Edge& edge : future.inputs()) {
+        if (!edge.input->value) return nullptr;
+        types[count++] = edge.input->type;
+    }
+    auto& batcher = batchers_[signature_of(*future.operation, {types.data(), count})];
+    if (!batcher) batcher = std::make_unique<Batcher>();
+    batcher->runs_alone = false;
+    return batcher.get();
 }
 
 Batcher* Engine::batcher_of(const Signature& signature) {
@@ -120,6 +137,8 @@ void Engine::enqueue(Future& future) {
     future.state = Future::ready;
     bool batched = is_batchable(*future.operation);
     if (!future.batcher && future.operation->is_builtin()) future.batcher = find_batcher(future);
+    if (!future.batcher && future.operation->stacked_number)
+        future.batcher = find_stacked_batcher(future);
     if (batched && !future.batcher) {
         unclassified_.push_back(Ref<Future>(&future));
         unclassified_urgent_ |= future.urgent;

@@ -330,8 +330,9 @@ void Engine::complete(Future& future, Future::State state, DeferredFrees& frees)
     }
     // A user's operator lives as long as it is needed; of its Operation the name stays.
     Operation& operation = *future.operation;
-    bool owns_objects = operation.kind == Operation::user || operation.kind == Operation::batched ||
-                        operation.kind == Operation::in_place;
+    bool owns_objects = operation.kind == Operation::user ||
+                        operation.kind == Operation::in_place ||
+                        (operation.kind == Operation::batched && !operation.stacked_number);
     if (owns_objects) {
         frees.objects.push_back(std::exchange(operation.python, nullptr));
         frees.objects.push_back(std::exchange(operation.params, nullptr));

@@ -202,6 +202,7 @@ class Engine {
     void on_ready(Future& future);
     void enqueue(Future& future);
     Batcher* find_batcher(Future& future);
+    Batcher* find_stacked_batcher(Future& future);
     bool is_full(const Batcher& batcher) const;
     void add_to_batch(Batcher& batcher, Future& future);
     void remove_from_batch(Future& future, DeferredFrees& frees);

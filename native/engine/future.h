@@ -42,6 +42,8 @@ struct Operation {
     bool pure = true;
     bool identity_increment = false; // cumulative: an increment is the one input
     bool elementwise_add = false;    // cumulative, fold: increments are added by tenfold's `add`
+    uint64_t stacked_number = 0;     // batched: `run_batch` takes stacked arrays; equal operators
+                                     // have equal numbers
     bool memoized = false;           // of tenfold, pure: one object for all equal pushes
     Ref<Operation> sum;              // cumulative: the fold of its increments
     uint8_t min_inputs = 0, max_inputs = 255;

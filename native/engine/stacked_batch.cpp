@@ -61,7 +61,8 @@ class StackedBatch {
         // A kernel that is missing needs the GIL; a batch that fails is computed one by one.
         bool may_lack_kernels = !call->plan && !resources_.planner.python();
         if (!results) return may_lack_kernels ? StackedOutcome::unplanned : StackedOutcome::refused;
-        return split(results, answers) ? StackedOutcome::done : StackedOutcome::refused;
+        return split_rows(results, answers, resources_.separate_results) ? StackedOutcome::done
+                                                                         : StackedOutcome::refused;
     }
 
   private:
@@ -199,23 +200,6 @@ class StackedBatch {
         return runner.run();
     }
 
-    // The rows of results become those of the members.
-    bool split(const Ref<Value>& results, std::span<OperatorResult> answers) const {
-        std::vector<Ref<Value>> chain;
-        for (Ref<Value> result = results; result; result = result->next)
-            chain.push_back(in_c_order(result));
-        for (; !chain.empty(); chain.pop_back()) {
-            if (!chain.back()) return false;
-            const Type& type = *chain.back()->type;
-            std::vector<int64_t> shape(type.shape.begin() + 1, type.shape.end());
-            Ref<Type> row_type = intern_type({shape, type.dtype, type.device, type.storage, false});
-            RowViews rows(*chain.back(), row_type, answers.size(), resources_.separate_results);
-            for (std::size_t i = 0; i < answers.size(); ++i)
-                answers[i].value = rows.row_value(i, std::move(answers[i].value));
-        }
-        return true;
-    }
-
     const Batcher& batcher_;
     const Members members_;
     const BatchResources& resources_;
@@ -258,6 +242,23 @@ void StackedPlans::add(const BatchForm& form, Ref<GilFreeCall> call) {
     Guard guard(lock_);
     if (entries_.size() == MAX_PLANS) evicted.swap(entries_);
     entries_.push_back({form, std::move(call)});
+}
+
+bool split_rows(const Ref<Value>& results, std::span<OperatorResult> answers, bool separate) {
+    std::vector<Ref<Value>> chain;
+    for (Ref<Value> result = results; result; result = result->next) {
+        chain.push_back(in_c_order(result));
+        if (!chain.back()) return false;
+    }
+    for (; !chain.empty(); chain.pop_back()) {
+        const Type& type = *chain.back()->type;
+        std::vector<int64_t> shape(type.shape.begin() + 1, type.shape.end());
+        Ref<Type> row_type = intern_type({shape, type.dtype, type.device, type.storage, false});
+        RowViews rows(*chain.back(), row_type, answers.size(), separate);
+        for (std::size_t i = 0; i < answers.size(); ++i)
+            answers[i].value = rows.row_value(i, std::move(answers[i].value));
+    }
+    return true;
 }
 
 StackedOutcome run_stacked(const Batcher& batcher, Members members,

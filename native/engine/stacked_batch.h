@@ -80,4 +80,8 @@ enum class StackedOutcome : uint8_t {
 StackedOutcome run_stacked(const Batcher& batcher, Members members,
                            std::span<OperatorResult> answers, const BatchResources& resources);
 
+// Gives each member its row of results, which are chained; of several results each its chain.
+// `separate`: in memory of its own. False, without Answers, where memory is short.
+bool split_rows(const Ref<Value>& results, std::span<OperatorResult> answers, bool separate);
+
 } // namespace tenfold

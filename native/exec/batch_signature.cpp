@@ -5,13 +5,17 @@
 namespace tenfold {
 
 constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf that justifies its own batches
+// One large result among so many nodes, such as a stack of all members, is computed by itself.
+constexpr std::size_t NODES_PER_LARGE = 64;
 
 bool SignaturePartition::add(uint32_t position) {
     const LinearizedNode& entry = graph_.nodes[position];
     const Type& type = *entry.node->type;
     facts_[position] = facts_of(position);
     if (entry.node->is_scalar()) return true;
-    bool fits = entry.value || (entry.node->op && type.size() <= MOST_ELEMENTS);
+    num_large_ += !entry.value && facts_[position].large;
+    bool fits =
+        entry.value || (entry.node->op && num_large_ * NODES_PER_LARGE <= graph_.nodes.size());
     if (!fits || type.device != device_ || type.storage != 0) return false;
     if (!is_pending(position) || !is_batchable(position)) return true;
     group_[position] = group_of(position);
@@ -38,8 +42,8 @@ SignaturePartition::NodeFacts SignaturePartition::facts_of(uint32_t position) co
 bool SignaturePartition::is_batchable(uint32_t position) const {
     const Op& op = *node(position).op;
     auto fits = [&](uint32_t input) { return !facts_[input].large || is_shared_leaf(input); };
-    return batching_ && op.python && op.pure && !op.view && op.part == Op::none && !op.assigns &&
-           std::ranges::all_of(inputs(position), fits);
+    return batching_ && !facts_[position].large && op.python && op.pure && !op.view &&
+           op.part == Op::none && !op.assigns && std::ranges::all_of(inputs(position), fits);
 }
 
 std::size_t SignaturePartition::hash_of(uint32_t position) const {

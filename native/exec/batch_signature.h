@@ -16,7 +16,8 @@ class SignaturePartition {
         : graph_(graph), device_(device), batching_(batching), facts_(graph.nodes.size()),
           group_(graph.nodes.size(), NONE) {}
 
-    // The next node; false where it is neither a small array of the device nor a leaf of any size.
+    // The next node; false where it is neither an array of the device nor a leaf of any size, or
+    // where many are large.
     bool add(uint32_t position);
 
     bool is_pending(uint32_t position) const { return facts_[position].pending; }
@@ -57,6 +58,7 @@ class SignaturePartition {
     const uint8_t device_;
     const bool batching_;
     std::vector<NodeFacts> facts_;
+    std::size_t num_large_ = 0; // pending nodes that are large
     std::vector<uint32_t> group_;
     std::vector<Group> groups_;
     std::vector<uint32_t> table_; // indices of groups_, by hash, open addressing

@@ -389,7 +389,8 @@ void import_engine_hooks() {
                     take("tenfold.ops.arithmetic", "add"),
                     take("tenfold.settings", "submission_options"),
                     take("tenfold.engine.operators", "as_gather"),
-                    take("tenfold.pipeline", "plan_of")};
+                    take("tenfold.pipeline", "plan_of"),
+                    take("tenfold.engine.python_operators", "run_stacked")};
 }
 
 // __init__(threads, batch_limit, batch_wait in nanoseconds, memory_limit); 0: none.

@@ -8,7 +8,7 @@ namespace tenfold::bindings {
 // Python functions and types that the engine needs; imported with the first Engine.
 struct EngineHooks {
     PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *add,
-        *options, *parts, *plan;
+        *options, *parts, *plan, *run_stacked;
 };
 extern EngineHooks engine_hooks;
 

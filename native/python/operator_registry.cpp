@@ -14,7 +14,7 @@ constexpr std::size_t MOST_KNOWN = 4096;
 // operation holds, its options and its parameters.
 struct KnownOperators {
     std::unordered_map<std::string, Ref<Operation>> all;
-    Ref<Operation> last; // without parameters or constants
+    Ref<Operation> last; // without parameters or constants: of tenfold, or a user's that is stacked
 };
 KnownOperators& known_operations() {
     static auto* known = new KnownOperators;
@@ -55,6 +55,7 @@ Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<OptionS
         operation->elementwise_add = nb::cast<bool>(description[6]);
         operation->op = find_op(nb::cast<uint32_t>(description[7]));
         operation->priority = nb::cast<int32_t>(description[8]);
+        operation->stacked_number = nb::cast<uint64_t>(description[9]);
         operation->cost_class =
             operation->is_builtin() ? operator_ : static_cast<void*>(Py_TYPE(operator_));
         operation->python = Py_NewRef(operator_);
@@ -143,6 +144,7 @@ Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* ope
     auto before = plain ? known.all.find(key) : known.all.end();
     Ref<Operation> operation =
         before == known.all.end() ? describe(operator_, params, options) : before->second;
+    if (operation && operation->stacked_number) known.last = operation;
     if (!operation || !operation->is_builtin() || !plain) return operation;
     if (before == known.all.end()) keep(std::string(key), operation);
     if (!params) known.last = operation;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <unordered_map>
 
+#include "exec/stacking.h"
 #include "python/engine_bindings.h"
 #include "threads/counters.h"
 
@@ -226,6 +227,50 @@ void run_python(Engine& engine, Job& job) {
     }
 }
 
+// The stacked inputs of members, as a tuple of Arrays; none where one is no array in all members.
+nb::object stacked_inputs(const Job& job, int threads) {
+    nb::list arrays;
+    for (std::size_t position = 0; position < job.members[0]->input_count; ++position) {
+        std::vector<StridedRef> rows;
+        const Type* type = job.members[0]->inputs()[position].input->type;
+        for (const Ref<Future>& member : job.members) {
+            const Future& input = *member->inputs()[position].input;
+            if (!input.value || input.type != type) return {};
+            const Value& value = *input.value;
+            rows.push_back({&value.buffers[0], value.buffers[0].offset,
+                            value.strides.empty() ? nullptr : &value.strides});
+        }
+        StackedOperand operand;
+        if (!stack_operands(operand, rows, *type, rows.size(), threads)) return {};
+        arrays.append(nb::steal(new_array(value_node(std::move(operand.value)))));
+    }
+    return nb::tuple(arrays);
+}
+
+// Runs `run_batch` of a user's operator on stacked inputs. Answers stay empty where Python is to
+// run the members by itself, or to report an error of a pure operator for each.
+void run_stacked_operator(Engine& engine, Job& job) {
+    const Operation& operation = *job.members[0]->operation;
+    nb::object inputs = stacked_inputs(job, engine.limits().num_threads);
+    if (!inputs.is_valid()) return;
+    nb::object result;
+    {
+        OperatorScope operator_scope;
+        result = nb::steal(call_python([&] {
+            return PyObject_CallFunction(engine_hooks.run_stacked, "OOn",
+                                         static_cast<PyObject*>(operation.python), inputs.ptr(),
+                                         Py_ssize_t(job.members.size()));
+        }));
+    }
+    if (!result.is_valid() && operation.pure && job.members.size() > 1) return PyErr_Clear();
+    if (!result.is_valid()) {
+        job.answers[0].failure = failure_of(*job.members[0]);
+        for (OperatorResult& answer : job.answers) answer.failure = job.answers[0].failure;
+        return;
+    }
+    split_rows(value_of(node_of(result.ptr())), job.answers, engine.limits().max_bytes > 0);
+}
+
 class PythonCallbacks : public Host {
   public:
     void run(Engine& engine, Job& job) override {
@@ -240,6 +285,7 @@ class PythonCallbacks : public Host {
                 compute_members(*batcher, job.members, job.answers,
                                 engine.resources(python_batch_planner(), python_kernel_compiler()));
             PyErr_Clear(); // each member, computed alone, reports its own error
+            if (job.members[0]->operation->stacked_number) run_stacked_operator(engine, job);
             bool is_done = computed || std::ranges::none_of(job.answers, &OperatorResult::empty);
             if (!is_done) run_python(engine, job);
         }

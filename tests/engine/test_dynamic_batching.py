@@ -178,7 +178,7 @@ def test_batch_is_in_the_order_of_pushes(engine: tn.Engine) -> None:
 
 def test_batches_of_a_flush_under_hold_are_in_the_order_of_pushes() -> None:
     doubled = Doubled()
-    with tn.Engine(threads=2, batch_limit=3) as engine, engine.hold():
+    with tn.Engine(threads=1, batch_limit=3) as engine, engine.hold():
         numbers = [float(x) for x in range(10)]
         handles = [engine.push(doubled, x) for x in numbers]
         engine.flush(handles[4])

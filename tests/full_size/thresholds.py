@@ -103,6 +103,7 @@ NOT_LENGTHS = {
     "native.dynamic_batching.MAX_BATCH_BYTES": "of a group of many nodes: tests/graphs",
     "native.dynamic_batching.PREFETCH_DISTANCE": NODES,
     "native.batch_rows.PREFETCH_DISTANCE": NODES,
+    "native.batch_signature.NODES_PER_LARGE": NODES,
     "native.stacked_batch.EXACT_ROWS": NODES,
     "native.stacked_batch.MAX_PLANS": CAPACITY,
     "native.agenda.FULL_BATCH_MEMBERS": NODES,

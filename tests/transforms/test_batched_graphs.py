@@ -250,3 +250,21 @@ def test_bits_of_a_call_that_is_alone_do_not_depend_on_what_came_before(multipli
     before = [bits(places) for places in variants]
     tn.trim()
     assert [bits(places) for places in reversed(variants)] == before[::-1]
+
+
+@pytest.mark.parametrize("count", [2047, 2048, 2049, 3000])
+def test_a_large_stack_of_all_members_does_not_prevent_their_batches(count: int) -> None:
+    weight = tn.asarray(np.random.default_rng(1).random((32, 8)))
+    bias = tn.asarray(np.random.default_rng(2).random(32))
+
+    @tn.function
+    def layer(x: tn.Array) -> tn.Array:
+        return tn.tanh(weight @ x + bias)
+
+    inputs = np.random.default_rng(3).random((count, 8))
+    for _ in range(2):
+        whole = tn.stack([layer(tn.asarray(x)) for x in inputs])
+        p = computed([whole])
+        assert p.launches <= 4, p
+        expected = np.tanh(inputs @ np.asarray(weight).T + np.asarray(bias))
+        np.testing.assert_allclose(np.asarray(whole), expected, 1e-12, 1e-12)

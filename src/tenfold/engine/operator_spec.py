@@ -49,6 +49,7 @@ class OperatorSpec(NamedTuple):
     plain_add: bool
     op: int
     priority: int
+    stacked_number: int
 
 
 def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
@@ -88,7 +89,7 @@ def _describe_operation(
         if not params and is_elementwise and min_inputs == max_inputs <= MAX_OPERANDS:
             kind = OperatorKind.ELEMENTS
     return OperatorSpec(
-        kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id, 0
+        kind, pure, operation.full_name, min_inputs, max_inputs, False, False, op_id, 0, 0
     )
 
 
@@ -105,7 +106,21 @@ def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None
     pure = bool(operator.pure)
     name = operator.name if isinstance(operator, Deferred) else operator_class.__name__
     rank = max(-MAX_PRIORITY, min(index(operator.priority), MAX_PRIORITY))
-    return OperatorSpec(kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0, rank)
+    number = 0 if params else _stacked_number(operator)
+    return OperatorSpec(
+        kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0, rank, number
+    )
+
+
+def _stacked_number(operator: Operator) -> int:
+    """Return the number that operators of one class with equal attributes share, whose inputs
+    native code stacks by their Types; 0 for others.
+    """
+    if not isinstance(operator, BatchedOperator) or not operator.stacked:
+        return 0
+    if type(operator).signature is not BatchedOperator.signature:
+        return 0
+    return _number_of((type(operator), _attributes(operator)))
 
 
 KIND_ATTRIBUTE = "_tenfold_kind"
@@ -188,6 +203,11 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
         rule = f"its signature, a {type(user_signature).__name__}, is unhashable"
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
+    return _numbers.setdefault(key, next(_next)) if number is None else number
+
+
+def _number_of(key: Hashable) -> int:
+    number = _numbers.get(key)
     return _numbers.setdefault(key, next(_next)) if number is None else number
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Handle
-from tenfold.engine.operands import contains_instance, operator_result
+from tenfold.engine.operands import contains_instance, operator_result, stored_value
 
 
 class Operator:
@@ -135,14 +135,33 @@ class BatchedOperator(Operator):
     ...     engine.flush()
     ...     [length.get() for length in lengths], engine.stats()["batches"]
     ([1, 2], 1)
+
+    With `stacked = True` the inputs are arrays, and `run_batch(self, *inputs)` gets them stacked
+    along a new first axis: an Array for each input, with one row for each push. It returns one
+    array, whose rows are the results. Attributes of such an operator are read at its first push.
+
+    >>> class Norms(tn.BatchedOperator):
+    ...     stacked = True
+    ...     def run_batch(self, x): return tn.sqrt(tn.sum(x * x, axis=1))
+    >>> with tn.Engine() as engine, engine.hold():
+    ...     norms = [engine.push(Norms(), tn.asarray([3.0 * i, 4.0 * i])) for i in range(3)]
+    ...     engine.flush()
+    ...     [norm.get().item() for norm in norms]
+    [0.0, 5.0, 10.0]
     """
 
-    def run_batch(self, inputs: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """Compute a list of results from a list of the inputs of each."""
+    stacked: bool = False
+    """Whether `run_batch` takes stacked arrays, and returns one."""
+
+    def run_batch(self, *inputs: Any, **params: Any) -> Any:
+        """Compute a list of results from a list of the inputs of each, or a stack from stacks."""
         raise NotImplementedError(f"{type(self).__name__} has no run_batch(self, inputs)")
 
     def run(self, *inputs: Any, **params: Any) -> Any:
         """Compute one result: a batch of one."""
+        if self.stacked:
+            rows = [stored_value(np.asarray(x)[None]) for x in inputs]
+            return operator_result(self.run_batch(*rows, **params))[0]
         (result,) = self.run_batch([inputs], **params)
         return result
 

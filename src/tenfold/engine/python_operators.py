@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.engine.operands import operator_result
+from tenfold._native import Array
+from tenfold.engine.operands import operator_result, stored_value
 from tenfold.errors import ExplainedError, RunError, message
 
 
@@ -103,7 +104,11 @@ def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any
 def _batch_results(
     operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
 ) -> list[Any]:
-    results = operator.run_batch(list(members), **params)
+    if getattr(operator, "stacked", False):
+        columns = [stored_value(np.stack(column)) for column in zip(*members, strict=True)]
+        results: Any = [*run_stacked(operator, columns, len(members), **params)]
+    else:
+        results = operator.run_batch(list(members), **params)
     try:
         count = len(results)
     except TypeError:
@@ -114,6 +119,20 @@ def _batch_results(
         remedy = "return a list with one result for each, in their order"
         raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
     return [_catch(partial(_identity, result)) for result in results]
+
+
+def run_stacked(operator: Any, inputs: Sequence[Array], count: int, **params: Any) -> Array:
+    """Run `run_batch` on stacked inputs and return its computed result, a row for each member.
+
+    Raises ValueError for another result.
+    """
+    result = operator_result(operator.run_batch(*inputs, **params))
+    if isinstance(result, Array) and result.shape[:1] == (count,):
+        return result
+    returned = f"shape {result.shape}" if isinstance(result, Array) else type(result).__name__
+    rule = f"run_batch returned {returned} for {count} stacked inputs"
+    remedy = "return an array with one row for each, in their order"
+    raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
 
 
 def _identity(value: Any) -> Any:
