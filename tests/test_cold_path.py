@@ -152,7 +152,7 @@ class TestFrames:
         assert cold <= 40_000  # a background compilation more or less
         assert warm == 0
         with_kernels, _ = counts(TREE, tmp_path)
-        assert with_kernels <= 14_000
+        assert with_kernels <= 16_000  # with the rules in the body of the function
 
     def test_tree_of_one_product_is_planned_once_for_all_batch_sizes(self, tmp_path: Path) -> None:
         counts(SMALL_TREE, tmp_path)

@@ -184,10 +184,17 @@ def test_operand_of_a_product_is_kept_and_both_costs_are_told() -> None:
     assert p.temporaries == 1
 
 
-def test_referenced_intermediate_is_live_out() -> None:
+def test_named_intermediate_is_passed_through_stored_or_rewritten_away() -> None:
     x = filled(50)
     named = tn.exp(x)
-    assert "stored, exp: live-out" in (named + 1).explain("scheduled")
+    assert "float64[50]: passed through; to store 400 bytes" in (named + 1).explain("scheduled")
+    with tn.options(tier=1):
+        (named + 1).wait()
+    text = (named + 1).explain("scheduled")
+    assert "stored, exp: live-out" in text
+    assert "float64[50]: stored; to store 400 bytes" in text
+    product = filled(30, 20) @ filled(20, 30)
+    assert "float64[30, 30]: rewritten away" in (product @ filled(30)).explain("scheduled")
     text = (tn.exp(x) + 1).explain("scheduled")  # not in the assert, which would keep the exp
     assert "live-out" not in text
     assert "live-out" not in tn.explain(named, named + 1, stage="scheduled")
@@ -205,7 +212,8 @@ def test_epilogue_of_a_product_is_one_kernel_behind_one_call() -> None:
     a, b, c = filled(20, 30), filled(30, 40), filled(20, 40)
     text, p = counted(tn.maximum(a @ b + c, 0))
     assert agrees(text, p)
-    assert p.launches == len((a @ b + c).explain("executed").splitlines()) - 1 == 2
+    expression = tn.maximum(a @ b + c, 0)
+    assert p.launches == len(expression.explain("executed").splitlines()) - 1 == 2
 
 
 @pytest.mark.parametrize("size", [3, 8, 64, 512])

@@ -235,7 +235,7 @@ GUARDS = (
     Plant(
         "templates are kept where rules have looked at lengths",
         "src/tenfold/runtime/symbolic_executable.py",
-        "return generic_ops and not (reads_lengths or report.read_scalars or report.partial_bases)",
+        "return generic_ops and not (reads_lengths or report.read_scalars)",
         "return True",
         ("runtime/test_symbolic_executables.py",),
     ),
@@ -534,6 +534,34 @@ MEMORY = (
 )
 
 FUSION = (
+    Plant(
+        "names: a value from which a pending name is computed later is written over",
+        "src/tenfold/core/graph.py",
+        "if passed_through and dead_after_read:",
+        "if not passed_through and dead_after_read:",
+        ("graphs/test_named_intermediates.py",),
+    ),
+    Plant(
+        "names: a function of the user runs again for a name",
+        "src/tenfold/core/graph.py",
+        "stored[at] = runs_once(node) or any(map(stored.__getitem__, inputs[at]))",
+        "stored[at] = any(map(stored.__getitem__, inputs[at]))",
+        ("graphs/test_named_intermediates.py",),
+    ),
+    Plant(
+        "names: no evaluation stores what an earlier one has passed through",
+        "src/tenfold/core/graph.py",
+        "if is_live and not node.passed_through(mark=False):",
+        "if is_live:",
+        ("graphs/test_named_intermediates.py",),
+    ),
+    Plant(
+        "names: an array that an update writes over keeps that value",
+        "src/tenfold/schedule/buffer_reuse.py",
+        "    stored -= schedule.overwriter_of.keys()\n",
+        "",
+        ("graphs/test_named_intermediates.py",),
+    ),
     Plant(
         "fuse: roots are read at any index of their group",
         "src/tenfold/schedule/fusion.py",

@@ -318,8 +318,8 @@ class Executor {
     }
 
     bool execute(const Executable::Mark& mark) {
-        // Relaxed: a thread that does not see it computes a part once more.
-        graph_.nodes[mark.position].node->read_in_part.store(true, std::memory_order_relaxed);
+        // Relaxed: a thread that does not see it computes it once more.
+        graph_.nodes[mark.position].node->passed_through.store(true, std::memory_order_relaxed);
         return true;
     }
 

@@ -46,8 +46,8 @@ struct alignas(64) Node {
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
-    std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
-    std::atomic<bool> pending{false};      // until it has been computed
+    std::atomic<bool> passed_through{false}; // by an evaluation; the next stores it
+    std::atomic<bool> pending{false};        // until it has been computed
     // The number of the thread that overwrites the value of this node in place; 0: none. No Array
     // names the node. A thread that reaches it by another path waits.
     std::atomic<uint32_t> claimed_by{0};

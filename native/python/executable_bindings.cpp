@@ -220,7 +220,7 @@ void declare_executables(nb::module_& module) {
              [](PlanHandle& self, uint32_t position, Slots slots) {
                  self.append(Executable::Publish{position, slots});
              })
-        .def("mark_partial_read",
+        .def("mark_passed_through",
              [](PlanHandle& self, uint32_t position) { self.append(Executable::Mark{position}); })
         .def("cache", cache_plan_of, "structure"_a);
     declare_replay(module);

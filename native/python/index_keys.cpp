@@ -251,7 +251,7 @@ uint16_t offset_hash(Node& previous, const Params& part) {
     if (previous.op != update_op || value_of(&previous)) return 0;
     const Starts &previous_starts = starts_of(*previous.params), &current = starts_of(part);
     if (previous_starts.pattern != current.pattern || previous_starts.starts == current.starts ||
-        previous.read_in_part.load(std::memory_order_relaxed))
+        previous.passed_through.load(std::memory_order_relaxed))
         return 0;
     uint64_t number = 1;
     for (std::size_t i = 0; i < current.starts.size(); ++i)

@@ -335,9 +335,9 @@ void declare_nodes(nb::module_& module) {
         .def("slice_key", slice_key_of, "array"_a)
         .def_prop_ro("origin", node_origin)
         .def(
-            "read_in_part",
+            "passed_through",
             [](const NodeHandle& self, bool mark) {
-                std::atomic<bool>& flag = self.node->read_in_part;
+                std::atomic<bool>& flag = self.node->passed_through;
                 return mark ? flag.exchange(true) : flag.load();
             },
             "mark"_a = true)

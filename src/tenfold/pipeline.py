@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _compute_apart(nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a plan of their own, and publish nothing; None on failure."""
     graph = Graph.of(nodes, options_key())
     is_output = [position in graph.outputs for position in range(len(graph))]
-    graph = replace(graph, dead_after_read=(), live_out=is_output)
+    graph = replace(graph, dead_after_read=(), live_out=is_output, passed_through=())
     original = OptimisedGraph(graph, RewriteReport())
     executable = DEVICES[nodes[0].type.device].bind(graph, original, cached=False)
     return None if executable is None else _native.run_apart(executable, nodes)
@@ -209,15 +210,15 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     """Compute the nodes of the optimised graph, without further rules: a long graph in chunks, and
     one that reads values which rules have made.
     """
-    graph, replaced_nodes = _optimised(pending)
+    graph, original = _optimised(pending)
     operations = _operations(graph)
     failure: Exception | None = None
     if len(operations) <= 1:
         failure = _compute_unplanned(operations)
-        _transfer_all(replaced_nodes)
+        original.finish()
         return failure
     outputs = chunks(graph, CHUNK if len(graph) > LONGEST else len(graph))
-    if len(outputs) == 1 and not replaced_nodes and set(outputs[0]) == set(pending):
+    if len(outputs) == 1 and not original.replaced and set(outputs[0]) == set(pending):
         return _compute_each(pending, None)
     del graph, operations  # values of a chunk are freed after their last reader
     with settings.override(optimise=False):
@@ -226,7 +227,7 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     remaining = [node for nodes in outputs for node in nodes]
     if remaining:
         _compute_each(remaining, None)
-    _transfer_all(replaced_nodes)
+    original.finish()
     return failure
 
 
@@ -250,7 +251,7 @@ def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception 
 
     Return the exception of the first one that fails, for a single one that of the Failure.
     """
-    graph, replaced_nodes = _optimised(pending)
+    graph, original = _optimised(pending)
     operations = _operations(graph)
     if failed is not None and len(operations) == 1:
         return error_of(failed, operations[0])
@@ -273,7 +274,7 @@ def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception 
                 remaining_uses[i] -= 1
                 if not remaining_uses[i]:
                     nodes[i] = None
-    _transfer_all(replaced_nodes)
+    original.finish()
     return failure
 
 
@@ -311,13 +312,28 @@ def _operations(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node.pending]
 
 
-def _optimised(pending: Sequence[Node]) -> tuple[Graph, list[tuple[Node, Node]]]:
-    """Return the optimised graph of nodes, and pairs of a node and the one that it replaces."""
+class _Replaced(NamedTuple):
+    """The nodes of an original graph whose values its optimised graph does not publish."""
+
+    replaced: list[tuple[Node, Node]]
+    """Pairs of a node and the one that it replaces."""
+    passed_through: list[Node]
+
+    def finish(self) -> None:
+        """Publish the values of replaced nodes; mark the live nodes that have none."""
+        for source, target in self.replaced:
+            _transfer_values(source, target)
+        for node in self.passed_through:
+            if node.pending:
+                node.passed_through()
+
+
+def _optimised(pending: Sequence[Node]) -> tuple[Graph, _Replaced]:
+    """Return the optimised graph of nodes, and those of the original that it replaces."""
     original = Graph.of(pending)
     graph, report = optimise(original)
-    for node in (*report.partial_bases, *original.regenerated):
-        node.read_in_part()
-    return graph, [(graph.nodes[position], node) for node, position in report.replaced_nodes]
+    replaced = [(graph.nodes[position], node) for node, position in report.replaced_nodes]
+    return graph, _Replaced(replaced, [original.nodes[at] for at in original.named()])
 
 
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
@@ -334,11 +350,6 @@ def _compute_parts(pending: Sequence[Node]) -> Exception | None:
         if computed_node != node:
             _transfer_values(computed_node, node)
     return failure
-
-
-def _transfer_all(replaced_nodes: Sequence[tuple[Node, Node]]) -> None:
-    for source, target in replaced_nodes:
-        _transfer_values(source, target)
 
 
 def _transfer_values(source: Node, target: Node) -> None:

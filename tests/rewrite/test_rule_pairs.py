@@ -136,7 +136,9 @@ def names_for(text: str, dtype: np.dtype, shape: str) -> dict[str, Any]:
     kept: list[tn.Array] = []
 
     def seen(x: tn.Array) -> tn.Array:
+        """An array with a name, through which an evaluation has passed: this one stores it."""
         kept.append(x)
+        _native.node_of(x).passed_through()
         return x
 
     return {**FUNCTIONS, **leaves, "seen": seen}

@@ -13,12 +13,12 @@ same for equal structures. Frozen; printing one gives its text form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tenfold import _native
 from tenfold._native import Node, Type
-from tenfold.core.op import Kind, Op
+from tenfold.core.op import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,10 @@ class Graph:
     structure: _native.Structure | None = field(default=None, compare=False, repr=False)
     """The key of the executable that replays this graph, if it was requested."""
 
-    regenerated: tuple[Node, ...] = ()
-    """The live nodes made of draws and numbers alone that this evaluation does not store; the next
-    one does."""
+    passed_through: tuple[int, ...] = ()
+    """The live nodes that need not be stored, unless an earlier evaluation passed through them."""
+    new_nodes: frozenset[int] = frozenset()
+    """The nodes that rewrite rules made: no array refers to them."""
 
     @classmethod
     def of(cls, outputs: Sequence[Node], options: Sequence[int] = ()) -> Graph:
@@ -64,9 +65,12 @@ class Graph:
             if nodes[base].pending and not live_out[base]:
                 live_out[base] = True
                 worklist.append(base)
-        regenerated = _regenerated(nodes, inputs, live_out, output_positions)
-        for at in regenerated:
+        passed_through = _passed_through(nodes, inputs, live_out, output_positions, dead_after_read)
+        for at in passed_through:
             live_out[at] = False
+        if passed_through and dead_after_read:
+            for at in _values_below(nodes, inputs, live_out, passed_through):
+                dead_after_read[at] = False
         return cls(
             nodes,
             inputs,
@@ -75,8 +79,15 @@ class Graph:
             output_positions,
             dead_after_read,
             structure,
-            tuple([nodes[at] for at in regenerated]),
+            passed_through,
         )
+
+    def named(self) -> list[int]:
+        """Return the pending nodes, other than outputs, to which something outside refers."""
+        live = [
+            at for at, is_live in enumerate(self.live_out) if is_live and self.nodes[at].pending
+        ]
+        return sorted({*live, *self.passed_through}.difference(self.outputs))
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -107,31 +118,83 @@ class Graph:
         return f"{name} = {node.name}({arguments}) {type_text(node.type)}"
 
 
-def _regenerated(
+def runs_once(node: Node) -> bool:
+    """Whether a pending node must not be computed again: it has a side effect, or runs Python code
+    of the user, itself or in the body of a call, a step or a branch.
+    """
+    op = node.op if node.pending else None
+    if op is None:
+        return False
+    if op.semantics.opaque or not op.semantics.pure:
+        return True
+    if op.semantics.body is None and op.semantics.on_values is None:
+        return False
+    callees = [getattr(param, "subgraph", None) for param in node.params]
+    bodies = [body for body in (op.semantics.body, *callees) if body is not None]
+    return any(runs_once(inner) for body in bodies for inner in body.graph.nodes)
+
+
+def _passed_through(
     nodes: Sequence[Node],
     inputs: Sequence[tuple[int, ...]],
     live_out: Sequence[bool],
     outputs: tuple[int, ...],
-) -> list[int]:
-    """Return the live-out nodes that draws, numbers and elementwise operations make without memory,
-    if no earlier evaluation has passed through them.
+    dead_after_read: Sequence[bool],
+) -> tuple[int, ...]:
+    """Return the live-out nodes that nothing asks for: those that no evaluation has passed through.
+
+    A node stays live-out if to compute it again would call a function of the user again, or would
+    need an old value that this graph updates in place.
     """
-    if sum(live_out) == len({*outputs}):
-        return []
-    made, drawn, found = [False] * len(nodes), [False] * len(nodes), list[int]()
+    live = [at for at, is_live_out in enumerate(live_out) if is_live_out and nodes[at].pending]
+    if not {*live}.difference(outputs):
+        return ()
+    stored = [False] * len(nodes)
+    for at in _overwritten_values(nodes, inputs, dead_after_read):
+        stored[at] = True
+    found: list[int] = []
+    for at, node in enumerate(nodes):
+        if not node.pending:
+            continue
+        stored[at] = runs_once(node) or any(map(stored.__getitem__, inputs[at]))
+        is_live = live_out[at] and not stored[at] and at not in outputs
+        if is_live and not node.passed_through(mark=False):
+            found.append(at)
+    return tuple(found)
+
+
+def _overwritten_values(
+    nodes: Sequence[Node], inputs: Sequence[tuple[int, ...]], dead_after_read: Sequence[bool]
+) -> Iterator[int]:
+    """Yield the dead values in which updates of the graph may be in place."""
+    if not any(dead_after_read):
+        return
+    base_of = list(range(len(nodes)))
     for at, node in enumerate(nodes):
         op = node.op if node.pending else None
-        if node.is_scalar:
-            made[at] = True
-        if op is None or not all(map(made.__getitem__, inputs[at])):
-            continue
-        is_draw = op.semantics.creates and op.lowering.element_at is not None
-        made[at] = is_draw or (op.semantics.kind is Kind.MAP and bool(inputs[at]))
-        drawn[at] = is_draw or any(map(drawn.__getitem__, inputs[at]))
-        is_new = made[at] and drawn[at] and live_out[at] and at not in outputs
-        if is_new and not node.read_in_part(mark=False):
-            found.append(at)
-    return found
+        if op is not None and op.lowering.updates:
+            base_of[at] = base = base_of[inputs[at][0]]
+            if dead_after_read[base]:
+                yield base
+
+
+def _values_below(
+    nodes: Sequence[Node],
+    inputs: Sequence[tuple[int, ...]],
+    live_out: Sequence[bool],
+    passed_through: Sequence[int],
+) -> Iterator[int]:
+    """Yield the values from which nodes that stay pending are computed later."""
+    visited, worklist = set(passed_through), [*passed_through]
+    while worklist:
+        for i in inputs[worklist.pop()]:
+            if i in visited:
+                continue
+            visited.add(i)
+            if not nodes[i].pending:
+                yield i
+            elif not live_out[i]:
+                worklist.append(i)
 
 
 def type_text(type_: Type) -> str:

@@ -37,6 +37,8 @@ class Subgraph:
     ) -> None:
         self.name, self.outputs, self.inputs = name, tuple(outputs), tuple(inputs)
         self.graph, self.rule = Graph.of(self.outputs), rule
+        self.rewritten: tuple[Any, Any] = (None, None)
+        """The rules and options under which it was rewritten last, and the result."""
 
     @property
     def types(self) -> tuple[Type, ...]:

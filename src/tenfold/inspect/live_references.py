@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Value
-from tenfold.core.graph import Graph, type_text
+from tenfold.core.graph import Graph, runs_once, type_text
 from tenfold.core.interpreter import interpret
 from tenfold.inspect.frame_variables import FrameVariable, variables
 from tenfold.inspect.snapshot import Snapshot
@@ -159,8 +159,7 @@ def _named_reasons(step: Step, holder_texts: Iterator[str]) -> Iterator[str]:
 
 def _runs_once(graph: Graph) -> str:
     """The impure operations that forbid every in-place update."""
-    nodes = [node for node in graph.nodes if node.pending and node.op is not None]
-    names = [node.name for node in nodes if node.op.semantics.opaque or not node.op.semantics.pure]
+    names = [node.name for node in graph.nodes if runs_once(node)]
     return ", ".join(dict.fromkeys(names))
 
 

@@ -25,6 +25,7 @@ from tenfold import _native
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
 from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
+from tenfold.inspect.named_intermediates import named_lines
 from tenfold.inspect.product_text import compiled_by, library_of, product_line
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes, operations, shortened
@@ -71,7 +72,7 @@ def planned_text(snapshot: Snapshot) -> str:
     ]
     peak = in_bytes(peak_memory(snapshot.plan, snapshot.optimised))
     footer = f"  peak memory: {peak}, inputs not counted"
-    return "\n".join([head, *shortened(lines), footer])
+    return "\n".join([head, *shortened(lines), *named_lines(snapshot), footer])
 
 
 def _missing_schedule_text(stage: str, snapshot: Snapshot) -> str | None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tenfold._native import Array, Node
@@ -31,6 +31,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import OPS, Op
 from tenfold.core.pattern import Constant, Number, OperationPattern, Pattern, PatternVariable
+from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import PYTHON_TYPES
 from tenfold.errors import DeviceError, DTypeError, ExplainedError, RunError, ShapeError
 from tenfold.rewrite.cse import Pairs, costly_pairs, equal_pairs
@@ -39,7 +40,7 @@ from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph, SymbolicNodes, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
-from tenfold.settings import override
+from tenfold.settings import fingerprint, override
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
 CSE_NAME = "cse"
@@ -61,14 +62,12 @@ class RewriteReport:
 
     firings: tuple[RuleFiring, ...] = ()
     replaced_nodes: tuple[tuple[Node, int], ...] = ()
-    """Each replaced node that is an output or live-out, with the position of its value in the new
-    graph."""
+    """Each replaced node that is an output, live-out or passed through, with the position of its
+    value in the new graph."""
     read_scalars: bool = False
     """Whether a rule has read the value of a scalar: see `RewriteGraph.read_scalars`."""
     read_shapes: bool = False
     """Whether a rule has read lengths: see `RewriteGraph.read_shapes`."""
-    partial_bases: tuple[Node, ...] = ()
-    """Nodes that are computed in part for the first time; the executor marks them."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -118,23 +117,53 @@ def rewrite(
             run.run()
         rewrite_graph, firings = run.graph, run.firings
         if calls:
-            firings += [
-                RuleFiring(INLINED, at, call_text, "its operations")
-                for at, call_text in inline(rewrite_graph)
-            ]
-    partial_bases = tuple(rewrite_graph.nodes[at] for at in rewrite_graph.partial_bases)
+            firings += _inline_calls(rewrite_graph, rules, describe)
     if not firings:
-        return graph, RewriteReport(
-            (), (), rewrite_graph.read_scalars, rewrite_graph.read_shapes, partial_bases
-        )
+        return graph, RewriteReport((), (), rewrite_graph.read_scalars, rewrite_graph.read_shapes)
     optimised, replaced_nodes = rewrite_graph.finish()
     return optimised, RewriteReport(
         tuple(firings),
         tuple(replaced_nodes),
         rewrite_graph.read_scalars,
         rewrite_graph.read_shapes,
-        partial_bases,
     )
+
+
+def _inline_calls(graph: RewriteGraph, rules: RuleSet, describe: bool) -> list[RuleFiring]:
+    """Replace calls by their bodies, each rewritten by itself; return the rewrites."""
+    firings: list[RuleFiring] = []
+
+    def rewrite_body(body: Subgraph, at: int) -> Graph:
+        if graph.symbolic is not None:  # a trace has the lengths of its call
+            return body.graph
+        rewritten, report = _rewritten_body(body, rules, describe)
+        graph.read_shapes = graph.read_shapes or report.read_shapes
+        firings.extend(
+            [
+                RuleFiring(each.rule, at, f"in {body.name}, {each.before}", each.after)
+                for each in report.firings
+            ]
+        )
+        return rewritten
+
+    calls = [
+        RuleFiring(INLINED, at, text, "its operations") for at, text in inline(graph, rewrite_body)
+    ]
+    return [*firings, *calls]
+
+
+def _rewritten_body(body: Subgraph, rules: RuleSet, describe: bool) -> tuple[Graph, RewriteReport]:
+    """Return the rewritten graph of a body and the report; it keeps the last."""
+    key = (rules.version, fingerprint(), describe)
+    last_key, last = body.rewritten
+    if last_key == key:
+        result: tuple[Graph, RewriteReport] = last
+        return result
+    is_output = [position in body.graph.outputs for position in range(len(body.graph))]
+    body_graph = replace(body.graph, live_out=is_output, passed_through=())
+    result = rewrite(body_graph, rules, describe=describe)
+    body.rewritten = (key, result)
+    return result
 
 
 def _with_splittable(

@@ -1,15 +1,20 @@
 """Inlining: replaces calls of traced functions by the operations of their bodies.
 
-Input: a rewrite graph after the rules; it is changed in place. So rules of class linear-algebra do
-not cross the boundary of a call.
+Input: a rewrite graph after the rules, and the function that rewrites a body; the graph is changed
+in place. A body is rewritten by itself, then inlined. So rules apply inside a function as anywhere,
+and do not cross the boundary of a call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.interpreter import ORIGIN
+from tenfold.core.graph import Graph
+from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.op import Op
+from tenfold.core.subgraph import Subgraph
 from tenfold.rewrite.rewrite_graph import Operator, RewriteGraph
 
 RULE_NAME = "inline"
@@ -21,14 +26,22 @@ def is_call(op: Operator) -> bool:
     return isinstance(op, Op) and op.semantics.body is not None
 
 
-def inline(graph: RewriteGraph) -> list[tuple[int, str]]:
+BodyRewrite = Callable[[Subgraph, int], Graph]
+"""Returns the rewritten graph of a body, from it and the position of its call."""
+
+
+def inline(graph: RewriteGraph, rewrite_body: BodyRewrite) -> list[tuple[int, str]]:
     """Replace each call, and each call in its body; return the position and text of each."""
     inlined: list[tuple[int, str]] = []
+    bodies: dict[Subgraph, Graph] = {}
     at = 0
     while at < len(graph.nodes):  # new nodes are appended
         if is_call(graph.ops[at]) and graph.is_live(at) and not _is_output(graph, at):
-            inlined.append((graph.original_node(at), graph.text(at, 1)))
-            _inline_call(graph, at)
+            position, body = graph.original_node(at), _body_of(graph, at)
+            inlined.append((position, graph.text(at, 1)))
+            if body not in bodies:
+                bodies[body] = rewrite_body(body, position)
+            _inline_call(graph, at, bodies[body])
         at += 1
     return inlined
 
@@ -38,15 +51,22 @@ def _is_output(graph: RewriteGraph, at: int) -> bool:
     return len(graph.nodes[at].types) > 1 and at in map(graph.find, graph.outputs)
 
 
-def _inline_call(graph: RewriteGraph, at: int) -> None:
-    op, node = graph.ops[at], graph.nodes[at]
+def _body_of(graph: RewriteGraph, at: int) -> Subgraph:
+    op = graph.ops[at]
     assert isinstance(op, Op), "a call has an op"
     assert op.semantics.body is not None, "with a body"
+    return op.semantics.body
+
+
+def _inline_call(graph: RewriteGraph, at: int, rewritten: Graph) -> None:
+    node, body = graph.nodes[at], _body_of(graph, at)
     # a scalar becomes an array, so that the plan does not depend on its value
     arguments = [_native.array_of(graph.nodes[i]) for i in graph.refresh(at)]
     token = ORIGIN.set(node.origin)  # a failure names the line of the call
     try:
-        results = op.semantics.body.apply(arguments)
+        environment = dict(zip(body.inputs, arguments, strict=True))
+        nodes = map(_native.node_of, interpret(rewritten, environment, body.rule))
+        results = tuple(map(_native.array_of, nodes))
     finally:
         ORIGIN.reset(token)
     result_nodes = list(graph.readers(at)) if len(node.types) > 1 else []

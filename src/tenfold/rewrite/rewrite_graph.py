@@ -72,6 +72,7 @@ class RewriteGraph:
         self._symbolic_nodes: dict[int, Any] = {}
         self.inputs = list(graph.inputs)
         self.live_out = list(graph.live_out)
+        self.passed_through = frozenset(graph.passed_through)
         self.dead_after_read = graph.dead_after_read
         self.original_inputs = graph.inputs
         self.ops = ops
@@ -83,8 +84,6 @@ class RewriteGraph:
             self.uses[output] += 1
         self.splittable: set[int] = set()
         """Nodes that may be computed in part although they are live-out or read twice."""
-        self.partial_bases: list[int] = []
-        """Nodes that are computed in part now, and completely at their next read."""
         self.original_nodes: list[int] = []
         """For each new node the original node that it replaces."""
         self.root = -1
@@ -131,6 +130,10 @@ class RewriteGraph:
     def single_reader(self, at: int) -> bool:
         """Whether it has a single reader and is not live-out, so that rules may split it."""
         return (self.uses[at] == 1 and not self.live_out[at]) or at in self.splittable
+
+    def is_named(self, at: int) -> bool:
+        """Whether an array or an expression outside of the graph refers to it."""
+        return self.live_out[at] or at in self.passed_through
 
     def multiply_adds(self, at: int) -> int:
         """Return the multiply-adds of a product, factorisation or solve; 0 for others."""
@@ -349,8 +352,8 @@ class RewriteGraph:
         return order
 
     def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:
-        """Return the rewritten graph, and each replaced node that is an output or live-out with the
-        position of its value in that graph.
+        """Return the rewritten graph, and each replaced node that is an output, live-out or passed
+        through, with the position of its value in that graph.
         """
         order = self.topological_order()
         positions = {at: position for position, at in enumerate(order)}
@@ -365,7 +368,7 @@ class RewriteGraph:
             (self.nodes[at], positions[replacement])
             for at in self._forward
             if at < self.original_count
-            and self.live_out[at]
+            and self.is_named(at)
             and (replacement := self.find(at)) in positions
         ]
         dead_after_read: Sequence[bool] = ()
@@ -380,8 +383,16 @@ class RewriteGraph:
             dead_after_read = [
                 self._is_dead_after_read(at) and at not in needed_later for at in order
             ]
+        passed = {positions.get(self.find(at), -1) for at in self.passed_through}
         graph = Graph(
-            [self.nodes[at] for at in order], inputs, uses, live_out, outputs, dead_after_read
+            [self.nodes[at] for at in order],
+            inputs,
+            uses,
+            live_out,
+            outputs,
+            dead_after_read,
+            passed_through=tuple([at for at in sorted(passed) if at >= 0 and not live_out[at]]),
+            new_nodes=frozenset([positions[at] for at in order if at >= self.original_count]),
         )
         return graph, replaced_nodes
 

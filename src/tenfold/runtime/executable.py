@@ -517,8 +517,9 @@ class ExecutableBuilder:
                         self._add(Executable.publish, position, slots)
         if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
-        for node in (*self.original.report.partial_bases, *self.original.graph.regenerated):
-            self._add(Executable.mark_partial_read, self._required_position(node))
+        for position in self.original.graph.named():
+            if position not in published_nodes and not self.structure.is_computed(position):
+                self._add(Executable.mark_passed_through, position)
 
     def _final_slots(self, item: int) -> list[int]:
         """Return the slots of an item at the end."""

@@ -86,7 +86,8 @@ class Reference:
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph node by node; nodes that depend on a failed node stay pending."""
-        live_out = set(compress(graph.nodes, graph.live_out))
+        live = {*compress(graph.nodes, graph.live_out)}
+        live.update([graph.nodes[at] for at in graph.passed_through])  # nothing is fused
         failures: list[Exception] = []
 
         def compute(node: Node, operands: list[Values | None]) -> Values | None:
@@ -98,7 +99,7 @@ class Reference:
             except ReferenceFailure as failed:
                 failures.append(failed.error)
                 return None
-            if node in live_out and node.pending:
+            if node in live and node.pending:
                 node.publish([dense.adopt(value, self.name) for value in results])
             return results
 

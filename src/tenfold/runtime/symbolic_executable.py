@@ -96,15 +96,12 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
 
 def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
     """Whether the rewrite may be the same for other lengths: without products, rules have read no
-    lengths, other than which are 0, 1 or equal. There are no user functions, and no draws are
-    passed through.
+    lengths, other than which are 0, 1 or equal. There are no user functions.
     """
     report, graph = original.report, original.graph
-    if graph.regenerated:
-        return False
     generic_ops = all(isinstance(node.op, Op) for node in graph.nodes if node.pending)
     reads_lengths = report.read_shapes and not products
-    return generic_ops and not (reads_lengths or report.read_scalars or report.partial_bases)
+    return generic_ops and not (reads_lengths or report.read_scalars)
 
 
 def _rewrite_again(builder: ExecutableBuilder, lengths: Lengths) -> None:

@@ -31,10 +31,10 @@ from tenfold.schedule.verify_accesses import refuse_hazards
 
 def reuse_buffers(schedule: Schedule) -> Schedule:
     """Find dead items, and the results that reuse their buffers."""
+    if schedule.graph.passed_through:
+        schedule = _with_named_results(schedule)
     steps, live_out = schedule.steps, schedule.live_out
-    last_use = _dead_after_steps(steps, live_out)
-    restartable = _restartable_steps(steps, last_use, set(schedule.items_at.values()))
-    reused = _reuse_pairs(schedule, last_use, restartable)
+    last_use, restartable, reused = _reuses(schedule)
     for base, join in schedule.overwriter_of.items():
         writers = [n for n, step in enumerate(steps) if join in [m.item for m in step.results]]
         if not writers:
@@ -45,10 +45,67 @@ def reuse_buffers(schedule: Schedule) -> Schedule:
             return schedule.updated(hazards=(hazard,))
         reused[join] = base
     return schedule.updated(
+        live_out=live_out,
         last_use=last_use,
         reused_buffers=tuple(reused.items()),
         temporaries=_temporaries(steps, live_out, reused),
     )
+
+
+def _with_named_results(schedule: Schedule) -> Schedule:
+    """Make live-out what is stored anyway and is the value of a live node, or of its inputs. The
+    result of an elementwise kernel keeps its value only if no other takes its buffer.
+    """
+    stored = _named_results(schedule)
+    costly = [item for item in stored if not _is_elementwise(schedule, item)]
+    schedule = schedule.updated(live_out=schedule.live_out.union(costly))
+    if len(costly) == len(stored):
+        return schedule
+    taken = _reuses(schedule)[2].values()
+    return schedule.updated(live_out=schedule.live_out.union(stored.difference(taken)))
+
+
+def _reuses(
+    schedule: Schedule,
+) -> tuple[tuple[tuple[int, ...], ...], list[bool], dict[int, int]]:
+    """Return the dead items after each step, which steps are restartable, and the reuse pairs."""
+    last_use = _dead_after_steps(schedule.steps, schedule.live_out)
+    restartable = _restartable_steps(schedule.steps, last_use, set(schedule.items_at.values()))
+    return last_use, restartable, _reuse_pairs(schedule, last_use, restartable)
+
+
+def _named_results(schedule: Schedule) -> set[int]:
+    """Return the results of steps that are the values of live nodes which nothing asks for, or of
+    the nodes from which such a one is computed later.
+    """
+    graph, items_at = schedule.graph, schedule.items_at
+    stored = {
+        result.item
+        for step in schedule.steps
+        if step.kind not in ("alias", "empty")
+        for result in step.results
+        if schedule.items[result.item].kind != "piece"
+    }
+    stored -= schedule.overwriter_of.keys()
+    named = {*graph.passed_through}
+    found, visited, worklist = set[int](), {*named}, [*named]
+    while worklist:
+        at = worklist.pop()
+        item = items_at[at]
+        if item in stored and (at in named or at not in graph.new_nodes):
+            found.add(item)
+        if item not in stored and not graph.live_out[at]:
+            unvisited = [i for i in graph.inputs[at] if i not in visited]
+            visited.update(unvisited)
+            worklist += unvisited
+    return found
+
+
+def _is_elementwise(schedule: Schedule, item: int) -> bool:
+    """Whether computing an item again costs about as much as reading it."""
+    node = schedule.graph.nodes[schedule.items[item].position]
+    reduces = node.op is not None and node.op.lowering.folding is not None
+    return not reduces and schedule.items[item].kind in ("map", "located", "view", "join")
 
 
 def verify_buffers(schedule: Schedule) -> None:

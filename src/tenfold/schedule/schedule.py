@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.core.graph import Graph
+from tenfold.core.graph import Graph, runs_once
 from tenfold.schedule.passes import run_passes
 from tenfold.schedule.schedule_ir import Schedule
 
@@ -35,12 +35,15 @@ def is_repeatable(graph: Graph) -> bool:
     none runs Python code of the user.
     """
     operations = {node.op for node in graph.nodes if node.pending} - {None}
-    return not [op for op in operations if op.semantics.opaque or not op.semantics.pure]
+    facts = [op.semantics for op in operations]
+    if not [x for x in facts if x.opaque or not x.pure or x.body or x.on_values]:
+        return True
+    return not any(map(runs_once, graph.nodes))
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     """Return the cache key of a plan: two graphs with equal keys have the same plan."""
-    parts: list[object] = list(options)
+    parts: list[object] = [*options, graph.passed_through, graph.new_nodes]
     for position, node in enumerate(graph.nodes):
         if node.is_scalar:
             parts.append(node.type.dtype.num)

@@ -30,6 +30,8 @@ INLINED = frozenset(("map", "view", "leave", "scalar", "identity", "located", "p
 """The kinds of items that may be inlined into their readers."""
 IN_MEMORY = frozenset(("value", "call", "part", "restride", "join"))
 """The kinds of items that are in memory in any case."""
+MIN_RATIO = 8
+"""The elements of an array by those of one that it is small beside."""
 CALLS = frozenset(("call", "restride", "part"))
 """The kinds of items that read all their operands from memory."""
 MEMORY_READERS = CALLS | {"located", "join"}
@@ -49,6 +51,7 @@ def choose_stored_items(schedule: Schedule) -> Schedule:
         roots=frozenset(roots),
         inlined=frozenset(inlined),
         stored_because=choice.reasons,
+        live_out=schedule.live_out.union(choice.small),
         aliases=choice.aliases(),
     )
 
@@ -94,6 +97,8 @@ class _StorageChoice:
         self.sizes = [product(item.shape) for item in self.items]
         self.reasons: dict[int, str] = {}
         self.roots: set[int] = set()
+        self.small: list[int] = []
+        """Items that are live-out although nothing asks for them."""
         self._choose_roots()
 
     def _choose_roots(self) -> None:
@@ -113,7 +118,32 @@ class _StorageChoice:
                 self._store_operands(number)
             if item.kind in ("map", "located") and not self.schedule.fused:
                 self._mark_stored(number, "fusion is off (option fuse)")
+        if self.graph.passed_through:
+            self._store_small()
         self._store_expensive()
+
+    def _store_small(self) -> None:
+        """Store the live nodes that nothing asks for where they are small beside what they read: a
+        value that only they keep in memory, or elements that would be reduced again.
+        """
+        graph, items_at = self.graph, self.schedule.items_at
+        passed_through = {*graph.passed_through}
+        largest = [0] * len(graph)  # the elements that each node would keep, or reduce again
+        for at, inputs in enumerate(graph.inputs):
+            number, op = items_at[at], graph.nodes[at].op
+            in_memory = self.items[number].kind in IN_MEMORY
+            if graph.live_out[at] or graph.nodes[at].is_scalar:
+                continue
+            largest[at] = (
+                self.sizes[number] if in_memory else max([largest[i] for i in inputs], default=0)
+            )
+            if op is not None and op.lowering.folding is not None and inputs:
+                largest[at] = self.sizes[items_at[inputs[0]]]
+            is_small = MIN_RATIO * self.sizes[number] <= largest[at]
+            if at in passed_through and is_small and not in_memory:
+                self._mark_stored(number, "live-out")
+                self.small.append(number)
+                largest[at] = 0
 
     def _store_operands(self, number: int) -> None:
         """Mark the operands that an item reads from memory as stored."""

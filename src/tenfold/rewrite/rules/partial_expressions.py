@@ -39,7 +39,7 @@ def partial_expression(node: Node) -> Node | None:
     if view is None:
         return None
     base, part = view
-    if not _is_splittable(base) or base.read_in_part():
+    if not _is_splittable(base) or base.passed_through():
         return None
     with override(strict_dtypes=False):  # nodes keep the dtypes of their options
         part, new_axes = split_new_axes(part)

@@ -28,30 +28,29 @@ from tenfold.rewrite.rules.slice_pushdown import is_pure_map
 
 
 def splittable_nodes(graph: RewriteGraph) -> set[int]:
-    """Return the nodes that rules may split, and record the bases that are read in part."""
+    """Return the nodes that rules may split."""
     splittable: set[int] = set()
     for output in graph.outputs:
         base = _partially_read_base(graph, output)
         if base is None:
             continue
-        node = graph.nodes[base]
-        if not node.read_in_part(mark=False):
-            graph.partial_bases.append(base)
-            splittable |= _splittable_below(graph, base)
+        splittable |= _splittable_below(graph, base)
     return splittable
 
 
 def _partially_read_base(graph: RewriteGraph, output: int) -> int | None:
-    """Return the live-out node that an output slices, if it has no other reader."""
+    """Return the live node that an output slices, if it has no other reader, and no evaluation has
+    passed through it.
+    """
     at, is_sliced = output, False
     while _is_view(graph.ops[at]) and graph.uses[at] == 1:
         is_sliced = is_sliced or graph.ops[at] in (index, diagonal)
         (at,) = graph.inputs[at]
     is_smaller = graph.nodes[output].type.size < graph.nodes[at].type.size
-    is_exclusive = graph.live_out[at] and graph.uses[at] == 1
-    return (
-        at if is_sliced and is_smaller and is_exclusive and isinstance(graph.ops[at], Op) else None
-    )
+    is_exclusive = graph.is_named(at) and graph.uses[at] == 1
+    if not (is_sliced and is_smaller and is_exclusive and isinstance(graph.ops[at], Op)):
+        return None
+    return None if graph.nodes[at].passed_through(mark=False) else at
 
 
 def _is_view(op: Operator) -> bool:
