@@ -170,9 +170,9 @@ void Engine::mark_ready_urgent(Future& future) {
     if (!future.batcher && is_batchable(*future.operation)) {
         unclassified_urgent_ = true;
     } else if (future.batcher && !future.batcher->runs_alone) {
-        future.batcher->urgent_members.push(future);
-        ++future.batcher->num_urgent;
-        update_heaps(*future.batcher);
+        // Else all members are taken, in their order.
+        if (num_holds_ > 0 || limits_.max_batch) future.batcher->urgent_members.push(future);
+        if (future.batcher->num_urgent++ == 0) update_heaps(*future.batcher);
     } else {
         urgent_.push({priority(future), future.number, Ref<Future>(&future)});
     }
@@ -180,7 +180,19 @@ void Engine::mark_ready_urgent(Future& future) {
 
 void Engine::hold() {
     Guard guard(lock_);
-    if (num_holds_++ == 0) update_all_heaps();
+    if (num_holds_++ > 0) return;
+    update_all_heaps();
+    for (Batcher* batcher : active_.batchers()) queue_urgent_members(*batcher);
+}
+
+// Under hold urgent members alone are taken, from a queue of theirs.
+void Engine::queue_urgent_members(Batcher& batcher) {
+    if (batcher.num_urgent == 0) return;
+    std::vector<Ref<Future>> members;
+    batcher.members.clear(members);
+    for (Ref<Future>& member : members)
+        (member->urgent ? batcher.urgent_members : batcher.members).push(*member);
+    std::move(members.begin(), members.end(), std::back_inserter(to_free_));
 }
 
 // Which Batchers are full depends on whether a hold is in force.
@@ -233,7 +245,8 @@ uint64_t Engine::prioritize_all() {
         force_all(frees);
         for (Future* future = oldest_; future; future = future->prev) {
             mark_urgent(*future, frees);
-            frees.unread.push_back(future);
+            bool is_needed = future->handles || future->readers || future->has_callback;
+            if (!is_needed) frees.unread.push_back(future);
         }
         drop_unreferenced(frees);
         last = num_arrivals_;

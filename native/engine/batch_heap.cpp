@@ -45,7 +45,8 @@ void BatchHeap::sink(std::size_t at) {
 void BatchHeap::update(Batcher& batcher, bool belongs) {
     std::size_t at = place(batcher);
     bool is_inside = at != Batcher::NOWHERE;
-    if (!is_inside && !belongs) return;
+    bool changes_nothing = is_inside == belongs && (!is_inside || batchers_.size() == 1);
+    if (changes_nothing) return;
     if (!is_inside) {
         at = batchers_.size();
         batchers_.push_back(&batcher);

@@ -294,8 +294,17 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
 // Ending.
 
 void Engine::drop_reader(Future* input, DeferredFrees& frees) {
-    if (--input->readers == 0) frees.unread.push_back(input);
-    frees.futures.push_back(Ref<Future>::adopt(input));
+    bool is_needed = --input->readers > 0 || input->handles || input->has_callback;
+    if (is_needed) return release_later(input, frees);
+    frees.unread.push_back(input);
+    frees.futures.push_back(Ref<Future>::adopt(input)); // alive as long as it is in `unread`
+}
+
+// Gives a count up; the last one without the Lock.
+void Engine::release_later(Future* future, DeferredFrees& frees) {
+    if (!drop(future)) return;
+    future->references.store(1, std::memory_order_relaxed); // nothing else refers to it
+    frees.futures.push_back(Ref<Future>::adopt(future));
 }
 
 void Engine::release_inputs(Future& future, DeferredFrees& frees) {
@@ -405,7 +414,9 @@ void Engine::finish_job(Job& job, DeferredFrees& frees) {
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         --num_running_;
         settle(*job.members[i], std::move(job.answers[i]), frees);
-        if (job.members[i]->readers == 0) frees.unread.push_back(job.members[i].get());
+        const Future& member = *job.members[i];
+        if (member.readers == 0 && member.handles == 0 && !member.has_callback)
+            frees.unread.push_back(job.members[i].get());
         frees.futures.push_back(std::move(job.members[i]));
     }
     account(std::exchange(frees.num_results, 0),

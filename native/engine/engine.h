@@ -218,11 +218,13 @@ class Engine {
     void complete(Future& future, Future::State state, DeferredFrees& frees);
     void release_inputs(Future& future, DeferredFrees& frees);
     void drop_reader(Future* input, DeferredFrees& frees);
+    static void release_later(Future* future, DeferredFrees& frees);
     void drop_unreferenced(DeferredFrees& frees);
     void clear_value(Future& future, DeferredFrees& frees);
     void mark_urgent(Future& future, DeferredFrees& frees);
     void mark_ready_urgent(Future& future);
     void update_all_heaps();
+    void queue_urgent_members(Batcher& batcher);
     std::vector<Ref<Future>> take_members(Batcher& batcher);
     void finish_job(Job& job, DeferredFrees& frees);
     void classify(Job& job, DeferredFrees& frees);

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t MAX_STACKED_BYTES = 1 << 14; // of an operand that is put beside others
 constexpr std::size_t EXACT_ROWS = 16;         // up to which each number of rows has its own plan
+constexpr std::size_t PREFETCH_DISTANCE = 8;   // members on the way
 
 // What one member has at a position: an input, or a captured array behind them.
 struct MemberOperand {
@@ -47,12 +48,11 @@ class StackedBatch {
         : batcher_(batcher), members_(members), resources_(resources) {}
 
     StackedOutcome run(std::span<OperatorResult> answers) {
+        if (batcher_.rows && run_rows_together(*batcher_.rows, members_, answers,
+                                               resources_.threads, resources_.separate_results))
+            return StackedOutcome::done;
         if (!find_forms()) return StackedOutcome::refused;
         if (std::ranges::all_of(form_.operands, is_equal_for_all)) return StackedOutcome::equal;
-        bool is_elementwise = batcher_.rows && !has(OperandForm::numbers);
-        if (is_elementwise && run_rows_together(*batcher_.rows, members_, answers,
-                                                resources_.threads, resources_.separate_results))
-            return StackedOutcome::done;
         Ref<GilFreeCall> call = plan();
         if (!call) return StackedOutcome::unplanned;
         if (!call->graph_template) return StackedOutcome::refused;
@@ -70,10 +70,9 @@ class StackedBatch {
         return form == OperandForm::shared || form == OperandForm::number;
     }
 
-    bool has(OperandForm form) const { return std::ranges::count(form_.operands, form) > 0; }
-
     bool find_forms() {
         std::size_t count = members_[0]->input_count + members_[0]->operation->captured.size();
+        rows_.resize(count);
         for (std::size_t position = 0; position < count; ++position)
             if (!find_form(position)) return false;
         return count > 0;
@@ -86,17 +85,33 @@ class StackedBatch {
         if (first.scalar) return find_scalar_form(position, *first.scalar);
         std::vector<int64_t> transposed = transposed_strides(*first.type);
         bool is_shared = true, are_transposed = !transposed.empty();
-        for (const Ref<Future>& member : members_) {
-            MemberOperand operand = operand_of(*member, position);
+        std::vector<StridedRef>& rows = rows_[position];
+        rows.reserve(members_.size());
+        for (std::size_t i = 0; i < members_.size(); ++i) {
+            prefetch_operand(i, position);
+            MemberOperand operand = operand_of(*members_[i], position);
             if (operand.scalar || !*operand.value || operand.type != first.type) return false;
-            is_shared &= *operand.value == *first.value;
-            are_transposed &= (**operand.value).strides == transposed;
+            const Value& value = **operand.value;
+            is_shared = is_shared && &value == first.value->get();
+            are_transposed = are_transposed && value.strides == transposed;
+            rows.push_back({&value.buffers[0], value.buffers[0].offset,
+                            value.strides.empty() ? nullptr : &value.strides});
         }
         if (!is_shared && bytes_of(*first.type) > MAX_STACKED_BYTES) return false;
         form_.operands.push_back(is_shared        ? OperandForm::shared
                                  : are_transposed ? OperandForm::transposed
                                                   : OperandForm::stacked);
         return true;
+    }
+
+    // A member's operand is found by its Future, then that of the input, then the Value.
+    void prefetch_operand(std::size_t i, std::size_t position) const {
+        if (i + 2 * PREFETCH_DISTANCE < members_.size() &&
+            position < members_[i + 2 * PREFETCH_DISTANCE]->input_count)
+            __builtin_prefetch(
+                &members_[i + 2 * PREFETCH_DISTANCE]->inputs()[position].input->value);
+        if (i + PREFETCH_DISTANCE < members_.size())
+            __builtin_prefetch(operand_of(*members_[i + PREFETCH_DISTANCE], position).value->get());
     }
 
     bool find_scalar_form(std::size_t position, const Scalar& first) {
@@ -154,15 +169,10 @@ class StackedBatch {
             return bool(operand.value);
         default: break;
         }
-        std::vector<StridedRef> rows;
-        rows.reserve(members_.size());
+        std::vector<StridedRef>& rows = rows_[position];
         bool is_transposed = form == OperandForm::transposed;
-        for (const Ref<Future>& member : members_) {
-            const Value& value = **operand_of(*member, position).value;
-            bool in_order = value.strides.empty() || is_transposed;
-            rows.push_back(
-                {&value.buffers[0], value.buffers[0].offset, in_order ? nullptr : &value.strides});
-        }
+        if (is_transposed) // each is contiguous
+            for (StridedRef& row : rows) row.strides = nullptr;
         if (!stack_operands(operand, rows, *first.type, form_.rows, resources_.threads))
             return false;
         if (!is_transposed) return true;
@@ -204,7 +214,8 @@ class StackedBatch {
     const Members members_;
     const BatchResources& resources_;
     BatchForm form_;
-    std::vector<Ref<Type>> types_; // of a member's operands
+    std::vector<Ref<Type>> types_;              // of a member's operands
+    std::vector<std::vector<StridedRef>> rows_; // where the members' arrays stand, by position
     std::vector<StackedOperand> operands_;
 };
 

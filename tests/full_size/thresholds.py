@@ -105,6 +105,7 @@ NOT_LENGTHS = {
     "native.batch_rows.PREFETCH_DISTANCE": NODES,
     "native.batch_signature.NODES_PER_LARGE": NODES,
     "native.stacked_batch.EXACT_ROWS": NODES,
+    "native.stacked_batch.PREFETCH_DISTANCE": NODES,
     "native.stacked_batch.MAX_PLANS": CAPACITY,
     "native.agenda.FULL_BATCH_MEMBERS": NODES,
     "native.op_interpreter.LONG_GRAPH_NODES": NODES,
