@@ -142,3 +142,57 @@ def test_add_at_refuses_what_does_not_fit() -> None:
         tn.add_at(x, tn.asarray([True]), 1.0)
     with pytest.raises(DTypeError, match="sums of float64 cannot stay in int64"):
         tn.add_at(tn.asarray([1, 2]), one, 0.5)
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_indices_of_every_dtype_in_runs_and_apart(dtype: str) -> None:
+    x = drawn((3000,), "float32")
+    drawn_ids = np.random.default_rng(7).integers(0, 11, 3000)
+    for ids in (drawn_ids, np.sort(drawn_ids), np.sort(drawn_ids)[::-1], np.full(3000, 4)):
+        for rows in (x, drawn((3000, 2), "float32")):
+            given = tn.asarray(ids.astype(dtype))
+            expected = in_row_order(rows, ids, np.zeros((11, *rows.shape[1:]), np.float32))
+            for _ in range(2):
+                found = np.asarray(tn.segment_sum(tn.asarray(rows), given, 11))
+                assert found.tobytes() == expected.tobytes()
+
+
+def test_large_sums_by_index_and_indices_from_the_end() -> None:
+    x, indices = drawn((40_000,), "float64"), np.random.default_rng(8).integers(-900, 900, 40_000)
+    start = drawn((900,), "float64")
+    expected = in_row_order(x, indices, start.copy())
+    for _ in range(2):
+        found = np.asarray(tn.add_at(tn.asarray(start), tn.asarray(indices), tn.asarray(x)))
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (500, 1), (1, 3), (500, 3)])
+def test_values_of_add_at_broadcast(shape: tuple[int, ...]) -> None:
+    for dtype in ("float64", "complex64", "int8"):
+        values, start = drawn(shape, dtype), drawn((6, 3), dtype)
+        indices = np.random.default_rng(9).integers(-6, 6, 500)
+        rows = np.broadcast_to(values, (500, 3))
+        expected = in_row_order(rows, indices, start.copy())
+        found = tn.add_at(tn.asarray(start), tn.asarray(indices), tn.asarray(values))
+        assert np.asarray(found).tobytes() == expected.tobytes()
+
+
+def test_sums_of_parts_of_arrays() -> None:
+    x, ids = drawn((60, 8), "float64"), np.random.default_rng(10).integers(0, 5, 60)
+    lazy, lazy_ids = tn.asarray(x), tn.asarray(np.repeat(ids, 2))[::2]
+    for part, values in ((lazy[:, ::2], x[:, ::2]), (lazy[::-1, 3], x[::-1, 3])):
+        expected = in_row_order(values, ids, np.zeros((5, *values.shape[1:])))
+        assert np.asarray(tn.segment_sum(part, lazy_ids, 5)).tobytes() == expected.tobytes()
+        assert np.asarray(tn.segment_sum(part.wait(), lazy_ids, 5)).tobytes() == expected.tobytes()
+
+
+def test_a_failed_sum_raises_again_and_a_right_one_follows() -> None:
+    x, ids = tn.asarray(drawn((50,), "float64")), np.zeros(50, np.int64)
+    ids[17] = 3
+    for _ in range(2):
+        with pytest.raises(IndexError, match=r"segment id 3 at \[17\]"):
+            tn.segment_sum(x, tn.asarray(ids), 3).wait()
+    assert tn.segment_sum(x, tn.asarray(ids), 4).shape == (4,)
