@@ -33,6 +33,17 @@ class Exact:
     dtype: str = "float64"
 
 
+NAMED: list[Any] = []
+"""An intermediate that has a name while its reader is computed."""
+
+
+def named(value: Any) -> Any:
+    """Refer to an intermediate until the next one."""
+    NAMED[:] = [value]
+    return value
+
+
+chain = tn.function(lambda a, b, u: a @ b @ u)
 SQUARE = (64, 64)
 TALL, WIDE = (1000, 10), (10, 1000)
 # Table.
@@ -48,6 +59,10 @@ EXACT = (
         (1, 0, 0, 64**3), lambda a, b: a.conj().T @ (2.5 * b), "complex128"),
     Exact("A @ B @ u, n = 512", ((512, 512), (512, 512), (512,)), lambda a, b, u: a @ b @ u,
         (None, None, None, 524288)),
+    Exact("M = A @ B; M @ u, n = 512", ((512, 512), (512, 512), (512,)),
+        lambda a, b, u: named(a @ b) @ u, (None, None, None, 524288)),
+    Exact("A @ B @ u in a function, n = 512", ((512, 512), (512, 512), (512,)), chain,
+        (None, None, None, 524288), lambda a, b, u: a @ b @ u),
     Exact("A @ B @ C, (1000, 10), (10, 1000), (1000, 10)", (TALL, WIDE, TALL),
         lambda a, b, c: a @ b @ c, (None, None, None, 200000)),
     Exact("trace(A @ B), n = 64", (SQUARE,) * 2, lambda a, b: tn.trace(a @ b),
