@@ -141,6 +141,8 @@ void declare_scan_loop(nb::module_& module) {
     using namespace nb::literals;
     module.def("run_loop", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a,
                "written"_a, "steps"_a, "backwards"_a, "until"_a, "compute"_a, "pause"_a);
+    module.def("times_stopped",
+               [] { return in_submission ? submissions_stopped.load() : uint32_t(0); });
 }
 
 } // namespace tenfold::bindings

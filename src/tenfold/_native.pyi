@@ -621,6 +621,9 @@ def forget_submissions() -> None:
 def run_submissions_here(here: bool) -> None:
     """Set whether this thread computes a submission, so that it waits for none."""
 
+def times_stopped() -> int:
+    """Return how often loops of submitted evaluations were told to stop; 0 outside of one."""
+
 def run_loop(
     op: int,
     params: tuple[Any, ...],

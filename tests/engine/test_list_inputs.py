@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +138,14 @@ def spread(values: np.ndarray) -> np.ndarray:
     return values + np.eye(len(values)) * len(values)
 
 
+OPERANDS: dict[str, Callable[[np.ndarray], list[Any]]] = {
+    "outer": lambda a: [a[0], a[0]],
+    "multi_dot": lambda a: [[a, a, a]],
+    "solve_banded": lambda a: [(1, 1), a, a[0]],
+    "solve_triangular": lambda a: [a, a],
+    "tensorinv": lambda a: [np.kron(a, a).reshape(3, 3, 3, 3)],
+    "tensorsolve": lambda a: [a, a[0]],
+}
 OF_LINALG = sorted(name for name in vars(tn.operators.linalg) if not name.startswith("__"))
 
 
@@ -148,8 +156,10 @@ def test_operations_of_linalg_are_operators(engine: tn.Engine, name: str) -> Non
     a = a + a.T
     second = {"cross", "lstsq", "matmul", "outer", "solve", "tensordot", "triangular_solve"}
     inputs = [a, a] if name in second | {"vecdot"} else [a, 2] if name == "matrix_power" else [a]
-    inputs = [a[0], a[0]] if name == "outer" else inputs
-    expected = getattr(tn.linalg, name)(*map(tn.asarray, inputs[:1]), *inputs[1:])
+    inputs = OPERANDS[name](a) if name in OPERANDS else inputs
+    plain = name in ("multi_dot", "solve_banded")  # what comes first is no array
+    operands = inputs if plain else [tn.asarray(inputs[0]), *inputs[1:]]
+    expected = getattr(tn.linalg, name)(*operands)
     found = engine.push(operation, *inputs).get()
     if not isinstance(expected, tuple):
         found, expected = [found], [expected]

@@ -393,12 +393,12 @@ def a_counter_that_does_not_exist() -> None:
 
 @wrong(
     UnsupportedError,
-    "np.convolve: tenfold has no operation for it",
+    "np.unwrap: tenfold has no operation for it",
     operands=0,
 )
 def a_function_of_numpy_that_is_not_here() -> None:
     with tn.options(numpy_fallback="raise"):
-        np.convolve(tn.zeros(3), tn.zeros(3))
+        np.unwrap(tn.zeros(3))
 
 
 @wrong(

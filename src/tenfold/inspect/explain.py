@@ -3,7 +3,8 @@
 Takes Arrays, hands on text. `analyze=True` computes them and prints the time of each step.
 
 >>> import tenfold as tn
->>> print(tn.explain(tn.asarray([1.0, 2.0]) + 1))
+>>> x = tn.asarray([1.0, 2.0])
+>>> print(tn.explain(x + 1))
 expression: 3 nodes, 1 operation, kind MAP, device cpu
   %0 = leaf float64[2]
   %1 = scalar 1

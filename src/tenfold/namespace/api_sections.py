@@ -6,7 +6,7 @@ An operation belongs to the section of its page in `tenfold.ops`, or to the one 
 >>> [section.title for section in SECTIONS][:2]
 ['Creation', 'Data types']
 >>> names_by_section()["sorting"]
-['argsort', 'sort']
+['argsort', 'segment_sort', 'sort', 'sort_by_key']
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ from tenfold.ops.reshaping import broadcast_to, reshape
 
 ALONE_BITS: ContextVar[bool] = ContextVar("tenfold_alone_bits", default=False)
 """Whether each member must have the bits that it has alone, products by shared matrices too."""
+ONE_BY_ONE = "compute the members one by one"
+"""The remedy where a batch must not be made."""
 
 
 @dataclass(frozen=True)
@@ -91,4 +93,4 @@ class Members:
         return self.permuted(x, (axis, *(a for a in range(x.ndim) if a != axis)))
 
 
-__all__ = ["ALONE_BITS", "Members"]
+__all__ = ["ALONE_BITS", "ONE_BY_ONE", "Members"]

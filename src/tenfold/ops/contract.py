@@ -22,7 +22,7 @@ from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
 from tenfold.dtypes import compute_dtype, kind_of, promote
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ops.arithmetic import multiply
-from tenfold.ops.batch_rules import ALONE_BITS, Members
+from tenfold.ops.batch_rules import ALONE_BITS, ONE_BY_ONE, Members
 from tenfold.ops.complex import conj
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
@@ -84,7 +84,7 @@ def _with_alone_bits(members: Members, rows: int, columns: int, length: int) -> 
         return members
     is_complex = any(kind_of(x.dtype) == "c" for x in members.operands)
     if rows == 1 and is_complex and length < SHORT_SUM:
-        raise UnsupportedError(members.op.name, "a short complex sum")
+        raise UnsupportedError(members.op.name, "a short complex sum", remedy=ONE_BY_ONE)
     if members.batched[0]:
         return members
     return replace(members, operands=tuple(map(members.in_front, (0, 1))), batched=(True, True))

@@ -31,7 +31,7 @@ from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import ShapeError, UnsupportedError
-from tenfold.ops.batch_rules import ALONE_BITS, Members
+from tenfold.ops.batch_rules import ALONE_BITS, ONE_BY_ONE, Members
 from tenfold.ops.create import zeros
 from tenfold.ops.indexing import index_view
 from tenfold.ops.joining import stack
@@ -224,7 +224,7 @@ def _call_per_member(members: Members, node: Node) -> Any:
     Raises UnsupportedError where that is to be left to the caller.
     """
     if ALONE_BITS.get():
-        raise UnsupportedError(node.name, "it has no batch rule")
+        raise UnsupportedError(node.name, "it has no batch rule", remedy=ONE_BY_ONE)
     if members.length == 0:
         empty = [zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in node.types]
         return empty[0] if len(empty) == 1 else tuple(empty)

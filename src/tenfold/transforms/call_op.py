@@ -95,6 +95,7 @@ class Callee:
         next carry, which replaces the items of `carry`, and a row of each array of `ys`. Raises
         ReferenceFailure with the number of the failed step.
         """
+        stops = _native.times_stopped()
         until, arrays = steps < 0, LoopArrays(xs, captures, ys)
         counts = len(carry), len(xs)
         recurrence = recurrence_for(self.subgraph, self.recurrences, counts, until=until)
@@ -111,10 +112,10 @@ class Callee:
             assert kernel is not None, "so many steps are worth a kernel"
         if until:
             state = [*carry, dense.adopt(np.asarray(True), dense.HOST)]
-            kernel.run(state, arrays, ENDLESS, reverse=False)
+            kernel.run(state, arrays, ENDLESS, stops, reverse=False)
             carry[:] = state[:-1]
         else:
-            kernel.run(carry, arrays, steps, reverse=reverse)
+            kernel.run(carry, arrays, steps, stops, reverse=reverse)
 
     def _run_steps(
         self,

@@ -44,8 +44,14 @@ class LoopKernel(NamedTuple):
     recurrence: Recurrence
     program: EntryPoint
 
-    def run(self, carry: list[Value], arrays: LoopArrays, steps: int, *, reverse: bool) -> None:
-        """Run `steps` steps; they end before if the condition, the last carry, becomes false."""
+    def run(
+        self, carry: list[Value], arrays: LoopArrays, steps: int, stops: int, *, reverse: bool
+    ) -> None:
+        """Run `steps` steps; they end before if the condition, the last carry, becomes false.
+
+        Raises KeyboardInterrupt if the waiting thread is interrupted: `_native.times_stopped()` is
+        no longer `stops`.
+        """
         rows = [_rows(value) for value in (*arrays.xs, *arrays.ys)]
         inputs, outputs = rows[: len(arrays.xs)], rows[len(arrays.xs) :]
         captures = [_plain(value) for value in arrays.captures]
@@ -66,6 +72,8 @@ class LoopKernel(NamedTuple):
             spare = first_values if first else None  # the first ones are the caller's
             first_values = last_values
             carry[:] = last_values
+            if _native.times_stopped() != stops:
+                raise KeyboardInterrupt
             if self.until and not is_true(carry[-1]):
                 return
 
