@@ -21,6 +21,7 @@ from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, export
 from tenfold.ops import (
     arithmetic,
+    cumulative,
     gathering,
     labels,
     movement,
@@ -32,12 +33,13 @@ from tenfold.ops import (
     sorting,
 )
 from tenfold.ops import complex as parts
-from tenfold.ops.comparison import equal
+from tenfold.ops.comparison import equal, not_equal
 from tenfold.ops.contract import matmul
 from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.elementary import sqrt
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat, stack
+from tenfold.ops.segment_sum import segment_sum
 
 __all__ = [
     "average", "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
@@ -356,8 +358,66 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     return selection.clip(scaled, -1, 1)
 
 
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Return counts of elements in bins of equal width, and the edges of the bins.
+
+    Without `range` the smallest and the largest element are computed at the call. Other bins, and
+    weights that are not real floats, compute at the call.
+    """
+    x = reshaping.reshape(as_array(a), (-1,))
+    w = None if weights is None else as_array(weights)
+    plain = w is None or (w.dtype == np.float64 and w.size == x.size)
+    if type(bins) is not int or bins < 1 or kind_of(x.dtype) not in "iuf" or not plain:
+        return Immediate(np.histogram)(a, bins, range, density, weights)
+    first, last = _ends(x, range)
+    dtype = np.result_type(first, last, x.dtype)
+    dtype = np.result_type(dtype, np.float64) if kind_of(dtype) in "iu" else dtype
+    edges = as_array(np.linspace(first, last, bins + 1, dtype=dtype))
+    inside = predicates.logical_and(x >= first, x <= last)
+    values = cast(x, edges.dtype)
+    shares = arithmetic.divide(arithmetic.subtract(values, first), last - first)
+    place = cast(arithmetic.multiply(shares, bins), np.int64)
+    place = selection.clip(place, 0, bins - 1)
+
+    def edge(positions: Array) -> Array:
+        return gathering.take(edges, positions, axis=0)
+
+    place = arithmetic.subtract(place, cast(values < edge(place), np.int64))
+    place = selection.maximum(place, 0)
+    above = predicates.logical_and(
+        values >= edge(arithmetic.add(place, 1)), not_equal(place, bins - 1)
+    )
+    place = arithmetic.add(place, cast(above, np.int64))
+    place = selection.where(inside, place, constant(place, bins))  # a bin of what is outside
+    terms = cast(inside, np.int64) if w is None else reshaping.reshape(w, (-1,))
+    counts = index(segment_sum(terms, place, bins + 1), slice(None, bins))
+    if density:
+        widths = cumulative.diff(edges)
+        counts = arithmetic.divide(arithmetic.divide(counts, widths), reduce.sum(counts))
+    return counts, edges
+
+
+def _ends(x: Array, limits: Any) -> tuple[Any, Any]:
+    """Return the first and the last edge of a histogram, as NumPy chooses them."""
+    if limits is not None:
+        first, last = export(limits, "np.histogram")
+        if first > last:
+            raise ValueError("max must be larger than min in range parameter.")
+        if not (np.isfinite(first) and np.isfinite(last)):
+            raise ValueError(f"supplied range of [{first}, {last}] is not finite")
+    elif not x.size:
+        first, last = 0, 1
+    else:
+        ends = export((reduce.min(x), reduce.max(x)), "np.histogram")
+        first, last = (end[()] for end in ends)
+        if not (np.isfinite(first) and np.isfinite(last)):
+            raise ValueError(f"autodetected range of [{first}, {last}] is not finite")
+    return (first - 0.5, last + 0.5) if first == last else (first, last)
+
+
 bincount = Immediate(np.bincount)
-histogram = Immediate(np.histogram)
 histogram2d = Immediate(np.histogram2d)
 histogram_bin_edges = Immediate(np.histogram_bin_edges)
 histogramdd = Immediate(np.histogramdd)
