@@ -10,6 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.testing import assert_equal_bits
 
 KEY, DRAW = 0x9E3779B97F4A7C15, 123456789012345
 SIZES: tuple[Any, ...] = (
@@ -180,11 +181,15 @@ def test_named_draws_are_not_stored_by_their_first_reader_but_by_the_second() ->
     assert np.mean(np.asarray(x) ** 2 + np.asarray(y)) == pytest.approx(first)
 
 
-def test_named_draws_beside_arrays_are_stored_as_others() -> None:
-    rng, a = tn.random.default_rng(3), tn.ones(200_000)
+def test_named_draws_beside_arrays_are_passed_through_once_as_others() -> None:
+    rng, a = tn.random.default_rng(3), tn.ones(200_000).wait()
     x = rng.random(200_000) + a
-    tn.sum(x * x).wait()
+    first = tn.sum(x * x).item()
+    assert _native.node_of(x).pending
+    assert tn.sum(x * x).item() == first
     assert not _native.node_of(x).pending
+    values = np.asarray(x)
+    assert_equal_bits(values, np.asarray(tn.random.default_rng(3).random(200_000)) + 1)
 
 
 def test_another_seed_uses_the_same_plan() -> None:
