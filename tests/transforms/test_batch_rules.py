@@ -8,6 +8,7 @@ axis in turn, the others are shared; indices among the arguments are operands as
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,7 +63,11 @@ def member(operation: Operation[...], given: Any, dtype: str, number: int) -> np
     if isinstance(given, tuple):
         made = values(given, dtype, number)
         if dtype == "bool" and operation.namespace == "linalg" and made.ndim > 1:
-            return np.tril(made) | np.eye(*made.shape[-2:], dtype=bool)  # not singular
+            order = math.isqrt(made.size)
+            if operation.name.startswith(("linalg.tensor", "tensor")) and order**2 == made.size:
+                made = made.reshape(order, order)  # as it is inverted or solved
+            regular = np.tril(made) | np.eye(*made.shape[-2:], dtype=bool)  # not singular
+            return regular.reshape(given)
         return made
     indices = np.asarray(given)
     if isinstance(given, list) and not indices.size:
