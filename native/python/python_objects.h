@@ -94,7 +94,7 @@ class PythonFunction {
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
         *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all;
-    PyObject* missing_attribute; // set apart, by the public namespace
+    PyObject* missing_attribute; // set by the public namespace, later than the others
 };
 extern Hooks hooks;
 extern PyMethodDef array_methods[]; // of Array

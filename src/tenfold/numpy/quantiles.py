@@ -135,6 +135,15 @@ def median(
     return deliver(_restored(result, axes, 0, keepdims), out)
 
 
+def _fractions(q: Any, name: str, *, percent: bool) -> np.ndarray[Any, Any]:
+    """Return checked fractions from 0 to 1. Raises ValueError for others and for NaN."""
+    fractions = np.asarray(export(q, name), dtype=np.float64) / (100 if percent else 1)
+    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
+        kind, last = ("Percentiles", 100) if percent else ("Quantiles", 1)
+        raise ValueError(f"{kind} must be in the range [0, {last}]")
+    return fractions
+
+
 def quantile(
     a: Any,
     q: Any,
@@ -147,9 +156,7 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles along axes, interpolated linearly; other methods compute at the call."""
-    fractions = np.asarray(export(q, "np.quantile"), dtype=np.float64)
-    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
-        raise ValueError("Quantiles must be in the range [0, 1]")
+    fractions = _fractions(q, "np.quantile", percent=False)
     return _quantile(a, fractions, axis, out, method, keepdims, weights)
 
 
@@ -165,9 +172,7 @@ def percentile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles of per cents along axes."""
-    fractions = np.asarray(export(q, "np.percentile"), dtype=np.float64) / 100
-    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
-        raise ValueError("Percentiles must be in the range [0, 100]")
+    fractions = _fractions(q, "np.percentile", percent=True)
     return _quantile(a, fractions, axis, out, method, keepdims, weights)
 
 
@@ -243,9 +248,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles along axes of the elements that are not NaN."""
-    fractions = np.asarray(export(q, "np.nanquantile"), dtype=np.float64)
-    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
-        raise ValueError("Quantiles must be in the range [0, 1]")
+    fractions = _fractions(q, "np.nanquantile", percent=False)
     options = method, keepdims, weights, isinstance(q, (int, float))
     return _nanquantile(a, fractions, axis, out, *options)
 
@@ -262,9 +265,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles of per cents along axes of the elements that are not NaN."""
-    fractions = np.asarray(export(q, "np.nanpercentile"), dtype=np.float64) / 100
-    if ((fractions < 0) | (fractions > 1)).any() or np.isnan(fractions).any():
-        raise ValueError("Percentiles must be in the range [0, 100]")
+    fractions = _fractions(q, "np.nanpercentile", percent=True)
     options = method, keepdims, weights, isinstance(q, (int, float))
     return _nanquantile(a, fractions, axis, out, *options)
 
