@@ -283,6 +283,28 @@ def test_name_of_an_old_row_does_not_copy_the_matrix_that_is_updated_in_place() 
             assert row.tolist() == (2 * expected[3]).tolist()
 
 
+@pytest.mark.parametrize("columns", [1, 33, 5000])
+@pytest.mark.parametrize("made", ["copy", "product", "view"])
+def test_small_named_value_that_an_update_writes_over_is_computed_again(
+    made: str, columns: int
+) -> None:
+    rows = np.arange(400.0 * columns).reshape(400, columns) % 7
+    for tier in ("auto", "1", "1"):
+        with tn.options(tier=tier):
+            named = tn.sum(tn.asarray(rows) + 1, axis=0)
+            view = named[: columns // 2]
+            x = tn.asarray(named if made == "copy" else named * 1 if made == "product" else view)
+            x = tn.asarray(x, copy=True)
+            x[: max(1, columns // 3)] = -1.0
+            (x * 2).wait()
+            expected = (rows + 1).sum(axis=0)
+            assert named.tolist() == expected.tolist()
+            assert view.tolist() == expected[: columns // 2].tolist()
+            changed = expected[: columns // 2] if made == "view" else expected.copy()
+            changed[: max(1, columns // 3)] = -1
+            assert x.tolist() == changed.tolist()
+
+
 def test_named_value_that_an_update_writes_over_is_computed_again() -> None:
     for tier in ("auto", "1", "1"):
         with tn.options(tier=tier):

@@ -124,9 +124,11 @@ class _StorageChoice:
 
     def _store_small(self) -> None:
         """Store the live nodes that nothing asks for where they are small beside what they read: a
-        value that only they keep in memory, or elements that would be reduced again.
+        value that only they keep in memory, or elements that would be reduced again. What an update
+        overwrites stays pending.
         """
         graph, items_at = self.graph, self.schedule.items_at
+        overwritten = self.schedule.overwriter_of
         passed_through = {*graph.passed_through}
         largest = [0] * len(graph)  # the elements that each node would keep, or reduce again
         for at, inputs in enumerate(graph.inputs):
@@ -140,7 +142,8 @@ class _StorageChoice:
             if op is not None and op.lowering.folding is not None and inputs:
                 largest[at] = self.sizes[items_at[inputs[0]]]
             is_small = MIN_RATIO * self.sizes[number] <= largest[at]
-            if at in passed_through and is_small and not in_memory:
+            is_kept = at in passed_through and number not in overwritten
+            if is_kept and is_small and not in_memory:
                 self._mark_stored(number, "live-out")
                 self.small.append(number)
                 largest[at] = 0
