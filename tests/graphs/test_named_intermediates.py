@@ -315,6 +315,27 @@ def test_named_value_that_an_update_writes_over_is_computed_again() -> None:
             assert old.tolist() == (np.arange(1000.0) * 2).tolist()
 
 
+@pytest.mark.parametrize("size", [1, 10, 100_000])
+@pytest.mark.parametrize("tier", ["auto", "0", "1"])
+def test_named_value_whose_buffer_a_later_kernel_takes_is_computed_again(
+    tier: str, size: int
+) -> None:
+    with tn.options(tier=tier):
+        for _ in range(3):
+            x = tn.asarray(np.arange(float(size)))
+            named = tn.stack([x * x - x])
+            moved = named + 1
+            square = moved * moved - named
+            # its kernel overwrites the leaf: what is computed before must not be lost by a failure
+            between = tn.asarray(np.arange(7.0)) * -1
+            tn.eval(moved, between, square)
+            expected = np.arange(float(size)) ** 2 - np.arange(float(size))
+            assert named.tolist() == [expected.tolist()]
+            assert moved.tolist() == [(expected + 1).tolist()]
+            assert square.tolist() == [((expected + 1) ** 2 - expected).tolist()]
+            assert between.tolist() == (np.arange(7.0) * -1).tolist()
+
+
 def test_named_product_that_an_update_writes_over_is_computed_again() -> None:
     a, b, _ = vectors()
     expected = np.asarray(a @ b)

@@ -87,6 +87,7 @@ class ExecutableBuilder:
         self.replay_limit = -1
         self.node_items = plan.items_at
         self.nodes_of_item = self._nodes_of_items()
+        self.named = frozenset(original.graph.named())
         self.dead_items: set[int] = set()
         """Items that no later step reads."""
         self.last_step = False
@@ -319,6 +320,7 @@ class ExecutableBuilder:
             nodes = [self._required_position(self.graph.nodes[self.plan.items[source].position])]
         else:
             nodes = self.published.get(source, [])
+        assert self.named.isdisjoint(nodes), "a live array reads the buffer"
         for position in nodes:
             self._add(Executable.donate, position)
         return bool(nodes)
@@ -327,10 +329,19 @@ class ExecutableBuilder:
         """Publish computed values now: their inputs are overwritten, and a later step may fail."""
         for item in self.slots:
             computed = self.plan.items[item].kind != "value" and item not in self.dead_items
-            if computed and item not in self.published and self.is_node_value(item):
+            if computed and item not in self.published and self._must_be_published(item):
                 self._publish_item(item)
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable
+
+    def _must_be_published(self, item: int) -> bool:
+        """Whether an item is the value of its node, which is lost otherwise. A named one that stays
+        pending is computed again, from values that nothing overwrites.
+        """
+        if not self.is_node_value(item):
+            return False
+        nodes = self.nodes_of_item.get(item, [])
+        return item in self.plan.live_out or self.named.isdisjoint(nodes)
 
     def is_node_value(self, item: int) -> bool:
         """Whether an item is the value of its node."""
@@ -517,7 +528,7 @@ class ExecutableBuilder:
                         self._add(Executable.publish, position, slots)
         if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
-        for position in self.original.graph.named():
+        for position in sorted(self.named):
             if position not in published_nodes and not self.structure.is_computed(position):
                 self._add(Executable.mark_passed_through, position)
 
