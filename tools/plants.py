@@ -556,6 +556,13 @@ FUSION = (
         ("graphs/test_named_intermediates.py",),
     ),
     Plant(
+        "names: a loop that asks for one of two states computes all steps again",
+        "src/tenfold/core/graph.py",
+        "if nodes[i].passed_through(mark=False):",
+        "if False:",
+        ("graphs/test_named_intermediates.py",),
+    ),
+    Plant(
         "names: an array that an update writes over keeps that value",
         "src/tenfold/schedule/buffer_reuse.py",
         "    stored -= schedule.overwriter_of.keys()\n",

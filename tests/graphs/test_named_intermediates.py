@@ -13,6 +13,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.core.graph import Graph
 
 N, K = 120, 40
 
@@ -380,6 +381,24 @@ def test_loop_with_a_name_for_each_state_takes_linear_work() -> None:
             tn.sum(state * state).wait()
     assert p.multiply_adds <= 2 * 50 * 90**2
     assert all(np.isfinite(np.asarray(each)).all() for each in states)
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000, 200_000])
+def test_loop_that_asks_for_one_of_two_named_states_does_not_grow(length: int) -> None:
+    x, velocity = (tn.asarray(np.linspace(low, 1, length)) for low in (0, 2))
+    expected_x, expected_velocity = np.asarray(x), np.asarray(velocity)
+    sizes: list[int] = []
+    for _ in range(40):
+        velocity = velocity * 0.9 - x * 0.25
+        x = x + velocity * 0.1
+        with tn.options(tier=1):
+            sizes.append(len(Graph.of([_native.node_of(x)])))
+            x.wait()
+        expected_velocity = expected_velocity * 0.9 - expected_x * 0.25
+        expected_x = expected_x + expected_velocity * 0.1
+    assert max(sizes[4:]) <= sizes[2]
+    np.testing.assert_array_equal(np.asarray(x), expected_x)
+    np.testing.assert_array_equal(np.asarray(velocity), expected_velocity)
 
 
 def test_two_threads_that_read_through_a_name_see_equal_values() -> None:

@@ -68,6 +68,8 @@ class Graph:
         passed_through = _passed_through(nodes, inputs, live_out, output_positions, dead_after_read)
         for at in passed_through:
             live_out[at] = False
+        for at in _read_again(nodes, inputs, live_out, passed_through):
+            live_out[at] = True
         if passed_through and dead_after_read:
             for at in _values_below(nodes, inputs, live_out, passed_through):
                 dead_after_read[at] = False
@@ -161,6 +163,29 @@ def _passed_through(
         if is_live and not node.passed_through(mark=False):
             found.append(at)
     return tuple(found)
+
+
+def _read_again(
+    nodes: Sequence[Node],
+    inputs: Sequence[tuple[int, ...]],
+    live_out: Sequence[bool],
+    passed_through: Sequence[int],
+) -> list[int]:
+    """Return the nodes without names that an earlier evaluation has passed through, and of which
+    nodes that stay pending are computed later. Else each step of a loop would add to the graph.
+    """
+    visited, worklist = set(passed_through), [*passed_through]
+    found: list[int] = []
+    while worklist:
+        for i in inputs[worklist.pop()]:
+            if i in visited or not nodes[i].pending or live_out[i]:
+                continue
+            visited.add(i)
+            if nodes[i].passed_through(mark=False):
+                found.append(i)
+            else:
+                worklist.append(i)
+    return found
 
 
 def _overwritten_values(
