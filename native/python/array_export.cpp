@@ -89,19 +89,6 @@ bool is_readable(const Value& value) {
     return !owner || (is_ndarray(owner) && !value.is_view);
 }
 
-// The readable Value of an Array, computed now if it may be; empty where Python is to look at it.
-Ref<Value> readable_value(PyObject* array) {
-    Ref<Node> node(node_of(array)); // another thread may rebind the Array
-    if (!node) {
-        PyErr_Clear(); // Python finds it again
-        return {};
-    }
-    Ref<Value> value = value_of(node.get());
-    if (!value && node->op && !current_options().strict_sync && compute_and_wait(node))
-        value = value_of(node.get());
-    return value && is_readable(*value) ? value : Ref<Value>();
-}
-
 using ToPython = PyObject* (*)(const char*);
 using ToDouble = double (*)(const char*);
 
@@ -291,6 +278,18 @@ PyObject* array_to_ndarray(std::span<PyObject* const> args, std::size_t position
 }
 
 } // namespace
+
+Ref<Value> readable_value(PyObject* array) {
+    Ref<Node> node(node_of(array)); // another thread may rebind the Array
+    if (!node) {
+        PyErr_Clear(); // Python finds it again
+        return {};
+    }
+    Ref<Value> value = value_of(node.get());
+    if (!value && node->op && !current_options().strict_sync && compute_and_wait(node))
+        value = value_of(node.get());
+    return value && is_readable(*value) ? value : Ref<Value>();
+}
 
 std::optional<double> real_number_of(PyObject* array) {
     ToDouble read = type_of(array).size() == 1 ? double_reader(type_of(array).dtype) : nullptr;

@@ -4,6 +4,7 @@
 
 #include <structmember.h>
 
+#include "python/array_transfer.h"
 #include "threads/counters.h"
 
 namespace tenfold::bindings {
@@ -309,6 +310,7 @@ bool make_array_type(PyObject* module) {
         {Py_mp_length, reinterpret_cast<void*>(length)},
         {Py_mp_subscript, reinterpret_cast<void*>(get_item)},
         {Py_mp_ass_subscript, reinterpret_cast<void*>(set_item)},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(lend_buffer)},
         {Py_tp_doc, const_cast<char*>("A lazy array: an expression, computed or not.")},
     };
     for (PyType_Slot* slot = number_slots; slot->slot; ++slot) slots.push_back(*slot);

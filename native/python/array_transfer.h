@@ -22,6 +22,8 @@ NativePath import_path(std::string_view name);
 std::optional<double> real_number_of(PyObject* array);
 PyObject* integer_of(PyObject* array, bool truncates); // null likewise
 
+// The Value of an Array that native code may read, computed now if it may be. Empty likewise.
+Ref<Value> readable_value(PyObject* array);
 // A read-only ndarray of a Value in host memory. `keeper` (or null) keeps the memory alive, in
 // place of the Value.
 PyObject* export_value(const Ref<Value>& value, PyObject* keeper);
@@ -30,6 +32,8 @@ PyObject* export_value(const Ref<Value>& value, PyObject* keeper);
 PyObject* pin_ndarray(PyObject* values, nb::object guards);
 PyObject* view_ndarray(PyObject* values); // read-only
 bool is_read_only_memory(PyObject* object);
+
+int lend_buffer(PyObject* array, Py_buffer* view, int flags); // bf_getbuffer of Array
 
 void declare_export(nb::module_& module);
 

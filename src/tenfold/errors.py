@@ -49,7 +49,8 @@ def message(
 
 def describe(operand: Described) -> str:
     """Return an operand's shape, dtype and device as text, or the type of a Python scalar."""
-    if getattr(operand, "weak", False):
+    is_type = hasattr(type(operand), "weak")  # an Array has no such name, and would seek a remedy
+    if is_type and getattr(operand, "weak", False):
         return f"a Python {SCALAR_NAMES[operand.dtype.kind]}"
     return f"shape {tuple(operand.shape)}, {operand.dtype}, device {operand.device!r}"
 

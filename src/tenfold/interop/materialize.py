@@ -18,7 +18,7 @@ from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
 from tenfold.core.native_path import native_path
 from tenfold.core.trace_state import note_wait
-from tenfold.dtypes import DTYPES, kind_of
+from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
 from tenfold.ops.cast import cast_values
 from tenfold.runtime.reference import TRACED
@@ -101,6 +101,15 @@ def tolist(self: Array) -> Any:
     return value_of(self, "tolist").tolist()
 
 
+def lent_values(array: Array) -> np.ndarray[Any, Any]:
+    """Return the values that `memoryview(x)` shows, read-only. Raises BufferError for bfloat16."""
+    if array.dtype == BFLOAT16:
+        rule = "bfloat16 has no format code in the buffer protocol"
+        remedy = "convert it, as in memoryview(tn.astype(x, tn.float32))"
+        raise BufferError(message("memoryview", rule, [array], remedy))
+    return value_of(array, "memoryview")
+
+
 ONE_ELEMENT = "index one element, or use functions of tn: tn.sin(x), not math.sin(x)"
 SCALAR_REMEDY = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
 BRANCH_REMEDY = "choose by values with tn.where, not with Python's if"
@@ -114,6 +123,8 @@ def scalar_of(array: Array, form: str) -> Any:
         hint = "use tn.any(x) or tn.all(x)" if form == "bool" and array.size else ONE_ELEMENT
         hint = "give one element, as in x[0]" if form == "index" else hint
         rule = f"an array of shape {array.shape} is not a single number"
+        if form == "index":  # bytes(x) and bytearray(x) go on with the buffer after a TypeError
+            raise TypeError(message(form, rule, [array], hint))
         raise ShapeError(form, rule, [array], hint)
     if form == "index" and kind_of(array.dtype) not in "iu":
         raise TypeError(message("index", f"{array.dtype} is not an integer", [array], "use int(x)"))

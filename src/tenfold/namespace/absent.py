@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.caches import memoized
 from tenfold.core.op import OPS, Operation
 from tenfold.deprecation import RENAMED, warn_renamed
 from tenfold.interop.numpy_dispatch import (
@@ -32,7 +33,7 @@ from tenfold.interop.numpy_dispatch import (
 ATTRIBUTES = {
     "H": "tn.conj(x.mT)",
     "cpu": "x.to_device('cpu')",
-    "data": "memoryview(np.asarray(x)), which waits",
+    "data": "memoryview(x), which waits",
     "numpy": "np.asarray(x), which waits",
     "ptp": "tn.max(x) - tn.min(x)",
     "to": "x.to_device(device), or tn.astype(x, dtype)",
@@ -80,6 +81,7 @@ def missing_attribute(_self: Array, name: str) -> NoReturn:
     raise AttributeError("; ".join(filter(None, (text, _attribute_remedy(name)))), name=name)
 
 
+@memoized("attribute remedies", 256, "libraries try attributes of others, at 0.2 ms a remedy")
 def _attribute_remedy(name: str) -> str:
     if name in ATTRIBUTES:
         return f"write {ATTRIBUTES[name]}"
