@@ -200,10 +200,11 @@ def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | 
     return DEVICES[device].bind(optimised_graph, OptimisedGraph(original, report), cached=cached)
 
 
-def plan_of(arrays: Sequence[Array]) -> Executable | None:
-    """Return the plan of pending arrays, without computing them, of programs that last."""
-    with settings.override(tier="1" if get("tier") == "auto" else get("tier")):
-        return _bind_plan([_native.node_of(array) for array in arrays], options_key())
+def plan_of(arrays: Sequence[Array], **options: bool) -> Executable | None:
+    """Return the plan of pending arrays, cached or new, of programs that last; compute nothing."""
+    with settings.override(tier="1" if get("tier") == "auto" else get("tier"), **options):
+        cached = _native.find_plan(arrays)
+        return cached or _bind_plan([*map(_native.node_of, arrays)], options_key())
 
 
 def _compute_optimised(pending: Sequence[Node]) -> Exception | None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 
 COUNT = 70
 """Members: more than a batch of 64, and a number that is padded."""
@@ -203,6 +204,28 @@ def test_chain_of_batches_reads_the_results_of_the_last_one_where_they_are() -> 
         for x, handle in zip(values, fourths, strict=True):
             square = tn.asarray(x) @ tn.asarray(x)
             assert np.asarray(handle.get()).tobytes() == np.asarray(square @ square).tobytes()
+
+
+def test_batches_of_other_sizes_and_engines_need_no_new_plan() -> None:
+    random = np.random.default_rng(9)
+    members = [(random.random((1, 16)), random.random((16, 16))) for _ in range(43)]
+
+    def new_plans(engine: tn.Engine, count: int) -> int:
+        before = _native.num_cached_plans()
+        with engine.hold():
+            handles = [engine.push(tn.operators.matmul, *pair) for pair in members[:count]]
+        engine.flush()
+        for (a, b), handle in zip(members, handles, strict=False):
+            wanted = np.asarray(tn.asarray(a) @ tn.asarray(b))
+            assert np.asarray(handle.get()).tobytes() == wanted.tobytes()
+        return _native.num_cached_plans() - before
+
+    tn.trim()
+    with tn.Engine(threads=1) as engine:
+        news = [new_plans(engine, count) > 0 for count in (10, 21, 43, 5)]
+        assert news == [True, True, False, False]
+    with tn.Engine(threads=1) as engine:
+        assert [new_plans(engine, count) for count in (10, 21)] == [0, 0]
 
 
 def test_calls_of_a_function_are_one_launch(engine: tn.Engine) -> None:

@@ -72,8 +72,9 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     it was cached.
     """
     original, structure = builder.original, builder.structure
-    products = [step.product is not None for step in builder.plan.steps if step.kind == "call"]
-    is_generic = all(products) and _is_shape_generic(original, products=any(products))
+    products = [step.product for step in builder.plan.steps if step.kind == "call"]
+    is_generic = all(product and product.routine != "small" for product in products)
+    is_generic = is_generic and _is_shape_generic(original, products=bool(products))
     is_generic = is_generic and builder.is_reusable
     if not structure.wants_template(is_generic, timeline.in_batch()):  # its sizes vary
         return False
@@ -84,7 +85,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     ]
     try:
         sizes = dict(zip(symbols, shape_env.lengths, strict=True))
-        if any(products):
+        if products:
             _rewrite_again(builder, sizes)
         symbolic = _SymbolicInstructions(builder, planner, sizes)
         symbolic.emit(threads)

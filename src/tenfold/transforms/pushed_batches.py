@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenfold import _native, pipeline, settings
+from tenfold import _native, pipeline
 from tenfold._native import Array, Executable, Node
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
@@ -52,8 +52,7 @@ def batch_pushed(
 
 def plan_batch(arrays: Sequence[Array]) -> Executable | None:
     """Return the plan of a batch without rewriting, which could change the bits of products."""
-    with settings.override(optimise=False):
-        return _native.find_plan(arrays) or pipeline.plan_of(arrays)
+    return pipeline.plan_of(arrays, optimise=False)
 
 
 __all__ = ["Batch", "batch_pushed", "plan_batch"]
