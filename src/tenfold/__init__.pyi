@@ -591,10 +591,10 @@ def mean(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Arr
 def softmax(x: Array, /, *, axis: Axis = ...) -> Array:
     """`exp(x)` over its sum along `axis` (one, a tuple, or all when None), without overflow."""
 
-def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
+def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ..., ddof: float | None = ...) -> Array:
     """Standard deviation over `axis`: the square root of the variance, `tn.var`."""
 
-def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
+def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ..., ddof: float | None = ...) -> Array:
     """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
 
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:

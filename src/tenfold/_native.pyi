@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -143,6 +143,8 @@ class Options:
 
 class Array(Methods):
     """A lazy array: an expression, computed or not."""
+
+    __array_priority__: ClassVar[float]
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -120,12 +120,12 @@ def a_method_that_is_misspelt() -> None:
 
 @wrong(
     TypeError,
-    "std() got an unexpected keyword argument 'ddof'; write correction=",
+    "clip() got an unexpected keyword argument 'a_min'; write min=",
     operands=0,
     remedy=False,
 )
 def a_keyword_that_is_another_here() -> None:
-    tn.std(tn.zeros(3), ddof=1)
+    tn.clip(tn.zeros(3), a_min=1)
 
 
 @wrong(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,49 @@ def test_scikit_learn_fits_on_arrays() -> None:
     np.testing.assert_allclose(np.mean(np.asarray(scaled), axis=0), np.zeros(4), atol=1e-12)
 
 
+SAMPLES = np.random.default_rng(0).standard_normal((40, 4))
+LABELS = (SAMPLES[:, 0] + 0.1 * SAMPLES[:, 1] > 0).astype(int)
+ESTIMATORS = {
+    "linear_model.LogisticRegression": {},
+    "cluster.KMeans": {"n_clusters": 3, "n_init": 2, "random_state": 0},
+    "decomposition.PCA": {"n_components": 2},
+    "neighbors.KNeighborsClassifier": {},
+    "tree.DecisionTreeClassifier": {"random_state": 0},
+    "ensemble.HistGradientBoostingClassifier": {"max_iter": 3},
+    "svm.SVC": {},
+    "naive_bayes.GaussianNB": {},
+    "impute.SimpleImputer": {},
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_of_scikit_learn_take_arrays(name: str) -> None:
+    module, _, kind = name.partition(".")
+    estimator = getattr(library(f"sklearn.{module}"), kind)
+    found = []
+    for x, y in ((SAMPLES, LABELS), (tn.asarray(SAMPLES), tn.asarray(LABELS))):
+        model = estimator(**ESTIMATORS[name]).fit(x, y)
+        found.append(model.predict(x) if hasattr(model, "predict") else model.transform(x))
+    np.testing.assert_allclose(np.asarray(found[1]), found[0], atol=1e-10)
+
+
+def test_scores_and_splits_of_scikit_learn_take_arrays() -> None:
+    selection, metrics = library("sklearn.model_selection"), library("sklearn.metrics")
+    ridge = library("sklearn.linear_model").Ridge()
+    x, y = tn.asarray(SAMPLES), tn.asarray(LABELS)
+    parts = selection.train_test_split(x, y, random_state=0)
+    expected = selection.train_test_split(SAMPLES, LABELS, random_state=0)
+    for part, values in zip(parts, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(part), values)
+    scores = selection.cross_val_score(ridge, x, y, cv=3)
+    np.testing.assert_allclose(scores, selection.cross_val_score(ridge, SAMPLES, LABELS, cv=3))
+    for score in (metrics.accuracy_score, metrics.f1_score, metrics.mean_squared_error):
+        np.testing.assert_allclose(score(y, 1 - y), score(LABELS, 1 - LABELS))
+    np.testing.assert_allclose(
+        np.asarray(metrics.pairwise_distances(x)), metrics.pairwise_distances(SAMPLES)
+    )
+
+
 @pytest.mark.parametrize("skipna", [True, False])
 def test_xarray_holds_arrays(skipna: bool) -> None:
     xarray = library("xarray")
@@ -64,13 +107,48 @@ def test_xarray_holds_arrays(skipna: bool) -> None:
     ours = xarray.DataArray(tn.asarray(values), dims=("time", "place"))
     theirs = xarray.DataArray(values, dims=("time", "place"))
     assert isinstance(ours.data, tn.Array)
-    for name in ("mean", "sum", "max", *(["std"] if skipna else [])):
+    for name in ("mean", "sum", "max", "min", "prod", "std", "var"):
         made = getattr(ours, name)("time", skipna=skipna)
         expected = getattr(theirs, name)("time", skipna=skipna)
         assert isinstance(made.data, tn.Array), name
         np.testing.assert_allclose(np.asarray(made.data), expected.data, err_msg=name)
+    for name in ("std", "var"):  # with NumPy's name of the correction, whatever the namespace is
+        made = getattr(ours, name)("time", skipna=skipna, ddof=1)
+        expected = getattr(theirs, name)("time", skipna=skipna, ddof=1)
+        np.testing.assert_allclose(np.asarray(made.data), expected.data, err_msg=name)
     shifted = (ours * 2 + 1).transpose("place", "time").isel(time=1)
     np.testing.assert_allclose(np.asarray(shifted.data), (theirs * 2 + 1)[1].data)
+
+
+XARRAY_CALLS: dict[str, Callable[[Any], Any]] = {
+    "median": lambda x: x.median("time"),
+    "cumsum": lambda x: x.cumsum("time"),
+    "argmax": lambda x: x.argmax("time"),
+    "coarsen": lambda x: x.coarsen(time=3).mean(),
+    "shift": lambda x: x.shift(time=1),
+    "diff": lambda x: x.diff("time"),
+    "where": lambda x: x.where(x > 3, 0),
+    "fillna": lambda x: x.where(x > 3).fillna(7),
+    "isnull": lambda x: x.where(x > 3).isnull(),
+    "clip": lambda x: x.clip(2, 8),
+    "stack": lambda x: x.stack(both=("time", "place")),
+    "groupby": lambda x: x.assign_coords(time=[0, 1, 0]).groupby("time").mean(),
+    "interp": lambda x: x.assign_coords(time=[0.0, 1.0, 2.0]).interp(time=[0.5, 1.25]),
+    "sel": lambda x: x.assign_coords(time=[0, 1, 2]).sel(time=[2, 0]),
+    "pad": lambda x: x.pad(time=1),
+    "roll": lambda x: x.roll(time=1),
+}
+
+
+@pytest.mark.parametrize("name", XARRAY_CALLS)
+def test_xarray_computes_on_arrays(name: str) -> None:
+    xarray = library("xarray")
+    library("scipy.interpolate")
+    call = XARRAY_CALLS[name]
+    made = call(xarray.DataArray(tn.asarray(VALUES), dims=("time", "place")))
+    expected = call(xarray.DataArray(VALUES, dims=("time", "place")))
+    assert made.dims == expected.dims
+    np.testing.assert_allclose(np.asarray(made.data), expected.data, atol=1e-12)
 
 
 def test_dask_has_chunks_that_are_arrays() -> None:
@@ -83,6 +161,11 @@ def test_dask_has_chunks_that_are_arrays() -> None:
     np.testing.assert_allclose(np.asarray(made), VALUES * 2 + VALUES.sum(axis=0))
     total = chunked.mean().compute(scheduler="synchronous")
     np.testing.assert_allclose(np.asarray(total), VALUES.mean())
+    expected = VALUES.T @ VALUES
+    for product in (chunked.T @ chunked, dask.dot(chunked.T, chunked)):
+        np.testing.assert_allclose(product.compute(scheduler="threads"), expected)
+    picked = chunked[chunked[:, 0] > 0, ::-1].compute(scheduler="synchronous")
+    np.testing.assert_array_equal(picked, VALUES[1:, ::-1])
 
 
 def test_zarr_stores_arrays(tmp_path: Any) -> None:

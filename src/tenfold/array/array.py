@@ -213,6 +213,7 @@ def install() -> None:
         setattr(Array, name, function)
     for name, property_ in PROPERTIES.items():
         setattr(Array, name, property_)
+    Array.__array_priority__ = 0.0  # as an ndarray; Dask reads that of each chunk
 
 
 __all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install", "wrap"]

@@ -4,8 +4,8 @@ Takes an operation and the arguments that do not fit its signature, hands on the
 argument is called here, or how the call is written.
 
 >>> from tenfold.core.op import OPS
->>> print(hint(OPS["std"], (None,), {"ddof": 1}))
-write correction=
+>>> print(hint(OPS["clip"], (None,), {"a_min": 1}))
+write min=
 >>> print(hint(OPS["reshape"], (None, 2, -1), {}))
 give the shape as one tuple, as in (2, -1)
 """
@@ -20,7 +20,7 @@ from typing import Any
 from tenfold.core.op import Operation
 from tenfold.interop.numpy_dispatch import public_name
 
-RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "newshape": "shape"}
+RENAMED = {"a_min": "min", "a_max": "max", "newshape": "shape"}
 """NumPy's parameter names and those of the standard."""
 
 SUBSTITUTES = {

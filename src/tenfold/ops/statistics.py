@@ -77,8 +77,13 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return convert(total / (values.size // (total.size or 1)), result)
 
 
-def _variance(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
+def _variance(
+    values: Array, axis: Axis, correction: float, keepdims: bool, ddof: float | None
+) -> Array:
     """Return the variance in the dtype of the computation; complex numbers have distances."""
+    if ddof is not None and correction != 0:
+        raise ValueError("ddof= is NumPy's name of correction=: give one of them")
+    correction = correction if ddof is None else ddof
     correction_number = number(correction, "")
     if isinstance(correction_number, complex):
         raise DTypeError(
@@ -97,27 +102,40 @@ def _variance(values: Array, axis: Axis, correction: float, keepdims: bool) -> A
 
 @derived(reference=np.var, method=True, numpy=(np.var,), samples=_VARIANCE_SAMPLES)
 def var(
-    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
 ) -> Array:
     """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`.
 
     `correction=1` estimates the variance of what the n elements were drawn from. Where n does not
     exceed it the divisor is 0: the result is NaN, or infinite. Equal elements have variance 0
     exactly; NaN where one is NaN or infinite, or where the difference of two is past the largest
-    float. Axes and dtypes are those of `tn.mean`; complex numbers give real ones. Computed in one
-    pass over the data (Chan, Golub, LeVeque 1979): docs/decisions/0011.
+    float. Axes and dtypes are those of `tn.mean`; complex numbers give real ones. `ddof` is NumPy's
+    name of `correction`, which libraries pass to every namespace. Computed in one pass over the
+    data (Chan, Golub, LeVeque 1979): docs/decisions/0011.
 
     >>> import tenfold as tn
     >>> tn.var(tn.asarray([1, 2, 3, 4])).item()
     1.25
     """
     values, result = _to_computation_dtype(x)
-    return convert(_variance(values, axis, correction, keepdims), real_part(result))
+    return convert(_variance(values, axis, correction, keepdims, ddof), real_part(result))
 
 
 @derived(reference=np.std, method=True, numpy=(np.std,), samples=_VARIANCE_SAMPLES)
 def std(
-    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Array,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
 ) -> Array:
     """Standard deviation over `axis`: the square root of the variance, `tn.var`.
 
@@ -128,7 +146,7 @@ def std(
     [1.0, 0.0]
     """
     values, result = _to_computation_dtype(x)
-    return convert(sqrt(_variance(values, axis, correction, keepdims)), real_part(result))
+    return convert(sqrt(_variance(values, axis, correction, keepdims, ddof)), real_part(result))
 
 
 @derived(samples=(*SAMPLES, SampleCall(((2, 0),), {"axis": 1})))
