@@ -1019,7 +1019,7 @@ NATIVE = (
     Plant(
         "assignments node by node keep half of a complex number",
         "native/exec/op_interpreter.cpp",
-        "if (!from && packs_complex64) element[0] |= element[1] << 32;",
+        "if (packs_complex64) element[0] |= element[1] << 32;",
         "",
         ("array/test_new_lengths.py",),
     ),
@@ -1029,6 +1029,13 @@ NATIVE = (
         "int64_t count = std::min(span_, axes_[0].length - first);",
         "int64_t count = std::min(span_, axes_[0].length - first - 1);",
         ("array/test_new_lengths.py",),
+    ),
+    Plant(
+        "a fill of 64-bit complex numbers writes half of each",
+        "native/exec/part_copy.cpp",
+        "std::memcpy(to + i * int64_t(BYTES), element.data(), BYTES);",
+        "std::memcpy(to + i * int64_t(BYTES), element.data(), (BYTES + 1) / 2);",
+        ("runtime/test_op_interpreter.py", "array/test_new_lengths.py"),
     ),
     Plant(
         "native templates round up as down",

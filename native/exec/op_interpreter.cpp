@@ -13,17 +13,8 @@
 namespace tenfold {
 namespace {
 
-// Larger graphs get a plan at once; long graphs are planned in pieces.
-constexpr int64_t MAX_ELEMENTS = 1 << 17, MAX_ELEMENTS_LONG = 1 << 13;
-// Updates of a slice, which have no plan templates.
-constexpr int64_t MAX_ELEMENTS_UPDATE = 1 << 21;
 constexpr int64_t MAX_LAUNCHES = 4096; // of one node, over its outer axes
 constexpr int64_t LANES = 64;          // elements; a block is a multiple of it: whole SIMD vectors
-
-bool has_loops(const Node& node) {
-    return node.op->shapes == Op::broadcast && node.inference->loops;
-}
-bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
 
 class ColdGraphRun : public OpInterpreter {
   public:
@@ -69,6 +60,7 @@ class ColdGraphRun : public OpInterpreter {
         const Node& node = *graph_.nodes[position].node;
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
+        if (node.op->fills) return run_fill(position);
         if (is_vector_product(graph_, graph_.nodes[position])) return run_product(position);
         bool is_in_place_update =
             node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
@@ -135,6 +127,20 @@ class ColdGraphRun : public OpInterpreter {
         return true;
     }
 
+    bool run_fill(uint32_t position) {
+        const Node& node = *graph_.nodes[position].node;
+        ElementBytes element{};
+        Ref<Value> result = Value::uninitialized(node.type);
+        int64_t start = timings_ ? now() : 0;
+        if (!result || !compiler_.fill_element(node, element)) return false;
+        if (!graph_.nodes[position].live_out) context_.count(Counter::temporaries);
+        context_.count(Counter::kernels);
+        if (!copy(*result, nullptr, element)) return false;
+        if (timings_) timings_->push_back({&node.op->name, true, start, now()});
+        values_[position] = std::move(result);
+        return true;
+    }
+
     bool run_product(uint32_t position) {
         const LinearizedNode& entry = graph_.nodes[position];
         auto inputs = graph_.inputs(entry);
@@ -193,8 +199,9 @@ class ColdGraphRun : public OpInterpreter {
     // In place if no other reference is left, else in a copy.
     bool run_update(uint32_t position) {
         const LinearizedNode& entry = graph_.nodes[position];
-        uint32_t target = graph_.inputs(entry)[0];
+        uint32_t target = graph_.inputs(entry)[0], rhs = graph_.inputs(entry)[1];
         const Value& old_value = *computed_value(target);
+        if (is_view_of(rhs, old_value) && !copy_view(rhs)) return false;
         bool in_place = can_reuse_buffer(target);
         Ref<Value> result = in_place ? Value::in_memory(old_value.buffers[0].allocation,
                                                         entry.node->type, old_value.strides)
@@ -204,14 +211,13 @@ class ColdGraphRun : public OpInterpreter {
         int64_t start = timings_ ? now() : 0;
         if (!in_place) context_.count(Counter::copies);
         if (!in_place && !copy(*result, &old_value)) return false;
-        uint32_t rhs = graph_.inputs(entry)[1];
         bool is_number = graph_.nodes[rhs].node->is_scalar();
         numbers_.clear();
         if (is_number) write_number(graph_.nodes[rhs].node->scalar, entry.node->type->dtype);
         if (in_place)
             publish_readers(target); // else they could be recomputed from the overwritten memory
         if (!copy(*updated_slice(*entry.node, *result),
-                  is_number ? nullptr : computed_value(rhs).get()))
+                  is_number ? nullptr : computed_value(rhs).get(), element_of(*entry.node)))
             return false;
         context_.count(Counter::kernels);
         if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
@@ -222,6 +228,24 @@ class ColdGraphRun : public OpInterpreter {
             publish(entry.node.get(), result); // its operand's value has been overwritten
         }
         values_[position] = std::move(result);
+        return true;
+    }
+
+    // Whether a node is a view of this value, and is read here only.
+    bool is_view_of(uint32_t position, const Value& value) const {
+        const LinearizedNode& entry = graph_.nodes[position];
+        if (entry.node->is_scalar() || entry.value || entry.live_out) return false;
+        const Value& view = *computed_value(position);
+        return view.is_view && num_pending_readers_[position] == 1 &&
+               view.buffers[0].allocation == value.buffers[0].allocation;
+    }
+
+    // The right-hand side in memory of its own: then the update may be in place.
+    bool copy_view(uint32_t position) {
+        Ref<Value> copied = Value::uninitialized(graph_.nodes[position].node->type);
+        if (!copied || !copy(*copied, computed_value(position).get())) return false;
+        context_.count(Counter::copies);
+        values_[position] = std::move(copied);
         return true;
     }
 
@@ -248,12 +272,18 @@ class ColdGraphRun : public OpInterpreter {
                    1 + num_stale_aliases_[position];
     }
 
-    bool copy(const Value& to, const Value* from) {
+    // The bytes of an element from the numbers that were written last.
+    ElementBytes element_of(const Node& node) const {
         ElementBytes element{};
-        if (!from) std::ranges::copy(numbers_, element.begin());
+        std::ranges::copy(numbers_, element.begin());
         bool packs_complex64 =
-            numbers_.size() == 2 && dtype_of(to.type->dtype).bytes == 8; // of two floats
-        if (!from && packs_complex64) element[0] |= element[1] << 32;
+            numbers_.size() == 2 && dtype_of(node.type->dtype).bytes == 8; // of two floats
+        if (packs_complex64) element[0] |= element[1] << 32;
+        return element;
+    }
+
+    // Copies a value; null: the element to each position.
+    bool copy(const Value& to, const Value* from, const ElementBytes& element = {}) {
         Assignment assignment(to, from, element, threads_);
         if (!assignment.fits()) return false;
         Work work = assignment.work();
@@ -426,82 +456,7 @@ class ColdGraphRun : public OpInterpreter {
         num_stale_aliases_; // Values before one that have its memory, too; of a run
 };
 
-// A small part of a pending array: a plan may then compute that part alone.
-bool is_small_part(const LinearizedGraph& graph, const LinearizedNode& entry) {
-    constexpr int64_t SMALL_SLICE_RATIO = 4;
-    const LinearizedNode& source = graph.nodes[graph.inputs(entry)[0]];
-    return !source.value &&
-           entry.node->type->size() * SMALL_SLICE_RATIO < source.node->type->size();
-}
-
-bool is_small(const Type& type, uint8_t device, int64_t max_elements) {
-    return type.device == device && type.storage == 0 && type.size() <= max_elements;
-}
-
-bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
-    const Node& node = *entry.node;
-    if (node.op && node.op->part == Op::slice_update) return can_assign(graph, entry);
-    return node.op && node.op->rule_free && node.inference->results.size() == 1 &&
-           (node.op->part == Op::none || !is_small_part(graph, entry));
-}
-
-// For each node whether its elements count: not of a value of which only slices are read.
-std::vector<bool> read_whole(const LinearizedGraph& graph) {
-    std::vector<bool> whole(graph.nodes.size()), sliced(graph.nodes.size());
-    for (const LinearizedNode& entry : graph.nodes) {
-        if (entry.value || !entry.node->op) continue;
-        std::vector<bool>& how = entry.node->op->part == Op::slice ? sliced : whole;
-        for (uint32_t input : graph.inputs(entry)) how[input] = true;
-    }
-    for (std::size_t i = 0; i < whole.size(); ++i)
-        if (!graph.nodes[i].value || !sliced[i]) whole[i] = true;
-    return whole;
-}
-
 } // namespace
-
-bool has_native_kernel(const Node& node) {
-    return has_loops(node) || has_reduction(node) || node.op->view;
-}
-
-bool is_large(const LinearizedGraph& graph) {
-    std::vector<bool> whole = read_whole(graph);
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        const Node& node = *graph.nodes[i].node;
-        if (whole[i] && !node.is_scalar() && node.type->size() > MAX_ELEMENTS) return true;
-    }
-    return false;
-}
-
-bool has_assignments(const LinearizedGraph& graph) {
-    return std::ranges::any_of(graph.nodes, [](const LinearizedNode& entry) {
-        return !entry.value && entry.node->op && entry.node->op->part == Op::slice_update;
-    });
-}
-
-bool can_interpret(const LinearizedGraph& graph, uint8_t device) {
-    bool has_updates = has_assignments(graph), loops = has_updates;
-    if (has_updates && is_long(graph)) return false;
-    int64_t max_elements = has_updates      ? MAX_ELEMENTS_UPDATE
-                           : is_long(graph) ? MAX_ELEMENTS_LONG
-                                            : MAX_ELEMENTS;
-    std::vector<bool> whole = read_whole(graph);
-    int num_products = 0; // rules read several of them together
-    for (const LinearizedNode& entry : graph.nodes) {
-        const Node& node = *entry.node;
-        if (node.is_scalar()) continue;
-        bool counts = whole[std::size_t(&entry - graph.nodes.data())];
-        if (!is_small(*node.type, device, counts ? max_elements : INT64_MAX)) return false;
-        if (entry.value) continue;
-        if (has_updates && node.op && is_vector_product(graph, entry)) {
-            if (++num_products > 1) return false;
-            continue;
-        }
-        if (!is_supported(graph, entry)) return false;
-        loops |= has_native_kernel(node);
-    }
-    return loops;
-}
 
 std::unique_ptr<OpInterpreter> make_op_interpreter(const LinearizedGraph& graph, int threads,
                                                    OpKernelCompiler& compiler,
@@ -520,36 +475,6 @@ bool interpret(const LinearizedGraph& graph, int threads, OpKernelCompiler& comp
 GraphTemplate::~GraphTemplate() {
     graph.nodes.clear(); // first: `owner` must hold the last reference of each node
     defer_decref(owner);
-}
-
-namespace {
-
-bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t max_elements) {
-    const LinearizedGraph& graph = graph_template.graph;
-    auto is_supported_node = [&](const LinearizedNode& entry) {
-        const Node& node = *entry.node;
-        if (node.is_scalar() || !is_small(*node.type, device, max_elements))
-            return node.is_scalar();
-        return entry.value || !node.op || (is_supported(graph, entry) && has_native_kernel(node));
-    };
-    return graph.nodes[graph_template.output].node->op &&
-           std::ranges::all_of(graph.nodes, is_supported_node);
-}
-
-} // namespace
-
-bool GraphTemplate::fits(uint8_t device) const {
-    return can_run_nodes(*this, device, MAX_ELEMENTS);
-}
-
-bool GraphTemplate::can_run(uint8_t device) const {
-    return can_run_nodes(*this, device, INT64_MAX);
-}
-
-bool GraphTemplate::has_only_views() const {
-    return std::ranges::all_of(graph.nodes, [](const LinearizedNode& entry) {
-        return entry.node->is_scalar() || !entry.node->op || entry.node->op->view;
-    });
 }
 
 void run_template(const GraphTemplate& graph_template, std::span<const TemplateInput> inputs,

@@ -4,6 +4,7 @@
 // is compiled twice.
 #pragma once
 #include "exec/executable.h"
+#include "exec/part_copy.h"
 #include "exec/reduction_kernels.h"
 #include "exec/vector_product.h"
 
@@ -27,6 +28,8 @@ class OpKernelCompiler {
     }
     // The kernel of the product of two vectors, contiguous or not; handed over.
     virtual const VectorProductKernel* compile_product(const Node&, bool, bool) { return nullptr; }
+    // Writes the element that an operation fills its result with.
+    virtual bool fill_element(const Node&, ElementBytes&) { return false; }
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute_node(Node&) { return false; }
 };
@@ -37,13 +40,19 @@ inline bool is_long(const LinearizedGraph& graph) {
 }
 // Whether all pending nodes are small arrays of this device, by rule-free operations or part
 // assignments; beside assignments one may be a product of vectors. At least one has loops or is a
-// view.
-bool can_interpret(const LinearizedGraph& graph, uint8_t device);
+// view. A long graph may have arrays of usual size if its uses are `counted`, else smaller ones.
+bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted = false);
 // Whether arrays are so large that a plan saves more than it takes, if it is used twice.
 bool is_large(const LinearizedGraph& graph);
+// The elements that an operation computes or replaces, on average. Views count as none.
+int64_t mean_elements(const LinearizedGraph& graph);
 // Whether a part of an array is to be replaced.
 bool has_assignments(const LinearizedGraph& graph);
-// Whether an operation has native loops, or is a view.
+inline bool has_loops(const Node& node) {
+    return node.op->shapes == Op::broadcast && node.inference->loops;
+}
+inline bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
+// Whether an operation has native loops, is a view, or fills an array.
 bool has_native_kernel(const Node& node);
 // Computes the nodes of a graph one by one, in any topological order.
 class OpInterpreter {

@@ -17,6 +17,13 @@ void copy_line(char* to, int64_t to_step, const char* from, int64_t from_step, i
         std::memcpy(to, from, std::size_t(count) * BYTES);
         return;
     }
+    if (to_step == int64_t(BYTES) && from_step == 0) {
+        std::array<char, BYTES> element;
+        std::memcpy(element.data(), from, BYTES);
+        for (int64_t i = 0; i < count; ++i)
+            std::memcpy(to + i * int64_t(BYTES), element.data(), BYTES);
+        return;
+    }
     for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, BYTES);
 }
 

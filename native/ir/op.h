@@ -25,6 +25,7 @@ struct Op {
     bool multiplies = false;     // of a call: its expansion has products or solves
     bool merges = true;          // calls on the same inputs are one
     bool contracts = false;      // a product of two arrays
+    bool fills = false;          // all elements of its result are one number of its Params
     bool per_member = false;     // a batch may call it once for each member
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands

@@ -127,6 +127,7 @@ PlanHandle make_plan(const StructureHandle& structure, nb::handle device, Execut
 
 // Keeps the plan. One of an exact key is found by way of one for all scalars.
 void cache_plan_of(const PlanHandle& self, const StructureHandle& structure) {
+    count_plan(structure.words_ignoring_lengths);
     cache_plan(self.plan);
     const auto& keys = structure.keys;
     auto exact_key = std::find_if(keys.begin(), keys.end(),
@@ -146,7 +147,8 @@ uint8_t exactness_of_key(const StructureHandle& structure) {
 }
 
 nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t> options) {
-    StructureHandle structure{{}, KeyOwners(graph), {}, {}, false, false, false};
+    StructureHandle structure{
+        {}, KeyOwners(graph), {}, {}, tenfold::bindings::words_ignoring_lengths(graph), false};
     structure.has_form = structure.form.write(graph, options, current_options().rules);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(graph, options, uint8_t(exact))) return nb::none();

@@ -9,6 +9,7 @@ struct StructureHandle {
     KeyOwners owned;
     std::vector<bool> had_value; // of each graph node, whether it had a value
     Form form;
+    std::vector<uint64_t> words_ignoring_lengths;
     bool has_form;
     bool is_cold = false; // whether it is computed node by node while it has no plan
     bool is_hot = false;  // whether it was, until it had come often

@@ -4,6 +4,7 @@
 #include "memory/cache_registry.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include <nanobind/stl/string.h>
@@ -21,6 +22,7 @@ constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
 PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
+PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
 PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
 // The device whose loops they are.
@@ -124,6 +126,18 @@ class PythonKernelCompiler : public OpKernelCompiler {
         return new VectorProductKernel{entry.kernel, entry.code};
     }
 
+    bool fill_element(const Node& node, ElementBytes& element) override {
+        nb::object params = nb::steal(params_to_python(node.params.get()));
+        nb::object bytes = nb::steal(
+            PyObject_CallFunctionObjArgs(fill_factory.get().ptr(), node.op->python, params.ptr(),
+                                         dtype_object(node.type->dtype), nullptr));
+        if (!bytes.is_valid()) return false;
+        auto size = std::size_t(PyBytes_Size(bytes.ptr()));
+        if (size > sizeof element) return false;
+        std::memcpy(element.data(), PyBytes_AsString(bytes.ptr()), size);
+        return true;
+    }
+
     // As `make`.
     const IndexMap* index_map(const Node& node, const Type& input) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
@@ -207,17 +221,31 @@ HotnessCount& hotness_of(const GraphIdentity& identity) {
 
 } // namespace
 
-bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options) {
+bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options, bool counted) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
     bool is_enabled = current_options().interpret_cold && !options[1] && !options[2];
-    return is_enabled && can_interpret(graph, loop_device());
+    return is_enabled && can_interpret(graph, loop_device(), counted);
 }
 
-// Counts by operations and dtypes, ignoring lengths: a graph that replaces a part of an array has
-// no template. After MAX_NEW_LENGTHS it is interpreted until it is hot.
-constexpr uint16_t MAX_NEW_LENGTHS = 4;
-static HotnessCount& hotness_ignoring_lengths(const LinearizedGraph& graph) {
+constexpr uint16_t HOT_THRESHOLD_LONG = 4; // of a long graph, whose plan saves more
+
+// A graph that replaces a part of an array has no template. Plans are counted by its operations and
+// dtypes: each one doubles the uses from which the next pays, for other lengths. A graph of large
+// arrays is interpreted once, after MAX_NEW_LENGTHS plans.
+constexpr uint16_t MAX_NEW_LENGTHS = 4, MAX_DOUBLINGS = 8;
+
+// The uses from which a plan of an assignment pays. A plan takes as long as hundreds of operations
+// on few elements, and saves half of their time.
+static uint32_t assignment_threshold(const LinearizedGraph& graph) {
+    constexpr int64_t FEW_ELEMENTS_THRESHOLD = 128, FEW_ELEMENTS = 1024;
+    int64_t elements = mean_elements(graph);
+    int64_t uses = FEW_ELEMENTS_THRESHOLD * FEW_ELEMENTS / (FEW_ELEMENTS + elements);
+    return uint32_t(std::max<int64_t>(uses, HOT_THRESHOLD));
+}
+
+std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph) {
     std::vector<uint64_t> words;
+    if (!has_assignments(graph)) return words;
     for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         bool pending = !entry.value && node.op;
@@ -225,16 +253,24 @@ static HotnessCount& hotness_ignoring_lengths(const LinearizedGraph& graph) {
         words.push_back(node.is_scalar() ? 0 : node.type->kind() | node.type->shape.size() << 40);
         for (uint32_t input : graph.inputs(entry)) words.push_back(input);
     }
-    return hotness_of(words, structure_hotness);
+    return words;
+}
+
+void count_plan(std::span<const uint64_t> words) {
+    HotnessCount& plans = hotness_of(words, structure_hotness);
+    if (!words.empty() && plans.count < UINT16_MAX) ++plans.count;
 }
 
 bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
              const GraphIdentity& identity) {
-    if (!may_interpret(graph, options)) return false;
+    if (is_long(graph) && may_interpret(graph, options, false)) return true;
+    if (identity.key.words.empty() || !may_interpret(graph, options, true)) return false;
+    const uint16_t count = hotness_of(identity).count;
     if (!has_assignments(graph))
-        return is_long(graph) || hotness_of(identity).count < HOT_THRESHOLD;
-    if (hotness_ignoring_lengths(graph).count < MAX_NEW_LENGTHS) return false;
-    return hotness_of(identity).count < (is_large(graph) ? 1 : HOT_THRESHOLD);
+        return count < (is_long(graph) ? HOT_THRESHOLD_LONG : HOT_THRESHOLD);
+    uint16_t num_plans = hotness_of(words_ignoring_lengths(graph), structure_hotness).count;
+    if (is_large(graph)) return num_plans >= MAX_NEW_LENGTHS && count < 1;
+    return count < assignment_threshold(graph) << std::min(num_plans, MAX_DOUBLINGS);
 }
 
 // A graph of calls of traced functions, with nothing beside them that rules could look at together.
@@ -253,8 +289,8 @@ static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t>
     const Options& options_now = current_options();
     bool is_enabled = options_now.interpret_cold || options_now.verify;
     if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
-    return is_long(graph) ||
-           (hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph));
+    if (is_long(graph)) return identity.key.words.empty() && !has_assignments(graph);
+    return hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph);
 }
 
 namespace {
@@ -309,14 +345,16 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
             return true;
         if (PyErr_Occurred()) return false;
     }
+    const bool counted = !identity.key.words.empty();
     if (!is_cold(graph, options, identity)) {
-        if (is_long(graph)) return false;
-        if (has_assignments(graph)) ++hotness_ignoring_lengths(graph).count;
+        if (!counted) return false;
         HotnessCount& hotness = hotness_of(identity);
         hotness.num_failed_plans += hotness.count >= HOT_THRESHOLD;
         return false;
     }
-    if (!is_long(graph)) ++hotness_of(identity).count;
+    if (counted)
+        if (HotnessCount& hotness = hotness_of(identity); hotness.count < UINT16_MAX)
+            ++hotness.count;
     PythonKernelCompiler compiler;
     return interpret(graph, current_options().threads, compiler, context, timings);
 }

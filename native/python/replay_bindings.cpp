@@ -187,13 +187,13 @@ bool replay_pending(std::span<Node* const> pending, const ReplayOptions& how) {
     auto interpret = [&] {
         return try_interpret(graph, how.options, keys.identity(), context, how.timings);
     };
-    // The key of a long graph is not worth writing.
+    // The key of a long graph of small arrays is not worth writing.
     bool succeeded = !how.plan_only && is_long(graph) && interpret();
     Ref<Executable> plan;
     if (!succeeded) plan = plan_of(graph, how.options, current_options().rules, keys, how.fallback);
     if (plan)
         succeeded = run_plan(*plan, graph, keys.key, context, how);
-    else if (!succeeded && !how.plan_only && !is_long(graph) && !keys.key.words.empty())
+    else if (!succeeded && !how.plan_only && !keys.key.words.empty())
         succeeded = interpret();
     if (PyErr_Occurred()) nb::raise_python_error();
     return succeeded;

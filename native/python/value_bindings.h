@@ -47,13 +47,17 @@ struct GraphIdentity {
     const Form* form; // or null
 };
 // For a graph without a plan: whether it may be interpreted, should be (it is cold), and was.
-bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options);
+bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options,
+                   bool counted = true);
 bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
              const GraphIdentity& identity);
 bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
                    const GraphIdentity& identity, ExecutionContext& context,
                    std::vector<StepTiming>* timings);
-void reset_hotness(const Form& form); // graphs of this form are counted anew
+// The operations and dtypes of a graph that replaces a part of an array; else empty.
+std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph);
+void count_plan(std::span<const uint64_t> words); // of such a graph
+void reset_hotness(const Form& form);             // graphs of this form are counted anew
 // Runs a Launch without the GIL; a Python error if it was interrupted.
 Result launch_without_gil(Work& work);
 

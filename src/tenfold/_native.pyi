@@ -230,6 +230,7 @@ def declare_op(
     multiplies: bool = False,
     contracts: bool = False,
     creates: bool = False,
+    fills: bool = False,
     per_member: bool = False,
     is_permanent: bool = True,
 ) -> int: ...

@@ -60,6 +60,62 @@ def test_elimination_is_planned_a_few_times(planned: list[int]) -> None:
     np.testing.assert_allclose(np.asarray(a), truth, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 2, 50, 5000])
+def test_parts_of_an_array_that_is_being_assigned_to_are_not_planned(
+    planned: list[int], length: int
+) -> None:
+    """Single elements, as a loop over a table compares and replaces them."""
+    for _ in range(2):
+        x, truth = tn.arange(float(length)).wait(), np.arange(float(length))
+        for i in range(60):
+            first, second, third = i % length, (i * i) % length, (7 * i + 3) % length
+            x[first] = max(x[first], x[second] + x[third] / 4)
+            truth[first] = max(truth[first], truth[second] + truth[third] / 4)
+        assert np.asarray(x).tobytes() == truth.tobytes()
+    assert len(planned) <= 4
+
+
+@pytest.mark.parametrize("length", [2, 3, 100, 70_000])
+def test_a_part_that_is_moved_in_its_own_array_is_not_overwritten_as_it_is_read(
+    length: int,
+) -> None:
+    for _ in range(2):
+        x, truth = tn.arange(float(length)).wait(), np.arange(float(length))
+        for i in range(40):
+            first, count = i % (length - 1), length // 2
+            for array in (x, truth):
+                array[first] = array[first + 1]
+                array[1:] = array[:-1]
+                array[:count] = array[length - count :][::-1]
+                array[:] = array[::-1]
+            if i % 3:
+                x.wait()
+        assert np.asarray(x).tobytes() == truth.tobytes()
+
+
+@pytest.mark.parametrize("image", [(2, 9, 9, 1), (1, 24, 20, 3), (4, 40, 40, 2)])
+def test_sums_of_windows_are_planned_a_few_times(
+    planned: list[int], image: tuple[int, ...]
+) -> None:
+    """As a convolution is written: of a pending image, too, of which each reads a part."""
+    batch, height, width, channels = image
+    numbers = np.random.default_rng(3)
+    values, weights = numbers.standard_normal(image), numbers.standard_normal((3, 3, channels, 5))
+    expected: Any = None
+    for module in (np, tn, tn):
+        x, w = (module.asarray(each) for each in (values, weights))
+        source = module.where(x > 0, x, 0 * x)
+        result = module.zeros((batch, height - 2, width - 2, 5))
+        for i in range(height - 2):
+            for j in range(width - 2):
+                part = source[:, i : i + 3, j : j + 3, :, None] * w[None]
+                result[:, i, j, :] = module.sum(part, axis=(1, 2, 3))
+        if module is np:
+            expected = result
+        np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-12, atol=1e-12)
+    assert len(planned) <= 8
+
+
 def test_nobody_else_sees_the_new_values() -> None:
     for held in ("value", "expression", "view", "export"):
         x = tn.zeros((50,)).wait()

@@ -163,6 +163,44 @@ def test_memory_between_operations_is_used_again() -> None:
     assert counted(make).allocations <= 1
 
 
+FILLS: list[tuple[Any, str]] = [
+    (True, "bool"), (-7, "int8"), (2**63 + 5, "uint64"), (-(2**63), "int64"), (0.1, "float16"),
+    (1e30, "bfloat16"), (0.1, "float32"), (float("nan"), "float64"), (-0.0, "float64"),
+    (1 - 2j, "complex64"), (complex(float("inf"), -0.0), "complex128"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "dtype"), FILLS)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 0), (5, 40), (200, 300)])
+def test_an_array_of_one_number_is_that_of_its_plan(
+    number: Any, dtype: str, shape: tuple[int, ...], planned: list[int]
+) -> None:
+    filled = tn.full(shape, number, dtype=dtype)
+    again = np.asarray(tn.full(shape, number, dtype=dtype)).tobytes()
+    assert np.asarray(filled).tobytes() == again
+    assert not planned
+    with tn.options(tier=0):
+        assert np.asarray(tn.full(shape, number, dtype=dtype)).tobytes() == again
+
+
+@pytest.mark.parametrize("length", [1, 90, 120])
+def test_a_long_graph_of_medium_arrays_is_planned_after_a_few_times(
+    planned: list[int], length: int
+) -> None:
+    """Each step reads a row and a column of the result of the last one: no part is pushed down."""
+    values = RANDOM.uniform(0, 1, (length, length))
+    truth = values
+    for k in range(160):
+        truth = np.minimum(truth, truth[:, k % length][:, None] + truth[k % length])
+    for times in range(8):
+        x = tn.asarray(values)
+        for k in range(160):
+            x = tn.minimum(x, x[:, k % length][:, None] + x[k % length])
+        assert np.asarray(x).tobytes() == truth.tobytes()
+        if times == 1:
+            assert not planned
+
+
 def test_a_value_that_fails_is_told_as_by_a_plan() -> None:
     x, zero = tn.asarray([1, 2, 3]), tn.asarray([1, 0, 1])
     with tn.options(tier=0):

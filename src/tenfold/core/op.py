@@ -432,6 +432,7 @@ class Op(Operation[P]):
             multiplies=self.rewriting.multiplies,
             contracts=self.rewriting.contraction is not None,
             creates=self.semantics.creates,
+            fills=self.rewriting.constant_fill is not None,
             per_member=self.is_per_member,
             is_permanent=self.permanent and self.semantics.body is None,
         )

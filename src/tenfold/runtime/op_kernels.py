@@ -67,6 +67,18 @@ def movement(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:
     return () if keeps_order else None
 
 
+def fill_element(op: Op[...], params: Params, dtype: np.dtype) -> bytes:
+    r"""Return the bytes of the element that a constant fill consists of.
+
+    >>> from tenfold.ops.create import full
+    >>> fill_element(full, ((2,), 1, np.dtype("int16"), "cpu"), np.dtype("int16"))
+    b'\x01\x00'
+    """
+    assert op.rewriting.constant_fill is not None, "the op has a constant fill"
+    with np.errstate(all="ignore"):
+        return np.asarray(op.rewriting.constant_fill(*params)).astype(dtype).tobytes()
+
+
 def sizes(steps: str) -> list[tuple[int, int, int]]:
     """Return the sizes of a kernel in the order of `Kernel.sizes`: (code, operand or axis, axis).
 
