@@ -337,6 +337,27 @@ def test_named_value_whose_buffer_a_later_kernel_takes_is_computed_again(
             assert between.tolist() == (np.arange(7.0) * -1).tolist()
 
 
+@pytest.mark.parametrize("size", [2, 17, 100_000])
+@pytest.mark.parametrize("tier", ["auto", "0", "1"])
+def test_base_of_a_named_update_that_stays_pending_is_computed_again(tier: str, size: int) -> None:
+    numbers = np.arange(float(size)) % 5
+    square = 2 * numbers * numbers
+    expected = 1 - 2 * numbers
+    expected[:-1] = (square + 46)[:-1]
+    for _ in range(3):
+        with tn.options(tier=tier):
+            x = tn.asarray(numbers.copy())
+            doubled = (x + x).wait()
+            products = doubled * x
+            (products + 0).wait()  # the next evaluation stores it
+            named = doubled * -1 + 1
+            named[:-1] = ((products + 23) * 2 - products)[:-1]
+            del x  # a kernel takes its buffer: what is computed before is kept, for a failure
+            selected = tn.where(named > 0, named, named * 2).wait()
+            assert named.tolist() == expected.tolist()
+            assert selected.tolist() == np.where(expected > 0, expected, expected * 2).tolist()
+
+
 def test_named_product_that_an_update_writes_over_is_computed_again() -> None:
     a, b, _ = vectors()
     expected = np.asarray(a @ b)

@@ -107,6 +107,10 @@ class Session:
         names = [name for name, (_, expected) in self.arrays.items() if wanted(expected)]
         return self.rng.choice(names) if names else ""
 
+    def like(self, n: np.ndarray, count: int) -> list[str]:
+        """Return the names of arrays of the same shape."""
+        return [self.pick(lambda m: m.shape == n.shape) for _ in range(count)]
+
     def bounds(self, n: np.ndarray) -> slice:
         start = self.rng.randrange(n.shape[0])
         return slice(start, self.rng.randint(start, n.shape[0]))
@@ -120,7 +124,8 @@ class Session:
         self.rng.choice(ANY_STEPS + (ROW_STEPS if has_rows else ()))(self, x, *self.arrays[x])
 
     def leaf(self) -> None:
-        shape = tuple(self.rng.choice(self.lengths) for _ in range(self.rng.choice([1, 2, 2, 2, 3])))
+        axes = self.rng.choice([1, 2, 2, 2, 3])
+        shape = tuple(self.rng.choice(self.lengths) for _ in range(axes))
         if np.prod(shape) > LARGEST:
             shape = shape[:1]
         n = self.numbers.integers(-3, 4, size=shape).astype(self.dtype)
@@ -169,7 +174,7 @@ class Session:
         self.name(more, n + 1, f"two_results({x})[1]")
 
     def batch(self, x: str, t: Any, n: np.ndarray) -> None:
-        names = [self.pick(lambda m: m.shape == n.shape) for _ in range(self.rng.choice([1, 3, 40]))]
+        names = self.like(n, self.rng.choice([1, 3, 40]))
         calls = [affine(self.arrays[y][0] + i, t) for i, y in enumerate(names)]
         expected = [(self.arrays[y][1] + i) * 2 - n for i, y in enumerate(names)]
         if self.rng.random() < 0.5:
@@ -187,7 +192,7 @@ class Session:
             self.name(tn.stack(calls), np.stack(expected), f"stack of {count} products {w} @ {x}")
 
     def push(self, x: str, t: Any, n: np.ndarray) -> None:
-        names = [self.pick(lambda m: m.shape == n.shape) for _ in range(self.rng.choice([1, 3, 70]))]
+        names = self.like(n, self.rng.choice([1, 3, 70]))
         operator, rule = self.rng.choice(
             (
                 (tn.operators.add, np.add),

@@ -14,4 +14,3 @@ SESSIONS = 2 * int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
 def test_session_has_the_values_of_numpy(seed):
     said = check(seed)
     assert not said, said
-

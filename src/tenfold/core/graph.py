@@ -71,7 +71,7 @@ class Graph:
         for at in _read_again(nodes, inputs, live_out, passed_through):
             live_out[at] = True
         if passed_through and dead_after_read:
-            for at in _values_below(nodes, inputs, live_out, passed_through):
+            for at in _computed_later(nodes, inputs, live_out, passed_through):
                 dead_after_read[at] = False
         return cls(
             nodes,
@@ -90,6 +90,13 @@ class Graph:
             at for at, is_live in enumerate(self.live_out) if is_live and self.nodes[at].pending
         ]
         return sorted({*live, *self.passed_through}.difference(self.outputs))
+
+    def computed_later(self) -> frozenset[int]:
+        """Return the nodes from which those that are passed through are computed later: all below
+        them, down to values and to live-out nodes.
+        """
+        below = _computed_later(self.nodes, self.inputs, self.live_out, self.passed_through)
+        return frozenset(below)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -203,23 +210,24 @@ def _overwritten_values(
                 yield base
 
 
-def _values_below(
+def _computed_later(
     nodes: Sequence[Node],
     inputs: Sequence[tuple[int, ...]],
     live_out: Sequence[bool],
     passed_through: Sequence[int],
-) -> Iterator[int]:
-    """Yield the values from which nodes that stay pending are computed later."""
+) -> set[int]:
+    """Return the nodes that stay pending, those of which they are computed later, and the values or
+    live-out nodes where that ends.
+    """
     visited, worklist = set(passed_through), [*passed_through]
     while worklist:
         for i in inputs[worklist.pop()]:
             if i in visited:
                 continue
             visited.add(i)
-            if not nodes[i].pending:
-                yield i
-            elif not live_out[i]:
+            if nodes[i].pending and not live_out[i]:
                 worklist.append(i)
+    return visited
 
 
 def type_text(type_: Type) -> str:

@@ -87,7 +87,7 @@ class ExecutableBuilder:
         self.replay_limit = -1
         self.node_items = plan.items_at
         self.nodes_of_item = self._nodes_of_items()
-        self.named = frozenset(original.graph.named())
+        self.computed_later = original.graph.computed_later()
         self.dead_items: set[int] = set()
         """Items that no later step reads."""
         self.last_step = False
@@ -320,7 +320,7 @@ class ExecutableBuilder:
             nodes = [self._required_position(self.graph.nodes[self.plan.items[source].position])]
         else:
             nodes = self.published.get(source, [])
-        assert self.named.isdisjoint(nodes), "a live array reads the buffer"
+        assert self.computed_later.isdisjoint(nodes), "a live array reads the buffer"
         for position in nodes:
             self._add(Executable.donate, position)
         return bool(nodes)
@@ -335,13 +335,13 @@ class ExecutableBuilder:
                     raise NotReplayable
 
     def _must_be_published(self, item: int) -> bool:
-        """Whether an item is the value of its node, which is lost otherwise. A named one that stays
-        pending is computed again, from values that nothing overwrites.
+        """Whether an item is the value of its node, which is lost otherwise. Named nodes that stay
+        pending, and those below them, are computed again, from values that nothing overwrites.
         """
         if not self.is_node_value(item):
             return False
         nodes = self.nodes_of_item.get(item, [])
-        return item in self.plan.live_out or self.named.isdisjoint(nodes)
+        return item in self.plan.live_out or self.computed_later.isdisjoint(nodes)
 
     def is_node_value(self, item: int) -> bool:
         """Whether an item is the value of its node."""
@@ -528,7 +528,7 @@ class ExecutableBuilder:
                         self._add(Executable.publish, position, slots)
         if not published_nodes >= set(self.original.graph.outputs):
             raise NotReplayable
-        for position in sorted(self.named):
+        for position in self.original.graph.named():
             if position not in published_nodes and not self.structure.is_computed(position):
                 self._add(Executable.mark_passed_through, position)
 
