@@ -313,8 +313,8 @@ UNITS = (
     Plant(
         "a tail mask has one lane less",
         "src/tenfold/codegen/llvm/function_emitter.py",
-        "{iota(lanes, 'i32')}, {limit}\")\n\n    def compute",
-        "{iota(lanes, 'i32').replace('i32 0', 'i32 1', 1)}, {limit}\")\n\n    def compute",
+        "{iota(lanes, 'i32')}, {limit}\")\n        self.valid",
+        "{iota(lanes, 'i32').replace('i32 0', 'i32 1', 1)}, {limit}\")\n        self.valid",
         ("tiny",),
     ),
     Plant(

@@ -70,3 +70,43 @@ def test_each_function_stands_once_in_a_module() -> None:
     stored = (KernelStore(3, (total.position,)),)
     text = render(Kernel(tuple(operands), tuple(body.instructions), stored, lanes=32), masks=4)
     assert text.count("define internal") == 2
+
+
+def long_maps(x: tn.Array) -> tuple[tn.Array, ...]:
+    """Return results of more than 40 instructions, whose loop has one masked body."""
+    y = x
+    for i in range(1, 16):
+        y = y * x + i
+        y = tn.where(y > 100, y - 100, y)
+    return y, y > 50, y * 2
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_long_bodies_store_whole_packets_and_tails(dtype: str, cpu: str, threads: int) -> None:
+    with tn.options(device="cpu", cpu=cpu, tier=1, threads=threads):
+        for size in (1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000, 70_001):
+            values = (np.arange(size) % 7 / 4).astype(dtype)
+            with tn.options(device="reference"):
+                expected = [np.asarray(each) for each in long_maps(tn.asarray(values))]
+            for _ in range(2):
+                found = tn.eval(*long_maps(tn.asarray(values)))
+                for one, other in zip(found, expected, strict=True):
+                    assert_equal_bits(one, other)
+
+
+@pytest.mark.parametrize(("smallest", "branches"), [(1, 0), (4, 1), (16, 0)])
+def test_a_packet_with_all_lanes_takes_an_ordinary_store_with_avx2(
+    smallest: int, branches: int
+) -> None:
+    body = Body()
+    x = body.load(0, DTYPES["float64"])
+    operands = (
+        KernelOperand(DTYPES["float64"], "1"),
+        KernelOperand(DTYPES["float64"], "1", written=True),
+    )
+    stores = (KernelStore(1, ((x * 2.0).position,)),)
+    masked = Kernel(operands, tuple(body.instructions), stores, lanes=16, masked=True)
+    text = render(masked, masks=smallest)
+    assert text.count(".whole:") == branches

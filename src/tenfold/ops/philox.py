@@ -28,7 +28,7 @@ Block = tuple[Word, Word, Word, Word]
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
-LOW, HIGH_BITS = 0xFFFFFFFF, 0x000FFFFFFFF00000
+LOW, UPPER_21 = 0xFFFFFFFF, 0xFFFFF800
 STREAM_SHIFT = 48
 """The bits of an element index; those above are the stream, of a value's own further blocks."""
 STREAMS = 1 << 64 - STREAM_SHIFT
@@ -91,32 +91,32 @@ def joined(low: Word, high: Word) -> Word:
 
 
 def _float64(k: Any, low: Word, high: Word, exponent: int, start: float, first: int = 0) -> Word:
-    """Return 1.5 * 2**exponent - start + (n + first) * 2**(exponent - 53), exactly, for the upper
-    53 bits n of two words.
+    """Return start + (n + first) * 2**(exponent - 53), exactly, for the upper 53 bits n of two
+    words.
 
-    The bits are put into the significands of two floats; no instruction converts 64-bit integers
-    before AVX-512.
+    The bits are put into the significands of two floats, of 2**(exponent + 20) and above and of
+    2**(exponent - 12) and above; no instruction converts 64-bit integers before AVX-512.
     """
-    upper = k.bits(((high << 20) & HIGH_BITS) | (1023 + exponent << 52), FLOAT64)
-    lower = k.bits((((low & LOW) >> 11) + first) | (1022 + exponent << 52), FLOAT64)
-    return (upper - start) + lower
+    upper = k.bits((high & LOW) | (1043 + exponent << 52), FLOAT64)
+    lower = k.bits((low & UPPER_21) + ((1011 + exponent << 52) + (first << 11)), FLOAT64)
+    return (upper - (2.0 ** (exponent + 20) + 2.0 ** (exponent - 12) - start)) + lower
 
 
 def unit(k: Any, low: Word, high: Word, dtype: np.dtype) -> Word:
     """Return a uniform float in [0, 1): the upper 53 bits of two words, 24 bits for float32."""
     if dtype == FLOAT32:
         return k.convert(k.convert((high & LOW) >> 8, INT32), FLOAT32) * 2.0**-24
-    return _float64(k, low, high, 0, 1.5)
+    return _float64(k, low, high, 0, 0.0)
 
 
 def positive_unit(k: Any, low: Word, high: Word) -> Word:
     """Return a uniform float64 in (0, 1], of 53 bits."""
-    return _float64(k, low, high, 0, 1.5, 1)
+    return _float64(k, low, high, 0, 0.0, 1)
 
 
 def symmetric_unit(k: Any, low: Word, high: Word) -> Word:
     """Return a uniform float64 in [-1, 1), of 53 bits."""
-    return _float64(k, low, high, 1, 4.0)
+    return _float64(k, low, high, 1, -1.0)
 
 
 def exponential(k: Any, block: Block, dtype: np.dtype) -> Word:

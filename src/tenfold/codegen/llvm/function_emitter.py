@@ -34,6 +34,8 @@ class FunctionEmitter:
         """The current index of each axis except the packet axis."""
         self.uniform_values: dict[int, Packet] = {}
         """Computed values that are equal for the whole unit of work."""
+        self.valid_lanes: dict[str, str] = {}
+        """The number of lanes of each mask."""
         for number, name in enumerate(kernel.sizes):
             self.size[name] = self._load_argument("%sizes", number, "i64")
         for number in range(len(kernel.operands)):
@@ -94,7 +96,8 @@ class FunctionEmitter:
     def address(self, number: int, position: str, mask: str | None) -> PacketAddress:
         """Return the address of the packet of an operand at a position."""
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
-        return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
+        valid = self.valid_lanes.get(mask or "")
+        return PacketAddress(self.pointer(number), position, stride, mask, self.lanes, valid)
 
     def total_pointers(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
         """Return pointers to an entry of the tables of totals, one per dtype.
@@ -119,7 +122,9 @@ class FunctionEmitter:
         limit = ir.value(
             f"shufflevector <{lanes} x i32> {inserted}, <{lanes} x i32> poison, {zeros}"
         )
-        return ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
+        mask = ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
+        self.valid_lanes[mask] = valid
+        return mask
 
     def compute(
         self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None
