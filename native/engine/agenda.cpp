@@ -70,8 +70,11 @@ Batcher* Engine::find_stacked_batcher(Future& future) {
 }
 
 Batcher* Engine::batcher_of(const Signature& signature) {
+    if (last_batcher_.second && last_batcher_.first == signature) return last_batcher_.second;
     auto found = batchers_.find(signature);
-    return found == batchers_.end() ? nullptr : found->second.get();
+    if (found == batchers_.end()) return nullptr;
+    last_batcher_ = {signature, found->second.get()};
+    return found->second.get();
 }
 
 Batcher& Engine::add_batcher(const Signature& signature, Batcher&& batcher) {
@@ -160,6 +163,7 @@ void Engine::mark_urgent(Future& future, DeferredFrees& frees) {
         if (!next.is_pending() || next.urgent) continue;
         next.urgent = true;
         if (next.state == Future::ready) mark_ready_urgent(next);
+        if (next.num_missing == 0) continue; // its inputs are there
         std::span<Edge> inputs = next.inputs();
         for (std::size_t i = inputs.size(); i-- > 0;) // the first one comes first
             if (inputs[i].input) stack.push_back(inputs[i].input);
@@ -188,7 +192,7 @@ void Engine::hold() {
 // Under hold urgent members alone are taken, from a queue of theirs.
 void Engine::queue_urgent_members(Batcher& batcher) {
     if (batcher.num_urgent == 0) return;
-    std::vector<Ref<Future>> members;
+    PooledVector<Ref<Future>> members;
     batcher.members.clear(members);
     for (Ref<Future>& member : members)
         (member->urgent ? batcher.urgent_members : batcher.members).push(*member);
@@ -266,8 +270,8 @@ Ref<Future> Engine::oldest(uint64_t last) {
 }
 
 // Under hold urgent members alone; else the others behind them.
-std::vector<Ref<Future>> Engine::take_members(Batcher& batcher) {
-    std::vector<Ref<Future>> members;
+PooledVector<Ref<Future>> Engine::take_members(Batcher& batcher) {
+    PooledVector<Ref<Future>> members;
     std::size_t max_members = limits_.max_batch ? limits_.max_batch : batcher.num_live;
     bool is_ordered = true;
     auto take_from = [&](MemberQueue& queue) {

@@ -7,7 +7,7 @@
 #include "exec/executable.h"
 #include "exec/float_env.h"
 #include "exec/stacking.h"
-#include "memory/allocation_pool.h"
+#include "memory/pooled_vector.h"
 
 namespace tenfold {
 namespace {
@@ -192,7 +192,7 @@ class GatheringLoop {
     const std::size_t num_arrays_;
     const int64_t elements_; // of a member's array
     int64_t block_ = 1, operand_bytes_ = 0;
-    std::vector<void*> addresses_; // of the arrays of each member
+    PooledVector<void*> addresses_; // of the arrays of each member
     Numbers numbers_{};
     std::optional<ContiguousLoop> full_, last_; // over a block of members, and over the last block
     char* result_ = nullptr;

@@ -6,6 +6,7 @@
 
 #include "engine/timeline.h"
 #include "memory/deferred_decref.h"
+#include "memory/prefetch.h"
 
 namespace tenfold {
 namespace {
@@ -29,6 +30,12 @@ void DeferredFrees::free() {
     for (void* object : objects) defer_decref(object);
     objects.clear();
     values.clear();
+    constexpr std::size_t PREFETCH_DISTANCE = 8;
+    for (std::size_t i = 0; i < futures.size(); ++i) {
+        if (i + PREFETCH_DISTANCE < futures.size())
+            prefetch_for_write(futures[i + PREFETCH_DISTANCE].get());
+        futures[i] = {};
+    }
     futures.clear();
     operations.clear();
 }
@@ -170,6 +177,7 @@ void Engine::link_inputs(Future& future, std::span<Future* const> inputs, Deferr
     if (inputs.size() > Future::INLINE_INPUTS)
         future.heap_edges = std::make_unique<Edge[]>(inputs.size());
     std::span<Edge> edges = future.inputs();
+    std::ranges::fill(edges, Edge{}); // a failure of one input may complete the Future meanwhile
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         Future* input = inputs[i];
         Edge& edge = edges[i];
@@ -408,10 +416,28 @@ void Engine::drop_unreferenced(DeferredFrees& frees) {
     }
 }
 
+namespace {
+
+// The lines of a Future that its end changes, and then those of its inputs.
+void prefetch_completion(std::span<const Ref<Future>> members, std::size_t i) {
+    constexpr std::size_t DISTANCE = 4; // members on the way, from one level to the next
+    if (i + 2 * DISTANCE < members.size()) {
+        const auto* lines = reinterpret_cast<const char*>(members[i + 2 * DISTANCE].get());
+        for (std::size_t offset = 0; offset < sizeof(Future); offset += alignof(Future))
+            prefetch_for_write(lines + offset);
+    }
+    if (i + DISTANCE < members.size())
+        for (Edge& edge : members[i + DISTANCE]->inputs())
+            if (edge.input) prefetch_for_write(edge.input);
+}
+
+} // namespace
+
 void Engine::finish_job(Job& job, DeferredFrees& frees) {
     ++num_events_;
     frees.futures.reserve(4 * job.members.size());
     for (std::size_t i = 0; i < job.members.size(); ++i) {
+        prefetch_completion(job.members, i);
         --num_running_;
         settle(*job.members[i], std::move(job.answers[i]), frees);
         const Future& member = *job.members[i];

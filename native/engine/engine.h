@@ -8,6 +8,7 @@
 #include "engine/batch_heap.h"
 #include "engine/operator_batch.h"
 #include "engine/timeline.h"
+#include "memory/pooled_vector.h"
 #include "threads/fork_safe_lock.h"
 
 namespace tenfold {
@@ -17,8 +18,8 @@ struct Job {
     enum Kind : uint8_t { nothing, rows, python, classify, callbacks };
     Kind kind = nothing;
     const Batcher* batcher = nullptr; // of rows
-    std::vector<Ref<Future>> members;
-    std::vector<OperatorResult> answers;
+    PooledVector<Ref<Future>> members;
+    PooledVector<OperatorResult> answers;
     std::vector<Signature> signatures; // of the operators to be classified, without answers
 };
 
@@ -59,7 +60,7 @@ struct EngineStatistics {
 
 // Objects released under the engine's Lock, to be freed after it.
 struct DeferredFrees {
-    std::vector<Ref<Future>> futures;
+    PooledVector<Ref<Future>> futures;
     std::vector<Future*> awaited; // among `futures`
     std::vector<Future*> unread;  // dropped if unneeded; in `futures`, or referenced
     std::vector<std::pair<Future*, Ref<Failure>>> failure_queue;
@@ -225,7 +226,7 @@ class Engine {
     void mark_ready_urgent(Future& future);
     void update_all_heaps();
     void queue_urgent_members(Batcher& batcher);
-    std::vector<Ref<Future>> take_members(Batcher& batcher);
+    PooledVector<Ref<Future>> take_members(Batcher& batcher);
     void finish_job(Job& job, DeferredFrees& frees);
     void classify(Job& job, DeferredFrees& frees);
     Job pick_job(bool native_only, bool is_idle);
@@ -274,14 +275,15 @@ class Engine {
     Host& host_;
     Ref<Operation> add_;
     std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash> batchers_;
-    BatchHeap active_{0}; // Batchers with live members
-    BatchHeap due_{1};    // those of them that run now: full, or with an urgent member
+    std::pair<Signature, Batcher*> last_batcher_{}; // that was found
+    BatchHeap active_{0};                           // Batchers with live members
+    BatchHeap due_{1}; // those of them that run now: full, or with an urgent member
     uint64_t num_listings_ = 0;
     std::vector<Future*> urgent_stack_; // of mark_urgent, kept for its memory
     Heap ready_, urgent_;
     std::vector<Ref<Future>> unclassified_; // ready, of a signature that is not known
     bool unclassified_urgent_ = false;
-    std::vector<Ref<Future>> to_call_, to_free_;
+    PooledVector<Ref<Future>> to_call_, to_free_;
     std::vector<Failure*> failures_; // that are alive
     std::size_t reserved_bytes_ = 0; // bytes of pending results whose Types are known
     struct SizeEstimate {

@@ -48,13 +48,14 @@ void free_future(Future* future) {
 
 // A chain of a million must not overflow the stack. These have no other references.
 void Future::destroy(Future* future) {
-    std::vector<Future*> dead{future};
-    while (!dead.empty()) {
-        Future* next = dead.back();
-        dead.pop_back();
-        for (Edge& edge : next->inputs())
+    std::vector<Future*> dead; // most have no inputs any more
+    for (;;) {
+        for (Edge& edge : future->inputs())
             if (edge.input && drop(edge.input)) dead.push_back(edge.input);
-        free_future(next);
+        free_future(future);
+        if (dead.empty()) return;
+        future = dead.back();
+        dead.pop_back();
     }
 }
 

@@ -40,12 +40,13 @@ struct Operation {
     std::atomic<uint32_t> references{1};
     Kind kind = value;
     bool pure = true;
-    bool identity_increment = false; // cumulative: an increment is the one input
-    bool elementwise_add = false;    // cumulative, fold: increments are added by tenfold's `add`
-    uint64_t stacked_number = 0;     // batched: `run_batch` takes stacked arrays; equal operators
-                                     // have equal numbers
-    bool memoized = false;           // of tenfold, pure: one object for all equal pushes
-    Ref<Operation> sum;              // cumulative: the fold of its increments
+    bool identity_increment = false;  // cumulative: an increment is the one input
+    bool elementwise_add = false;     // cumulative, fold: increments are added by tenfold's `add`
+    uint64_t stacked_number = 0;      // batched: `run_batch` takes stacked arrays; equal operators
+                                      // have equal numbers
+    bool memoized = false;            // of tenfold, pure: one object for all equal pushes
+    bool has_several_results = false; // of tenfold, as far as is known; written under the GIL
+    Ref<Operation> sum;               // cumulative: the fold of its increments
     uint8_t min_inputs = 0, max_inputs = 255;
     int32_t priority = 0; // of the user's: among ready operators that are not batched
     std::string name;
@@ -106,9 +107,9 @@ struct OperatorResult {
 
 // One input of a pending Future, in the list of those that wait for that input.
 struct Edge {
-    Future* input = nullptr;  // counted
-    Future* reader = nullptr; // counted while the edge is in the list
-    Edge* next = nullptr;
+    Future* input;  // counted
+    Future* reader; // counted while the edge is in the list
+    Edge* next;
 };
 
 // Increments of one run, and sums of full runs: shared by versions, which are counted here. All of
@@ -148,7 +149,9 @@ struct Future {
     enum Settled : uint32_t { pending = 0, settled = 1, awaited = 2 };
     static constexpr std::size_t INLINE_INPUTS = 3;
 
-    std::atomic<uint32_t> references{1};
+    // The first cache line has all that readers of it look at, the second one what its own run
+    // needs: a batch of thousands is larger than the cache.
+    alignas(64) std::atomic<uint32_t> references{1};
     Word settlement{pending}; // acquire, release: a reader that sees it settled sees its value
     // From here on the engine's Lock protects each field that changes after publication.
     State state = waiting;
@@ -157,26 +160,26 @@ struct Future {
     bool size_is_guess = false; // its bytes are only guessed
     bool type_is_known =
         false; // its Type is known beforehand; written before it is known to others
-    uint32_t handles = 0, readers = 0, num_missing = 0, depth = 0, height = 0;
-    uint64_t number = 0, arrival = 0; // arrival: among the pending ones
-    Engine* engine = nullptr;         // counted
+    uint32_t handles = 0, readers = 0, depth = 0, num_missing = 0;
+    Engine* engine = nullptr;       // counted
+    Type* type = nullptr;           // counted; known beforehand, or from the value; null of several
+                                    // results
+    Ref<Value> value;               // or values, chained
+    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
     Ref<Operation> operation;
-    Ref<PushSite> push_site;
     Batcher* batcher = nullptr; // whose member it will be, or is
-    uint32_t input_count = 0;
+    Edge* waiters = nullptr;    // its readers
+    uint32_t input_count = 0, height = 0;
+    uint64_t number = 0, arrival = 0;        // arrival: among the pending ones
+    Future *prev = nullptr, *next = nullptr; // among the pending ones
     std::array<Edge, INLINE_INPUTS> inline_edges;
     std::unique_ptr<Edge[]> heap_edges;
-    Edge* waiters = nullptr; // its readers
-    Ref<Timeline> timeline;  // of an object that was changed
-    std::unique_ptr<Increments> increments;
-    Future *prev = nullptr, *next = nullptr; // among the pending ones
-    // The result.
-    Type* type = nullptr;   // counted; known beforehand, or from the value; null of several results
-    Ref<Value> value;       // or values, chained
+    std::size_t bytes = 0;  // while it is pending, those that are expected
     void* object = nullptr; // owned
-    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
+    Ref<Timeline> timeline; // of an object that was changed
+    std::unique_ptr<Increments> increments;
     Ref<Failure> failure;
-    std::size_t bytes = 0; // while it is pending, those that are expected
+    Ref<PushSite> push_site;
 
     std::span<Edge> inputs() {
         return {heap_edges ? heap_edges.get() : inline_edges.data(), input_count};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/stacked_batch.h"
+#include "memory/pooled_vector.h"
 
 namespace tenfold {
 
@@ -28,6 +29,8 @@ class MemberQueue {
     bool empty() const { return next_ == members_.size(); }
     void push(Future& future) { members_.emplace_back(&future); }
     Ref<Future> pop() {
+        if (next_ + PREFETCH_DISTANCE < members_.size())
+            __builtin_prefetch(members_[next_ + PREFETCH_DISTANCE].get());
         Ref<Future> member = std::move(members_[next_++]);
         if (2 * next_ >= members_.size()) {
             members_.erase(members_.begin(), members_.begin() + std::ptrdiff_t(next_));
@@ -36,7 +39,7 @@ class MemberQueue {
         return member;
     }
     // Moves all of them.
-    void clear(std::vector<Ref<Future>>& into) {
+    void clear(PooledVector<Ref<Future>>& into) {
         into.insert(into.end(), std::make_move_iterator(members_.begin() + std::ptrdiff_t(next_)),
                     std::make_move_iterator(members_.end()));
         members_.clear();
@@ -44,7 +47,9 @@ class MemberQueue {
     }
 
   private:
-    std::vector<Ref<Future>> members_;
+    static constexpr std::size_t PREFETCH_DISTANCE = 8; // members on the way
+
+    PooledVector<Ref<Future>> members_;
     std::size_t next_ = 0;
 };
 
@@ -70,7 +75,7 @@ struct Batcher {
     std::array<std::size_t, 2> heap_places{NOWHERE, NOWHERE}; // of the engine's heaps
 
     // Once none is live.
-    void clear_members(std::vector<Ref<Future>>& into) {
+    void clear_members(PooledVector<Ref<Future>>& into) {
         members.clear(into);
         urgent_members.clear(into);
     }

@@ -20,7 +20,7 @@ struct MemberOperand {
     const Type* type;
 };
 
-MemberOperand operand_of(Future& member, std::size_t position) {
+[[gnu::always_inline]] inline MemberOperand operand_of(Future& member, std::size_t position) {
     if (position < member.input_count) {
         const Future& input = *member.inputs()[position].input;
         return {&input.value, input.scalar.get(), input.type};
@@ -85,8 +85,8 @@ class StackedBatch {
         if (first.scalar) return find_scalar_form(position, *first.scalar);
         std::vector<int64_t> transposed = transposed_strides(*first.type);
         bool is_shared = true, are_transposed = !transposed.empty();
-        std::vector<StridedRef>& rows = rows_[position];
-        rows.reserve(members_.size());
+        PooledVector<StridedRef>& rows = rows_[position];
+        rows.resize(members_.size());
         for (std::size_t i = 0; i < members_.size(); ++i) {
             prefetch_operand(i, position);
             MemberOperand operand = operand_of(*members_[i], position);
@@ -94,8 +94,7 @@ class StackedBatch {
             const Value& value = **operand.value;
             is_shared = is_shared && &value == first.value->get();
             are_transposed = are_transposed && value.strides == transposed;
-            rows.push_back({&value.buffers[0], value.buffers[0].offset,
-                            value.strides.empty() ? nullptr : &value.strides});
+            rows[i] = StridedRef::of(value);
         }
         if (!is_shared && bytes_of(*first.type) > MAX_STACKED_BYTES) return false;
         form_.operands.push_back(is_shared        ? OperandForm::shared
@@ -169,7 +168,7 @@ class StackedBatch {
             return bool(operand.value);
         default: break;
         }
-        std::vector<StridedRef>& rows = rows_[position];
+        PooledVector<StridedRef>& rows = rows_[position];
         bool is_transposed = form == OperandForm::transposed;
         if (is_transposed) // each is contiguous
             for (StridedRef& row : rows) row.strides = nullptr;
@@ -214,8 +213,8 @@ class StackedBatch {
     const Members members_;
     const BatchResources& resources_;
     BatchForm form_;
-    std::vector<Ref<Type>> types_;              // of a member's operands
-    std::vector<std::vector<StridedRef>> rows_; // where the members' arrays stand, by position
+    std::vector<Ref<Type>> types_;               // of a member's operands
+    std::vector<PooledVector<StridedRef>> rows_; // where the members' arrays stand, by position
     std::vector<StackedOperand> operands_;
 };
 

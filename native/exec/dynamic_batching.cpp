@@ -385,12 +385,10 @@ class BatchAgenda {
         const RowRef& row_ref = row_refs_[position];
         if (row_ref.result != NONE) {
             const Buffer& buffer = batch_results_[row_ref.result].value->buffers[0];
-            return {&buffer, buffer.offset + row_ref.row * bytes, nullptr};
+            return {buffer.allocation.get(), buffer.offset + row_ref.row * bytes, nullptr};
         }
         const Ref<Value>& leaf = entry(position).value;
-        const Value& value = leaf ? *leaf : *interpreter_.value(position);
-        const auto* strides = value.strides.empty() ? nullptr : &value.strides;
-        return {&value.buffers[0], value.buffers[0].offset, strides};
+        return StridedRef::of(leaf ? *leaf : *interpreter_.value(position));
     }
 
     const LinearizedGraph& graph_;

@@ -51,20 +51,20 @@ char* allocate_rows(StackedOperand& operand, const Type& type, std::size_t membe
 bool view_if_contiguous(StackedOperand& operand, std::span<const StridedRef> members,
                         const Type& type, std::size_t rows) {
     const StridedRef& first = members[0];
-    const Allocation& memory = *first.buffer->allocation;
+    Allocation& memory = *first.allocation;
     int64_t bytes = bytes_of(type);
     bool is_padded = rows > members.size(); // foreign memory is not read past its members
     if (is_padded && (memory.owner || first.offset + int64_t(rows) * bytes > int64_t(memory.bytes)))
         return false;
     for (std::size_t row = 0; row < members.size(); ++row)
-        if (members[row].strides || members[row].buffer->allocation.get() != &memory ||
+        if (members[row].strides || members[row].allocation != &memory ||
             members[row].offset != first.offset + int64_t(row) * bytes)
             return false;
     operand.stacked = true;
     operand.value = Ref<Value>::adopt(new Value);
     operand.value->type = stacked_type(type, rows);
     operand.value->is_view = true;
-    operand.value->buffers[0] = {first.buffer->allocation, first.offset};
+    operand.value->buffers[0] = {Ref<Allocation>(&memory), first.offset};
     return true;
 }
 
@@ -91,7 +91,7 @@ struct RowCopier {
     }
 
     static const char* data(const StridedRef& ref) {
-        return static_cast<char*>(ref.buffer->allocation->data) + ref.offset;
+        return static_cast<char*>(ref.allocation->data) + ref.offset;
     }
 
     void copy(int64_t row) const {
@@ -106,7 +106,7 @@ struct RowCopier {
 
     // Prefetches upcoming rows. A row's address needs its Allocation, so that comes first.
     void prefetch(int64_t row) const {
-        __builtin_prefetch(member(row + 2 * PREFETCH_DISTANCE).buffer->allocation.get());
+        __builtin_prefetch(member(row + 2 * PREFETCH_DISTANCE).allocation);
         const char* upcoming = data(member(row + PREFETCH_DISTANCE));
         for (int64_t offset = 0; offset < std::min(bytes, MAX_PREFETCH_LINES * CACHE_LINE_BYTES);
              offset += CACHE_LINE_BYTES)

@@ -16,9 +16,15 @@ struct StackedOperand {
 
 // Memory of an array; `strides` is null for C order.
 struct StridedRef {
-    const Buffer* buffer;
+    Allocation* allocation;
     int64_t offset;
     const std::vector<int64_t>* strides;
+
+    static StridedRef of(const Value& value) {
+        const Buffer& buffer = value.buffers[0];
+        return {buffer.allocation.get(), buffer.offset,
+                value.strides.empty() ? nullptr : &value.strides};
+    }
 };
 
 inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }

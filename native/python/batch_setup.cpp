@@ -312,6 +312,7 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
     nb::object array;
     if (inputs.arrays && inputs.ours) array = applied(operation, inputs);
     PyErr_Clear(); // the run reports the error
+    operation.has_several_results = array.is_valid() && !is_array(array.ptr());
     Node* node = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
     if (node && node->op && !value_of(node)) {
         result.result = Ref<Type>(node->type);

@@ -210,6 +210,19 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
     return future;
 }
 
+// Of an operator that is no traced function.
+Ref<Operation> operation_of_push(PyObject* operator_, std::span<PyObject* const>& inputs,
+                                 PyObject* names, PyObject* params, PushedCall& call) {
+    std::span<PyObject* const> args = inputs;
+    Ref<Operation> operation = make_repeated_call(operator_, inputs, names, false, call);
+    if (!operation) operation = make_operation(operator_, params, inputs);
+    if (!operation || !operation->has_several_results) return operation;
+    Ref<Operation> repeated_call = make_repeated_call(operator_, args, names, true, call);
+    if (!repeated_call) return operation;
+    inputs = args;
+    return repeated_call;
+}
+
 PyObject* push(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObject* names) {
     return to_python_error([&]() -> PyObject* {
         Engine* engine = engine_of(object);
@@ -230,7 +243,7 @@ PyObject* push(PyObject* object, PyObject* const* args, Py_ssize_t count, PyObje
         PushedCall call;
         Ref<Operation> operation =
             is_caller(args[0]) ? make_call_operation(args[0], inputs, names, params.ptr(), call)
-                               : make_operation(args[0], params.ptr(), inputs);
+                               : operation_of_push(args[0], inputs, names, params.ptr(), call);
         if (!operation || !check_arity(*operation, std::size_t(count - 1))) return nullptr;
         Ref<Future> future = push_inputs(*as_engine(object), std::move(operation), inputs);
         if (!future) return nullptr;

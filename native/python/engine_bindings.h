@@ -48,6 +48,11 @@ struct PushedCall {
 bool is_caller(PyObject* object);
 Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>& args,
                                    PyObject* names, PyObject* params, PushedCall& call);
+// A pushed operation of tenfold's as a call of its traced function, from the second push with such
+// arguments on; empty for others, and where it is pushed as it is. `any` arguments, or those alone
+// that are no inputs of an operation, such as lists.
+Ref<Operation> make_repeated_call(PyObject* operator_, std::span<PyObject* const>& args,
+                                  PyObject* names, bool any, PushedCall& call);
 // The plan for such inputs and captured values; without a plan if it needs Python.
 Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types);
 // A value as a Python object, in the form that the operation states.

@@ -11,6 +11,10 @@ namespace {
 // Of a function, arguments and names.
 PythonFunction trace_pushed{"tenfold.transforms.pushed_functions", "trace_pushed"},
     make_deferred_call{"tenfold.transforms.pushed_functions", "deferred_call"};
+// Of an operation of tenfold's the caller of its traced function; None of other operators.
+PythonFunction traced_operation{"tenfold.transforms.pushed_functions", "traced_operation"};
+
+constexpr std::size_t MAX_OPERANDS = 16; // of an operation that is traced: plans of more take long
 
 // The present values of a call's captured arrays. False if it must be traced again, or with a
 // Python error.
@@ -73,9 +77,18 @@ Ref<Operation> operation_for(CachedCall& call, const Ref<OptionSet>& options) {
     return operation;
 }
 
-// Empty without a Python error where only a run can tell.
+// Whether the previous call with a key of this slot had this key.
+bool was_seen(std::span<const uint64_t> words) {
+    static std::array<std::size_t, 1024> hashes{};
+    std::size_t hash = words.size();
+    for (uint64_t word : words) hash = mix(hash, word);
+    return std::exchange(hashes[hash % hashes.size()], hash) == hash;
+}
+
+// Empty without a Python error where only a run can tell, and `if_repeated` for a new key.
 Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> args,
-                                PyObject* names, std::vector<PyObject*>& inputs) {
+                                PyObject* names, std::vector<PyObject*>& inputs,
+                                bool if_repeated = false) {
     Ref<OptionSet> options = current_option_set();
     if (!options || !options->usual) return {};
     constexpr int MAX_ATTEMPTS = 4; // a type of trees is known the next time
@@ -84,6 +97,7 @@ Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> a
         BorrowedArguments borrowed;
         if (!write_call_key(args.data(), Py_ssize_t(args.size()), names, borrowed.args)) continue;
         auto call = find(self, borrowed.args);
+        if (!call && !traced && if_repeated && !was_seen(borrowed.args.words)) return {};
         Ref<Operation> operation = call ? operation_for(*call, options) : Ref<Operation>();
         for (std::size_t i = 0; operation && i < call->input_order.size(); ++i)
             inputs.push_back(borrowed.args.arrays[call->input_order[i]]);
@@ -106,7 +120,49 @@ nb::object import_array(PyObject* object) {
                       : nb::borrow(object);
 }
 
+bool is_operand(PyObject* object) { return is_handle(object) || is_array(object); }
+
+// Whether inputs fit an operation only as arguments of a call: lists of operands, a text before
+// them, or many of them. `any`: others do, too. All that are no operands have value semantics.
+bool are_call_arguments(std::span<PyObject* const> args, PyObject* names, bool any) {
+    std::size_t num_operands = 0;
+    std::string constants;
+    for (PyObject* arg : args) {
+        if (is_operand(arg)) {
+            any |= ++num_operands > Future::INLINE_INPUTS;
+        } else if (PyList_CheckExact(arg) || PyTuple_CheckExact(arg)) {
+            std::span<PyObject* const> items{PySequence_Fast_ITEMS(arg),
+                                             std::size_t(PySequence_Fast_GET_SIZE(arg))};
+            if (!std::ranges::all_of(items, is_operand)) return false;
+            num_operands += items.size();
+            any = true;
+        } else {
+            any |= num_operands == 0 && PyUnicode_CheckExact(arg);
+            if (!append_plain_bytes(constants, arg)) return false;
+        }
+    }
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+        if (!append_plain_bytes(constants, args.data()[args.size() + std::size_t(i)])) return false;
+    return any && num_operands > 0 && num_operands <= MAX_OPERANDS;
+}
+
 } // namespace
+
+Ref<Operation> make_repeated_call(PyObject* operator_, std::span<PyObject* const>& args,
+                                  PyObject* names, bool any, PushedCall& call) {
+    call.inputs.clear();
+    if (!are_call_arguments(args, names, any)) return {};
+    nb::object caller = nb::steal(PyObject_CallOneArg(traced_operation.get().ptr(), operator_));
+    if (!caller.is_valid()) nb::raise_python_error();
+    if (caller.is_none()) return {};
+    std::size_t count = args.size() + std::size_t(names ? PyTuple_GET_SIZE(names) : 0);
+    Ref<Operation> operation = cached_operation(
+        *as_caller(caller.ptr()), std::span(args.data(), count), names, call.inputs, true);
+    PyErr_Clear(); // the push of the operation reports the error
+    if (!operation || !operation->memoized) return {};
+    args = call.inputs;
+    return operation;
+}
 
 bool is_caller(PyObject* object) { return Py_TYPE(object) == caller_type; }
 

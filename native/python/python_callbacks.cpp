@@ -231,14 +231,12 @@ void run_python(Engine& engine, Job& job) {
 nb::object stacked_inputs(const Job& job, int threads) {
     nb::list arrays;
     for (std::size_t position = 0; position < job.members[0]->input_count; ++position) {
-        std::vector<StridedRef> rows;
+        PooledVector<StridedRef> rows;
         const Type* type = job.members[0]->inputs()[position].input->type;
         for (const Ref<Future>& member : job.members) {
             const Future& input = *member->inputs()[position].input;
             if (!input.value || input.type != type) return {};
-            const Value& value = *input.value;
-            rows.push_back({&value.buffers[0], value.buffers[0].offset,
-                            value.strides.empty() ? nullptr : &value.strides});
+            rows.push_back(StridedRef::of(*input.value));
         }
         StackedOperand operand;
         if (!stack_operands(operand, rows, *type, rows.size(), threads)) return {};

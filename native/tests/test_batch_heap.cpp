@@ -57,7 +57,7 @@ void queue_keeps_the_order() {
             expected.pop_front();
         }
     }
-    std::vector<Ref<Future>> rest;
+    PooledVector<Ref<Future>> rest;
     queue.clear(rest);
     CHECK(queue.empty());
     CHECK(std::ranges::equal(rest, expected, [](auto& a, auto* b) { return a.get() == b; }));

@@ -261,6 +261,93 @@ def test_calls_of_a_function_are_one_launch(engine: tn.Engine) -> None:
         assert_same([np.asarray(handle.get()) for handle in layers], wanted)
 
 
+Call = tuple[str, Callable[..., tuple[Any, ...]], Sequence[Any], dict[str, Any], int]
+CALLS: dict[str, Call] = {
+    "concat": ("concat", lambda *x: ([*x],), (matrix(3, 4), matrix(2, 4)), {}, 2),
+    "concat of axis 1": ("concat", lambda *x: (x,), (matrix(3, 4), matrix(3, 2)), {"axis": 1}, 2),
+    "stack": ("stack", lambda *x: ([*x],), (matrix(5), matrix(5), matrix(5), matrix(5)), {}, 4),
+    "stack of two dtypes": ("stack", lambda *x: ([*x],), (matrix(5), matrix(5, dtype="f4")), {}, 2),
+    "einsum": ("einsum", lambda *x: ("ij,jk->ik", *x), (matrix(3, 4), matrix(4, 5)), {}, 1),
+    "trace": ("einsum", lambda x: ("ii->", x), (matrix(4, 4),), {}, 1),
+    "several results": ("linalg.slogdet", lambda x: (x,), (regular(4),), {}, 3),
+    "factors": ("linalg.qr", lambda x: (x,), (matrix(5, 3),), {}, COUNT),
+    "parts": ("unstack", lambda x: (x,), (matrix(3, 5),), {}, 0),
+    "grids": ("meshgrid", lambda *x: x, (matrix(2), matrix(3), matrix(2), matrix(1)), {}, 0),
+}
+"""An operation, its arguments from operands, the operands, parameters, launches of a batch: one
+for each part that is written, none for views. Factors have no batch rule of equal bits.
+"""
+
+
+def leaves(results: Any) -> list[np.ndarray]:
+    return [*map(np.asarray, results if isinstance(results, (list, tuple)) else [results])]
+
+
+def check_calls(engine: tn.Engine, name: str, rounds: int, count: int = COUNT) -> Any:
+    """Push batches of such calls; compare bits and types, and return the last counters."""
+    operation, arguments, makers, params, _ = CALLS[name]
+    operator = attrgetter(operation)(tn.operators)
+    random = np.random.default_rng(5)
+    for _ in range(rounds):
+        members = [[make(random) for make in makers] for _ in range(count)]
+        puts = [[*map(engine.put, member)] for member in members]
+        with tn.profile() as p:
+            with engine.hold():
+                handles = [engine.push(operator, *arguments(*x), **params) for x in puts]
+            engine.flush()
+        for member, handle in zip(members, handles, strict=True):
+            wanted = attrgetter(operation)(tn)(*arguments(*map(tn.asarray, member)), **params)
+            found = handle.get()
+            assert type(found) is type(wanted)
+            assert_same(leaves(found), leaves(wanted))
+    return p
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_lists_texts_and_several_results_are_one_batch(engine: tn.Engine, name: str) -> None:
+    p = check_calls(engine, name, 3)
+    assert (p.launches, p.batches) == (CALLS[name][4], 1)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("limit", [1, 7, 64, None])
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_batches_of_calls_have_the_bits_of_each_alone(
+    name: str, verify: bool, threads: int, limit: int | None
+) -> None:
+    with (
+        tn.options(threads=threads, verify=verify),
+        tn.Engine(threads=threads, batch_limit=limit) as engine,
+    ):
+        for count in (1, 2, COUNT):
+            check_calls(engine, name, 2, count)
+
+
+def test_list_of_new_lengths_is_not_planned_for_each(engine: tn.Engine) -> None:
+    def planned(length: int) -> int:
+        before = _native.num_cached_plans()
+        with engine.hold():
+            x = engine.put(np.arange(float(length)))
+            handle = engine.push(tn.operators.concat, [x, x])
+        pushed = _native.num_cached_plans() - before
+        assert handle.get().tolist() == [*range(length)] * 2
+        return pushed
+
+    tn.trim()
+    assert [planned(length) for length in range(401, 430)] == [0] * 29
+    assert planned(429) > 0
+
+
+def test_list_that_does_not_fit_raises_at_the_wait(engine: tn.Engine) -> None:
+    x, y = engine.put(np.ones((2, 3))), engine.put(np.ones((2, 4)))
+    for _ in range(3):
+        handle = engine.push(tn.operators.concat, [x, y])
+        with pytest.raises(tn.errors.ShapeError, match="concat"):
+            handle.get()
+
+
 @tn.op(
     shape=(),
     reference=lambda x: np.max(x) - np.min(x),

@@ -95,18 +95,19 @@ def _describe_operation(
 
 def _describe_user_operator(operator: Operator, params: Mapping[str, Any] | None) -> OperatorSpec:
     operator_class = type(operator)
-    kind, min_inputs, max_inputs = _kind_of(operator_class)
-    plain_run = plain_add = False
-    if isinstance(operator, CumulativeOperator):
-        plain_run = _has_default_run(operator_class) and not params
-        plain_add = type(operator).add is CumulativeOperator.add
+    facts = vars(operator_class).get(FACTS_ATTRIBUTE) or _class_facts(operator_class)
+    kind, min_inputs, max_inputs, plain_run, plain_add, may_be_stacked, name = facts
     if params:
         _check_names(operator_class.__name__, operator_class.run, params)
-        min_inputs = min(min_inputs, 1)
+        min_inputs, plain_run = min(min_inputs, 1), False
+    rank = operator.priority
+    if rank or type(rank) is not int:
+        rank = max(-MAX_PRIORITY, min(index(rank), MAX_PRIORITY))
+    number = _stacked_number(operator) if may_be_stacked and not params else 0
+    if name is None:
+        assert isinstance(operator, Deferred), "others have the name of their class"
+        name = operator.name
     pure = bool(operator.pure)
-    name = operator.name if isinstance(operator, Deferred) else operator_class.__name__
-    rank = max(-MAX_PRIORITY, min(index(operator.priority), MAX_PRIORITY))
-    number = 0 if params else _stacked_number(operator)
     return OperatorSpec(
         kind, pure, name, min_inputs, max_inputs, plain_run, plain_add, 0, rank, number
     )
@@ -116,27 +117,40 @@ def _stacked_number(operator: Operator) -> int:
     """Return the number that operators of one class with equal attributes share, whose inputs
     native code stacks by their Types; 0 for others.
     """
-    if not isinstance(operator, BatchedOperator) or not operator.stacked:
-        return 0
-    if type(operator).signature is not BatchedOperator.signature:
-        return 0
-    return _number_of((type(operator), _attributes(operator)))
+    assert isinstance(operator, BatchedOperator), "its class may be stacked"
+    return _number_of((type(operator), _attributes(operator))) if operator.stacked else 0
 
 
-KIND_ATTRIBUTE = "_tenfold_kind"
-"""Where a class of operators stores its kind."""
+class ClassFacts(NamedTuple):
+    """What all operators of a class have in common."""
+
+    kind: int
+    min_inputs: int
+    max_inputs: int
+    plain_run: bool
+    plain_add: bool
+    may_be_stacked: bool
+    name: str | None
+    """None where each has its own."""
 
 
-def _kind_of(operator_class: type[Operator]) -> tuple[int, int, int]:
-    """Return the kind of a class of operators, and how many inputs it takes.
+FACTS_ATTRIBUTE = "_tenfold_facts"
+"""Where a class of operators stores its facts."""
 
-    The class holds it, from the first push on.
-    """
-    kind: tuple[int, int, int] | None = vars(operator_class).get(KIND_ATTRIBUTE)
-    if kind is None:
-        kind = _infer_kind(operator_class)
-        setattr(operator_class, KIND_ATTRIBUTE, kind)
-    return kind
+
+def _class_facts(operator_class: type[Operator]) -> ClassFacts:
+    """Return the facts of a class of operators; the class holds them, from the first push on."""
+    plain_run = plain_add = may_be_stacked = False
+    if issubclass(operator_class, CumulativeOperator):
+        plain_run = _has_default_run(operator_class)
+        plain_add = operator_class.add is CumulativeOperator.add
+    elif issubclass(operator_class, BatchedOperator):
+        may_be_stacked = operator_class.signature is BatchedOperator.signature
+    name = None if issubclass(operator_class, Deferred) else operator_class.__name__
+    kind = _infer_kind(operator_class)
+    facts = ClassFacts(*kind, plain_run, plain_add, may_be_stacked, name)
+    setattr(operator_class, FACTS_ATTRIBUTE, facts)
+    return facts
 
 
 def _infer_kind(operator_class: type[Operator]) -> tuple[int, int, int]:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Handle
+from tenfold.caches import LruCache
+from tenfold.core.op import Op, Operation
 from tenfold.core.pytree import flatten
 from tenfold.engine.operators import Deferred
 from tenfold.errors import message, raise_if_failed
@@ -73,6 +75,28 @@ def deferred_call(
     return Deferred(
         function.name, lambda *inputs, **named: compute_tree(function(*inputs, **named))
     )
+
+
+_traced_operations: LruCache[Operation[...], Any] = LruCache(
+    256, "traced operations", "pushes of lists are batched by the trace of their operation"
+)
+
+
+def traced_operation(operator: Any) -> Any:
+    """Return the caller of a pure operation's traced function; None for other operators."""
+    is_pure = not isinstance(operator, Op) or operator.semantics.pure
+    if not isinstance(operator, Operation) or not is_pure:
+        return None
+    caller = _traced_operations.get(operator)
+    if caller is None:
+        from tenfold.transforms.function import Function  # it imports this module
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return operator(*args, **kwargs)
+
+        call.__name__ = operator.full_name
+        caller = _traced_operations[operator] = Function(call).caller
+    return caller
 
 
 def _hides_handle(value: Any) -> bool:
