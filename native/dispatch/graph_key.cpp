@@ -41,11 +41,17 @@ class PartAnchors {
 
     bool empty() const { return root_of_.empty(); }
 
+    // Whether a part of it is replaced.
+    bool is_updated(uint32_t position) const {
+        return root_of_[position] != NONE && roots_[root_of_[position]].updated;
+    }
+
   private:
     static constexpr uint32_t NONE = ~uint32_t(0);
     struct Root {
         const Starts* first_slice = nullptr;
         bool pinned = false;
+        bool updated = false;
     };
 
     void visit(std::size_t position) {
@@ -64,7 +70,9 @@ class PartAnchors {
             else if (!root.first_slice)
                 root.first_slice = &starts_of(*entry.node->params);
         }
-        if (slice_kind == Op::slice_update) root_of_[position] = root_of_[inputs[0]];
+        if (slice_kind != Op::slice_update) return;
+        root_of_[position] = root_of_[inputs[0]];
+        if (root_of_[position] != NONE) roots_[root_of_[position]].updated = true;
     }
 
     // Runs at the first part. It gives every array a root; earlier readers pin their roots.
@@ -176,7 +184,8 @@ bool Key::write(const LinearizedGraph& graph, std::span<const uint64_t> options,
         } else if (entry.value) {
             const Starts* anchor = absolute ? nullptr : anchors.anchor(i);
             if (anchor) base_offsets[i] = offset_of_slice(*entry.value, *anchor);
-            write_value(entry, anchor ? base_offsets[i] : 0, words);
+            bool is_written = anchor && (anchors.is_updated(i) || entry.dead_after_read);
+            write_value(entry, is_written ? base_offsets[i] : 0, words);
         } else if (const Op* op = entry.node->op) {
             bool is_slice = op->part != Op::none && !absolute;
             write_pending(graph, entry, is_slice ? anchors.anchor(graph.inputs(entry)[0]) : nullptr,

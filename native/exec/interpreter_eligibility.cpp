@@ -2,6 +2,7 @@
 // parts of pending arrays that they read.
 #include <algorithm>
 
+#include "exec/gather.h"
 #include "exec/op_interpreter.h"
 
 namespace tenfold {
@@ -71,7 +72,8 @@ std::vector<bool> read_whole(const LinearizedGraph& graph) {
 } // namespace
 
 bool has_native_kernel(const Node& node) {
-    return has_loops(node) || has_reduction(node) || node.op->view || node.op->fills;
+    return has_loops(node) || has_reduction(node) || node.op->view || node.op->fills ||
+           is_gather(node);
 }
 
 bool is_large(const LinearizedGraph& graph) {
@@ -110,15 +112,18 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
                                                       : MAX_ELEMENTS;
     std::vector<bool> whole = read_whole(graph);
     std::vector<int64_t> read = elements_read(graph);
-    int num_products = 0; // rules read several of them together
+    int num_matrix_products = 0; // rules read several of them together
     for (const LinearizedNode& entry : graph.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
         bool counts = whole[std::size_t(&entry - graph.nodes.data())];
         if (!is_small(*node.type, device, counts ? max_elements : INT64_MAX)) return false;
         if (entry.value) continue;
-        if (has_updates && node.op && is_vector_product(graph, entry)) {
-            if (++num_products > 1) return false;
+        if (has_updates && node.op && is_plain_product(graph, entry)) {
+            bool is_isolated = is_vector_product(node) ||
+                               (++num_matrix_products == 1 && !is_long(graph) &&
+                                is_only_assigned(graph, uint32_t(&entry - graph.nodes.data())));
+            if (!is_isolated) return false;
             continue;
         }
         if (!is_supported(graph, entry)) return false;

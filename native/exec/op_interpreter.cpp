@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "exec/gather.h"
 #include "exec/iteration_space.h"
 #include "exec/part_copy.h"
 #include "exec/work_size.h"
@@ -61,7 +62,8 @@ class ColdGraphRun : public OpInterpreter {
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
         if (node.op->fills) return run_fill(position);
-        if (is_vector_product(graph_, graph_.nodes[position])) return run_product(position);
+        if (is_plain_product(graph_, graph_.nodes[position])) return run_product(position);
+        if (is_gather(node)) return run_gather(position) || compute_by_plan(position);
         bool is_in_place_update =
             node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
         return is_in_place_update ? run_update(position)
@@ -145,11 +147,43 @@ class ColdGraphRun : public OpInterpreter {
         const LinearizedNode& entry = graph_.nodes[position];
         auto inputs = graph_.inputs(entry);
         int64_t start = timings_ ? now() : 0;
-        Ref<Value> result = run_vector_product(*entry.node, *computed_value(inputs[0]),
-                                               *computed_value(inputs[1]), compiler_, context_);
+        const Value &first = *computed_value(inputs[0]), &second = *computed_value(inputs[1]);
+        Ref<Value> result;
+        if (is_vector_product(*entry.node)) {
+            result = run_vector_product(*entry.node, first, second, compiler_, context_);
+        } else {
+            ProductResult product =
+                run_matrix_product(*entry.node, first, second, compiler_, context_);
+            if (!product.supported) return compute_by_plan(position);
+            result = std::move(product.value);
+        }
         if (!result) return false;
         if (!entry.live_out) context_.count(Counter::temporaries);
         if (timings_) timings_->push_back({&entry.node->op->name, false, start, now()});
+        values_[position] = std::move(result);
+        return true;
+    }
+
+    // False for operands that it does not take, and for an index out of bounds.
+    bool run_gather(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
+        auto inputs = graph_.inputs(entry);
+        std::vector<const Value*> indices;
+        for (uint32_t input : inputs.subspan(1)) indices.push_back(computed_value(input).get());
+        Ref<Value> result = Value::uninitialized(entry.node->type);
+        if (!result) return false;
+        Gather gather(*computed_value(inputs[0]), indices, *result, threads_);
+        if (!gather.fits()) return false;
+        int64_t start = timings_ ? now() : 0;
+        Work work = gather.work();
+        if (work.units > 0) {
+            context_.count(Counter::launches);
+            Result launched = context_.launch(work);
+            if (launched.outcome != Outcome::done || launched.status != 0) return false;
+        }
+        context_.count(Counter::kernels);
+        if (!entry.live_out) context_.count(Counter::temporaries);
+        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
         values_[position] = std::move(result);
         return true;
     }

@@ -4,6 +4,7 @@
 // is compiled twice.
 #pragma once
 #include "exec/executable.h"
+#include "exec/matrix_product.h"
 #include "exec/part_copy.h"
 #include "exec/reduction_kernels.h"
 #include "exec/vector_product.h"
@@ -28,6 +29,11 @@ class OpKernelCompiler {
     }
     // The kernel of the product of two vectors, contiguous or not; handed over.
     virtual const VectorProductKernel* compile_product(const Node&, bool, bool) { return nullptr; }
+    // The launch of a product of such operands; null where Python has failed.
+    virtual std::shared_ptr<const ProductLaunch> product_launch(const Node&, const Value&,
+                                                                const Value&) {
+        return {};
+    }
     // Writes the element that an operation fills its result with.
     virtual bool fill_element(const Node&, ElementBytes&) { return false; }
     // Computes a node of another operation, whose inputs have their values; false where it fails.
@@ -39,8 +45,8 @@ inline bool is_long(const LinearizedGraph& graph) {
     return (graph.num_calls > 1 ? graph.num_ops : graph.nodes.size()) > LONG_GRAPH_NODES;
 }
 // Whether all pending nodes are small arrays of this device, by rule-free operations or part
-// assignments; beside assignments one may be a product of vectors. At least one has loops or is a
-// view. A long graph may have arrays of usual size if its uses are `counted`, else smaller ones.
+// assignments; beside assignments some may be products. At least one has loops or is a view. A long
+// graph may have arrays of usual size if its uses are `counted`, else smaller ones.
 bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted = false);
 // Whether arrays are so large that a plan saves more than it takes, if it is used twice.
 bool is_large(const LinearizedGraph& graph);
@@ -52,7 +58,7 @@ inline bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
 inline bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
-// Whether an operation has native loops, is a view, or fills an array.
+// Whether an operation has native loops, is a view, gathers, or fills an array.
 bool has_native_kernel(const Node& node);
 // Computes the nodes of a graph one by one, in any topological order.
 class OpInterpreter {

@@ -20,30 +20,7 @@ bool is_contiguous(const Value& vector) {
     return vector.type->shape[0] <= 1 || stride_of(vector) == dtype_of(vector.type->dtype).bytes;
 }
 
-// Or a slice of such a slice.
-bool is_slice_of_value(const LinearizedGraph& graph, const LinearizedNode& entry) {
-    const LinearizedNode* read = &entry;
-    while (!read->value && read->node->op && read->node->op->part == Op::slice)
-        read = &graph.nodes[graph.inputs(*read)[0]];
-    return bool(read->value);
-}
-
 } // namespace
-
-bool is_vector_product(const LinearizedGraph& graph, const LinearizedNode& entry) {
-    const Node& node = *entry.node;
-    const DType& dtype = dtype_of(node.type->dtype);
-    if (!node.op->contracts || node.params || !node.type->shape.empty() || dtype.kind != 'f' ||
-        dtype.bytes < 4)
-        return false;
-    for (uint32_t input : graph.inputs(entry)) {
-        const LinearizedNode& operand = graph.nodes[input];
-        if (operand.node->is_scalar() || operand.node->type->shape.size() != 1 ||
-            operand.node->type->dtype != node.type->dtype || !is_slice_of_value(graph, operand))
-            return false;
-    }
-    return true;
-}
 
 Ref<Value> run_vector_product(const Node& node, const Value& first, const Value& second,
                               OpKernelCompiler& compiler, ExecutionContext& context) {

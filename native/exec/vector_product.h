@@ -16,9 +16,9 @@ struct VectorProductKernel {
     Ref<Code> code;
 };
 
-// Whether a node is the product of two vectors of its own real floating dtype, which are values or
-// slices of values. No rewrite rule changes its bits if the graph has no other product.
-bool is_vector_product(const LinearizedGraph& graph, const LinearizedNode& entry);
+// Whether a plain product (exec/matrix_product.h) is one of two vectors. No rewrite rule changes
+// its bits.
+inline bool is_vector_product(const Node& node) { return node.type->shape.empty(); }
 
 // Computes it from its operands; empty without memory, or if Python has failed.
 Ref<Value> run_vector_product(const Node& node, const Value& first, const Value& second,

@@ -1,24 +1,71 @@
-// Index keys: x[key] and x[key] = e for ints, slices, `...` and None, without Python code. Other
-// keys go to the `get_item`, the `set_item` and the `assign` hook.
+// Index keys: x[key] and x[key] = e for ints, slices, `...` and None, without Python code. So are
+// x[key] for one array of integers, and integers in Arrays without axes whose elements are in
+// memory. Other keys go to the `get_item`, the `set_item` and the `assign` hook.
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <optional>
 
 #include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
-#include "python/python_objects.h"
+#include "python/engine_bindings.h"
 
 namespace tenfold::bindings {
 namespace {
 
 const Op* index_op = nullptr;
 const Op* update_op = nullptr;
+const Op* gather_op = nullptr;
+Ref<Params>* gather_rows = nullptr; // the Params for one array of integers
+
+template <class T> int64_t read_integer(const void* address) {
+    T number;
+    std::memcpy(&number, address, sizeof number);
+    return int64_t(number);
+}
+
+int64_t read_integer(const void* address, const DType& dtype) {
+    bool is_signed = dtype.kind == 'i';
+    switch (dtype.bytes) {
+    case 1: return is_signed ? read_integer<int8_t>(address) : read_integer<uint8_t>(address);
+    case 2: return is_signed ? read_integer<int16_t>(address) : read_integer<uint16_t>(address);
+    case 4: return is_signed ? read_integer<int32_t>(address) : read_integer<uint32_t>(address);
+    default: return read_integer<int64_t>(address);
+    }
+}
+
+bool is_integer(const DType& dtype) { return dtype.kind == 'i' || dtype.kind == 'u'; }
+
+// The integer of an Array without axes that is computed, or an element of a computed one.
+std::optional<int64_t> known_integer(PyObject* array) {
+    const Type& type = type_of(array);
+    const DType& dtype = dtype_of(type.dtype);
+    if (!type.shape.empty() || !is_integer(dtype) || !has_loops_on(type.device)) return {};
+    if (num_active_traces || may_have_external_buffers()) return {};
+    Ref<Node> node(node_of(array));
+    if (!node) return PyErr_Clear(), std::nullopt;
+    std::vector<Ref<Node>> slices;
+    Ref<Value> value;
+    while (!(value = value_of(node.get()))) {
+        if (!node->op || node->op->part != Op::slice) return {};
+        std::vector<Ref<Node>> inputs = inputs_of(node.get());
+        if (inputs.empty()) continue; // another thread has computed it meanwhile
+        slices.push_back(std::exchange(node, std::move(inputs[0])));
+    }
+    for (std::size_t i = slices.size(); i-- > 0;)
+        value = make_slice(*slices[i]->params, *value, slices[i]->type);
+    int64_t number = read_integer(value->buffers[0].address(), dtype);
+    if (dtype.kind == 'u' && dtype.bytes == 8 && number < 0) return {};
+    return number;
+}
 
 // A basic index of ints, slices, `...` and None. As in core/shape_rules.py, a slice with fewer than
 // two elements has step 1. Another form would only miss the cache.
 class BasicIndex {
   public:
-    bool element = true; // every axis has an int: then the result is not a view
+    bool element = true;     // every axis has an int: then the result is not a view
+    bool has_arrays = false; // an int is an Array: then it is not, either
 
     // False for any other key, and for one that does not fit: Python refuses it well.
     bool parse(PyObject* key, const std::vector<int64_t>& shape) {
@@ -28,7 +75,7 @@ class BasicIndex {
         Py_ssize_t count = tuple ? PyTuple_GET_SIZE(key) : 1;
         std::size_t axes = 0;
         for (Py_ssize_t i = 0; i < count; ++i)
-            axes += PyLong_CheckExact(terms[i]) || PySlice_Check(terms[i]);
+            axes += PyLong_CheckExact(terms[i]) || PySlice_Check(terms[i]) || is_array(terms[i]);
         if (axes > shape.size()) return false;
         std::size_t num_implicit = shape.size() - axes;
         bool ellipsis = false;
@@ -71,6 +118,11 @@ class BasicIndex {
 
     bool add_term(PyObject* term, const std::vector<int64_t>& shape) {
         if (PyLong_CheckExact(term)) return add_integer(term, shape[axes_]);
+        if (is_array(term)) {
+            std::optional<int64_t> number = known_integer(term);
+            has_arrays = true;
+            return number && add_position(*number, shape[axes_]);
+        }
         element = false;
         if (PySlice_Check(term)) return add_slice(term, shape[axes_]);
         return term == Py_None && key_size_ < key_.size() - 2 * MAX_AXES &&
@@ -80,8 +132,12 @@ class BasicIndex {
     bool add_integer(PyObject* term, int64_t length) {
         int overflow = 0;
         int64_t number = PyLong_AsLongLongAndOverflow(term, &overflow);
+        return !overflow && add_position(number, length);
+    }
+
+    bool add_position(int64_t number, int64_t length) {
         if (number < 0) number += length;
-        if (overflow || number < 0 || number >= length) return false;
+        if (number < 0 || number >= length) return false;
         starts_[axes_++] = number;
         return shape_key(POSITION, 1);
     }
@@ -89,12 +145,34 @@ class BasicIndex {
     bool add_slice(PyObject* term, int64_t length) {
         auto* bounds = reinterpret_cast<PySliceObject*>(term);
         for (PyObject* end : {bounds->start, bounds->stop, bounds->step})
-            if (end != Py_None && !PyLong_CheckExact(end)) return false;
+            if (end != Py_None && !PyLong_CheckExact(end)) return add_converted(*bounds, length);
         if (bounds->step == Py_None) return add_unit_slice(*bounds, length);
         Py_ssize_t start = 0, stop = 0, step = 0;
         if (PySlice_Unpack(term, &start, &stop, &step) != 0) return PyErr_Clear(), false;
         Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(length), &start, &stop, step);
         return add_dim(count ? start : 0, count, count < 2 ? 1 : step);
+    }
+
+    // A slice of objects with an __index__, as integers of NumPy and Arrays without axes have.
+    bool add_converted(const PySliceObject& bounds, int64_t length) {
+        std::array<nb::object, 3> ends;
+        std::array<PyObject*, 3> originals{bounds.start, bounds.stop, bounds.step};
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            PyObject* end = originals[i];
+            if (end != Py_None && !PyIndex_Check(end)) return false;
+            ends[i] = nb::steal(end == Py_None ? Py_NewRef(end) : index_of(end));
+            if (!ends[i].is_valid()) return PyErr_Clear(), false; // Python says it in full
+        }
+        nb::object converted = nb::steal(PySlice_New(ends[0].ptr(), ends[1].ptr(), ends[2].ptr()));
+        return converted.is_valid() && add_slice(converted.ptr(), length);
+    }
+
+    static PyObject* index_of(PyObject* number) {
+        std::optional<int64_t> known =
+            is_array(number) ? known_integer(number) : std::optional<int64_t>();
+        nb::object index = nb::steal(known ? PyLong_FromLongLong(*known) : PyNumber_Index(number));
+        // A bool is an int, too.
+        return index.is_valid() ? PyNumber_Long(index.ptr()) : nullptr;
     }
 
     // Fast path: most slices have no step.
@@ -197,16 +275,34 @@ SliceParamsCache* const slice_params_cache = new SliceParamsCache; // outlives t
 
 } // namespace
 
+namespace {
+
+// x[key] for one Array of integers; null for any other key.
+PyObject* gather_item(PyObject* self, PyObject* key) {
+    if (!is_array(key) || !is_integer(dtype_of(type_of(key).dtype))) return nullptr;
+    if (!gather_rows || type_of(self).shape.empty() || type_of(key).shape.empty()) return nullptr;
+    Ref<Node> source(node_of(self));
+    Node* inputs[] = {source.get(), source ? node_of(key) : nullptr};
+    Ref<Node> node = inputs[1] ? make_node(gather_op, inputs, *gather_rows) : Ref<Node>();
+    if (node) return new_array(std::move(node));
+    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
+    return nullptr;
+}
+
+} // namespace
+
 PyObject* get_basic_item(PyObject* self, PyObject* key) {
     BasicIndex index;
-    if (!index_op || !index.parse(key, type_of(self).shape)) return nullptr;
+    if (!index_op) return nullptr;
+    if (!index.parse(key, type_of(self).shape)) return gather_item(self, key);
     Node* input = node_of(self);
     if (!input) return nullptr;
     Ref<Params> params =
         slice_params_cache->find_or_create(*pattern_cache->find_or_intern(index), index);
     Ref<Node> node = make_node(index_op, {&input, 1}, std::move(params));
     if (!node) return nullptr;
-    return index.element ? new_array(std::move(node)) : wrap_results(std::move(node), self);
+    bool is_copy = index.element || index.has_arrays;
+    return is_copy ? new_array(std::move(node)) : wrap_results(std::move(node), self);
 }
 
 namespace {
@@ -335,11 +431,14 @@ void disable_deferral(const Node& node) {
     if (node.op == update_op) pattern_of(*node.params).not_deferred = true;
 }
 
-void set_slice_ops(Op& index, Op& update) {
+void set_slice_ops(Op& index, Op& update, Op& gather) {
     index.part = Op::slice;
     update.part = Op::slice_update;
     index_op = &index;
     update_op = &update;
+    gather_op = &gather;
+    nb::tuple rows = nb::make_tuple(nb::make_tuple(0), 0);
+    if (!gather_rows) gather_rows = new Ref<Params>(params_of(gather, rows.ptr()));
 }
 
 } // namespace tenfold::bindings

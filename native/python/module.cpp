@@ -31,7 +31,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
                            bool whole_exponent, bool assigns, const std::string& shapes,
                            bool rule_free, const std::string& folds, uint32_t weight, bool pure,
                            bool merges, bool unbounded_time, bool multiplies, bool contracts,
-                           bool creates, bool fills, bool per_member, bool is_permanent) {
+                           bool creates, bool fills, bool gathers, bool keeps_products,
+                           bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -51,6 +52,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.unbounded_time = unbounded_time;
     op.creates = creates;
     op.fills = fills;
+    op.gathers = gathers;
+    op.keeps_products = keeps_products;
     op.per_member = per_member;
     op.rule_free = rule_free;
     if (folds == "each") op.folds = Op::each;
@@ -165,8 +168,8 @@ NB_MODULE(_native, module) {
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "rule_free"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
                "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
-               "creates"_a = false, "fills"_a = false, "per_member"_a = false,
-               "is_permanent"_a = true);
+               "creates"_a = false, "fills"_a = false, "gathers"_a = false,
+               "keeps_products"_a = false, "per_member"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
@@ -175,8 +178,10 @@ NB_MODULE(_native, module) {
     module.attr("MAX_PENDING_READ") = MAX_PENDING_READ;
     module.def(
         "set_slice_ops",
-        [](uint32_t index, uint32_t update) { set_slice_ops(known_op(index), known_op(update)); },
-        "index"_a, "update"_a);
+        [](uint32_t index, uint32_t update, uint32_t gather) {
+            set_slice_ops(known_op(index), known_op(update), known_op(gather));
+        },
+        "index"_a, "update"_a, "gather"_a);
     module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> params_tuple) {
         nb::object params = params_tuple ? nb::object(*params_tuple) : nb::none();
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());

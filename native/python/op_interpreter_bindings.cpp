@@ -2,6 +2,7 @@
 // Graphs that are seen for the first few times are computed node by node with them.
 #include "ir/cse.h"
 #include "memory/cache_registry.h"
+#include "memory/direct_mapped.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,6 +23,7 @@ constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
 PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
+PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch"};
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
 PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
@@ -54,6 +56,31 @@ bool count_new_call(const Node& node) {
         structure_hotness[hash_of(std::array{uint64_t(node.op->id)}) % NUM_SLOTS];
     if (hotness.hash != node.op->id) hotness = {node.op->id, 0, 0};
     return hotness.count < MAX_NEW_CALLS && ++hotness.count;
+}
+
+// The launches of products, by operation, Types and strides. Under the GIL.
+struct LaunchEntry {
+    std::vector<uint64_t> key;
+    Ref<Type> first, second; // the key has their addresses
+    std::shared_ptr<const ProductLaunch> launch;
+    explicit operator bool() const { return bool(launch); }
+};
+using LaunchTable = DirectMapped<LaunchEntry, 8>;
+LaunchTable* const product_launches = new LaunchTable; // outlives the interpreter
+
+[[maybe_unused]] Cache& product_launches_registered = register_cache(
+    {"product launches", "choosing the kernel of a product takes longer than a small one",
+     LaunchTable::NUM_SLOTS, [] { return product_launches->size(); },
+     [] { product_launches->clear(); }});
+
+std::vector<uint64_t> launch_key(const Node& node, const Value& first, const Value& second) {
+    std::vector<uint64_t> key{node.op->id, uint64_t(current_options().threads)};
+    for (const Value* operand : {&first, &second}) {
+        key.push_back(reinterpret_cast<uint64_t>(operand->type.get()));
+        key.push_back(operand->strides.size());
+        for (int64_t stride : operand->strides) key.push_back(uint64_t(stride));
+    }
+    return key;
 }
 
 // A single node is being computed: batching is off.
@@ -126,6 +153,18 @@ class PythonKernelCompiler : public OpKernelCompiler {
         return new VectorProductKernel{entry.kernel, entry.code};
     }
 
+    std::shared_ptr<const ProductLaunch> product_launch(const Node& node, const Value& first,
+                                                        const Value& second) override {
+        std::vector<uint64_t> key = launch_key(node, first, second);
+        LaunchEntry& entry = product_launches->slot(hash_of(key) * 0x9e3779b97f4a7c15ULL);
+        if (!entry || entry.key != key) {
+            auto launch = compile_product_launch(node, first, second);
+            if (!launch) return {};
+            entry = {std::move(key), first.type, second.type, std::move(launch)};
+        }
+        return entry.launch;
+    }
+
     bool fill_element(const Node& node, ElementBytes& element) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object bytes = nb::steal(
@@ -171,6 +210,32 @@ class PythonKernelCompiler : public OpKernelCompiler {
     }
 
   private:
+    // Null with a Python error where Python has failed.
+    static std::shared_ptr<const ProductLaunch> compile_product_launch(const Node& node,
+                                                                       const Value& first,
+                                                                       const Value& second) {
+        auto shape = [](const Value& value) { return nb::tuple(nb::cast(value.type->shape)); };
+        auto strides = [](const Value& value) { return nb::tuple(nb::cast(value.strides)); };
+        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
+            launch_factory.get().ptr(), node.op->python, dtype_object(node.type->dtype),
+            shape(first).ptr(), strides(first).ptr(), shape(second).ptr(), strides(second).ptr(),
+            nullptr));
+        if (!compiled.is_valid()) return {};
+        auto launch = std::make_shared<ProductLaunch>();
+        if (compiled.is_none()) return launch;
+        auto& entry = nb::cast<EntryPoint&>(compiled[0]);
+        launch->kernel = entry.kernel;
+        launch->code = entry.code;
+        launch->swapped = nb::cast<bool>(compiled[1]);
+        launch->sizes = nb::cast<std::vector<int64_t>>(compiled[2]);
+        launch->scratch = nb::cast<std::size_t>(compiled[3]);
+        launch->units = nb::cast<int64_t>(compiled[4]);
+        launch->grain = nb::cast<int64_t>(compiled[5]);
+        launch->threads = nb::cast<int>(compiled[6]);
+        launch->multiply_adds = nb::cast<int64_t>(compiled[7]);
+        return launch;
+    }
+
     const bool batching_;
 };
 
@@ -289,7 +354,8 @@ static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t>
     const Options& options_now = current_options();
     bool is_enabled = options_now.interpret_cold || options_now.verify;
     if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
-    if (is_long(graph)) return identity.key.words.empty() && !has_assignments(graph);
+    if (is_long(graph))
+        return identity.key.words.empty() && (graph.num_calls > 0 || !has_assignments(graph));
     return hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph);
 }
 

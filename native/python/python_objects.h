@@ -184,7 +184,7 @@ constexpr uint32_t MAX_PENDING_UPDATES = 1, MAX_PENDING_READ = 32;
 // are computed together.
 constexpr uint32_t MIN_RUN_TO_DEFER = 32, MAX_DEFERRED = 8;
 void disable_deferral(const Node& node); // such assignments do not wait any more
-void set_slice_ops(Op& index, Op& update);
+void set_slice_ops(Op& index, Op& update, Op& gather);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
@@ -203,6 +203,7 @@ bool compute_by_plan(std::span<Node* const> pending);
 // The same for a value that is waited for.
 bool compute_and_wait(Ref<Node> node);
 void enable_external_buffers(); // from now on an Array may use external memory
+bool may_have_external_buffers();
 
 void declare_type_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);

@@ -303,6 +303,7 @@ PyMethodDef array_methods[] = {
 };
 
 void enable_external_buffers() { has_external_buffers = true; }
+bool may_have_external_buffers() { return has_external_buffers; }
 
 bool compute_by_plan(Ref<Node> node) {
     Node* pending = node.get();

@@ -200,6 +200,14 @@ void set_axes(Params& params, PyObject* tuple) {
     params.has_axes = true;
 }
 
+// Whether the parameters of a gather are its first axes, with those of the indices in their place.
+bool gathers_first_axes(PyObject* tuple) {
+    nb::tuple params = nb::borrow<nb::tuple>(tuple), axes(params[0]);
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (nb::cast<std::size_t>(axes[i]) != i) return false;
+    return nb::cast<int64_t>(params[1]) == 0;
+}
+
 } // namespace
 
 Ref<Params> params_of(const Op& op, PyObject* tuple) {
@@ -211,7 +219,8 @@ Ref<Params> params_of(const Op& op, PyObject* tuple) {
         std::string bytes;
         if (!encode(bytes, tuple, 0)) return {};
         params = intern_params(bytes);
-        if (op.shapes == Op::reduced || op.shapes == Op::permuted) set_axes(*params, tuple);
+        bool has_axes = op.shapes == Op::reduced || op.shapes == Op::permuted;
+        if (has_axes || (op.gathers && gathers_first_axes(tuple))) set_axes(*params, tuple);
     }
     if (!params->python) {
         Py_INCREF(tuple);

@@ -231,6 +231,8 @@ def declare_op(
     contracts: bool = False,
     creates: bool = False,
     fills: bool = False,
+    gathers: bool = False,
+    keeps_products: bool = False,
     per_member: bool = False,
     is_permanent: bool = True,
 ) -> int: ...
@@ -243,8 +245,10 @@ MAX_PENDING_READ: int
 HOT_THRESHOLD: int
 LONG_GRAPH_NODES: int
 
-def set_slice_ops(index: int, update: int) -> None:
-    """Set the operations of `x[key]` and `x[key] = e` for ints, slices, `...` and None."""
+def set_slice_ops(index: int, update: int, gather: int) -> None:
+    """Set the operations of `x[key]` and `x[key] = e` for ints, slices, `...` and None, and of
+    `x[key]` for an array of integers.
+    """
 
 def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...

@@ -306,3 +306,74 @@ def test_index_whose_value_comes_late_is_refused_at_the_wait(program: Any) -> No
     result = program(tn.asarray(X), tn.asarray([4, 4]) + 1)
     with pytest.raises(IndexError, match=r"index 5 is out of bounds for axis .*test_indexing\.py:"):
         result.wait()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("form", ["computed", "element", "pending", "numpy"])
+def test_integers_without_axes_in_keys_are_ints(dtype: str, form: str) -> None:
+    """Of an element of a computed array, too; the result is a copy, as for any array in a key."""
+    x = tn.asarray(np.arange(60.0).reshape(3, 4, 5)).wait()
+    numbers = np.asarray([0, 1, 2, -1, -3][: 3 if dtype.startswith("u") else 5], dtype)
+    table = tn.asarray(numbers.reshape(1, -1))
+    values = np.asarray(x)
+    for n, number in enumerate(numbers.tolist()):
+        i: Any = {
+            "computed": lambda n=n: (table[0, n] + 0).wait(),
+            "element": lambda n=n: table[0][n],
+            "pending": lambda n=n: table[0, n] + 0,
+            "numpy": lambda n=n: numbers[n],
+        }[form]()
+        for key, plain in (
+            (i, number),
+            ((i, 2), (number, 2)),
+            ((slice(1, None), i), (slice(1, None), number)),
+            ((..., i, None), (..., number, None)),
+            ((None, i, slice(i, None)), (None, number, slice(number, None))),
+            (slice(i, None), slice(number, None)),
+            (slice(None, i, 2), slice(None, number, 2)),
+            ((i, i, i), (number, number, number)),
+        ):
+            same_bits(x[key], values[plain])
+            y = tn.asarray(x, copy=True)
+            y[key] = -1.0
+            expected = values.copy()
+            expected[plain] = -1.0
+            same_bits(y, expected)
+        if form != "numpy":
+            part = x[i, 1:]
+            part += 1000.0
+            assert float(tn.max(x)) == 59.0
+
+
+@pytest.mark.parametrize("wrong", [3, -4, 2**62])
+def test_integers_without_axes_out_of_bounds_raise_as_ints_do(wrong: int) -> None:
+    x, table = tn.ones((3, 2)), tn.asarray(np.asarray([wrong])).wait()
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0"):
+        x[table[0] + 0].wait()
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[table[0], 0].wait()
+    assert x[table[0] :].shape == np.ones((3, 2))[wrong:].shape
+
+
+def test_integers_without_axes_in_keys_follow_their_array() -> None:
+    x, at = tn.asarray(np.arange(5.0)), tn.asarray(np.asarray([1, 2]))
+    for number in (1, 3, 4, 0):
+        at[0] = number
+        assert float(x[at[0]]) == number
+        assert x[at[0] :].tolist() == np.arange(5.0)[number:].tolist()
+
+    @tn.function
+    def element(x: tn.Array, at: tn.Array) -> tn.Array:
+        return x[at[0]] + x[at[1]]
+
+    for number in (1, 3):
+        at[0] = number
+        assert float(element(x, at)) == number + 2
+
+
+def test_slices_of_objects_that_are_no_integers_are_refused() -> None:
+    x = tn.ones(4)
+    for wrong in (1.0, "1", np.float64(2), tn.asarray(1.0), tn.asarray([1, 2])):
+        with pytest.raises((TypeError, IndexError)):
+            x[wrong:]
+    assert x[True:].shape == (3,)

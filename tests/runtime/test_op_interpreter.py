@@ -389,13 +389,126 @@ def test_updates_by_products_of_new_lengths_are_not_planned_and_have_the_bits_of
     assert_equal_bits(results["auto"], results["1"])
 
 
-def test_update_by_two_products_is_planned() -> None:
-    m, x = tn.asarray(RANDOM.random((9, 9))), tn.zeros(9).wait()
-    for i in range(9):
-        x[i] = m[i, :i] @ x[:i] + m[:i, i] @ x[:i]
-        before = _native.num_cached_plans()
-        x.wait()
-        assert _native.num_cached_plans() > before
+def test_updates_by_several_products_of_vectors_have_the_bits_of_plans() -> None:
+    results = {}
+    matrix = RANDOM.random((20, 20))
+    for tier in ("auto", "1"):
+        with tn.options(tier=tier):
+            m, x = tn.asarray(matrix), tn.ones(20).wait()
+            for i in range(20):
+                x[i] = m[i, :i] @ x[:i] + m[:i, i] @ x[:i] - (m[i] @ m[:, i]) * 0.25
+            results[tier] = np.asarray(x)
+    assert_equal_bits(results["auto"], results["1"])
+
+
+MATRIX_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "vector by matrix": lambda m, x, i: x[:i] @ m[:i, 3:],
+    "matrix by vector": lambda m, x, i: m[2:, :i] @ x[:i],
+    "matrices": lambda m, x, i: m[i:, :i] @ m[:i, 5:9],
+    "column by columns": lambda m, x, i: m[i:, 2] @ m[i:, i:],
+    "backwards": lambda m, x, i: m[::-1, :i] @ x[-1 : -i - 1 : -1],
+    "every second": lambda m, x, i: m[::2, : 2 * (i // 2) : 2] @ x[: i // 2],
+    "quotient": lambda m, x, i: m[:i, :i] @ m[:i, i] / (i + 0.5),
+    "positive": lambda m, x, i: tn.maximum(x[i:] @ m[i:, : i + 1], 2),
+    "gathered rows": lambda m, x, i: m[tn.asarray(np.arange(i) // 2)] @ x,
+}
+
+
+@pytest.mark.parametrize("name", MATRIX_OPERANDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_assigned_products_of_matrices_are_not_planned_and_have_the_bits_of_plans(
+    name: str, dtype: str, threads: int, planned: list[int]
+) -> None:
+    product, n = MATRIX_OPERANDS[name], 34
+    matrix, vector = RANDOM.random((n, n)).astype(dtype), RANDOM.random(n).astype(dtype)
+    results = {}
+    for tier in ("auto", "1", "auto"):
+        with tn.options(tier=tier, threads=threads):
+            m, x = tn.asarray(matrix), tn.asarray(vector)
+            target, plans = tn.zeros((n, n), dtype=dtype).wait(), len(planned)
+            for i in range(n):
+                value = product(m, x, i)
+                if value.ndim == 1:
+                    target[i, : len(value)] = value
+                else:
+                    target[: value.shape[0], : value.shape[1]] = value
+                target.wait()
+            assert (len(planned) == plans) == (tier == "auto")
+        found = results.setdefault(tier, np.asarray(target))
+        assert_equal_bits(found, np.asarray(target))
+    assert_equal_bits(results["auto"], results["1"])
+
+
+def test_products_that_rules_rewrite_are_planned() -> None:
+    m, x = tn.asarray(RANDOM.random((9, 9))), tn.asarray(RANDOM.random(9))
+    forms: list[Callable[[], tn.Array]] = [
+        lambda: m @ x + x,
+        lambda: -(m @ x),
+        lambda: 2.0 * (m @ x),
+        lambda: (m @ x)[1:],
+        lambda: tn.sum(m @ m, axis=0),
+        lambda: (m @ m) @ x,
+        lambda: (m @ x) / 3 + x,
+        lambda: m.T @ x,
+        lambda: (2.0 * m) @ x,
+    ]
+    for form in forms:
+        results = []
+        for tier in ("auto", "1"):
+            target = tn.zeros(9).wait()
+            with tn.options(tier=tier):
+                value = form()
+                target[: value.shape[0]] = value
+                before = _native.num_cached_plans()
+                target.wait()
+                assert _native.num_cached_plans() > before
+                tn.trim()
+            results.append(np.asarray(target))
+        assert_equal_bits(*results)
+
+
+GATHERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "vector": lambda x, i, take: x[0, i] if take else x[0][i],
+    "rows": lambda x, i, take: x[i],
+    "rows of columns": lambda x, i, take: x[:, 1:][i],
+    "column": lambda x, i, take: x[:, 2][i],
+    "backwards": lambda x, i, take: x[::-1, 1][i],
+    "elements": lambda x, i, take: x[i, i],
+    "index backwards": lambda x, i, take: x[1][i[::-1]],
+    "matrix of indices": lambda x, i, take: x[2][i[:, None]],
+    "of last axis": lambda x, i, take: x[:, i],
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+@pytest.mark.parametrize("index", ["int64", "int32", "uint8", "int16"])
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "int8", "float16"])
+def test_gathered_elements_are_those_of_numpy(name: str, index: str, dtype: str) -> None:
+    values = RANDOM.uniform(-100, 100, (9, 9)).astype(dtype)
+    for length in (0, 1, 2, 9, 5000):
+        at = RANDOM.integers(0 if index[0] == "u" else -9, 9, length).astype(index)
+        expected = GATHERS[name](values, at, False)
+        for _ in range(2):
+            target = tn.zeros(expected.shape, dtype=dtype).wait()
+            found = GATHERS[name](tn.asarray(values), tn.asarray(at), True)
+            assert np.asarray(found).tobytes() == expected.tobytes()
+            if expected.size:
+                target[...] = GATHERS[name](tn.asarray(values), tn.asarray(at), True)
+                target[:1] = target[:1] + 0
+                assert np.asarray(target).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [7, -8, 2**40])
+@pytest.mark.parametrize("length", [1, 3, 6000])
+def test_a_gather_out_of_bounds_raises_as_a_plan_does(wrong: int, length: int) -> None:
+    at = np.zeros(length, np.int64)
+    at[-1] = wrong
+    for _ in range(2):
+        x, target = tn.asarray(np.arange(7.0)), tn.zeros(length).wait()
+        target[:] = x[tn.asarray(at)] + 1
+        with pytest.raises(IndexError, match=f"{wrong} is out of bounds"):
+            target.wait()
 
 
 def test_products_of_integers_and_halves_in_updates_are_planned() -> None:

@@ -1,8 +1,11 @@
-"""Loops over parts that move: one plan serves all of them, and only where it is the right one."""
+"""Loops over parts that move: one plan serves all of them, and only where it is the right one.
+
+All is planned here (tier 1); `tests/array/test_new_lengths.py` has such loops while they are cold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,12 @@ import tenfold as tn
 from tenfold import _native
 
 Step = Callable[[Any, int], object]
+
+
+@pytest.fixture(autouse=True)
+def _planned() -> Iterator[None]:
+    with tn.options(tier=1):
+        yield
 
 
 def both(shape: tuple[int, ...], step: Step, count: int) -> int:

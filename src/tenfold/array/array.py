@@ -31,6 +31,7 @@ from tenfold.interop import array_function, array_ufunc, display, dlpack, materi
 from tenfold.interop.asarray import asarray, from_dlpack, to_device
 from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
+from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
 from tenfold.submission import eval  # noqa: A004  # the settled public name
@@ -208,7 +209,7 @@ def install() -> None:
         refuse_operand=_refuse_operand,
         wait=materialize.wait,
     )
-    _native.set_slice_ops(index.id, set_at.id)
+    _native.set_slice_ops(index.id, set_at.id, gather.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
     for name, property_ in PROPERTIES.items():

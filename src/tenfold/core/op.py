@@ -237,6 +237,9 @@ class OpLowering:
     """The gather rule, for an op that reads its inputs at computed indices: the element at an
     index, `element_at(body, position, *sources, *params)`, or NotImplemented
     (core/gather_rules.py)."""
+    gathers: bool = False
+    """Whether its params are the axes along which it takes elements of its first input, at the
+    integers in the others, and the place of their axes in the result."""
     pieces: Callable[..., Any] | None = None
     """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
     (core/gather_rules.py) that cover the result, or NotImplemented."""
@@ -282,6 +285,8 @@ class OpRewriting:
     rule_free: bool = False
     """Whether it may be computed before its readers are known: the only rewrite rules that match it
     together with other such ops keep all bits (native/exec/op_interpreter.cpp)."""
+    keeps_products: bool = False
+    """Whether no rewrite rule matches it together with a product that it reads."""
     multiplies: bool = False
     """For a call of a traced function: whether its body has products or solves."""
 
@@ -433,6 +438,8 @@ class Op(Operation[P]):
             contracts=self.rewriting.contraction is not None,
             creates=self.semantics.creates,
             fills=self.rewriting.constant_fill is not None,
+            gathers=self.lowering.gathers,
+            keeps_products=self.rewriting.keeps_products,
             per_member=self.is_per_member,
             is_permanent=self.permanent and self.semantics.body is None,
         )

@@ -93,6 +93,7 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
+    keeps_products=True,
     dtypes=division,
     reference=np.divide,
     kernel=real_or_complex(lambda _, x, y: x / y, complex_parts.quotient),

@@ -93,6 +93,7 @@ def _gather_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
     rule=_gather_rule,
     reference=_gather_reference,
     element_at=_gather_element,
+    gathers=True,
     kind=Kind.VIEW,
     can_fail=True,
     batch=_gather_members,

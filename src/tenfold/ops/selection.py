@@ -92,6 +92,7 @@ def _to_comparable(k: Body, x: Element) -> Element:
 
 
 @elementwise(
+    keeps_products=True,
     dtypes=real,
     reference=_maximum_reference,
     kernel=_maximum_element,
@@ -111,6 +112,7 @@ def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
+    keeps_products=True,
     dtypes=real,
     reference=_minimum_reference,
     kernel=_minimum_element,

@@ -1,0 +1,113 @@
+#include "exec/gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/work_size.h"
+
+namespace tenfold {
+namespace {
+
+bool is_c_order(const Value& value, std::size_t from_axis) {
+    int64_t stride = dtype_of(value.type->dtype).bytes;
+    const auto& shape = value.type->shape;
+    for (std::size_t axis = shape.size(); axis-- > from_axis; stride *= shape[axis])
+        if (shape[axis] > 1 && !value.strides.empty() && value.strides[axis] != stride)
+            return false;
+    return true;
+}
+
+} // namespace
+
+bool is_gather(const Node& node) {
+    return node.op->gathers && node.params && node.params->has_axes;
+}
+
+Gather::Gather(const Value& source, std::span<const Value* const> indices, const Value& result,
+               int threads)
+    : source_(static_cast<const char*>(source.buffers[0].address())),
+      result_(static_cast<char*>(result.buffers[0].address())) {
+    const auto& shape = source.type->shape;
+    fits_ = indices.size() <= MAX_INDICES && is_c_order(source, indices.size());
+    row_bytes_ = dtype_of(source.type->dtype).bytes;
+    for (std::size_t axis = indices.size(); axis < shape.size(); ++axis) row_bytes_ *= shape[axis];
+    std::vector<int64_t> strides = source.strides;
+    if (strides.empty()) {
+        strides.resize(indices.size());
+        int64_t stride = row_bytes_;
+        for (std::size_t axis = indices.size(); axis-- > 0; stride *= shape[axis])
+            strides[axis] = stride;
+    }
+    rows_ = indices[0]->type->size();
+    for (std::size_t axis = 0; fits_ && axis < indices.size(); ++axis)
+        fits_ = indices[axis]->type->shape == indices[0]->type->shape &&
+                add_index(*indices[axis], shape[axis], strides[axis]);
+    threads_ = threads_for(rows_ * std::max<int64_t>(1, row_bytes_ / 8), threads);
+}
+
+bool Gather::add_index(const Value& index, int64_t length, int64_t source_stride) {
+    const DType& dtype = dtype_of(index.type->dtype);
+    if (dtype.kind != 'i' || dtype.bytes < 4) return false;
+    const auto& shape = index.type->shape;
+    bool is_contiguous = is_c_order(index, 0);
+    if (!is_contiguous && shape.size() != 1) return false;
+    int64_t stride = is_contiguous ? int64_t(dtype.bytes) : index.strides[0];
+    indices_[num_indices_++] = {static_cast<const char*>(index.buffers[0].address()), stride,
+                                length, source_stride, dtype.bytes == 4};
+    return true;
+}
+
+// A position along an axis, negative ones counted from the end; it may be out of bounds.
+int64_t Gather::position_of(const Index& index, int64_t row) {
+    int64_t position = 0;
+    if (index.is_short) {
+        int32_t narrow;
+        std::memcpy(&narrow, index.first + row * index.stride, sizeof narrow);
+        position = narrow;
+    } else {
+        std::memcpy(&position, index.first + row * index.stride, sizeof position);
+    }
+    return position < 0 ? position + index.length : position;
+}
+
+// BYTES of a row; 0: as many as it has.
+template <std::size_t BYTES> bool Gather::copy_rows(int64_t begin, int64_t end) const {
+    for (int64_t row = begin; row < end; ++row) {
+        bool in_bounds = true;
+        int64_t offset = 0;
+        for (std::size_t i = 0; i < num_indices_; ++i) {
+            int64_t position = position_of(indices_[i], row);
+            in_bounds &= position >= 0 && position < indices_[i].length;
+            if (in_bounds) offset += position * indices_[i].source_stride;
+        }
+        if (!in_bounds) return false;
+        std::size_t bytes = BYTES ? BYTES : std::size_t(row_bytes_);
+        std::memcpy(result_ + row * int64_t(bytes), source_ + offset, bytes);
+    }
+    return true;
+}
+
+int64_t Gather::gather(void** buffers, const int64_t*, const double*, void*, int64_t begin,
+                       int64_t end) {
+    const auto& self = *static_cast<const Gather*>(buffers[0]);
+    int64_t last = std::min(end * BLOCK_ELEMENTS, self.rows_);
+    begin *= BLOCK_ELEMENTS;
+    bool in_bounds = self.row_bytes_ == 8    ? self.copy_rows<8>(begin, last)
+                     : self.row_bytes_ == 4  ? self.copy_rows<4>(begin, last)
+                     : self.row_bytes_ == 16 ? self.copy_rows<16>(begin, last)
+                                             : self.copy_rows<0>(begin, last);
+    return in_bounds ? 0 : 1;
+}
+
+Work Gather::work() {
+    Work work;
+    buffer_ = this;
+    work.kernel = gather;
+    work.buffers = &buffer_;
+    work.units = (rows_ + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    work.grain = 1;
+    work.threads = threads_;
+    return work;
+}
+
+} // namespace tenfold
