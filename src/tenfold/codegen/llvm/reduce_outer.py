@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -227,26 +228,22 @@ class _Column:
                 self.emitter.store(stores, values, column, mask)
             return [tuple(values[i] for i in fold.inputs) for fold in folds]
 
-        side_by_side = unroll_factor(kernel)
-        level = side_by_side.bit_length() - 1
-        groups = int_op(ir, "lshr", rows, level)
-
-        def emit_group(index: str) -> None:
+        def emit_group(index: str, level: int) -> None:
             pending_leaves: list[list[Accumulator]] = [[] for _ in folds]
-            for i in range(side_by_side):
+            for i in range(1 << level):
                 row = int_op(ir, "add", int_op(ir, "shl", index, level), i)
                 for fold, pending, components in zip(folds, pending_leaves, leaf(row), strict=True):
                     push_leaf(ir, fold.kind, pending, i, components)
             for counter, (components,) in zip(counters, pending_leaves, strict=True):
                 counter.insert(components, index, level)
 
-        def emit_row(row: str) -> None:
-            for counter, components in zip(counters, leaf(row), strict=True):
-                counter.insert(components, row)
-
-        for_range(ir, "0", groups, 1, emit_group)
-        if side_by_side > 1:
-            for_range(ir, int_op(ir, "shl", groups, level), rows, 1, emit_row)
+        first = "0"
+        most = unroll_factor(kernel).bit_length() - 1
+        for level in sorted({most, min(most, 1), 0}, reverse=True):  # pairs for fewer than 256 rows
+            end = int_op(ir, "lshr", rows, level)
+            group = partial(emit_group, level=level)
+            for_range(ir, int_op(ir, "lshr", first, level), end, 1, group)
+            first = int_op(ir, "shl", end, level)
         for (fold, component), counter in zip(
             self._component_offsets(folds), counters, strict=True
         ):
