@@ -58,8 +58,8 @@ PAGES = (
     searching,
 )
 """The modules whose public names are those of this namespace."""
-SUBMODULES = ("random",)
-"""Namespaces of Tenfold's that have NumPy's names already."""
+SUBMODULES = {"random": "tenfold.namespace.legacy_random"}
+"""Modules of later rooms, imported when they are used."""
 
 __all__ = ["fft", "lib", "linalg", *SUBMODULES, *(name for page in PAGES for name in page.__all__)]
 
@@ -67,7 +67,7 @@ __all__ = ["fft", "lib", "linalg", *SUBMODULES, *(name for page in PAGES for nam
 def __getattr__(name: str) -> Any:
     """Import a submodule; refuse any other name that NumPy has and this namespace has not."""
     if name in SUBMODULES:
-        return importlib.import_module(f"tenfold.{name}")
+        return importlib.import_module(SUBMODULES[name])
     raise AttributeError(
         f"module 'tenfold.numpy' has no attribute {name!r}; use numpy.{name}(np.asarray(x)), "
         "which waits",
