@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,15 @@ def _workers(x: np.ndarray) -> int:
     return int(get("threads")) if x.size >= THREADED else 1
 
 
-def _compute(name: str, x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+@cache
+def _library() -> Any:
     from scipy import fft as library  # imported only where it is used
 
-    workers = _workers(x)
+    return library
+
+
+def _compute(name: str, x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+    library, workers = _library(), _workers(x)
     if len(axes) == 1:  # SciPy's functions of one axis take half the time of the others
         transform = getattr(library, name.removesuffix("n"))
         return np.asarray(transform(x, lengths[0], axes[0], norm, workers=workers))
@@ -197,13 +203,19 @@ def _transform(
     numpy_function: Any, rule: Any, reference: Any
 ) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Return the decorator of a transform."""
+    operands: dict[np.dtype, np.dtype] = {}
+    """What each dtype is converted to."""
 
     def on_values(inputs: Sequence[Value], *params: Any) -> tuple[Value, ...]:
         """As the reference, without the steps of a NumPy call."""
         (x,) = inputs
-        (operand,) = rule((x.type,), *params).operands
+        type_ = x.type
+        operand = operands.get(type_.dtype)
+        if operand is None:
+            (operand,) = rule((type_,), *params).operands
+            operands[type_.dtype] = operand
         result = reference(cast_values(dense.export(x), operand), *params)
-        return (dense.adopt(np.ascontiguousarray(result), x.type.device),)
+        return (dense.adopt(np.ascontiguousarray(result), type_.device),)
 
     samples = [
         SampleCall(((6,),)),
