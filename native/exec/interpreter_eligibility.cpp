@@ -1,9 +1,12 @@
 // Which graphs the op interpreter may run: by their operations, the sizes of their arrays, and the
 // parts of pending arrays that they read.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "exec/gather.h"
 #include "exec/op_interpreter.h"
+#include "ir/index_map.h"
 
 namespace tenfold {
 namespace {
@@ -13,19 +16,52 @@ constexpr int64_t MAX_ELEMENTS = 1 << 17, MAX_ELEMENTS_LONG = 1 << 13;
 // Updates of a slice, which have no plan templates.
 constexpr int64_t MAX_ELEMENTS_UPDATE = 1 << 21;
 
-// Of each node how many elements are read, by slices and as a whole.
-std::vector<int64_t> elements_read(const LinearizedGraph& graph) {
-    std::vector<int64_t> elements(graph.nodes.size());
-    for (const LinearizedNode& entry : graph.nodes) {
-        if (entry.value || !entry.node->op) continue;
-        for (uint32_t input : graph.inputs(entry)) {
-            const Node& source = *graph.nodes[input].node;
-            bool is_slice = entry.node->op->part == Op::slice;
-            if (source.type) elements[input] += (is_slice ? *entry.node : source).type->size();
+int64_t product_of(const std::vector<int64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
+
+// Elements of the nodes of a graph.
+struct ElementCounts {
+    // Computed by a node. Of an update those of the slice; of a value all, but none if only slices
+    // and elements of it are read or replaced.
+    std::vector<int64_t> computed;
+    std::vector<int64_t> read; // by its readers, of slices their own
+
+    explicit ElementCounts(const LinearizedGraph& graph)
+        : computed(graph.nodes.size()), read(graph.nodes.size()) {
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+            const LinearizedNode& entry = graph.nodes[i];
+            const Node& node = *entry.node;
+            if (node.is_scalar() || entry.value) continue;
+            computed[i] = node.op && node.op->part == Op::slice_update
+                              ? product_of(pattern_of(*node.params).map.shape)
+                              : node.type->size();
+            if (node.op) add_reads(graph, entry);
+        }
+        for (uint32_t output : graph.outputs) add_whole(graph, output);
+    }
+
+  private:
+    void add_reads(const LinearizedGraph& graph, const LinearizedNode& entry) {
+        const Op& op = *entry.node->op;
+        auto inputs = graph.inputs(entry);
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+            bool is_part = k == 0 && (op.part != Op::none || op.gathers);
+            if (!is_part)
+                add_whole(graph, inputs[k]);
+            else if (op.part != Op::slice_update)
+                read[inputs[k]] += entry.node->type->size();
         }
     }
-    return elements;
-}
+
+    void add_whole(const LinearizedGraph& graph, uint32_t position) {
+        const LinearizedNode& entry = graph.nodes[position];
+        if (entry.node->is_scalar()) return;
+        int64_t size = entry.node->type->size();
+        read[position] += size;
+        if (entry.value) computed[position] = size;
+    }
+};
 
 // A pending array of which only a small part is read: a plan may then compute that part alone. An
 // update is computed in place; beside one, a plan of the part takes longer than the whole.
@@ -56,19 +92,6 @@ bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
     return node.op && node.op->rule_free && node.inference->results.size() == 1;
 }
 
-// For each node whether its elements count: not of a value of which only slices are read.
-std::vector<bool> read_whole(const LinearizedGraph& graph) {
-    std::vector<bool> whole(graph.nodes.size()), sliced(graph.nodes.size());
-    for (const LinearizedNode& entry : graph.nodes) {
-        if (entry.value || !entry.node->op) continue;
-        std::vector<bool>& how = entry.node->op->part == Op::slice ? sliced : whole;
-        for (uint32_t input : graph.inputs(entry)) how[input] = true;
-    }
-    for (std::size_t i = 0; i < whole.size(); ++i)
-        if (!graph.nodes[i].value || !sliced[i]) whole[i] = true;
-    return whole;
-}
-
 } // namespace
 
 bool has_native_kernel(const Node& node) {
@@ -77,24 +100,18 @@ bool has_native_kernel(const Node& node) {
 }
 
 bool is_large(const LinearizedGraph& graph) {
-    std::vector<bool> whole = read_whole(graph);
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        const Node& node = *graph.nodes[i].node;
-        if (whole[i] && !node.is_scalar() && node.type->size() > MAX_ELEMENTS) return true;
-    }
-    return false;
+    return std::ranges::any_of(ElementCounts(graph).computed,
+                               [](int64_t elements) { return elements > MAX_ELEMENTS; });
 }
 
 int64_t mean_elements(const LinearizedGraph& graph) {
+    const ElementCounts counts(graph);
     int64_t elements = 0, operations = 0;
-    for (const LinearizedNode& entry : graph.nodes) {
-        const Node& node = *entry.node;
-        if (entry.value || !node.op || node.op->view) continue;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        const LinearizedNode& entry = graph.nodes[i];
+        if (entry.value || !entry.node->op || entry.node->op->view) continue;
         ++operations;
-        const Node* computed = &node;
-        if (has_reduction(node) || node.op->part == Op::slice_update)
-            computed = graph.nodes[graph.inputs(entry).back()].node.get();
-        elements += computed->is_scalar() ? 1 : computed->type->size();
+        elements += counts.computed[has_reduction(*entry.node) ? graph.inputs(entry)[0] : i];
     }
     return elements / std::max<int64_t>(operations, 1);
 }
@@ -106,41 +123,48 @@ bool has_assignments(const LinearizedGraph& graph) {
 }
 
 bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
-    bool has_updates = has_assignments(graph), loops = has_updates;
-    int64_t max_elements = !counted && is_long(graph) ? MAX_ELEMENTS_LONG
-                           : has_updates              ? MAX_ELEMENTS_UPDATE
-                                                      : MAX_ELEMENTS;
-    std::vector<bool> whole = read_whole(graph);
-    std::vector<int64_t> read = elements_read(graph);
+    const bool has_updates = has_assignments(graph);
+    bool loops = has_updates;
+    const int64_t max_elements = !counted && is_long(graph) ? MAX_ELEMENTS_LONG
+                                 : has_updates              ? MAX_ELEMENTS_UPDATE
+                                                            : MAX_ELEMENTS;
+    const ElementCounts counts(graph);
     int num_matrix_products = 0; // rules read several of them together
-    for (const LinearizedNode& entry : graph.nodes) {
+    int64_t excess = 0;          // elements of larger arrays
+    for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
+        const LinearizedNode& entry = graph.nodes[i];
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
-        bool counts = whole[std::size_t(&entry - graph.nodes.data())];
-        if (!is_small(*node.type, device, counts ? max_elements : INT64_MAX)) return false;
+        if (node.type->device != device || node.type->storage != 0) return false;
+        if (counts.computed[i] > max_elements) excess += counts.computed[i];
         if (entry.value) continue;
+        bool is_update = node.op && node.op->part == Op::slice_update;
+        if (is_update && node.type->size() > MAX_ELEMENTS_UPDATE) return false; // it may be copied
         if (has_updates && node.op && is_plain_product(graph, entry)) {
-            bool is_isolated = is_vector_product(node) ||
-                               (++num_matrix_products == 1 && !is_long(graph) &&
-                                is_only_assigned(graph, uint32_t(&entry - graph.nodes.data())));
+            bool is_isolated =
+                is_vector_product(node) ||
+                (++num_matrix_products == 1 && !is_long(graph) && is_only_assigned(graph, i));
             if (!is_isolated) return false;
             continue;
         }
         if (!is_supported(graph, entry)) return false;
         if (node.op->part == Op::slice) {
             uint32_t source = graph.inputs(entry)[0];
-            if (is_read_in_small_part(graph.nodes[source], read[source], has_updates)) return false;
+            if (is_read_in_small_part(graph.nodes[source], counts.read[source], has_updates))
+                return false;
         }
         loops |= has_native_kernel(node);
     }
-    return loops;
+    // A long graph may have few large arrays: planning all of it takes longer.
+    bool may_exceed = is_long(graph) && excess <= MAX_ELEMENTS_LONG * int64_t(graph.nodes.size());
+    return loops && (excess == 0 || may_exceed);
 }
 
 namespace {
 
 bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t max_elements) {
     const LinearizedGraph& graph = graph_template.graph;
-    std::vector<int64_t> read = elements_read(graph);
+    const ElementCounts counts(graph);
     auto is_supported_node = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
         if (node.is_scalar() || !is_small(*node.type, device, max_elements))
@@ -149,7 +173,7 @@ bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t 
         if (node.op->part == Op::slice) {
             uint32_t source = graph.inputs(entry)[0];
             if (graph.nodes[source].node->op &&
-                is_read_in_small_part(graph.nodes[source], read[source], false))
+                is_read_in_small_part(graph.nodes[source], counts.read[source], false))
                 return false;
         }
         return is_supported(graph, entry) && has_native_kernel(node);

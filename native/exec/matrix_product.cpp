@@ -5,19 +5,27 @@
 
 #include "exec/gather.h"
 #include "exec/op_interpreter.h"
+#include "ir/index_map.h"
 
 namespace tenfold {
 namespace {
 
 // A value, a slice of one, elements that are gathered from one, or a slice of an update that others
-// see, through which no rule looks.
+// see, through which no rule looks. Of another update rules forward slices of the part that it
+// replaces: none if that is one element.
 bool is_plain_operand(const LinearizedGraph& graph, const LinearizedNode& entry) {
     const LinearizedNode* read = &entry;
     while (!read->value) {
         const Op* op = read->node->op;
         if (!op) return false;
-        if (op->part == Op::slice_update) return read->live_out;
-        if (op->part != Op::slice && !op->gathers) return false;
+        if (op->part == Op::slice_update) {
+            if (read->live_out) return true;
+            const std::vector<int64_t>& part = pattern_of(*read->node->params).map.shape;
+            bool is_element = std::ranges::all_of(part, [](int64_t n) { return n == 1; });
+            if (!is_element || entry.node->type->size() < 2) return false;
+        } else if (op->part != Op::slice && !op->gathers) {
+            return false;
+        }
         read = &graph.nodes[graph.inputs(*read)[0]];
     }
     return true;

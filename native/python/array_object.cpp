@@ -297,8 +297,26 @@ void rebind(ArrayObject* array, Ref<Node> node) {
     invalidate_views(array); // they would keep the value before from being written over
 }
 
+namespace {
+
+PythonFunction array_factory{"tenfold.numpy.creation", "array_of_shape"};
+
+// Array(shape, dtype), as NumPy's scripts make an array of any values by its type. Data is refused:
+// a function imports it.
+PyObject* new_of_shape(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    nb::handle shape = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0)
+                       : kwargs               ? PyDict_GetItemString(kwargs, "shape")
+                                              : nullptr;
+    if (!shape.is_valid() || !(PyTuple_Check(shape.ptr()) || PyLong_Check(shape.ptr())))
+        return PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+    return to_python_error([&] { return PyObject_Call(array_factory.get().ptr(), args, kwargs); });
+}
+
+} // namespace
+
 bool make_array_type(PyObject* module) {
     std::vector<PyType_Slot> slots = {
+        {Py_tp_new, reinterpret_cast<void*>(new_of_shape)},
         {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
         {Py_tp_getset, properties},
         {Py_tp_members, members},
@@ -315,8 +333,7 @@ bool make_array_type(PyObject* module) {
     };
     for (PyType_Slot* slot = number_slots; slot->slot; ++slot) slots.push_back(*slot);
     slots.push_back({0, nullptr});
-    PyType_Spec spec{"tenfold.Array", sizeof(ArrayObject), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+    PyType_Spec spec{"tenfold.Array", sizeof(ArrayObject), 0, Py_TPFLAGS_DEFAULT, slots.data()};
     array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     return array_type &&
            PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0;

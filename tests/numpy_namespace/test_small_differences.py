@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+import tenfold.numpy as ours
+from tenfold.errors import UnsupportedError
 
 
 def test_full_takes_an_array_without_axes() -> None:
@@ -97,3 +99,26 @@ def test_numpy_is_an_attribute_of_tenfold() -> None:
     import tenfold.numpy
 
     assert tn.numpy is tenfold.numpy
+
+
+@pytest.mark.parametrize("shape", [3, (), (0,), (2, 3), (4, 1)])
+@pytest.mark.parametrize("dtype", [None, "float32", np.int8, complex])
+def test_the_array_type_makes_an_array_of_any_values(shape: Any, dtype: Any) -> None:
+    arguments = () if dtype is None else (dtype,)
+    x, expected = ours.ndarray(shape, *arguments), np.ndarray(shape, *arguments)
+    assert (x.shape, x.dtype) == (expected.shape, expected.dtype)
+    x[...] = 1
+    assert np.asarray(x).tobytes() == np.ones_like(expected).tobytes()
+    assert ours.ndarray(shape=shape, order="F", dtype=dtype or float).shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    "wrong", [(), ([2, 3],), (None,), ("ab",), (2.5,), (np.ones(2),), (ours.zeros(2),)]
+)
+def test_the_array_type_takes_shapes_alone(wrong: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match=r"cannot create|integer|index"):
+        ours.ndarray(*wrong)
+    with pytest.raises(UnsupportedError, match="frombuffer"):
+        ours.ndarray((2,), buffer=b"1" * 16)
+    with pytest.raises((ValueError, OverflowError)):
+        ours.ndarray((-2,))

@@ -157,3 +157,28 @@ def test_rules_that_may_change_bits_leave_a_product_of_matrices_that_is_only_ass
                 if value.ndim == 1:  # then in a row, too
                     target[4, key[0]] = target[key[0], 3]
                     assert not changing_rules(target)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rules_that_may_change_bits_leave_products_of_arrays_with_earlier_updates(
+    seed: int,
+) -> None:
+    """No array names the earlier ones: rules may look through an update of a single number."""
+    choices = random.Random(seed)
+    for _ in range(10):
+        x = tn.asarray(np.arange(7.0), copy=True).wait()
+        for _ in range(choices.randrange(1, 5)):
+            first, second = sorted(choices.sample(range(8), 2))
+            if second - first < 2:
+                continue
+            operands = (
+                x[first:second],
+                choices.choice(
+                    (MATRIX[3, first:second], x[first:second], VECTOR[: second - first])
+                ),
+            )
+            value = expression(choices) if choices.random() < 0.3 else 0.0
+            value = operands[0] @ operands[1] - (value if not np.ndim(value) else 1.0)
+            x = tn.set_at(x, choices.randrange(7), value * choices.choice((0.5, -1.0, 2.5)))
+        if _native.node_of(x).pending:
+            assert not changing_rules(x)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.errors import UnsupportedError
 from tenfold.interop import asarray as importing
 from tenfold.numpy.arguments import (
     Immediate,
@@ -130,6 +131,28 @@ def empty(
 ) -> Array:
     """Return an Array of `shape` whose values may be any."""
     return create.empty(_shape(shape), dtype=dtype, device=device)
+
+
+def array_of_shape(
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: int = 0,
+    strides: Any = None,
+    order: str | None = None,
+) -> Array:
+    """Return an Array of `shape` whose values may be any: `ndarray(shape, dtype)`.
+
+    Raises UnsupportedError for a buffer or strides.
+
+    >>> import tenfold.numpy as np
+    >>> np.ndarray((2, 3), dtype="int8").shape
+    (2, 3)
+    """
+    if buffer is not None or strides is not None:
+        rule = "an Array of a buffer or of strides is not made by its type"
+        raise UnsupportedError("ndarray", rule, (), "use np.frombuffer(...), or tn.wrap(buffer)")
+    return empty(shape, dtype)
 
 
 def full(
