@@ -6,7 +6,6 @@
 
 #include <system_error>
 
-#include "exec/scatter_add.h"
 #include "jit/cache_entry.h"
 #include "jit/code_loader.h"
 #include "jit/processor.h"
@@ -104,7 +103,6 @@ void declare_code(nb::module_& module) {
         return reinterpret_cast<std::size_t>(self.kernel);
     });
     declare_entries(module);
-    module.def("scatter_add", [] { return EntryPoint{{}, scatter_add}; });
     module.def(
         "load_code",
         [](nb::bytes code, const std::vector<uint64_t>& places) {

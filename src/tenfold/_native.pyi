@@ -727,9 +727,6 @@ class EntryPoint:
     @property
     def address(self) -> int: ...
 
-def scatter_add() -> EntryPoint:
-    """Return the kernel that adds rows to rows (`native/exec/scatter_add.h`)."""
-
 def lapack_driver(name: str, complex: bool) -> tuple[EntryPoint, int]:
     """The kernel of a LAPACK driver for real or complex numbers, and how many sizes it reads.
 

@@ -74,6 +74,9 @@ FORMS: dict[str, Callable[[int, str], Array]] = {
     "repeated": lambda n, dtype: tn.repeat(ones(n, dtype=dtype), 3),
     "rolled": lambda n, dtype: tn.roll(ones(n, dtype=dtype), 5),
     "gathered": lambda n, dtype: tn.take(ones(n, dtype=dtype), tn.asarray([0, -1]) + 0),
+    "scatter": lambda n, dtype: tn.segment_sum(ones(n, dtype=dtype), ids(n), 5),
+    "scatter rows": lambda n, dtype: tn.add_at(ones(4, n, dtype=dtype), ids(3), 1),
+    "put": lambda n, dtype: tn.put_at(ones(n, dtype=dtype), ids(2, 3), 1),
     "joined": lambda n, dtype: tn.concat([ones(n, dtype=dtype), ones(3, dtype=dtype)]),
 }
 
@@ -141,6 +144,18 @@ def a_scan_of_columns() -> tuple[Launch, Extents]:
 
 def a_gather() -> tuple[Launch, Extents]:
     return launched(tn.take(ones(50), tn.asarray([1, 2, 3]) + 0))
+
+
+def ids(*shape: int) -> tn.Array:
+    return tn.zeros(shape, dtype=tn.int64).wait()
+
+
+def a_scatter() -> tuple[Launch, Extents]:
+    return launched(tn.segment_sum(ones(100_000), ids(100_000), 50))
+
+
+def a_row_scatter() -> tuple[Launch, Extents]:
+    return launched(tn.segment_sum(ones(9, 40), ids(9), 5))
 
 
 def sized(launch: Launch, name: str, value: int, operand: int = 0, axis: int = 0) -> Launch:
@@ -286,6 +301,15 @@ PLANTED: dict[str, Case] = {
         "each by one store",
     ),
     "an index that is not looked at": (a_gather, unguarded, "gathers at offsets"),
+    "an id that is not looked at": (a_scatter, unguarded, "scatters at offsets"),
+    "a row that is not looked at": (a_row_scatter, unguarded, "scatters at offsets"),
+    "no room for a chunk": (a_scatter, lambda x: replace(x, scratch=8000), "scratch memory"),
+    "a part without a flag": (
+        a_scatter,
+        lambda x: replace(x, totals=(x.totals[0] - 8,)),
+        "tables of",
+    ),
+    "elements of two parts": (a_scatter, lambda x: replace(x, units=x.units - 1), "units"),
     "fewer elements than loops": (a_map, lambda x: replace(x, elements=1), "1 elements"),
 }
 

@@ -24,11 +24,12 @@ from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.view_writethrough import refuse_repeating, write
 from tenfold.core.index_map import whole_slice
 from tenfold.core.op import Op
+from tenfold.core.scatter_rules import indexed_shape
 from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
-from tenfold.ops.assignment import put_at, put_shape
+from tenfold.ops.assignment import put_at
 from tenfold.ops.cast import convert
 from tenfold.ops.index_parsing import ParsedIndex, parse
 from tenfold.ops.indexing import index, index_view, slice_view
@@ -104,7 +105,9 @@ def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
         view = slice_view(x, parsed.part)
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
-        shape = put_shape(view.shape, [index.shape for index in indices], axes, parsed.index_axis)
+        shape = indexed_shape(
+            view.shape, [index.shape for index in indices], axes, parsed.index_axis
+        )
     except ExplainedError as error:
         raise error.completed(OPERATION, [x, *indices]) from None
     value = fit_to_part(value, x, shape, OPERATION)

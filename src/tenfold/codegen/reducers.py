@@ -105,6 +105,10 @@ def _and(_: Body, left: Components, right: Components) -> Components:
     return (left[0] & right[0],)
 
 
+def _last(_: Body, __: Components, right: Components) -> Components:
+    return right
+
+
 def _moments(_: Body, left: Components, right: Components) -> Components:
     """Count, first element, distance of the mean from it, sum of squared distances from the mean:
     Chan, Golub, LeVeque 1979 (ops/variance.py), for means instead of sums.
@@ -126,6 +130,7 @@ COMBINE: dict[str, Callable[[Body, Components, Components], Components]] = {
     "or": _or,
     "and": _and,
     "moments": _moments,
+    "last": _last,
 }
 IN_ORDER = COMBINE | {
     "first largest": _position_in_order(larger=True),

@@ -103,14 +103,16 @@ def with_axis_index(at: ResultIndex, axis: int, index: Element) -> tuple[Element
     return (*at.axes[:axis], index, *at.axes[axis + 1 :])
 
 
-def normalized_index(k: Body, at: ResultIndex, index: Operand, length: int) -> Element:
-    """Return an index as a non-negative int64; a negative one counts from the end.
+def normalized_index(
+    k: Body, at: ResultIndex, index: Operand, length: int, *, wraps: bool = True
+) -> Element:
+    """Return an index as a non-negative int64; a negative one counts from the end if it `wraps`.
 
     If it is out of bounds, the launch fails before the element is read.
     """
     assert isinstance(index, Element), "indices are integers"
     position, count = k.convert(index, INT64), at.number(length)
-    if kind_of(index.dtype) == "i":
+    if wraps and kind_of(index.dtype) == "i":
         position = k.select(position < 0, position + count, position)
     k.fail((position < 0) | (position >= count))  # a large uint64 has wrapped
     return position

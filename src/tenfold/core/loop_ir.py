@@ -40,6 +40,8 @@ BLOCK = 1024
 PITCH = BLOCK + 16
 """Elements from one block to the next in the scratch memory of an interleaved scan, padded against
 cache conflicts."""
+CHUNK = 512
+"""Elements that a scatter computes in packets before it combines them one by one."""
 STEPS = ("2", "3", "4")
 """Small strides in elements that are constants of the kernel: the gap shares cache lines."""
 TILE = 64
@@ -91,6 +93,23 @@ class Scan(NamedTuple):
     initial_mode: str = ""
 
 
+class Scatter(NamedTuple):
+    """The scatter of a kernel: its reducer (codegen/reducers.py), the instruction of the offset of
+    an element's cell, those of a cell's initial value, which depend on the offset alone, those of
+    the element, and those of the results.
+    """
+
+    kind: str
+    offset: int
+    initial: tuple[int, ...]
+    values: tuple[int, ...]
+    results: tuple[int, ...]
+    is_contiguous: bool
+    """Whether a row of elements has neighbouring cells."""
+    row_offset: int | None = None
+    """The instruction of the first cell of such a row; None: cell 0."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A body, its stores, and the loops around it."""
@@ -105,7 +124,8 @@ class Kernel:
     parts (codegen/llvm/search.py); scan: interleaved rows, scan columns (codegen/llvm/scan.py);
     scan blocks: interleaved blocks of a row, scan parts: parts of a row in parallel too
     (codegen/llvm/blocked_scan.py); recurrence: steps that read what the last one made
-    (codegen/llvm/step_loop.py)."""
+    (codegen/llvm/step_loop.py); scatter: elements combined in cells, scatter parts: parts of them
+    in parallel, scatter rows: rows of them (codegen/llvm/scatter.py)."""
     streamed: bool = False
     """Whether full packets use non-temporal stores: the outputs are larger than the cache."""
     lanes: int = 64
@@ -156,7 +176,8 @@ class Kernel:
     def sizes(self) -> tuple[tuple[str, int, int], ...]:
         """The size arguments of a launch: ("length", axis, 0), ("stride", operand, axis) in bytes,
         ("part", 0, 0): the elements of the packet axis (split: the blocks) in one unit of work,
-        and ("slots", 0, 0): the partial results of blocks, in a column kernel.
+        and ("slots", 0, 0): the partial results of blocks, in a column kernel; in a scatter the
+        cells of its result.
         """
         lengths = [("length", axis, 0) for axis in range(self.axes)]
         strides = [
@@ -175,7 +196,8 @@ class Kernel:
         """
         if self.form == "scan parts":
             return "kernel", "totals", "carries", "parts"
-        return ("kernel", "finish") if self.form in ("split", "search parts") else ("kernel",)
+        has_finish = self.form in ("split", "search parts", "scatter parts")
+        return ("kernel", "finish") if has_finish else ("kernel",)
 
     @cached
     def is_search(self) -> bool:
@@ -213,6 +235,8 @@ class Kernel:
         axis = self.folded
         if instruction.name == "load":
             return self.operands[operand_of(instruction)].steps[axis] != "0"
+        if instruction.name == "scatter":
+            return True
         return instruction.name == "index" and instruction.data == axis
 
     @cached
@@ -302,6 +326,30 @@ class Kernel:
         parts = tuple(results.get(i, -1) for i in range(len(scan.inputs)))
         return Scan(kind, scan.inputs, parts, initial_mode)
 
+    @cached
+    def scatter(self) -> Scatter:
+        """The scatter of a kernel of a scatter form."""
+        results = [i for i, instruction in enumerate(self.body) if instruction.name == "scatter"]
+        scatter = self.body[results[0]]
+        assert isinstance(scatter.data, tuple), "a scatter has its kind and its part"
+        offset, *parts = scatter.inputs
+        initial, values = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        places, last = [], self.axes - 1
+        if self.body[offset].name == "add":
+            places = [*self.body[offset].inputs]
+        elif self._is_index(offset, last):
+            places = [offset]
+        rows = [i for i in places if not self._is_index(i, last)]
+        contiguous = 0 < len(places) > len(rows) and all(self.levels[i] < 0 for i in rows)
+        row_offset = rows[0] if contiguous and rows else None
+        kind = str(scatter.data[0])
+        return Scatter(
+            kind, offset, tuple(initial), tuple(values), tuple(results), contiguous, row_offset
+        )
+
+    def _is_index(self, number: int, axis: int) -> bool:
+        return self.body[number].name == "index" and self.body[number].data == axis
+
     @property
     def side_by_side(self) -> int:
         """The number of rows or blocks in an interleaved scan: the lanes of a register."""
@@ -341,6 +389,8 @@ class Kernel:
     @cached
     def traversal(self) -> str:
         """The memory traversal: linear, inner, tiled or gather; for folds row or column."""
+        if self.form.startswith("scatter"):
+            return self.form
         if "gather" in [instruction.name for instruction in self.body]:
             return "gather"
         if self.form != "map":

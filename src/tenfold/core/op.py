@@ -27,6 +27,7 @@ from tenfold.core.cached_property import cached
 from tenfold.core.index_map import IndexMap, strides_in
 from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
+from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import Shape
 from tenfold.deprecation import warn_renamed
 from tenfold.errors import ExplainedError, message
@@ -240,6 +241,8 @@ class OpLowering:
     gathers: bool = False
     """Whether its params are the axes along which it takes elements of its first input, at the
     integers in the others, and the place of their axes in the result."""
+    scatter: ScatterRule | None = None
+    """For an op that combines elements into cells of its result at computed indices: how."""
     pieces: Callable[..., Any] | None = None
     """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
     (core/gather_rules.py) that cover the result, or NotImplemented."""

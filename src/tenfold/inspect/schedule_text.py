@@ -50,6 +50,9 @@ TRAVERSALS = {
     "scan blocks": "vectorised across blocks of a row, then the prefix of each block is added",
     "scan parts": "as scan blocks; threads take parts of rows, after a pass for their totals",
     "scan columns": "vectorised across columns, a running value of each",
+    "scatter": "elements combined with the cells that they name, one by one",
+    "scatter parts": "as scatter; threads take parts of elements whose cells ascend",
+    "scatter rows": "rows combined with the cells that they name, vectorised across columns",
 }
 """What each traversal means."""
 

@@ -307,9 +307,9 @@ def description_of(kernel: Source) -> str:
         return short_name(kernel)
     omitted = ("load", "constant", "parameter", "index")
     operations = dict.fromkeys(
-        # folds and scans by their reducer
+        # folds, scans and scatters by their reducer
         str(instruction.data[0])
-        if instruction.name in ("fold", "scan") and isinstance(instruction.data, tuple)
+        if instruction.name in ("fold", "scan", "scatter") and isinstance(instruction.data, tuple)
         else instruction.name
         for instruction in kernel.body
         if instruction.name not in omitted

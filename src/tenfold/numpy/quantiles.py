@@ -16,11 +16,12 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.dtypes import kind_of
+from tenfold.dtypes import INT64, kind_of
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, export
 from tenfold.ops import (
     arithmetic,
+    create,
     cumulative,
     gathering,
     labels,
@@ -418,7 +419,23 @@ def _ends(x: Array, limits: Any) -> tuple[Any, Any]:
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
-bincount = Immediate(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """Return how often each integer occurs; the length is computed at the call."""
+    values = as_array(x)
+    w = None if weights is None else as_array(weights)
+    is_lazy = np.can_cast(values.dtype, np.intp) and values.ndim == 1 and values.size
+    if w is not None:
+        is_lazy = is_lazy and w.shape == values.shape and np.can_cast(w.dtype, np.float64)
+    least = most = -1
+    if is_lazy:  # the length depends on the values
+        ends = export((reduce.min(values), reduce.max(values)), "np.bincount")
+        least, most = (int(end[()]) for end in ends)
+    if least < 0 or minlength is None or minlength < 0:
+        return Immediate(np.bincount)(x, weights, minlength)
+    terms = create.ones(values.shape, dtype=INT64) if w is None else cast(w, np.float64)
+    return segment_sum(terms, values, max(most + 1, int(minlength)))
+
+
 histogram2d = Immediate(np.histogram2d)
 histogram_bin_edges = Immediate(np.histogram_bin_edges)
 histogramdd = Immediate(np.histogramdd)

@@ -25,7 +25,8 @@ from tenfold.core.index_map import AxisMap, IndexMap, batched_slice, updated_sli
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
-from tenfold.core.shape_rules import Shape, broadcast, product
+from tenfold.core.scatter_rules import ScatterRule, indexed_shape
+from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import ScalarOperand as Typed
 from tenfold.dtypes import holds_weak, kind_of, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
@@ -218,19 +219,13 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     return BoundCall((x, value), updated_slice(parsed.part))
 
 
-def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], index_axis: int) -> Shape:
-    """Return the shape of the part that index arrays of these shapes take of an array."""
-    remaining = tuple(length for axis, length in enumerate(x) if axis not in axes)
-    return (*remaining[:index_axis], *broadcast(*indices), *remaining[index_axis:])
-
-
 def _put_at_rule(types: tuple[Type, ...], axes: tuple[int, ...], index_axis: int) -> Inferred:
     x, value, *indices = types
     if any(kind_of(index_type.dtype) not in "iu" for index_type in indices):
         index_dtypes = ", ".join(str(index_type.dtype) for index_type in indices)
         rule = f"indices are integers, not {index_dtypes}"
         raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")
-    shape = put_shape(x.shape, [index_type.shape for index_type in indices], axes, index_axis)
+    shape = indexed_shape(x.shape, [index_type.shape for index_type in indices], axes, index_axis)
     refuse_misfit(value.shape, value, shape, x.dtype)
     dtypes = (x.dtype, x.dtype, *(index_type.dtype for index_type in indices))
     return Inferred(((x.shape, x.dtype),), dtypes)
@@ -248,7 +243,7 @@ def _put_at_reference(x: np.ndarray, value: np.ndarray, *args: Any) -> np.ndarra
     lengths = [x.shape[axis] for axis in axes]
     moved = np.moveaxis(x, axes, range(len(axes)))
     rows = moved.copy().reshape(product(lengths), *moved.shape[len(axes) :])
-    shape = put_shape(
+    shape = indexed_shape(
         x.shape, [index_array.shape for index_array in index_arrays], axes, index_axis
     )
     value_rows = np.moveaxis(
@@ -269,7 +264,7 @@ def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
     """
     count = len(members.operands)
     indices = [members.shape(at) for at in range(2, count)]
-    ndim = len(put_shape(members.shape(0), indices, axes, index_axis))
+    ndim = len(indexed_shape(members.shape(0), indices, axes, index_axis))
     x, value, batched_axes = (
         members.in_front(0),
         members.aligned(1, ndim),
@@ -298,6 +293,14 @@ def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
 @operation(
     rule=_put_at_rule,
     reference=_put_at_reference,
+    scatter=ScatterRule(
+        kind="last",
+        value=1,
+        indices=slice(2, None),
+        base=0,
+        wraps=True,
+        place=lambda axes, index_axis: (axes, index_axis),
+    ),
     promotes=True,
     can_fail=True,
     batch=_put_at_members,
@@ -328,4 +331,4 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> BoundCall:
     return BoundCall((x, values, rows), ((0,), 0))
 
 
-__all__ = ["put_at", "put_shape", "refuse_misfit", "set_at"]
+__all__ = ["put_at", "refuse_misfit", "set_at"]

@@ -18,6 +18,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, refuse_unordered
+from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import normalize_count
 from tenfold.dtypes import BFLOAT16, FLOAT64, compute_dtype, kind_of
 from tenfold.ops.arithmetic import divide, multiply_unfused
@@ -83,9 +84,29 @@ def _by_segment(
     return reference
 
 
+def _extreme_by_segment(
+    combine: np.ufunc, identity: Callable[[np.dtype], Any], *, negative_wins: bool
+) -> Callable[..., np.ndarray]:
+    """Return the reference of an extreme, in which -0.0 is below 0.0."""
+    in_order = _by_segment(combine, identity)
+
+    def reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+        result = in_order(x, ids, num_segments)
+        if kind_of(x.dtype) == "f":
+            wins = np.zeros(result.shape, bool)
+            is_winning_zero = (x == 0) & (np.signbit(x) == negative_wins)
+            np.logical_or.at(wins, ids.astype(np.intp, copy=False), is_winning_zero)
+            zero = np.asarray(-0.0 if negative_wins else 0.0, x.dtype)
+            result = np.where(result == 0, np.where(wins, zero, -zero), result)
+        return result
+
+    return reference
+
+
 @operation(
     rule=_extreme_rule,
-    reference=_by_segment(np.maximum, _lowest),
+    reference=_extreme_by_segment(np.maximum, _lowest, negative_wins=False),
+    scatter=ScatterRule(kind="largest", value=0, indices=slice(1, 2), fill=_lowest),
     can_fail=True,
     remedy=_REMEDY,
     batch=segment_members,
@@ -108,7 +129,8 @@ def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 @operation(
     rule=_extreme_rule,
-    reference=_by_segment(np.minimum, _highest),
+    reference=_extreme_by_segment(np.minimum, _highest, negative_wins=True),
+    scatter=ScatterRule(kind="smallest", value=0, indices=slice(1, 2), fill=_highest),
     can_fail=True,
     remedy=_REMEDY,
     batch=segment_members,
@@ -131,6 +153,7 @@ def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 @operation(
     rule=_product_rule,
     reference=_by_segment(np.multiply, lambda _: 1),
+    scatter=ScatterRule(kind="product", value=0, indices=slice(1, 2), fill=lambda _: 1),
     can_fail=True,
     remedy=_REMEDY,
     batch=segment_members,

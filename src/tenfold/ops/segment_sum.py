@@ -6,23 +6,20 @@ alone. Indices depend on values: one out of range is an IndexError at the wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tenfold._native import Array, Type, Value
+from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_dtype
+from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import broadcast, normalize_count
-from tenfold.dtypes import BOOL, INT64, compute_dtype, kind_of, promote, same_kind
+from tenfold.dtypes import INT64, compute_dtype, kind_of, promote, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.cast import astype, cast_values
+from tenfold.ops.cast import astype
 from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.reshaping import reshape
-from tenfold.ops.row_sums import plain, row_sums
 from tenfold.ops.selection import where
-from tenfold.storage import dense
 
 
 def refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description: str) -> None:
@@ -70,18 +67,6 @@ def _segment_sum_reference(x: np.ndarray, ids: np.ndarray, num_segments: int) ->
     return sums
 
 
-def _segment_sum_on_values(inputs: Sequence[Value], num_segments: int) -> tuple[Value]:
-    """As the reference, by the kernel of row sums."""
-    x, ids = inputs
-    operand, result = accumulation_dtypes(x.type, None)
-    type_ = Type((num_segments, *x.type.shape[1:]), operand, x.type.device)
-    sums = row_sums(type_, None, ids, x, wraps=False)
-    if sums is None:
-        refuse_out_of_range(dense.export(ids), 0, num_segments, "segment id")
-        raise AssertionError("the kernel refuses indices out of range")
-    return (plain(sums, result),)
-
-
 def _flat_indices(members: Members, at: int, start: int, stop: int) -> Array:
     """Return each member's row indices as indices into the rows of all members, concatenated.
 
@@ -108,7 +93,7 @@ def segment_members(members: Members, num_segments: int) -> Array:
 @operation(
     rule=_segment_rule,
     reference=_segment_sum_reference,
-    on_values=_segment_sum_on_values,
+    scatter=ScatterRule(kind="add", value=0, indices=slice(1, 2), fill=lambda _: 0),
     can_fail=True,
     remedy="use ids from 0 to num_segments - 1, or give more segments",
     batch=segment_members,
@@ -165,23 +150,6 @@ def _add_at_reference(x: np.ndarray, indices: np.ndarray, values: np.ndarray) ->
     return sums
 
 
-def _add_at_on_values(inputs: Sequence[Value]) -> tuple[Value]:
-    """As the reference, by the kernel of row sums."""
-    x, indices, values = inputs
-    dtype = compute_dtype(x.type.dtype)
-    if dtype == BOOL:  # a sum of bools is their "or"
-        added_values = cast_values(dense.export(values), dtype)
-        sums = _add_at_reference(dense.export(x), dense.export(indices), added_values)
-        return (dense.adopt(sums, x.type.device),)
-    type_ = Type(x.type.shape, dtype, x.type.device)
-    added = row_sums(type_, x, indices, values, wraps=True)
-    if added is None:
-        length = x.type.shape[0]
-        refuse_out_of_range(dense.export(indices), -length, length, "index")
-        raise AssertionError("the kernel refuses indices out of range")
-    return (plain(added, x.type.dtype),)
-
-
 def _add_at_members(members: Members) -> Array:
     x = members.in_front(0)
     row_count = x.shape[1]
@@ -194,7 +162,7 @@ def _add_at_members(members: Members) -> Array:
 @operation(
     rule=_add_at_rule,
     reference=_add_at_reference,
-    on_values=_add_at_on_values,
+    scatter=ScatterRule(kind="add", value=2, indices=slice(1, 2), base=0, wraps=True),
     promotes=True,
     indices=(1,),
     can_fail=True,

@@ -85,6 +85,8 @@ def _verify_root(schedule: Schedule, group: FusedGroup, root: int, embedding: Em
         require(group.axis == item.axis, "root {} reduces another axis than its group", root)
     if item.kind == "scan":
         require(group.scanned and len(group.roots) == 1, "scan {} shares its loops", root)
+    if item.kind == "scatter":
+        require(group.scattered and len(group.roots) == 1, "scatter {} shares its loops", root)
     for read in group.root_reads[root]:
         require(read.item not in schedule.inlined, "root {} reads inlined {}", root, read.item)
         if read.item in group.roots:
@@ -141,19 +143,24 @@ def operand_accesses(
         ]
     if kind == "located":
         return [(i, COMPUTED_INDEX) for i in inputs]
+    if kind == "scatter":
+        return [(i, COMPUTED_INDEX if i == item.initial else access) for i in inputs]
     return [(i, access) for i in inputs] if kind != "identity" else []
 
 
 def iteration_space(items: Sequence[ScheduleItem], root: int) -> Shape:
-    """Return the space of a root's loops: for a fold or a scan, the shape of its operand."""
+    """Return the space of a root's loops: for a fold, scan or scatter, the shape of its operand."""
     item = items[root]
-    return items[item.inputs[0]].shape if item.kind in ("fold", "scan") else item.shape
+    reads_operand = item.kind in ("fold", "scan", "scatter")
+    return items[item.inputs[0]].shape if reads_operand else item.shape
 
 
 def root_location(
     items: Sequence[ScheduleItem], group: FusedGroup | _OpenGroup, number: int
 ) -> IndexMap:
     """Return the access at which a root is computed, in the group's space."""
+    if items[number].kind == "scatter":
+        return COMPUTED_INDEX
     return tuple(
         [
             FIXED if length == 1 or space_axis is None else (space_axis, 1, 0)
@@ -170,6 +177,9 @@ class _OpenGroup:
     space: Shape
     axis: int | None = None
     scanned: bool = False
+    scattered: bool = False
+    is_closed: bool = False
+    """Whether no further root may join it."""
     roots: dict[int, Embedding] = field(default_factory=dict)
     root_reads: dict[int, tuple[FusedRead, ...]] = field(default_factory=dict)
     predecessors: set[int] = field(default_factory=set)
@@ -204,6 +214,7 @@ class _Fusion:
                     group.space,
                     group.axis,
                     group.scanned,
+                    group.scattered,
                     group.roots,
                     group.root_reads,
                     frozenset([number for root in group.roots for number, _ in computed[root]]),
@@ -325,19 +336,19 @@ class _Fusion:
         )
         if not self.schedule.fused and self.items[root].kind != "leave" and not squeezes:
             return []
-        if self.items[root].kind == "scan":
+        if self.items[root].kind in ("scan", "scatter"):
             return []
         producers = {
             self.group_of[read.item].number for read in reads if read.item in self.group_of
         }
         candidates = [self.groups[number] for number in sorted(producers, reverse=True)]
-        candidates = [group for group in candidates if not group.scanned]
+        candidates = [group for group in candidates if not group.is_closed]
         space = iteration_space(self.items, root)
         candidates += [
             group
             for group in reversed(self.groups[-8:])
             if group.number not in producers
-            and not group.scanned
+            and not group.is_closed
             and group.space == space
             and (
                 not group.reads.isdisjoint(root_read.item for root_read in reads)
@@ -468,6 +479,8 @@ class _Fusion:
         if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
             group.scanned = self.items[root].kind == "scan"
+        group.scattered = group.scattered or self.items[root].kind == "scatter"
+        group.is_closed = group.scanned or group.scattered
         self.group_of[root] = group
         all_predecessors = set(predecessors) - {group.number}
         for number in tuple(all_predecessors):

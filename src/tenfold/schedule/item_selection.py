@@ -27,10 +27,11 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.gather_rules import GatherSource, ResultIndex
-from tenfold.core.index_map import IndexMap, broadcast, identity, reverse_axes
+from tenfold.core.index_map import IndexMap, broadcast, identity, remap_axes, reverse_axes
 from tenfold.core.op import Kind, Op
 from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
+from tenfold.core.shape_rules import broadcast as broadcast_shapes
 from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.pass_rules import require
@@ -149,6 +150,9 @@ class _ItemBuilder:
         if kind == "fold":
             self._add_folds(position, node.op, inputs[0])
             return
+        if kind == "scatter":
+            self._add_scatter(position, node, inputs)
+            return
         if kind == "join":
             inputs = tuple(self._add_pieces(position, node, inputs))
         axis = node.params[0] if kind == "scan" else -1
@@ -174,6 +178,43 @@ class _ItemBuilder:
             yield self._add(
                 ScheduleItem("piece", position, shape, dtype, (number,), start=piece.start)
             )
+
+    def _add_scatter(self, position: int, node: Any, inputs: tuple[int, ...]) -> None:
+        """Add views of elements and indices along the same axes, the scatter, and the conversion of
+        its result. Initial values are read in row-major order: others are copied before.
+        """
+        rule, shape = node.op.lowering.scatter, node.type.shape
+        dtype = rule.dtype(node.operands[rule.value])
+        shapes = [self.items[i].shape for i in inputs[rule.indices]]
+        space = rule.space(shape, shapes, *node.params)
+        index_shape = broadcast_shapes(*shapes)
+        index_axes = [rule.place(*node.params)[1] + axis for axis in range(len(index_shape))]
+        reads = [broadcast(identity(space), self.items[inputs[rule.value]].shape, space)]
+        for index in shapes:
+            access = broadcast(identity(index_shape), index, index_shape)
+            reads.append(remap_axes(access, index_axes))
+        operands = [
+            self._add(ScheduleItem("view", position, space, self.items[i].dtype, (i,), read))
+            for i, read in zip((inputs[rule.value], *inputs[rule.indices]), reads, strict=True)
+        ]
+        initial = -1
+        if rule.base is not None:
+            initial = self._row_major(position, inputs[rule.base])
+            operands.append(initial)
+        number = self._add(
+            ScheduleItem("scatter", position, shape, dtype, tuple(operands), initial=initial)
+        )
+        if dtype != node.type.dtype:
+            self._add(ScheduleItem("piece", position, shape, node.type.dtype, (number,)))
+
+    def _row_major(self, position: int, number: int) -> int:
+        """Return an item that has the elements of another in memory in row-major order."""
+        item = self.items[number]
+        node = self.graph.nodes[item.position]
+        value = node.value() if item.kind == "value" else None
+        if item.kind == "scalar" or (value is not None and not value.strides):
+            return number
+        return self._add(ScheduleItem("piece", position, item.shape, item.dtype, (number,)))
 
     def _add_update(self, position: int, node: Any, value: int) -> None:
         """Add the items that write a part of an array in place."""
@@ -264,12 +305,14 @@ def _kind_of(
     signature = node.params, node.operands, node.type.dtype
     if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
         return "map", ()
-    return _gather_or_call_kind(node, [items[i].shape for i in inputs]), ()
+    return _indexed_or_call_kind(node, [items[i].shape for i in inputs]), ()
 
 
-def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
-    """The kind of an operation that moves elements: a join, a gather or a call."""
+def _indexed_or_call_kind(node: Any, shapes: list[Shape]) -> str:
+    """The kind of an operation that moves elements: a scatter, a join, a gather or a call."""
     op, size = node.op, product(node.type.shape)
+    if op.lowering.scatter is not None and _scatters(node, shapes):
+        return "scatter"
     if (
         size
         and op.lowering.pieces is not None
@@ -281,6 +324,13 @@ def _gather_or_call_kind(node: Any, shapes: list[Shape]) -> str:
         if op.lowering.element_at is not None and has_gather_rule(node, shapes)
         else "call"
     )
+
+
+def _scatters(node: Any, shapes: list[Shape]) -> bool:
+    """Whether a scatter has cells and elements; else it is a call, which tests the indices."""
+    rule = node.op.lowering.scatter
+    space = rule.space(node.type.shape, shapes[rule.indices], *node.params)
+    return bool(node.type.size and product(space))
 
 
 def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:

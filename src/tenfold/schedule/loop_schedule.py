@@ -23,6 +23,7 @@ from tenfold.schedule.launch_space import loop_space
 from tenfold.schedule.lowering import Lowering, merged_axes, with_axes
 from tenfold.schedule.output_layout import loop_order
 from tenfold.schedule.pass_rules import require
+from tenfold.schedule.scatter_loops import scatter_form, scatter_partition, scatter_scratch
 from tenfold.schedule.schedule_ir import (
     FusedGroup,
     Launch,
@@ -115,6 +116,9 @@ class _LoopScheduler:
         self.reduced_axis = lowering.group.axis
         body, stores = eliminate_dead_code(lowering.body.instructions, lowering.stores)
         self.body, self.stores = body, stores
+        (root, *_) = lowering.group.roots
+        self.cells = lowering.items[root].size
+        """The cells of the result of a scatter."""
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
         self.form = "map"
         self.smallest_range = max(SHORTEST_RANGE, single_thread_elements(body) // 2)
@@ -134,6 +138,9 @@ class _LoopScheduler:
             int(str(instruction.data)) for instruction in self.body if instruction.name == "index"
         }
         self.unmerged_axes = index_axes - {self.reduced_axis}
+        if self.group.scattered:  # elements of one cell are combined in row-major order
+            self.form = "scatter"
+            return merged_axes(axes, self.space, self.memory, self.unmerged_axes) or [[]]
         if self.reduced_axis is None:
             output = next(memory for memory in self.memory if memory.written)
             axis_order = loop_order(self.space, output.strides)
@@ -226,6 +233,8 @@ class _LoopScheduler:
         """Build the launch."""
         if self.group.scanned:
             self.form = self._scan_form()
+        if self.group.scattered:
+            self.form = scatter_form(self._kernel("scatter"), self.lengths)
         rows = product(self.lengths[:-1]) if self.form == "row" else 0
         passes = self._kernel("row").passes if self.form == "row" else 0
         if self.form == "row" and passes == 1:
@@ -254,6 +263,8 @@ class _LoopScheduler:
                 for fold in kernel.folds
                 for i in fold.inputs
             )
+        if self.form == "scatter parts":
+            finish, totals = 1, (8 * units,)
         return Launch(
             kernel,
             self.memory,
@@ -320,6 +331,10 @@ class _LoopScheduler:
         lanes = LANES
         if form == "map" or is_search:
             lanes = map_lanes(weight, widest)
+        elif self.group.scattered:
+            lanes = max(NARROWEST, 64 // widest)  # one register
+            while form == "scatter rows" and lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
+                lanes //= 2
         elif form == "column" or self.group.scanned:
             parts = max(
                 len(instruction.inputs)
@@ -353,7 +368,7 @@ class _LoopScheduler:
 
     def _is_aligned(self, form: str) -> bool:
         """Whether every whole packet of results begins at a multiple of 64 bytes."""
-        if form in ("column", "scan columns") or self._shifts_results():
+        if form in ("column", "scan columns") or self._shifts_results() or self.group.scattered:
             return False
         for memory in self.memory:
             if not memory.written:
@@ -474,6 +489,8 @@ class _LoopScheduler:
             return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0
         if kernel.form in ("scan blocks", "scan parts"):
             return RANGE // BLOCK, outer, largest(1, RANGE // last), 0
+        if self.group.scattered:
+            return (*scatter_partition(kernel, self.lengths), self.cells)
         folded = self.lengths[-2]
         if kernel.form == "scan columns":
             part = smallest(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
@@ -497,6 +514,8 @@ class _LoopScheduler:
             return kernel.tile_bytes * len(kernel.transposed_operands)
         if self.group.scanned:
             return self._scan_scratch(kernel, part)
+        if self.group.scattered:
+            return scatter_scratch(kernel)
         if kernel.form != "column":
             return 0
         return kernel.column_bytes(part, slots) + 64

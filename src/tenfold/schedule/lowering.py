@@ -14,8 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.core.gather_rules import GatherSource, ResultIndex, select_element
+from tenfold.core.gather_rules import (
+    GatherSource,
+    ResultIndex,
+    normalized_index,
+    select_element,
+)
 from tenfold.core.index_map import (
+    COMPUTED_INDEX,
     AxisMap,
     IndexMap,
     coalesce,
@@ -83,7 +89,9 @@ class Lowering:
                     missing = [
                         read
                         for read in inputs
-                        if read not in elements and items[read[0]].kind != "scalar"
+                        if read not in elements
+                        and items[read[0]].kind != "scalar"
+                        and read[1] != COMPUTED_INDEX
                     ]
                     if missing:
                         stack += missing
@@ -107,6 +115,8 @@ class Lowering:
             return self._gather_element(item, access)
         if item.kind == "scan":
             return self._scan_element(item, inputs[0])
+        if item.kind == "scatter":
+            return self._scatter_element(number, access, inputs)
         folding = self.nodes[item.position].op.lowering.folding
         assert folding is not None, item.kind
         node = self.nodes[item.position]
@@ -136,6 +146,40 @@ class Lowering:
             for i, part in enumerate(parts)
         )
         return convert_element(self.body, _join_parts(running), item.dtype)
+
+    def _scatter_element(
+        self, number: int, access: IndexMap, inputs: list[tuple[int, IndexMap]]
+    ) -> Computed:
+        """The new value of the cell that an element names."""
+        item, node = self.items[number], self.nodes[self.items[number].position]
+        rule = node.op.lowering.scatter
+        axes, index_axis = rule.place(*node.params)
+        at = ResultIndex(tuple(map(self._index, access)), item.shape, self._number)
+        indices = inputs[1:] if item.initial < 0 else inputs[1:-1]
+        positions = {
+            axis: normalized_index(
+                self.body, at, self._operand(index, dtype), item.shape[axis], wraps=rule.wraps
+            )
+            for axis, index, dtype in zip(axes, indices, node.operands[rule.indices], strict=True)
+        }
+        index_ndim = len(at) - (len(item.shape) - len(axes))
+        remaining = iter((*at.axes[:index_axis], *at.axes[index_axis + index_ndim :]))
+        place = [
+            positions[axis] if axis in positions else next(remaining)
+            for axis in range(len(item.shape))
+        ]
+        offset = self._offset(place, item.shape, row_major(item.shape))
+        if item.initial < 0:
+            initial = constant_element(self.body, rule.fill(item.dtype), item.dtype)
+        else:
+            every = self.body.constant(True, BOOL)
+            initial = self._read_offset(item.initial, item.dtype, offset, every)
+        parts = (*parts_of(initial), *parts_of(self._operand(inputs[0], item.dtype)))
+        results = tuple(
+            self.body.apply("scatter", part.dtype, offset, *parts, data=(rule.kind, i))
+            for i, part in enumerate(parts[: len(parts) // 2])
+        )
+        return _join_parts(results)
 
     def _map_element(self, item: ScheduleItem, inputs: list[tuple[int, IndexMap]]) -> Computed:
         node = self.nodes[item.position]
@@ -190,21 +234,33 @@ class Lowering:
             return value if valid is None else select_element(self.body, valid, value, zero)
         if item.size == 0:  # the launch fails: an empty array has no valid index
             return convert_element(self.body, self._zero(item.dtype), dtype)
-        memory = UnorderedOperand(number, item.dtype, (0,) * len(self.group.space))
-        operand = self._operand_number(memory)
         if valid is None:
             valid = self.body.constant(True, BOOL)
+        layout, itemsize = self.layouts[number], item.dtype.itemsize
+        assert not any(stride % itemsize for stride in layout), "strides are whole elements"
+        strides = [stride // itemsize for stride in layout]
+        return self._read_offset(number, dtype, self._offset(index, item.shape, strides), valid)
+
+    def _offset(self, index: Sequence[Element], shape: Shape, strides: Sequence[int]) -> Element:
+        """The offset of an index in elements, by the strides of the axes."""
         zero = offset = self.body.constant(0, INT64)
-        steps = zip(index, self.layouts[number], item.shape, strict=True)
+        steps = zip(index, strides, shape, strict=True)
         for axis_index, stride, length in sorted(steps, key=lambda step: -abs(step[1])):
             if length > 1 and stride:
-                assert stride % item.dtype.itemsize == 0, "strides are multiples of the itemsize"
-                element_stride = stride // item.dtype.itemsize
-                step_offset = (
-                    axis_index if element_stride == 1 else axis_index * self._number(element_stride)
-                )
+                step_offset = axis_index if stride == 1 else axis_index * self._number(stride)
                 offset = step_offset if offset is zero else offset + step_offset
-        return convert_element(self.body, self._gather(operand, item.dtype, offset, valid), dtype)
+        return offset
+
+    def _read_offset(
+        self, number: int, dtype: np.dtype, offset: Element, valid: Element
+    ) -> Computed:
+        """Read an item, in memory or a number, at an offset in elements."""
+        item = self.items[number]
+        if item.kind == "scalar":
+            return self._parameter(number, dtype)
+        memory = UnorderedOperand(number, item.dtype, (0,) * len(self.group.space))
+        element = self._gather(self._operand_number(memory), item.dtype, offset, valid)
+        return convert_element(self.body, element, dtype)
 
     def _zero(self, dtype: np.dtype) -> Computed:
         zero = self.body.constant(0, REAL_DTYPES.get(dtype, dtype))
@@ -267,6 +323,12 @@ class Lowering:
         elements = tuple(element.position for element in parts_of(root_element))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
+        if self.items[root].kind == "scatter":  # its cells are at computed indices
+            self.stores.append((len(self.memory), elements))
+            self.memory.append(
+                UnorderedOperand(root, self.items[root].dtype, tuple(strides), 0, True)
+            )
+            return
         target = self.schedule.join_of.get(root, root)
         layout, axes = self.layouts[target], self.group.roots[root]
         access = self.items[root].access

@@ -106,7 +106,7 @@ def _choose_group_layouts(
     order = common_axis_order(group, layouts)
     for root in group.outputs:
         item = schedule.items[root]
-        if order is None:
+        if order is None or _is_initial(schedule, root):
             layouts[root] = contiguous_strides(item.shape, item.dtype.itemsize)
         else:
             layouts[root] = strides_in_order(item.shape, order, item.dtype.itemsize)
@@ -118,6 +118,11 @@ def _choose_group_layouts(
                 if item.base >= 0
                 else contiguous_strides(item.shape, item.dtype.itemsize)
             )
+
+
+def _is_initial(schedule: Schedule, number: int) -> bool:
+    """Whether a scatter reads an item, in row-major order, as the initial values of its cells."""
+    return any(item.initial == number for item in schedule.items)
 
 
 def strides_in_order(shape: Shape, order: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -132,7 +137,7 @@ def strides_in_order(shape: Shape, order: Sequence[int], itemsize: int) -> tuple
 def common_axis_order(group: FusedGroup, layouts: Mapping[int, Layout]) -> tuple[int, ...] | None:
     """Return the common axis order of all operands of a map, or None: row-major order."""
     space = group.space
-    if (group.axis is not None and not group.scanned) or len(space) < 2:
+    if (group.axis is not None and not group.scanned) or group.scattered or len(space) < 2:
         return None
     long_axes = [axis for axis, length in enumerate(space) if length > 1]
     operand_strides: list[Layout] = []

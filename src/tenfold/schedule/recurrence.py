@@ -38,7 +38,7 @@ from tenfold.schedule.elementwise_lowering import apply_rule, has_rule
 
 MAX_ELEMENTS, MAX_INSTRUCTIONS = 64, 2000
 """The largest arrays and the longest body of a step that becomes a kernel."""
-UNSUPPORTED = frozenset(["fail", "index", "gather", "parameter", "fold", "scan"])
+UNSUPPORTED = frozenset(["fail", "index", "gather", "parameter", "fold", "scan", "scatter"])
 """Instructions that a step cannot have."""
 
 

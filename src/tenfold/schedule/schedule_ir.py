@@ -91,8 +91,10 @@ class ScheduleItem(NamedTuple):
     map: elements computed at their own index; view: an input read at other indices, by `reads`;
     located: inputs read at computed indices; join: an array of pieces; piece: one of them, computed
     at its place in the join; fold: one axis reduced, which stays with length 1; leave: the final
-    map of a reduction; scan: running values along an axis; restride: a view with other strides;
-    part: one result of a call; call: an operation computed by the reference or a library.
+    map of a reduction; scan: running values along an axis; scatter: elements combined in cells at
+    computed indices (inputs: elements, index arrays of their shape, initial values); restride: a
+    view with other strides; part: one result of a call; call: an operation computed by the
+    reference or a library.
     """
 
     kind: str
@@ -113,6 +115,8 @@ class ScheduleItem(NamedTuple):
     """Of a piece: the item that must be complete in memory before the piece is written."""
     base: int = -1
     """Of a join: the item whose buffer it overwrites in place."""
+    initial: int = -1
+    """Of a scatter: the input that has the initial values of its cells."""
     fill: complex = 0
     """Of a constant: its value."""
 
@@ -198,6 +202,8 @@ class FusedGroup:
     """The axis that is reduced or scanned."""
     scanned: bool
     """Whether it computes a scan, which no other root joins."""
+    scattered: bool
+    """Whether it computes a scatter, which no other root joins."""
     roots: Mapping[int, Embedding]
     root_reads: Mapping[int, tuple[FusedRead, ...]]
     """By root: the items in memory and the folds that it reads."""

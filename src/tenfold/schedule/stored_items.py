@@ -63,7 +63,7 @@ def verify_stored_items(schedule: Schedule) -> None:
 
     def require_memory(number: int, reader: str) -> None:
         item = items[number]
-        in_memory = item.kind in IN_MEMORY or item.kind == "scan" or number in stored
+        in_memory = item.kind in IN_MEMORY or item.kind in ("scan", "scatter") or number in stored
         is_number = graph.nodes[item.position].is_scalar
         require(in_memory or is_number, "{} reads item {}, which is not stored", reader, number)
 
@@ -110,8 +110,11 @@ class _StorageChoice:
                 # a reader at another index must read the result, not the folds
                 squeezed_views = [i for i in self.users[number] if self._same_node(i, number)]
                 roots.add(squeezed_views[0] if squeezed_views else number)
-            if item.kind in ("fold", "scan"):
+            if item.kind in ("fold", "scan", "scatter"):
                 roots.add(number)
+            if item.initial >= 0 and self.items[item.initial].kind == "piece":
+                because = f"{self.schedule.op_names(number)} begins with it"
+                self._mark_stored(item.initial, because)
             if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
                 self._mark_stored(item.inputs[0], "another axis is reduced")
             if item.kind in MEMORY_READERS or item.staged >= 0:

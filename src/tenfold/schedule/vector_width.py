@@ -76,7 +76,7 @@ def eliminate_dead_code(
     live |= {i for i, instruction in enumerate(body) if instruction.name == "fail"}
     live = _with_operands(body, live)
     loop_instructions = [
-        i for i, instruction in enumerate(body) if instruction.name in ("fold", "scan")
+        i for i, instruction in enumerate(body) if instruction.name in ("fold", "scan", "scatter")
     ]
     if loop_instructions and live.isdisjoint(loop_instructions):
         live = _with_operands(body, {*live, loop_instructions[-1]})

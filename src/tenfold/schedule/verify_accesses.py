@@ -40,9 +40,9 @@ def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
         _refuse_misaligned(space, number)
         if number in loaded or memory.written:
             _refuse_out_of_bounds(kernel, number, space.region(number, extent.origin), extent)
-        if memory.written:
+        if memory.written and not kernel.form.startswith("scatter"):
             _refuse_shared_cells(space, number)
-    if gathered:
+    if gathered or kernel.form.startswith("scatter"):
         _refuse_gathers(space, extents)
 
 
@@ -101,11 +101,15 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
     numbers = {i: p.number for i, p in enumerate(launch.parameters) if p.item < 0}
     ranges = ValueRanges(kernel.body, space.lengths, numbers)
     for position, instruction in enumerate(kernel.body):
-        if instruction.name != "gather":
+        if instruction.name not in ("gather", "scatter"):
             continue
-        offset, valid = instruction.inputs
-        memory = launch.memory[operand_of(instruction)]
-        facts = ranges.refine(valid, _facts_checked_before(kernel, position, ranges))
+        facts = _facts_checked_before(kernel, position, ranges)
+        offset = instruction.inputs[0]
+        if instruction.name == "gather":
+            operand, facts = operand_of(instruction), ranges.refine(instruction.inputs[1], facts)
+        else:
+            operand = kernel.stores[0].operand
+        memory = launch.memory[operand]
         if any(low > high for low, high in facts.values()):
             continue  # the gather is never executed
         low, high = ranges.range_of(offset, facts)
@@ -115,8 +119,9 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
         origin = memory.offset + extent.origin
         first, last = origin + low * size, origin + high * size + size
         if first < extent.low or extent.high < last:
-            operand = operand_of(instruction)
-            rule = f"%{position} gathers at offsets {low} to {high} of operand {operand}"
+            rule = (
+                f"%{position} {instruction.name}s at offsets {low} to {high} of operand {operand}"
+            )
             existing = f"bytes {extent.low} to {extent.high} exist"
             raise violation(kernel, f"{rule}, of which {existing}")
 

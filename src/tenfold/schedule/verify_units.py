@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tenfold.core.loop_ir import BLOCK, LANES, PITCH, TILE, TILE_ROW
+from tenfold.core.loop_ir import BLOCK, CHUNK, LANES, PITCH, TILE, TILE_ROW
 from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 
@@ -172,6 +172,30 @@ def _scan_columns(space: LaunchSpace) -> UnitLayout:
     return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
 
 
+def _scatter(space: LaunchSpace) -> UnitLayout:
+    """Elements of a chunk are stored as whole packets, with the offsets of their cells."""
+    kernel = space.kernel
+    if CHUNK % kernel.lanes:
+        raise violation(kernel, f"chunks of {CHUNK} are no whole number of packets")
+    return 1, WORD_BYTES * CHUNK * (1 + len(kernel.scatter.values)), (), 0, 0
+
+
+def _scatter_parts(space: LaunchSpace) -> UnitLayout:
+    """Each part says in a table whether its offsets ascend."""
+    parts = _count_parts(space, space.lengths[-1], 1, "elements")
+    _, scratch, *_ = _scatter(space)
+    if kernel_axes := space.kernel.axes - 1:
+        raise violation(space.kernel, f"parts along {kernel_axes + 1} axes")
+    return parts, scratch, (WORD_BYTES * parts,), 1, 0
+
+
+def _scatter_rows(space: LaunchSpace) -> UnitLayout:
+    if not space.kernel.scatter.is_contiguous:
+        raise violation(space.kernel, "the cells of a row are not neighbours")
+    parts = _count_parts(space, space.lengths[-1], space.kernel.lanes, "packets")
+    return parts, 0, (), 0, 0
+
+
 FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     "map": _map,
     "tiled": _tiled,
@@ -184,6 +208,9 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     "scan blocks": _scan_blocks,
     "scan parts": _scan_parts,
     "scan columns": _scan_columns,
+    "scatter": _scatter,
+    "scatter parts": _scatter_parts,
+    "scatter rows": _scatter_rows,
 }
 """The units of each form."""
 

@@ -36,6 +36,8 @@ class FunctionEmitter:
         """Computed values that are equal for the whole unit of work."""
         self.valid_lanes: dict[str, str] = {}
         """The number of lanes of each mask."""
+        self.contiguous_starts: dict[int, str] = {}
+        """By offset of a gather: the start of its packets, which are contiguous."""
         for number, name in enumerate(kernel.sizes):
             self.size[name] = self._load_argument("%sizes", number, "i64")
         for number in range(len(kernel.operands)):
@@ -170,6 +172,10 @@ class FunctionEmitter:
     def _emit_index(self, axis: int, position: str) -> Packet:
         if axis < self.kernel.axes - 1:
             return Packet(self.indices[axis], INT64, 1)
+        return self.positions(position)
+
+    def positions(self, position: str) -> Packet:
+        """Return the packet of positions from `position` on."""
         start = self.ir.broadcast(Packet(position, INT64, 1), self.lanes)
         type_ = llvm_type(INT64, self.lanes)
         return Packet(self.ir.value(f"add {type_} {start}, {iota(self.lanes)}"), INT64, self.lanes)
@@ -208,6 +214,8 @@ class FunctionEmitter:
         packet: the read is then contiguous.
         """
         instruction = self.kernel.body[number]
+        if number in self.contiguous_starts:
+            return self.contiguous_starts[number]
         if instruction.name == "index":
             return "0" if instruction.data == self.kernel.axes - 1 else None
         if instruction.name not in ("add", "subtract"):
@@ -274,3 +282,10 @@ class FunctionEmitter:
         self.indices[axis] = index
         yield
         del self.indices[axis]
+
+    @contextmanager
+    def contiguous_at(self, offset: int, start: str) -> Iterator[None]:
+        """Read packets at an offset from `start` plus the position on: they are contiguous."""
+        self.contiguous_starts[offset] = start
+        yield
+        del self.contiguous_starts[offset]

@@ -58,6 +58,55 @@ def for_range(
     ir.label(f"{name}.done")
 
 
+def phi(ir: SimdEmitter, edges: Sequence[tuple[Sequence[Packet], str]]) -> Accumulator:
+    """Emit packets that are those of the block that was run before."""
+    blocks = [block for _, block in edges]
+    return tuple(
+        packets[0]._replace(text=ir.value(_phi(packets, blocks)))
+        for packets in zip(*(packets for packets, _ in edges), strict=True)
+    )
+
+
+def _phi(packets: Sequence[Packet], blocks: Sequence[str]) -> str:
+    type_ = llvm_type(packets[0].dtype, packets[0].lanes)
+    edges = zip(packets, blocks, strict=True)
+    return f"phi {type_} " + ", ".join([f"[ {p.text}, %{block} ]" for p, block in edges])
+
+
+def for_range_carrying(
+    ir: SimdEmitter,
+    begin: str,
+    end: str,
+    first: Accumulator,
+    body: Callable[[str, Accumulator], Accumulator],
+) -> Accumulator:
+    """Emit a loop over begin, begin + 1, ... below end, with packets in registers.
+
+    `body` gets the index and the packets of the step before, and returns those of the next step.
+    """
+    name, entry_block = ir.name()[1:], ir.block
+    carried = tuple(p._replace(text=f"%{name}.{i}") for i, p in enumerate(first))
+    ir.line(f"br label %{name}.test")
+    ir.label(f"{name}.test")
+    phi_line = len(ir.lines)
+    ir.lines.extend([""] * (1 + len(first)))
+    continues = ir.value(f"icmp slt i64 %{name}, {end}")
+    ir.line(f"br i1 {continues}, label %{name}.body, label %{name}.done")
+    ir.label(f"{name}.body")
+    after = body(f"%{name}", carried)
+    next_index = int_op(ir, "add", f"%{name}", 1)
+    blocks = (entry_block, ir.block)
+    indices = ", ".join(
+        [f"[ {i}, %{b} ]" for i, b in zip((begin, next_index), blocks, strict=True)]
+    )
+    ir.lines[phi_line] = f"  %{name} = phi i64 {indices}"
+    for line, packets in enumerate(zip(carried, first, after, strict=True), phi_line + 1):
+        ir.lines[line] = f"  {packets[0].text} = {_phi(packets[1:], blocks)}"
+    ir.line(f"br label %{name}.test")
+    ir.label(f"{name}.done")
+    return carried
+
+
 def if_then(ir: SimdEmitter, condition: str, body: Callable[[], None]) -> None:
     """Emit a body that runs only if an i1 holds."""
     name = ir.name()[1:]

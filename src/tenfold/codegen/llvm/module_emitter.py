@@ -26,6 +26,7 @@ from tenfold.codegen.llvm import (
     reduce_inner,
     reduce_outer,
     scan,
+    scatter,
     search,
     step_loop,
     transpose,
@@ -50,11 +51,15 @@ UNITS = {
     "scan parts": blocked_scan.scan_row,
     "scan columns": scan.scan_columns,
     "recurrence": step_loop.unit,
+    "scatter": scatter.scatter_all,
+    "scatter parts": scatter.scatter_part,
 }
-"""The emitter of one unit of work, by the form of a kernel; maps have theirs below."""
+"""The emitter of one unit of work, by the form of a kernel; maps have theirs below. Rows of
+a scatter are emitted for all units together."""
 AUXILIARY_UNITS = {
     ("split", "finish"): reduce_inner.finish,
     ("search parts", "finish"): search.finish,
+    ("scatter parts", "finish"): scatter.finish,
     ("scan parts", "totals"): blocked_scan.sum_part,
     ("scan parts", "carries"): blocked_scan.scan_totals,
     ("scan parts", "parts"): blocked_scan.scan_part,
@@ -111,6 +116,8 @@ def _function(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
         for_range(ir, "%begin", "%end", 1, lambda unit: transpose.unit(emitter, unit))
     elif kernel.form == "map":
         _map_units(emitter)
+    elif kernel.form == "scatter rows":
+        scatter.scatter_rows(emitter)
     else:
         emit_unit_ = UNITS[kernel.form]
         for_range(ir, "%begin", "%end", 1, lambda unit: emit_unit_(emitter, unit))

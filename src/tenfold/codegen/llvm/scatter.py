@@ -1,0 +1,384 @@
+"""Scatter: combines elements into the cells of a result that they name, each cell in loop order.
+
+Input: a FunctionEmitter of a kernel of a scatter form. Output: lines. A cell begins with its
+initial value, and the elements that name it are combined with it one after the other, so no bit
+depends on threads. In a kernel of form "scatter" the elements of a chunk, and the offsets of their
+cells, are computed in packets in scratch memory, then combined one by one.
+
+In "scatter parts" a unit of work is a part of the elements. It takes for granted that offsets
+ascend: then the elements of a cell are neighbours, and belong to the part in which they begin. A
+unit that finds them in another order says so in a table, and `finish` combines all in loop order.
+
+In "scatter rows" each row of elements goes to neighbouring cells: packets of columns. A unit of
+work is a part of the columns, and a range of units combines all rows once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenfold.codegen.llvm import load_store
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
+from tenfold.codegen.llvm.load_store import PacketAddress
+from tenfold.codegen.llvm.loop_emitter import (
+    combine_partials,
+    for_range,
+    for_range_carrying,
+    if_then,
+    int_max,
+    int_min,
+    int_op,
+    phi,
+    read_packet,
+    write_packet,
+)
+from tenfold.codegen.llvm.reduce_inner import begin_row
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter
+from tenfold.core.loop_ir import CHUNK, operand_of
+from tenfold.dtypes import INT64
+
+Parts = tuple[Packet, ...]
+"""The real parts of an element."""
+
+
+def scatter_all(emitter: FunctionEmitter, _: str) -> None:
+    """Emit a unit of work: all elements in loop order."""
+    _Scatter(emitter).combine_all()
+
+
+def scatter_part(emitter: FunctionEmitter, number: str) -> None:
+    """Emit a unit of work: the cells that begin in a part of ascending offsets."""
+    _Part(emitter, number).emit()
+
+
+def finish(emitter: FunctionEmitter, _: str) -> None:
+    """Emit a unit of work: all elements in loop order, if a part does not ascend."""
+    ir, part = emitter.ir, emitter.unit_length
+    rounded = int_op(ir, "add", emitter.length(0), int_op(ir, "sub", part, 1))
+    count = int_op(ir, "udiv", rounded, part)
+    slot = ir.alloca(8)
+    ir.line(f"store i64 0, ptr {slot}, align 8")
+
+    def add_flag(number: str) -> None:
+        (pointer,) = emitter.total_pointers([INT64], number)
+        flags = int_op(ir, "or", _read(ir, slot), _read(ir, pointer))
+        ir.line(f"store i64 {flags}, ptr {slot}, align 8")
+
+    for_range(ir, "0", count, 1, add_flag)
+    is_unordered = ir.value(f"icmp ne i64 {_read(ir, slot)}, 0")
+    if_then(ir, is_unordered, _Scatter(emitter).combine_all)
+
+
+def scatter_rows(emitter: FunctionEmitter) -> None:
+    """Emit a range of units: all rows, of each the columns of these units."""
+    ir, kernel = emitter.ir, emitter.kernel
+    last = kernel.axes - 1
+    begin = int_op(ir, "mul", "%begin", emitter.unit_length)
+    width = emitter.length(last)
+    end = int_min(ir, int_op(ir, "mul", "%end", emitter.unit_length), width)
+    scatter = _Scatter(emitter)
+
+    def fill_row(row: str) -> None:
+        scatter.fill(begin, end, first_cell=int_op(ir, "mul", row, width))
+
+    for_range(ir, "0", int_op(ir, "udiv", scatter.cell_count, width), 1, fill_row)
+
+    def combine_row(row: str) -> None:
+        emitter.set_indices(row, last)
+        begin_row(emitter)
+        scatter.combine_row(begin, end)
+
+    for_range(ir, "0", scatter.row_count(), 1, combine_row)
+
+
+def _read(ir: SimdEmitter, pointer: str) -> str:
+    return ir.value(f"load i64, ptr {pointer}, align 8")
+
+
+class _Scatter:
+    """The loops over elements and cells of one function."""
+
+    def __init__(self, emitter: FunctionEmitter) -> None:
+        self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
+        emitter.set_indices("0", 0)
+        self.scatter = self.kernel.scatter
+        (store,) = self.kernel.stores
+        self.operand = self.kernel.operands[store.operand]
+        self.result = emitter.buffers[store.operand]
+        self.dtypes = [self.kernel.body[i].dtype for i in self.scatter.values]
+        numbered = enumerate(zip(self.kernel.body, self.kernel.levels, strict=True))
+        self.checks = [i for i, (x, level) in numbered if x.name == "fail" and level >= 0]
+        self.stored = (self.scatter.offset, *self.scatter.values)
+        """The instructions of the offset of an element's cell, and of the element's parts."""
+
+    @property
+    def cell_count(self) -> str:
+        """The number of cells of the result."""
+        return self.emitter.size["slots", 0, 0]
+
+    def row_count(self) -> str:
+        """Return the number of rows: indices of all axes but the last."""
+        count = "1"
+        for axis in range(self.kernel.axes - 1):
+            count = int_op(self.ir, "mul", count, self.emitter.length(axis))
+        return count
+
+    def fill(self, begin: str, end: str, first_cell: str = "0") -> None:
+        """Store the initial values of the cells from `begin` to `end` after the first cell."""
+        emitter, ir = self.emitter, self.ir
+        base = self._cell(first_cell)
+        operand = self.operand._replace(steps="1")
+
+        def fill_packet(position: str, mask: str | None) -> None:
+            cell = int_op(ir, "add", first_cell, position)
+            values = {self.scatter.offset: emitter.positions(cell)}
+            with emitter.contiguous_at(self.scatter.offset, first_cell):
+                emitter.compute(self.scatter.initial, values, position, mask)
+            packets = [values[i] for i in self.scatter.initial]
+            address = PacketAddress(base, position, "0", mask, emitter.lanes)
+            load_store.store(ir, operand, packets, address)
+
+        self._packets(begin, end, fill_packet)
+
+    def combine_row(self, begin: str, end: str) -> None:
+        """Combine the columns from `begin` to `end` of a row with the cells that it names."""
+        emitter, ir, scatter = self.emitter, self.ir, self.scatter
+        row = scatter.row_offset
+        base = self._cell("0" if row is None else emitter.uniform_values[row].text)
+        operand = self.operand._replace(steps="1")
+
+        def combine_packet(position: str, mask: str | None) -> None:
+            values = dict(emitter.uniform_values)
+            emitter.compute([*scatter.values, *self.checks], values, position, mask)
+            address = PacketAddress(base, position, "0", mask, emitter.lanes)
+            old = tuple(
+                load_store.load(ir, operand, part, address) for part in range(len(self.dtypes))
+            )
+            new = combine_partials(ir, scatter.kind, old, tuple(values[i] for i in scatter.values))
+            load_store.store(ir, operand, list(new), address)
+
+        self._packets(begin, end, combine_packet)
+
+    def combine_all(self) -> None:
+        """Fill the cells, and combine all elements with them in loop order."""
+        emitter, ir, last = self.emitter, self.ir, self.kernel.axes - 1
+        self.fill("0", self.cell_count)
+
+        def combine_chunk(begin: str) -> None:
+            end = int_min(ir, int_op(ir, "add", begin, CHUNK), emitter.length(last))
+            self.compute_chunk(begin, end)
+            count = int_op(ir, "sub", end, begin)
+            for_range(ir, "0", count, 1, lambda local: self._combine_element(begin, local))
+
+        def combine_elements(row: str) -> None:
+            emitter.set_indices(row, last)
+            begin_row(emitter)
+            for_range(ir, "0", emitter.length(last), CHUNK, combine_chunk)
+
+        if last:
+            for_range(ir, "0", self.row_count(), 1, combine_elements)
+        else:
+            combine_elements("0")
+
+    def compute_chunk(self, begin: str, end: str) -> None:
+        """Compute the elements from `begin` to `end`, and the offsets of their cells."""
+        emitter, ir = self.emitter, self.ir
+        computed = [i for i in self.stored if not self._is_in_memory(i)]
+
+        def compute_packet(position: str, mask: str | None) -> None:
+            values = dict(emitter.uniform_values)
+            emitter.compute([*computed, *self.checks], values, position, mask)
+            local = int_op(ir, "sub", position, begin)
+            for i in computed:
+                pointer = self._scratch_pointer(i, local)
+                write_packet(ir, pointer, values[i], emitter.lanes)
+
+        self._packets(begin, end, compute_packet)
+
+    def _is_in_memory(self, number: int) -> bool:
+        """Whether an instruction loads contiguous elements, which need not be computed."""
+        instruction = self.kernel.body[number]
+        if instruction.name != "load":
+            return False
+        operand = self.kernel.operands[operand_of(instruction)]
+        return operand.steps.endswith("1") and operand.dtype == instruction.dtype
+
+    def _scratch_pointer(self, number: int, position: str) -> str:
+        """The pointer to an element of an instruction in scratch memory."""
+        offset = int_op(self.ir, "mul", position, self.kernel.body[number].dtype.itemsize)
+        offset = int_op(self.ir, "add", offset, 8 * CHUNK * self.stored.index(number))
+        return self.ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+
+    def _read(self, number: int, begin: str, local: str) -> Packet:
+        """Read one element of an instruction, by its position in the chunk from `begin` on."""
+        instruction = self.kernel.body[number]
+        if not self._is_in_memory(number):
+            pointer = self._scratch_pointer(number, local)
+        else:
+            position = int_op(self.ir, "add", begin, local)
+            offset = int_op(self.ir, "mul", position, instruction.dtype.itemsize)
+            base = self.emitter.pointer(operand_of(instruction))
+            pointer = self.ir.value(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return read_packet(self.ir, pointer, instruction.dtype, 1)
+
+    def element(self, begin: str, local: str) -> tuple[str, Parts]:
+        """Read the offset of the cell, and the parts, of an element of a chunk."""
+        offset, *parts = [self._read(number, begin, local) for number in self.stored]
+        return offset.text, tuple(parts)
+
+    def _combine_element(self, begin: str, local: str) -> None:
+        offset, new = self.element(begin, local)
+        operand = self.operand._replace(steps="0")
+        address = PacketAddress(self._cell(offset), "0", "0", None, 1)
+        old = tuple(
+            load_store.load(self.ir, operand, part, address) for part in range(len(self.dtypes))
+        )
+        self.store(offset, self.combine(old, new))
+
+    def combine(self, old: Parts, new: Parts) -> Parts:
+        """Emit the combination of a cell with an element."""
+        return combine_partials(self.ir, self.scatter.kind, old, new)
+
+    def store(self, offset: str, parts: Parts) -> None:
+        """Store the value of a cell."""
+        load_store.store_single(self.ir, self.operand, list(parts), self._cell(offset))
+
+    def _cell(self, offset: str) -> str:
+        byte_offset = int_op(self.ir, "mul", offset, self.operand.dtype.itemsize)
+        return self.ir.value(f"getelementptr i8, ptr {self.result}, i64 {byte_offset}")
+
+    def initial(self, offset: str) -> Parts:
+        """Compute the initial value of one cell."""
+        values = {self.scatter.offset: Packet(offset, INT64, 1)}
+        self.emitter.compute(self.scatter.initial, values, "0", None)
+        return tuple(values[i] for i in self.scatter.initial)
+
+    def _packets(self, begin: str, end: str, emit: Callable[[str, str | None], None]) -> None:
+        """Loop over packets from begin to end; the last one is masked."""
+        ir, emitter = self.ir, self.emitter
+        if self.kernel.masked:
+            for_range(ir, begin, end, emitter.lanes, lambda i: emit(i, emitter.mask(i, end)))
+            return
+        tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), emitter.lanes)
+        full_end = int_op(ir, "sub", end, tail)
+        for_range(ir, begin, full_end, emitter.lanes, lambda i: emit(i, None))
+        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
+        if_then(ir, has_tail, lambda: emit(full_end, emitter.mask(full_end, end)))
+
+
+class _Part(_Scatter):
+    """A part of elements whose offsets ascend. It owns the cells that begin in it, and the cells
+    without elements before them; the last part owns those at the end, too.
+    """
+
+    def __init__(self, emitter: FunctionEmitter, number: str) -> None:
+        super().__init__(emitter)
+        ir = self.ir
+        self.length = emitter.length(0)
+        self.begin = int_op(ir, "mul", number, emitter.unit_length)
+        self.end = int_min(ir, int_op(ir, "add", self.begin, emitter.unit_length), self.length)
+        (self.unordered,) = emitter.total_pointers([INT64], number)
+        self.exit = ir.name()[1:]
+        self.state = [ir.alloca(8) for _ in (INT64, *self.dtypes)]
+        """On the stack between chunks: the last cell, and the parts of its value so far."""
+        self.owned, self.unknown = ir.alloca(8), ir.alloca(8)
+        """On the stack: whether the last cell belongs to this part; whether it is not yet read."""
+
+    def emit(self) -> None:
+        """Emit the unit."""
+        emitter, ir = self.emitter, self.ir
+        begin_row(emitter)
+        is_first = ir.value(f"icmp eq i64 {self.begin}, 0")
+        # the first part begins before all cells; other parts read the cell before their first one
+        unknown = ir.value(f"select i1 {is_first}, i64 0, i64 1")
+        values = {self.unordered: "0", self.owned: "0", self.unknown: unknown, self.state[0]: "-1"}
+        for slot, value in (dict.fromkeys(self.state, "0") | values).items():
+            ir.line(f"store i64 {value}, ptr {slot}, align 8")
+        start = int_max(ir, int_op(ir, "sub", self.begin, 1), "0")
+        for_range(ir, start, self.length, CHUNK, self._combine_chunk)
+        last = self._read_state()
+        self._store_owned(last)
+        self.fill(int_op(ir, "add", last[0].text, 1), self.cell_count)
+        ir.line(f"br label %{self.exit}")
+        ir.label(self.exit)
+
+    def _combine_chunk(self, begin: str) -> None:
+        """Combine the elements of a chunk up to the end of this part."""
+        ir = self.ir
+        end = int_min(ir, int_op(ir, "add", begin, CHUNK), self.length)
+        self.compute_chunk(begin, end)
+        count = int_op(ir, "sub", end, begin)
+        state = for_range_carrying(
+            ir,
+            "0",
+            count,
+            self._read_state(),
+            lambda local, before: self._combine_next(begin, local, before),
+        )
+        for slot, packet in zip(self.state, state, strict=True):
+            write_packet(ir, slot, packet, 1)
+        none_owned = ir.value(f"icmp eq i64 {_read(ir, self.owned)}, 0")
+        is_past = ir.value(f"icmp sge i64 {end}, {self.end}")
+        self._exit_if(ir.value(f"and i1 {none_owned}, {is_past}"))
+
+    def _combine_next(self, begin: str, local: str, before: Parts) -> Parts:
+        """Emit the combination of an element with its cell, whatever cell it is."""
+        ir, name = self.ir, self.ir.name()[1:]
+        offset, new = self.element(begin, local)
+        same = ir.value(f"icmp eq i64 {offset}, {before[0].text}")
+        ir.line(f"br i1 {same}, label %{name}.same, label %{name}.other")
+        ir.label(f"{name}.other")
+        other = self._begin_cell(int_op(ir, "add", begin, local), offset, before, new)
+        other_block = ir.block
+        ir.line(f"br label %{name}.next")
+        ir.label(f"{name}.same")
+        combined = (before[0], *self.combine(before[1:], new))
+        same_block = ir.block
+        ir.line(f"br label %{name}.next")
+        ir.label(f"{name}.next")
+        return phi(ir, ((other, other_block), (combined, same_block)))
+
+    def _begin_cell(self, position: str, offset: str, before: Parts, new: Parts) -> Parts:
+        """Emit the change from the cell before to the next one, and return the state after it."""
+        ir = self.ir
+        name = ir.name()[1:]
+        unknown = ir.value(f"icmp ne i64 {_read(ir, self.unknown)}, 0")
+        ir.line(f"br i1 {unknown}, label %{name}.read, label %{name}.known")
+        ir.label(f"{name}.read")
+        ir.line(f"store i64 0, ptr {self.unknown}, align 8")
+        ir.line(f"br label %{name}.done")
+        ir.label(f"{name}.known")
+        self._store_owned(before)
+        self._exit_if(ir.value(f"icmp sge i64 {position}, {self.end}"))
+
+        def say_unordered() -> None:
+            ir.line(f"store i64 1, ptr {self.unordered}, align 8")
+            ir.line(f"br label %{self.exit}")
+            ir.label(f"{ir.name()[1:]}.unreached")
+
+        if_then(ir, ir.value(f"icmp slt i64 {offset}, {before[0].text}"), say_unordered)
+        next_cell = int_op(ir, "add", before[0].text, 1)
+        skips = ir.value(f"icmp slt i64 {next_cell}, {offset}")
+        if_then(ir, skips, lambda: self.fill(next_cell, offset))
+        parts = self.combine(self.initial(offset), new)
+        ir.line(f"store i64 1, ptr {self.owned}, align 8")
+        known_block = ir.block
+        ir.line(f"br label %{name}.done")
+        ir.label(f"{name}.done")
+        cell = Packet(offset, INT64, 1)
+        read = (cell, *before[1:])
+        return phi(ir, (((cell, *parts), known_block), (read, f"{name}.read")))
+
+    def _read_state(self) -> Parts:
+        slots = zip(self.state, (INT64, *self.dtypes), strict=True)
+        return tuple(read_packet(self.ir, slot, dtype, 1) for slot, dtype in slots)
+
+    def _store_owned(self, state: Parts) -> None:
+        """Store the value of the last cell if it belongs to this part."""
+        is_owned = self.ir.value(f"icmp ne i64 {_read(self.ir, self.owned)}, 0")
+        if_then(self.ir, is_owned, lambda: self.store(state[0].text, state[1:]))
+
+    def _exit_if(self, condition: str) -> None:
+        name = self.ir.name()[1:]
+        self.ir.line(f"br i1 {condition}, label %{self.exit}, label %{name}.goes_on")
+        self.ir.label(f"{name}.goes_on")

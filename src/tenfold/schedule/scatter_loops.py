@@ -1,0 +1,61 @@
+"""Scatter loops: the form, the units of work and the scratch memory of a scatter.
+
+Input: a Kernel of a scatter form, the lengths of its loops and the cells of its result. Output: the
+arguments of its launch. No choice changes bits: elements of one cell are combined in loop order.
+
+>>> from tenfold.core.loop_ir import KernelOperand, KernelStore
+>>> from tenfold.core.scalar_ir import Body
+>>> from tenfold.dtypes import FLOAT64, INT64
+>>> body = Body()
+>>> cell, x = body.load(0, INT64), body.load(1, FLOAT64)
+>>> sums = body.apply("scatter", FLOAT64, cell, body.constant(0, FLOAT64), x, data=("add", 0))
+>>> operands = (KernelOperand(INT64, "1"), KernelOperand(FLOAT64, "1"))
+>>> operands += (KernelOperand(FLOAT64, "0", written=True),)
+>>> stores = (KernelStore(2, (sums.position,)),)
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scatter", lanes=8)
+>>> scatter_form(kernel, (100,)), scatter_form(kernel, (10**6,))
+('scatter', 'scatter parts')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.core.loop_ir import CHUNK, Kernel
+from tenfold.core.shape_rules import product
+
+SCATTER_IN_PARTS = 1 << 15
+"""Elements from which a scatter has several units of work; so many are one part of elements."""
+COLUMN_PARTS, COLUMN_RANGES = 16, 4
+"""The most parts of the columns, and ranges of parts that threads claim: each reads all indices."""
+
+
+def scatter_form(kernel: Kernel, lengths: Sequence[int]) -> str:
+    """Return the form of a scatter: by rows of neighbouring cells, or by elements."""
+    if kernel.scatter.is_contiguous:
+        return "scatter rows"
+    in_parts = len(lengths) == 1 and lengths[-1] >= SCATTER_IN_PARTS
+    return "scatter parts" if in_parts else "scatter"
+
+
+def scatter_partition(kernel: Kernel, lengths: Sequence[int]) -> tuple[int, int, int]:
+    """Return the size of a unit, the number of units, and units per range."""
+    last = lengths[-1]
+    if kernel.form == "scatter":
+        return 0, 1, 1
+    if kernel.form == "scatter parts":
+        return SCATTER_IN_PARTS, -(-last // SCATTER_IN_PARTS), 1
+    packets = -(-last // kernel.lanes)
+    if product(lengths) >= SCATTER_IN_PARTS:
+        packets = -(-packets // COLUMN_PARTS)
+    part = kernel.lanes * packets
+    units = -(-last // part)
+    return part, units, -(-units // COLUMN_RANGES)
+
+
+def scatter_scratch(kernel: Kernel) -> int:
+    """Return the bytes of a chunk of elements and of the offsets of their cells."""
+    return 0 if kernel.form == "scatter rows" else 8 * CHUNK * (1 + len(kernel.scatter.values)) + 64
+
+
+__all__ = ["SCATTER_IN_PARTS", "scatter_form", "scatter_partition", "scatter_scratch"]
