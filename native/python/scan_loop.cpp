@@ -55,9 +55,9 @@ std::vector<Ref<Value>> values_from(nb::handle values) {
 class Repeated {
   public:
     Repeated(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
-             nb::handle written, nb::handle compute, nb::handle pause)
+             nb::handle written, nb::handle compute)
         : op_(find_op(op)), params_(params_of(*op_, params.ptr())), carried_(values_from(carried)),
-          compute_(compute), pause_(pause) {
+          compute_(compute) {
         if (!params_ && PyErr_Occurred()) nb::raise_python_error();
         carried.clear(); // values without other references may be written in place
         for (Ref<Value>& value : values_from(read)) read_.emplace_back(std::move(value));
@@ -76,7 +76,7 @@ class Repeated {
                 PyErr_SetNone(PyExc_KeyboardInterrupt);
             if (PyErr_Occurred() || PyErr_CheckSignals() != 0) nb::raise_python_error();
             if (!goes_on) return false;
-            if (at % STEPS_AT_ONCE == 0) pause_(); // where Python is asked for the GIL, it gives it
+            if (at % STEPS_AT_ONCE == 0) nb::gil_scoped_release give_gil_to_those_who_asked;
         }
         return true;
     }
@@ -123,13 +123,12 @@ class Repeated {
     std::vector<StackedSteps> read_, written_;
     std::vector<Ref<Node>> shared_, leaves_; // leaves: of one step
     std::vector<Node*> nodes_;               // borrowed, as long as they are looked at
-    nb::handle compute_, pause_;
+    nb::handle compute_;
 };
 
 bool repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
-            nb::handle written, int64_t steps, bool backwards, bool until, nb::handle compute,
-            nb::handle pause) {
-    Repeated repeated(op, params, carried, read, shared, written, compute, pause);
+            nb::handle written, int64_t steps, bool backwards, bool until, nb::handle compute) {
+    Repeated repeated(op, params, carried, read, shared, written, compute);
     bool goes_on = repeated.run(steps, backwards, until);
     repeated.give(carried);
     return goes_on;
@@ -140,7 +139,7 @@ bool repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, n
 void declare_scan_loop(nb::module_& module) {
     using namespace nb::literals;
     module.def("run_loop", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a,
-               "written"_a, "steps"_a, "backwards"_a, "until"_a, "compute"_a, "pause"_a);
+               "written"_a, "steps"_a, "backwards"_a, "until"_a, "compute"_a);
     module.def("times_stopped",
                [] { return in_submission ? submissions_stopped.load() : uint32_t(0); });
 }

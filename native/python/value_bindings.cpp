@@ -4,6 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
 #include "ir/intern.h"
 #include "threads/device.h"
 
@@ -95,6 +100,45 @@ ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
     return {std::move(value)};
 }
 
+// The least and the greatest element, at most the greatest int64.
+template <class T> std::array<int64_t, 2> range_of(const void* memory, int64_t count) {
+    const T* elements = static_cast<const T*>(memory);
+    T least = elements[0], most = elements[0];
+    for (int64_t i = 1; i < count; ++i) {
+        least = std::min(least, elements[i]);
+        most = std::max(most, elements[i]);
+    }
+    constexpr auto LIMIT = std::numeric_limits<int64_t>::max();
+    auto limited = [](T x) { return std::cmp_less(LIMIT, x) ? LIMIT : int64_t(x); };
+    return {limited(least), limited(most)};
+}
+
+std::array<int64_t, 2> range_of_integers(const DType& dtype, const void* memory, int64_t count) {
+    const bool is_signed = dtype.kind == 'i';
+    switch (dtype.bytes) {
+    case 1: return is_signed ? range_of<int8_t>(memory, count) : range_of<uint8_t>(memory, count);
+    case 2: return is_signed ? range_of<int16_t>(memory, count) : range_of<uint16_t>(memory, count);
+    case 4: return is_signed ? range_of<int32_t>(memory, count) : range_of<uint32_t>(memory, count);
+    default:
+        return is_signed ? range_of<int64_t>(memory, count) : range_of<uint64_t>(memory, count);
+    }
+}
+
+// Of integers in C order on the host; None for other Values, and for no elements. A Value does not
+// change, so its range is computed once.
+nb::object integer_range(const ValueHandle& self) {
+    Value& value = *self.value;
+    const DType& dtype = dtype_of(value.type->dtype);
+    const int64_t count = value.type->size();
+    const bool has_range = (dtype.kind == 'i' || dtype.kind == 'u') && value.strides.empty();
+    if (!has_range || count == 0 || !is_on_host(self)) return nb::none();
+    if (!value.has_range) {
+        value.range = range_of_integers(dtype, value.buffers[0].address(), count);
+        value.has_range = true;
+    }
+    return nb::make_tuple(value.range[0], value.range[1]);
+}
+
 nb::object owner_of(const ValueHandle& self) {
     void* owner = self.value->buffers[0].allocation->owner;
     return owner ? nb::borrow(static_cast<PyObject*>(owner)) : nb::none();
@@ -136,6 +180,7 @@ void declare_values(nb::module_& module) {
                      })
         .def_prop_ro("is_view", [](const ValueHandle& self) { return self.value->is_view; })
         .def_prop_ro("owner", owner_of)
+        .def_prop_ro("integer_range", integer_range)
         .def_prop_ro("is_on_host", is_on_host)
         .def("copied_to", copied_to, "device"_a)
         .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)

@@ -57,6 +57,10 @@ class Value:
     @property
     def is_view(self) -> bool: ...
     @property
+    def integer_range(self) -> tuple[int, int] | None:
+        """The least and the greatest of integers in C order, at most the greatest int64; None for
+        other Values. It is computed once."""
+    @property
     def owner(self) -> object: ...
     def view(self, type: Type, strides: Sequence[int], offset_bytes: int) -> Value:
         """Return a view of this memory, `offset_bytes` from its element at index 0.
@@ -643,7 +647,6 @@ def run_loop(
     backwards: bool,
     until: bool,
     compute: Callable[[int, list[Node]], None],
-    pause: Callable[[], None],
 ) -> bool:
     """Run a loop: an operation so many times, and return whether it goes on.
 
@@ -651,8 +654,8 @@ def run_loop(
 
     A step takes `carried`, which its results replace, a row of each `read` array, and `shared`.
     Its other results become a row of each `written` array. `compute` gets the number and the
-    nodes of a step without a cached plan, or that failed. `pause` runs regularly, so that other
-    threads run too.
+    nodes of a step without a cached plan, or that failed. Every eighth step lets other threads
+    have the GIL.
     """
 
 def replay(

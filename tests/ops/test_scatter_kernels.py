@@ -206,3 +206,30 @@ def test_bincount_is_that_of_numpy_and_lazy_beyond_its_length(dtype: str) -> Non
     with pytest.raises(TypeError):
         tn.numpy.bincount(tn.asarray([1.5]))
     assert tn.numpy.bincount(tn.asarray(np.zeros(0, np.int64)), minlength=3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "dtype", [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+def test_known_indices_are_checked_at_the_call_again_and_again(dtype: str) -> None:
+    indices = tn.asarray(np.array([3, 0, 9], dtype))
+    for _ in range(2):
+        assert tn.take(tn.ones(10), indices).tolist() == [1.0, 1.0, 1.0]
+        with pytest.raises(IndexError, match="index 9"):
+            tn.take(tn.ones(9), indices)
+    indices[0] = 10
+    indices.wait()
+    with pytest.raises(IndexError, match="index 10"):
+        tn.put_at(tn.ones(10), indices, 1.0)
+    if dtype == "uint64":
+        with pytest.raises(IndexError, match="18446744073709551615"):
+            tn.take(tn.ones(10), tn.asarray(np.array([2**64 - 1], dtype)))
+
+
+def test_indices_that_change_in_wrapped_memory_are_checked_at_the_wait() -> None:
+    memory = np.array([0, 1])
+    indices = tn.wrap(memory)
+    tn.ones(2)[indices].wait()
+    memory[1] = 5
+    with pytest.raises(IndexError):
+        tn.ones(2)[indices].wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array
+from tenfold._native import Array, Value
 from tenfold.errors import message
 from tenfold.storage import dense
 
@@ -36,16 +36,23 @@ def first_out_of_bounds(positions: np.ndarray, length: int) -> int | None:
 
 def known_values(indices: Array) -> np.ndarray | None:
     """Return the values of an Array if they are there and stay: nothing is computed."""
+    value = _known_value(indices)
+    return None if value is None else dense.export(value)
+
+
+def _known_value(indices: Array) -> Value | None:
     value = _native.node_of(indices).value()
-    if value is None or isinstance(value.owner, dense.ExternalMemory):
-        return None
-    return dense.export(value)
+    return None if value is None or isinstance(value.owner, dense.ExternalMemory) else value
 
 
 def check_known(indices: Array, axis: int, x: Array, operation: str) -> None:
     """Raise IndexError at the call for an index into `axis` that is known and out of bounds."""
-    values, length = known_values(indices), x.shape[axis]
-    invalid = None if values is None else first_out_of_bounds(values, length)
+    value, length = _known_value(indices), x.shape[axis]
+    if value is None:
+        return
+    if (found := value.integer_range) and -length <= found[0] and found[1] < length:
+        return
+    invalid = first_out_of_bounds(dense.export(value), length)
     if invalid is not None:
         rule = out_of_bounds(invalid, axis, length)
         raise IndexError(message(operation, rule, [x], remedy(length)))

@@ -54,8 +54,11 @@ def scatter_partition(kernel: Kernel, lengths: Sequence[int]) -> tuple[int, int,
 
 
 def scatter_scratch(kernel: Kernel) -> int:
-    """Return the bytes of a chunk of elements and of the offsets of their cells."""
-    return 0 if kernel.form == "scatter rows" else 8 * CHUNK * (1 + len(kernel.scatter.values)) + 64
+    """Return the bytes of a chunk of elements, of the offsets of their cells, and of masks."""
+    if kernel.form == "scatter rows":
+        return 0
+    rows = 1 + len(kernel.scatter.values) + (kernel.form == "scatter parts")
+    return 8 * CHUNK * rows + 64
 
 
 __all__ = ["SCATTER_IN_PARTS", "scatter_form", "scatter_partition", "scatter_scratch"]

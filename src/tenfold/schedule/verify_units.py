@@ -181,9 +181,10 @@ def _scatter(space: LaunchSpace) -> UnitLayout:
 
 
 def _scatter_parts(space: LaunchSpace) -> UnitLayout:
-    """Each part says in a table whether its offsets ascend."""
+    """Each part says in a table whether its offsets ascend. A chunk has a mask of each element."""
     parts = _count_parts(space, space.lengths[-1], 1, "elements")
     _, scratch, *_ = _scatter(space)
+    scratch += WORD_BYTES * CHUNK
     if kernel_axes := space.kernel.axes - 1:
         raise violation(space.kernel, f"parts along {kernel_axes + 1} axes")
     return parts, scratch, (WORD_BYTES * parts,), 1, 0

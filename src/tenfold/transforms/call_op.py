@@ -134,13 +134,7 @@ class Callee:
                 raise ReferenceFailure(error_at_step(operation, step, failure))
 
         op, params = self.op, self.op.signature.bind().params
-        return _native.run_loop(
-            op.id, params, carry, *arrays, steps, reverse, until, compute, _poll_signals
-        )
-
-
-def _poll_signals() -> None:
-    """Do nothing: the call lets Python switch threads and handle signals."""
+        return _native.run_loop(op.id, params, carry, *arrays, steps, reverse, until, compute)
 
 
 def error_at_step(operation: str, step: int, failure: Exception) -> Exception:

@@ -15,7 +15,7 @@ import numpy as np
 from tenfold.codegen.llvm.load_store import memory_type
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.codegen.reducers import COMBINE, IN_ORDER
-from tenfold.core.scalar_ir import Body
+from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL
 
 Accumulator = tuple[Packet, ...]
@@ -124,12 +124,18 @@ def combine_partials(
 
     `in_order`: in each lane, every left index is below every right index.
     """
-    ops = Body()
-    lanes = max(packet.lanes for packet in (*left, *right))
-    inputs = [ops.load(i, packet.dtype) for i, packet in enumerate((*left, *right))]
-    combine = (IN_ORDER if in_order else COMBINE)[kind]
-    result = combine(ops, tuple(inputs[: len(left)]), tuple(inputs[len(left) :]))
-    values: dict[int, Packet] = dict(enumerate((*left, *right)))
+    combine, count = (IN_ORDER if in_order else COMBINE)[kind], len(left)
+    return emit_rule(ir, (*left, *right), lambda k, *x: combine(k, x[:count], x[count:]))
+
+
+def emit_rule(
+    ir: SimdEmitter, packets: Accumulator, rule: Callable[..., tuple[Element, ...]]
+) -> Accumulator:
+    """Emit the elements that a rule makes of those of packets: `rule(body, *elements)`."""
+    ops, lanes = Body(), max(packet.lanes for packet in packets)
+    inputs = [ops.load(i, packet.dtype) for i, packet in enumerate(packets)]
+    result = rule(ops, *inputs)
+    values: dict[int, Packet] = dict(enumerate(packets))
     for position in range(len(inputs), len(ops.instructions)):
         values[position] = ir.emit(ops.instructions[position], values, lanes)
     return tuple(values[element.position] for element in result)

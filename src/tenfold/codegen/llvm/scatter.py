@@ -8,6 +8,7 @@ cells, are computed in packets in scratch memory, then combined one by one.
 In "scatter parts" a unit of work is a part of the elements. It takes for granted that offsets
 ascend: then the elements of a cell are neighbours, and belong to the part in which they begin. A
 unit that finds them in another order says so in a table, and `finish` combines all in loop order.
+In a dense chunk each cell is that of the element before or the next one: its loop has no branches.
 
 In "scatter rows" each row of elements goes to neighbouring cells: packets of columns. A unit of
 work is a part of the columns, and a range of units combines all rows once.
@@ -17,11 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.load_store import PacketAddress
 from tenfold.codegen.llvm.loop_emitter import (
     combine_partials,
+    emit_rule,
     for_range,
     for_range_carrying,
     if_then,
@@ -33,9 +37,10 @@ from tenfold.codegen.llvm.loop_emitter import (
     write_packet,
 )
 from tenfold.codegen.llvm.reduce_inner import begin_row
-from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, literal, llvm_type
 from tenfold.core.loop_ir import CHUNK, operand_of
-from tenfold.dtypes import INT64
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element
+from tenfold.dtypes import BOOL, INT64
 
 Parts = tuple[Packet, ...]
 """The real parts of an element."""
@@ -211,15 +216,17 @@ class _Scatter:
 
     def _read(self, number: int, begin: str, local: str) -> Packet:
         """Read one element of an instruction, by its position in the chunk from `begin` on."""
+        dtype = self.kernel.body[number].dtype
+        return read_packet(self.ir, self._pointer(number, begin, local), dtype, 1)
+
+    def _pointer(self, number: int, begin: str, local: str) -> str:
         instruction = self.kernel.body[number]
         if not self._is_in_memory(number):
-            pointer = self._scratch_pointer(number, local)
-        else:
-            position = int_op(self.ir, "add", begin, local)
-            offset = int_op(self.ir, "mul", position, instruction.dtype.itemsize)
-            base = self.emitter.pointer(operand_of(instruction))
-            pointer = self.ir.value(f"getelementptr i8, ptr {base}, i64 {offset}")
-        return read_packet(self.ir, pointer, instruction.dtype, 1)
+            return self._scratch_pointer(number, local)
+        position = int_op(self.ir, "add", begin, local)
+        offset = int_op(self.ir, "mul", position, instruction.dtype.itemsize)
+        base = self.emitter.pointer(operand_of(instruction))
+        return self.ir.value(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def element(self, begin: str, local: str) -> tuple[str, Parts]:
         """Read the offset of the cell, and the parts, of an element of a chunk."""
@@ -266,6 +273,32 @@ class _Scatter:
         if_then(ir, has_tail, lambda: emit(full_end, emitter.mask(full_end, end)))
 
 
+def _mask_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the integers that have a mask of elements of a dtype."""
+    return UNSIGNED[dtype.itemsize]
+
+
+def _zero(lanes: int) -> str:
+    return "0" if lanes == 1 else "zeroinitializer"
+
+
+def _keep(k: Body, x: Element, mask: Element) -> tuple[Element]:
+    """Return x where the mask is set, else 0."""
+    if x.dtype == BOOL:
+        return (x & mask,)
+    bits = UNSIGNED[x.dtype.itemsize]
+    return (k.bits(k.bits(x, bits) & k.bits(mask, bits), x.dtype),)
+
+
+def _keep_or(k: Body, x: Element, mask: Element, y: Element) -> tuple[Element]:
+    """Return x where the mask is set, else y."""
+    if x.dtype == BOOL:
+        return ((x & mask) | (y & ~mask),)
+    bits = UNSIGNED[x.dtype.itemsize]
+    x_bits, y_bits, mask_bits = (k.bits(element, bits) for element in (x, y, mask))
+    return (k.bits((x_bits & mask_bits) | (y_bits & ~mask_bits), x.dtype),)
+
+
 class _Part(_Scatter):
     """A part of elements whose offsets ascend. It owns the cells that begin in it, and the cells
     without elements before them; the last part owns those at the end, too.
@@ -308,18 +341,141 @@ class _Part(_Scatter):
         end = int_min(ir, int_op(ir, "add", begin, CHUNK), self.length)
         self.compute_chunk(begin, end)
         count = int_op(ir, "sub", end, begin)
-        state = for_range_carrying(
-            ir,
-            "0",
-            count,
-            self._read_state(),
-            lambda local, before: self._combine_next(begin, local, before),
+        before, name = self._read_state(), ir.name()[1:]
+        is_owned = ir.value(f"icmp ne i64 {_read(ir, self.owned)}, 0")
+        last = int_op(ir, "add", begin, CHUNK)
+        is_inside = ir.value(f"icmp sle i64 {last}, {self.end}")
+        may_be_dense = ir.value(f"and i1 {is_owned}, {is_inside}")
+        ir.line(f"br i1 {may_be_dense}, label %{name}.steps, label %{name}.any")
+        ir.label(f"{name}.steps")
+        is_dense = self._find_steps(begin, before[0])
+        ir.line(f"br i1 {is_dense}, label %{name}.dense, label %{name}.any")
+        ir.label(f"{name}.dense")
+        dense = self._combine_dense(begin, before)
+        dense_block = ir.block
+        ir.line(f"br label %{name}.combined")
+        ir.label(f"{name}.any")
+        every = for_range_carrying(
+            ir, "0", count, before, lambda local, parts: self._combine_next(begin, local, parts)
         )
+        any_block = ir.block
+        ir.line(f"br label %{name}.combined")
+        ir.label(f"{name}.combined")
+        state = phi(ir, ((dense, dense_block), (every, any_block)))
         for slot, packet in zip(self.state, state, strict=True):
             write_packet(ir, slot, packet, 1)
         none_owned = ir.value(f"icmp eq i64 {_read(ir, self.owned)}, 0")
         is_past = ir.value(f"icmp sge i64 {end}, {self.end}")
         self._exit_if(ir.value(f"and i1 {none_owned}, {is_past}"))
+
+    def _find_steps(self, begin: str, cell: Packet) -> str:
+        """Store of each element of a full chunk whether its cell is that of the element before, as
+        bits. Return whether each other cell is the next one.
+        """
+        ir, lanes, offset = self.ir, self.emitter.lanes, self.scatter.offset
+        dtype = _mask_dtype(self.dtypes[0])
+        type_ = llvm_type(INT64, lanes)
+        found = ir.alloca(8 * lanes)
+
+        def add(steps: str, position: str, count: int) -> None:
+            same = ir.value(f"icmp eq {llvm_type(INT64, count)} {steps}, {_zero(count)}")
+            bits = llvm_type(dtype, count)
+            source = "i1" if count == 1 else f"<{count} x i1>"
+            mask = ir.value(f"sext {source} {same} to {bits}")
+            pointer = self._mask_pointer(position)
+            ir.line(f"store {bits} {mask}, ptr {pointer}, align {dtype.itemsize}")
+
+        def add_packet(position: str) -> None:
+            following = int_op(ir, "add", position, 1)
+            pointers = [self._pointer(offset, begin, place) for place in (position, following)]
+            cells = [ir.value(f"load {type_}, ptr {pointer}, align 8") for pointer in pointers]
+            steps = ir.value(f"sub {type_} {cells[1]}, {cells[0]}")
+            add(steps, following, lanes)
+            before = ir.value(f"load {type_}, ptr {found}, align 64")
+            ir.line(
+                f"store {type_} {ir.value(f'or {type_} {steps}, {before}')}, ptr {found}, align 64"
+            )
+
+        ir.line(f"store {type_} zeroinitializer, ptr {found}, align 64")
+        first_step = int_op(ir, "sub", self._read(offset, begin, "0").text, cell.text)
+        add(first_step, "0", 1)
+        for_range(ir, "0", str(CHUNK - lanes), lanes, add_packet)
+        add_packet(str(CHUNK - 1 - lanes))
+        steps = ir.value(f"load {type_}, ptr {found}, align 64")
+        step = ir.intrinsic(f"llvm.vector.reduce.or.v{lanes}i64", "i64", [(type_, steps)])
+        return ir.value(f"icmp ult i64 {int_op(ir, 'or', step, first_step)}, 2")
+
+    def _mask_pointer(self, position: str) -> str:
+        row = 8 * CHUNK * len(self.stored)
+        offset = int_op(self.ir, "mul", position, _mask_dtype(self.dtypes[0]).itemsize)
+        offset = int_op(self.ir, "add", offset, row)
+        return self.ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+
+    def _combine_dense(self, begin: str, before: Parts) -> Parts:
+        """Combine a dense chunk without a branch for each cell: each element stores its cell.
+
+        The chunk is cut where a cell begins, and both halves are combined side by side: the
+        processor need not wait for the last addition.
+        """
+        ir, count = self.ir, len(self.dtypes)
+        middle = self._first_cell_of_second_half()
+        second = int_op(ir, "sub", str(CHUNK), middle)
+        zeros = tuple(Packet(literal(dtype, 0), dtype, 1) for dtype in self.dtypes)
+
+        def combine_both(i: str, parts: Parts) -> Parts:
+            other = self._combine_masked(begin, int_op(ir, "add", middle, i), parts[count:])
+            return (*self._combine_masked(begin, i, parts[:count]), *other)
+
+        both = for_range_carrying(ir, "0", second, (*before[1:], *zeros), combine_both)
+        first = for_range_carrying(
+            ir, second, middle, both[:count], lambda i, x: self._combine_masked(begin, i, x)
+        )
+        has_second = Packet(ir.value(f"icmp sgt i64 {second}, 0"), BOOL, 1)
+        parts = tuple(
+            emit_rule(ir, (has_second, x, y), lambda k, *x: (k.select(*x),))[0]
+            for x, y in zip(both[count:], first, strict=True)
+        )
+        return (self._read(self.scatter.offset, begin, str(CHUNK - 1)), *parts)
+
+    def _first_cell_of_second_half(self) -> str:
+        """Find the first element of the second half that begins a cell; else the end."""
+        ir, name, slot = self.ir, self.ir.name()[1:], self.ir.alloca(8)
+        dtype = _mask_dtype(self.dtypes[0])
+        ir.line(f"store i64 {CHUNK}, ptr {slot}, align 8")
+
+        def test(position: str) -> None:
+            mask = read_packet(ir, self._mask_pointer(position), dtype, 1)
+            begins = ir.value(f"icmp eq {llvm_type(dtype, 1)} {mask.text}, 0")
+
+            def stop() -> None:
+                ir.line(f"store i64 {position}, ptr {slot}, align 8")
+                ir.line(f"br label %{name}.found")
+                ir.label(f"{ir.name()[1:]}.unreached")
+
+            if_then(ir, begins, stop)
+
+        for_range(ir, str(CHUNK // 2), str(CHUNK), 1, test)
+        ir.line(f"br label %{name}.found")
+        ir.label(f"{name}.found")
+        return _read(ir, slot)
+
+    def _combine_masked(self, begin: str, local: str, before: Parts) -> Parts:
+        """Combine an element with its cell: with `before` where the mask is set, else a new one."""
+        ir = self.ir
+        offset, new = self.element(begin, local)
+        initial = self.initial(offset)
+        old: list[Packet] = []
+        for x, y in zip(before, initial, strict=True):
+            mask = self._read_mask(local, x.dtype)
+            is_zero = y.text == literal(y.dtype, 0)
+            rule = _keep if is_zero else _keep_or
+            old += emit_rule(ir, (x, mask) if is_zero else (x, mask, y), rule)
+        parts = self.combine(tuple(old), new)
+        self.store(offset, parts)
+        return parts
+
+    def _read_mask(self, local: str, dtype: np.dtype) -> Packet:
+        return read_packet(self.ir, self._mask_pointer(local), dtype, 1)
 
     def _combine_next(self, begin: str, local: str, before: Parts) -> Parts:
         """Emit the combination of an element with its cell, whatever cell it is."""
