@@ -233,6 +233,13 @@ GUARDS = (
         ("schedule/test_symbolic_sizes.py",),
     ),
     Plant(
+        "batch templates keep the rows of their example",
+        "src/tenfold/transforms/batch_templates.py",
+        "        return ROWS\n",
+        "        return one\n",
+        ("transforms/test_batch_templates.py",),
+    ),
+    Plant(
         "templates are kept where rules have looked at lengths",
         "src/tenfold/runtime/symbolic_executable.py",
         "return generic_ops and not (reads_lengths or report.read_scalars)",

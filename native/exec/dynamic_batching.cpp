@@ -34,9 +34,7 @@ class BatchAgenda {
           num_results_(depth_.size()), row_refs_(depth_.size()) {}
 
     bool run() {
-        bool is_wide =
-            graph_.num_calls > 0 || graph_.nodes.size() >= MIN_MEAN_GROUP_SIZE * graph_.depth;
-        if (!is_wide || !add_nodes()) return false;
+        if (!is_wide() || !add_nodes()) return false;
         bool done = compute_all();
         publish_live_out();
         publish_common_subexpressions(graph_);
@@ -44,6 +42,26 @@ class BatchAgenda {
     }
 
   private:
+    bool is_wide() const {
+        if (graph_.num_calls > 0) return true;
+        std::size_t max_depth = graph_.nodes.size() / MIN_MEAN_GROUP_SIZE;
+        // Nodes know their depth when they were made: inputs may have got their values since.
+        return graph_.depth <= max_depth || pending_depth() <= max_depth;
+    }
+
+    std::size_t pending_depth() const {
+        std::vector<uint32_t> depths(graph_.nodes.size());
+        uint32_t deepest = 0;
+        for (std::size_t i = 0; i < depths.size(); ++i) {
+            graph_.prefetch(i);
+            if (graph_.nodes[i].value || !graph_.nodes[i].node->op) continue;
+            for (uint32_t input : graph_.inputs(graph_.nodes[i]))
+                depths[i] = std::max(depths[i], depths[input]);
+            deepest = std::max(deepest, ++depths[i]);
+        }
+        return deepest;
+    }
+
     bool compute_all() {
         std::size_t num_computed = 0;
         while (num_computed < num_pending_) {
@@ -287,22 +305,24 @@ class BatchAgenda {
                 batch_results_[row_ref.result + k].value = nullptr;
     }
 
-    bool compute_group(Group& group, std::span<const uint32_t> members) {
+    // How many rows are computed for members.
+    std::size_t num_rows(std::span<const uint32_t> members) const {
         const Node& representative = node(members[0]);
-        std::size_t min_size = has_native_kernel(representative) ? MIN_BATCH_SIZE : 2;
-        std::size_t max_size = std::min(max_batch_size(members[0]), compiler_->max_members);
         std::vector<const Type*> types{representative.type.get()};
         for (uint32_t input : graph_.inputs(entry(members[0])))
             if (!node(input).is_scalar()) types.push_back(node(input).type.get());
+        return compiler_->padded_size(members.size(), *representative.op, types);
+    }
+
+    bool compute_group(Group& group, std::span<const uint32_t> members) {
+        std::size_t min_size = has_native_kernel(node(members[0])) ? MIN_BATCH_SIZE : 2;
+        std::size_t max_size = std::min(max_batch_size(members[0]), compiler_->max_members);
         for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;
-            Batch batch{graph_,
-                        chunk,
-                        std::size_t(&group - groups_.data()),
-                        begin > 0,
-                        batchable,
-                        compiler_->padded_size(chunk.size(), *representative.op, types)};
+            Batch batch{graph_,         chunk,     std::size_t(&group - groups_.data()),
+                        begin > 0,      batchable, group.num_pending >= 2 * chunk.size(),
+                        num_rows(chunk)};
             if (compiler_->dry_run)
                 compiler_->compute(batch, {});
             else if (batchable && compute_batch(batch))
@@ -320,7 +340,7 @@ class BatchAgenda {
     bool compute_as_batch_of_one(const Group& group, std::span<const uint32_t> member) {
         bool is_call = node(member[0]).op->weight > 1;
         return is_call && compute_batch({graph_, member, std::size_t(&group - groups_.data()),
-                                         false, true, 1});
+                                         false, true, false, num_rows(member)});
     }
 
     bool compute_batch(const Batch& batch) {

@@ -14,6 +14,7 @@ struct Batch {
     std::size_t group;    // its signature's number, in order of discovery
     bool is_continuation; // a size limit cut it off from the previous batch
     bool worth_batching;  // whether it is large enough
+    bool recurs;          // at least as many nodes of this signature are not ready yet
     std::size_t num_rows; // of the computation: members, padded with the last one
 
     std::size_t size() const { return positions.size(); }

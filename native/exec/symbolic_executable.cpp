@@ -18,7 +18,7 @@ namespace {
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
 constexpr std::size_t MAX_LENGTHS = 16;
-constexpr std::size_t MAX_NODES = 512; // of a graph: symbolic planning of a long one is slow
+constexpr std::size_t MAX_NODES = 1024; // of a graph: a longer one has no plan as a whole
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -319,6 +319,19 @@ std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
+// Of programs that are optimised meanwhile: Python then compiles another.
+bool has_expired(const SymbolicExecutable& symbolic) {
+    return symbolic.template_plan->remaining_runs.load(std::memory_order_relaxed) == 0;
+}
+
+// The runs that remain after this one; negative: any number.
+int64_t take_run(Executable& template_plan) {
+    int64_t runs = template_plan.remaining_runs.load(std::memory_order_relaxed);
+    while (runs > 0 && !template_plan.remaining_runs.compare_exchange_weak(
+                           runs, runs - 1, std::memory_order_relaxed)) {}
+    return runs > 0 ? runs - 1 : runs;
+}
+
 struct ThreadTemplate {
     std::vector<uint64_t> words; // of the form
     Ref<SymbolicExecutable> symbolic;
@@ -347,6 +360,7 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
             entry.plan && entry.plan->references.load(std::memory_order_acquire) == 1;
         if (!is_unshared) entry.plan = instantiate(*entry.symbolic->template_plan);
         patch(*entry.plan, *entry.symbolic, registers_);
+        entry.plan->remaining_runs = take_run(*entry.symbolic->template_plan);
         entry.plan->base_offsets = key.base_offsets;
         if (!seen_before(key)) return entry.plan;
         Ref<Executable> cached = std::move(entry.plan);
@@ -366,7 +380,7 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
 
     bool matches(const SymbolicExecutable& symbolic, const Form& form,
                  const LinearizedGraph& graph) {
-        return evaluate(symbolic, form.lengths, registers_) &&
+        return !has_expired(symbolic) && evaluate(symbolic, form.lengths, registers_) &&
                matches_inferred_shapes(symbolic, graph, registers_);
     }
 
@@ -438,6 +452,7 @@ std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
         instantiate(*symbolic->template_plan); // without a key, base offsets and other key owners
     template_plan->key_owners.params =
         symbolic->template_plan->key_owners.params; // the form has their addresses
+    template_plan->remaining_runs = symbolic->template_plan->remaining_runs.load();
     symbolic->template_plan = std::move(template_plan);
     Table::Entries evicted; // freed outside the lock
     Guard guard(known().lock);
@@ -445,6 +460,7 @@ std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
     SymbolicEntry* entry = forms.find(form.words);
     if (!entry)
         entry = &forms.insert(form.words, {form.lengths, {}, 1}, evicted, form.words.size());
+    std::erase_if(entry->templates, [](const auto& each) { return has_expired(*each); });
     forms.grow_latest(footprint_words(*symbolic), evicted);
     entry->templates.insert(entry->templates.begin(), std::move(symbolic));
     return entry->templates.size();

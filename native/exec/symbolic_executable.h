@@ -59,7 +59,7 @@ struct SymbolicExecutable {
     };
 
     std::atomic<uint32_t> references{1};
-    Ref<Executable> template_plan; // for the lengths of an example
+    Ref<Executable> template_plan; // for the lengths of an example; its runs are those of all
     std::size_t num_lengths = 0;
     std::vector<int64_t> constants;
     std::vector<Row> rows;

@@ -66,7 +66,7 @@ void clear_batch_cache() {
     register_cache({"batches", "Python takes 0.2 ms to compute one by its expression", CAPACITY,
                     num_cached_batches, clear_batch_cache});
 
-constexpr std::size_t MIN_SHORT_ROWS = 16;
+constexpr std::size_t MIN_SHORT_ROWS = 16; // as many as the tallest tile of a product needs
 constexpr int64_t MAX_SHORT_LENGTH = 32;
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
@@ -197,29 +197,27 @@ DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(opt
     threads = current_options().threads;
 }
 
-// Short rows: at least as many as the tallest tile of a product needs, and not as many as a row is
-// long, for equal lengths have plans of their own.
-std::size_t padded_size_of_short_rows(std::size_t members, std::span<const Type* const> types) {
-    std::size_t rows = std::max(members, MIN_SHORT_ROWS);
-    auto is_length = [&](const Type* type) {
-        return std::ranges::count(type->shape, int64_t(rows)) > 0;
+// Whether members are vectors of few elements, to be multiplied.
+bool multiplies_short_rows(const Op& op, std::span<const Type* const> types) {
+    auto is_short = [](const Type* type) {
+        return std::ranges::all_of(type->shape, [](int64_t n) { return n <= MAX_SHORT_LENGTH; });
     };
-    while (std::ranges::any_of(types, is_length)) ++rows;
-    return rows;
+    return op.multiplies && types[0]->shape.size() <= 1 && std::ranges::all_of(types, is_short);
 }
 
-// From 16 on eight numbers up to the next power of two.
+// One member becomes two, and from 16 on there are eight numbers up to the next power of two. Axes
+// of length 1, and equal lengths, have plans of their own, so rows have another length than
+// members' axes.
 std::size_t DynamicBatcher::padded_size(std::size_t members, const Op& op,
                                         std::span<const Type* const> types) const {
     if (current_options().verify || op.per_member) return members;
     std::size_t step = members < 16 ? 1 : std::bit_floor(members) / 8;
-    std::size_t rows = (members + step - 1) / step * step;
-    auto is_short = [](const Type* type) {
-        return std::ranges::all_of(type->shape, [](int64_t n) { return n <= MAX_SHORT_LENGTH; });
+    std::size_t rows = std::max<std::size_t>(2, (members + step - 1) / step * step);
+    if (multiplies_short_rows(op, types)) rows = std::max(rows, MIN_SHORT_ROWS);
+    auto has_length = [&](const Type* type) {
+        return std::ranges::count(type->shape, int64_t(rows)) > 0;
     };
-    bool are_vectors = types[0]->shape.size() <= 1;
-    if (op.multiplies && are_vectors && std::ranges::all_of(types, is_short))
-        rows = padded_size_of_short_rows(rows, types);
+    while (std::ranges::any_of(types, has_length)) ++rows;
     return std::max(members, std::min(rows, max_members));
 }
 
@@ -263,10 +261,10 @@ nb::object DynamicBatcher::compile_in_python(const Batch& batch,
         nodes.append(nb::cast(NodeHandle{batch.node(row)}));
     nb::object params = nb::steal(params_to_python(representative.params.get()));
     nb::object compiled = nb::steal(PyObject_CallFunction(
-        compute_batch.get().ptr(), "OOOnnOnOOO", representative.op->python, params.ptr(),
+        compute_batch.get().ptr(), "OOOnnOnOOOO", representative.op->python, params.ptr(),
         nb::tuple(operand_args).ptr(), Py_ssize_t(batch.size()), Py_ssize_t(batch.num_rows),
         nodes.ptr(), Py_ssize_t(batch.group), batch.is_continuation ? Py_True : Py_False,
-        batch_notes_.ptr(), cacheable ? Py_True : Py_False));
+        batch_notes_.ptr(), cacheable ? Py_True : Py_False, batch.recurs ? Py_True : Py_False));
     if (!compiled.is_valid()) nb::raise_python_error();
     return compiled;
 }

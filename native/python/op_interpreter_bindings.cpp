@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <unordered_map>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -48,14 +49,30 @@ HotnessTable structure_hotness, graph_hotness;
 
 bool compute_results(Node& node, bool may_compile);
 
-// Number of calls of one op that were compiled separately. Each pattern of shared inputs needs
-// another plan.
-constexpr uint16_t MAX_NEW_CALLS = 4;
-bool count_new_call(const Node& node) {
-    HotnessCount& hotness =
-        structure_hotness[hash_of(std::array{uint64_t(node.op->id)}) % NUM_SLOTS];
-    if (hotness.hash != node.op->id) hotness = {node.op->id, 0, 0};
-    return hotness.count < MAX_NEW_CALLS && ++hotness.count;
+HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
+    uint64_t hash = hash_of(words);
+    HotnessCount& hotness = table[hash % NUM_SLOTS];
+    if (hotness.hash != hash) hotness = {hash, 0, 0};
+    return hotness;
+}
+
+// Whether a call is worth a plan of its own. Each pattern of equal inputs needs one: a batch of one
+// has the plan of all batches of the op. So only patterns that come often are compiled, and few.
+constexpr uint16_t MAX_COMPILED_PATTERNS = 4;
+bool is_worth_compiling(Node& node) {
+    std::vector<Ref<Node>> inputs;
+    load_value_or_inputs(&node, inputs);
+    std::vector<uint64_t> words{node.op->id};
+    std::unordered_map<const Node*, uint64_t> first_positions;
+    for (const Ref<Node>& input : inputs)
+        words.push_back(first_positions.emplace(input.get(), words.size()).first->second);
+    if (HotnessCount& pattern = hotness_of(words, structure_hotness);
+        pattern.count < HOT_THRESHOLD) {
+        ++pattern.count;
+        return false;
+    }
+    HotnessCount& compiled = hotness_of(std::array{uint64_t(node.op->id)}, structure_hotness);
+    return compiled.count < MAX_COMPILED_PATTERNS && ++compiled.count;
 }
 
 // The launches of products, by operation, Types and strides. Under the GIL.
@@ -199,7 +216,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
         if (node.op->weight > 1 && node.inference->results.size() > 1)
             return compute_results(node, may_compile);
         if (compute_by_plan(Ref<Node>(&node))) return true;
-        if (!may_compile && !count_new_call(node)) return false;
+        if (!may_compile && !is_worth_compiling(node)) return false;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
         nb::object computed = nb::steal(
             array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
@@ -246,7 +263,7 @@ bool compute_results(Node& node, bool may_compile) {
     std::vector<Node*> results;
     for (nb::handle array : nb::tuple(arrays)) results.push_back(node_of(array.ptr()));
     if (!compute_by_plan(results)) {
-        if (!may_compile && !count_new_call(node)) return false;
+        if (!may_compile && !is_worth_compiling(node)) return false;
         nb::object computed =
             nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
         if (!computed.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
@@ -266,13 +283,6 @@ bool compute_results(Node& node, bool may_compile) {
     }
     publish(&node, std::move(first));
     return true;
-}
-
-HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
-    uint64_t hash = hash_of(words);
-    HotnessCount& hotness = table[hash % NUM_SLOTS];
-    if (hotness.hash != hash) hotness = {hash, 0, 0};
-    return hotness;
 }
 
 // Counts by form, so that a structure with ever new shapes gets a symbolic executable.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import tenfold as tn
 from call_programs import program, several
 from tenfold import _native
+from tenfold.runtime import cpu
 from tenfold.testing import assert_close, assert_equal_bits
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.batch_compiler import compute_batch
@@ -286,3 +288,54 @@ def test_short_rows_of_any_number_have_the_bits_of_single_ones(members: int, len
         found = computed([cell(tn.asarray(x), tn.asarray(y)) for x, y in inputs] + others)
         for result, expected in zip(found, single, strict=False):
             assert_close(result, expected, ulp=4)
+
+
+def test_sizes_share_a_plan_until_its_kernels_are_optimised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned: list[int] = []
+    bind = cpu.bind_symbolic
+
+    def counted(original: Any, *others: Any) -> Any:
+        planned.append(len(original.graph))
+        return bind(original, *others)
+
+    monkeypatch.setattr(cpu, "bind_symbolic", counted)
+    cell = tn.function(lambda x, y: tn.exp(x) * 2.75 - y)
+    given = several(1000, 7, seed=5)
+    pairs = [*pairwise(given)]
+    wanted = [np.asarray(cell(*pair)).tobytes() for pair in pairs]
+    for size in range(520, 680):
+        found = computed([cell(*pair) for pair in pairs[:size]])
+        assert [x.tobytes() for x in found] == wanted[:size]
+    assert 1 <= len(planned) <= 6
+
+
+@pytest.mark.parametrize("multiplies", [False, True])
+def test_calls_alone_have_the_bits_of_their_pattern_however_often_they_came(
+    multiplies: bool,
+) -> None:
+    w = tn.asarray(np.random.default_rng(1).integers(-3, 4, (4, 4)).astype(float))
+
+    @tn.function
+    def cell(first: tn.Array, rest: list[tn.Array]) -> tn.Array:
+        total = w @ first if multiplies else tn.tanh(first)
+        return sum(rest, total) * 0.5
+
+    given = several(MEMBERS, 4)
+    patterns = [[given[k % one] for k in range(5)] for one in (1, 2, 3, 5)]
+    wanted = None
+    for _ in range(25):
+        alone = [cell(given[k], [*pattern[: 4 + k % 2]]) for k, pattern in enumerate(patterns)]
+        found = computed([*alone, *(tn.tanh(x + 1) for x in given)])
+        bits = [x.tobytes() for x in found]
+        assert wanted in (None, bits)
+        wanted = bits
+    for found, k in zip(computed(alone), range(4), strict=True):
+        first = np.asarray(given[k])
+        start = np.asarray(w) @ first if multiplies else np.asarray(tn.tanh(given[k]))
+        expected = sum(map(np.asarray, patterns[k][: 4 + k % 2]), start) * 0.5
+        if multiplies:
+            assert_close(found, expected, atol=1e-12)
+        else:
+            assert_equal_bits(found, expected)

@@ -268,3 +268,22 @@ def test_a_large_stack_of_all_members_does_not_prevent_their_batches(count: int)
         assert p.launches <= 4, p
         expected = np.tanh(inputs @ np.asarray(weight).T + np.asarray(bias))
         np.testing.assert_allclose(np.asarray(whole), expected, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("length", [3, 1000])
+def test_operations_that_have_been_computed_do_not_make_a_graph_deep(length: int) -> None:
+    rng = np.random.default_rng(3)
+    start, *others = rng.random((601, 8)).astype(np.float32)
+    shared = tn.asarray(start)
+    for _ in range(length):
+        shared = shared * np.float32(0.5) + 1
+    given = [*map(tn.asarray, others)]
+    sums = [tn.tanh(shared + x) for x in given]  # below all of them is a chain
+    shared.wait()
+    with tn.profile() as p:
+        tn.eval(*sums)
+        found = [np.asarray(x) for x in sums]
+    assert p.batches == 2
+    assert p.launches <= 4
+    for one, x in zip(found, given, strict=True):
+        assert one.tobytes() == np.asarray(tn.tanh(shared + x)).tobytes()

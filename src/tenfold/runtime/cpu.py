@@ -22,12 +22,13 @@ from tenfold._native import Executable, Node, Value
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.jit.program import PROGRAMS, Program, is_baseline
+from tenfold.runtime import timeline
 from tenfold.runtime.blas.product_launch import compute_product
 from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.runtime.executable import bind
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.runtime.symbolic_executable import generalise
+from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_choice import register_bytes
@@ -84,17 +85,21 @@ class Cpu:
         """Plan a graph and build its executable; with `cached`, for each graph of its structure."""
         if len(graph) > LONGEST:
             return None
-        fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
+        planner = partial(plan_of, fused=bool(get("fuse")), fma=not is_baseline(str(get("cpu"))))
+        generalises = cached and not get("verify")  # verification needs the lengths of each launch
+        if generalises and timeline.in_batch():
+            executable = bind_symbolic(original, graph, planner, threads_of, compute_call)
+            if executable is not None:
+                return executable
         # a node made by a rule cannot be published after its operand is overwritten
         for candidate in (graph, replace(graph, dead_after_read=())):
-            plan = plan_of(candidate, fused=fused, fma=fma)
-            builder = bind(original, candidate, plan, threads_of, compute_call)
+            builder = bind(original, candidate, planner(candidate), threads_of, compute_call)
             if builder is None:
                 continue
             if cached:
                 builder.cache()
-                if not get("verify"):  # verification needs the lengths of each launch
-                    generalise(builder, partial(plan_of, fused=fused, fma=fma), threads_of)
+            if generalises:
+                generalise(builder, planner, threads_of)
             return builder.executable
         return None
 

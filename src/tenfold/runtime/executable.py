@@ -27,7 +27,14 @@ from tenfold import _native
 from tenfold._native import EntryPoint, Executable, Node, Type, Value
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.jit.program import WORTH_OPTIMISING, Source, program_of, use_counter, uses_left
+from tenfold.jit.program import (
+    WORTH_OPTIMISING,
+    Program,
+    Source,
+    program_of,
+    use_counter,
+    uses_left,
+)
 from tenfold.runtime import interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
@@ -43,6 +50,8 @@ Threads = Callable[[Launch], int]
 Caller = Callable[..., tuple[Value, ...]]
 """Computes a call from its node, its operands and the choice for a `product` or the `driver`;
 `in_place=True` accumulates into an operand and returns no value."""
+Instructions = list[tuple[str, tuple[Any, ...]]]
+"""Method names of Executable, and their arguments."""
 
 
 class NotReplayable(Exception):
@@ -93,7 +102,7 @@ class ExecutableBuilder:
         self.last_step = False
         self.published: dict[int, list[int]] = {}
         """Items that are published already, and the positions of their nodes in the walk."""
-        self.instructions: list[tuple[str, tuple[Any, ...]]] = []
+        self.instructions: Instructions = []
         self.executable: Executable | None = None
         self.depends_on_starts = False
         """Whether the schedule depends on the starts of slices."""
@@ -123,6 +132,10 @@ class ExecutableBuilder:
 
     def build(self) -> Executable:
         """Return the executable; its number of slots is known only after `emit`."""
+        return self.build_from(self.instructions)
+
+    def build_from(self, instructions: Instructions) -> Executable:
+        """Return the executable of instructions on its slots."""
         executable = Executable.create(
             self.structure,
             self.device,
@@ -131,15 +144,15 @@ class ExecutableBuilder:
             self.depends_on_starts,
             self.replay_limit,
         )
-        for name, arguments in self.instructions:
+        for name, arguments in instructions:
             getattr(executable, name)(*arguments)
         return executable
 
     @property
-    def is_reusable(self) -> bool:
+    def is_general(self) -> bool:
         """Whether it is valid for any scalars and slice starts, and needs no Python."""
         calls = any(name == "call" for name, _ in self.instructions)
-        return not (self.exact_scalars or self.depends_on_starts or calls or self.replay_limit >= 0)
+        return not (self.exact_scalars or self.depends_on_starts or calls)
 
     def cache(self) -> None:
         """Cache the executable for all graphs of its structure."""
@@ -272,8 +285,8 @@ class ExecutableBuilder:
             elif buffer.item not in self.slots:
                 self._allocate(buffer)
         # a hot structure gets the optimised program at once
-        min_elements = WORTH_OPTIMISING if self.structure.is_hot else 0
-        program = program_of(launch.kernel, max(launch.elements, min_elements))
+        elements = WORTH_OPTIMISING if self.structure.is_hot else launch.elements
+        program = self._program(launch.kernel, elements)
         self._count_launches(launch.kernel)
 
         def add_launch(
@@ -346,6 +359,10 @@ class ExecutableBuilder:
     def is_node_value(self, item: int) -> bool:
         """Whether an item is the value of its node."""
         return self.node_items[self.plan.items[item].position] == item
+
+    def _program(self, kernel: Source, elements: int) -> Program:
+        """Return the program of a launch."""
+        return program_of(kernel, elements)
 
     def _count_launches(self, kernel: Source) -> None:
         """Count launches of an unoptimised program, and limit the replays.
@@ -442,7 +459,7 @@ class ExecutableBuilder:
         )
         if not reuses_buffer:
             self._allocate(result)
-        program = program_of(product.kernel, product.multiply_adds)
+        program = self._program(product.kernel, product.multiply_adds)
         self._count_launches(product.kernel)
         items = [step.reads[index] for index in bound.reads]
         items.insert(2, result.item)

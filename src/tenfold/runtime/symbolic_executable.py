@@ -4,7 +4,7 @@ Takes the executable of example lengths, once its structure has occurred with ot
 plans the graph again with SymInts for lengths (`core/symbolic/sym_int.py`). If that gives the same
 instructions, every number in them is a formula, and every decision is a guard. Native code
 evaluates both for new lengths, and replays (`native/exec/symbolic_executable.h`). Other graphs are
-planned again for each shape.
+planned again for each shape. A batch, whose lengths will vary, is planned with SymInts alone.
 
 >>> import numpy as np
 >>> import tenfold as tn
@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tenfold._native import Node, Type
+from tenfold._native import Executable, Node, Structure, Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
@@ -31,12 +31,18 @@ from tenfold.core.symbolic.size_program import SizeProgram
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
+from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, uses_left
 from tenfold.rewrite.registry import optimise_graph
-from tenfold.runtime import timeline
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
+from tenfold.runtime.executable import (
+    Caller,
+    ExecutableBuilder,
+    Instructions,
+    NotReplayable,
+    Threads,
+)
 from tenfold.schedule.lowering import contiguous_strides
-from tenfold.schedule.schedule_ir import Buffer, LaunchScalar, Schedule
+from tenfold.schedule.schedule_ir import Buffer, LaunchScalar, Schedule, Step
 from tenfold.schedule.symbolic_graph import (
     Lengths,
     SymbolicNode,
@@ -46,6 +52,7 @@ from tenfold.schedule.symbolic_graph import (
     symbolic_node,
     with_symbolic_lengths,
 )
+from tenfold.schedule.verify_kernel import verifies
 from tenfold.storage import dense
 
 Planner = Callable[[Graph], Schedule]
@@ -71,28 +78,67 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
     """Build and cache the symbolic executable of a plan, if it pays and is possible; return whether
     it was cached.
     """
-    original, structure = builder.original, builder.structure
-    products = [step.product for step in builder.plan.steps if step.kind == "call"]
-    is_generic = all(product and product.routine != "small" for product in products)
-    is_generic = is_generic and _is_shape_generic(original, products=bool(products))
-    is_generic = is_generic and builder.is_reusable
-    if not structure.wants_template(is_generic, timeline.in_batch()):  # its sizes vary
+    calls = [step for step in builder.plan.steps if step.kind == "call"]
+    is_generic = all(map(_is_general_call, calls)) and builder.is_general
+    is_generic = is_generic and _is_shape_generic(builder.original, products=bool(calls))
+    if not builder.structure.wants_template(is_generic and builder.replay_limit < 0):
         return False
-    lengths, axes = structure.lengths
-    shape_env = ShapeEnv(lengths)
-    symbols = [
-        (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
-    ]
     try:
-        sizes = dict(zip(symbols, shape_env.lengths, strict=True))
-        if products:
-            _rewrite_again(builder, sizes)
-        symbolic = _SymbolicInstructions(builder, planner, sizes)
+        symbolic = _SymbolicInstructions(
+            builder.structure,
+            builder.original,
+            builder.graph,
+            builder.caller,
+            planner,
+            rewrites_again=bool(calls),
+        )
         symbolic.emit(threads)
-        _SizeProgramWriter(symbolic, shape_env).save(builder)
+        symbolic.compare(builder)
+        symbolic.save()
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no SymInt for a number
         return False
     return True
+
+
+def bind_symbolic(
+    original: OptimisedGraph, graph: Graph, planner: Planner, threads: Threads, caller: Caller
+) -> Executable | None:
+    """Plan a graph with symbolic lengths at once, since other lengths will follow; cache its
+    executable and the symbolic one. None where it must be planned for its own lengths.
+    """
+    structure = original.graph.structure
+    products = any(
+        node.pending and isinstance(node.op, Op) and bool(node.op.lowering.multiply_adds)
+        for node in graph.nodes
+    )
+    if structure is None or not _is_shape_generic(original, products=products):
+        return None
+    if not structure.wants_template(True, True):
+        return None
+    try:
+        symbolic = _SymbolicInstructions(
+            structure, original, graph, caller, planner, rewrites_again=products
+        )
+        symbolic.emit(threads)
+        calls = [step for step in symbolic.plan.steps if step.kind == "call"]
+        if not all(map(_is_general_call, calls)):
+            return None
+        if verifies():
+            example = ExecutableBuilder(structure, original, graph, planner(graph), caller)
+            example.emit(threads)
+            symbolic.compare(example)
+        symbolic.executable = symbolic.build()
+        if symbolic.is_general:
+            symbolic.save()
+    except (NotSymbolic, NotReplayable, TypeError):
+        return None
+    symbolic.cache()
+    return symbolic.executable
+
+
+def _is_general_call(step: Step) -> bool:
+    """Whether a call is a product by a kernel that takes any lengths."""
+    return step.product is not None and step.product.routine != "small"
 
 
 def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
@@ -105,7 +151,7 @@ def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
     return generic_ops and not (reads_lengths or report.read_scalars)
 
 
-def _rewrite_again(builder: ExecutableBuilder, lengths: Lengths) -> None:
+def _rewrite_again(original: Graph, rewritten: Graph, lengths: Lengths) -> None:
     """Rewrite the original graph once more with symbolic lengths: what rules decide about lengths
     becomes guards. Raises NotSymbolic if they read other facts of the example, or decide otherwise.
     """
@@ -114,10 +160,10 @@ def _rewrite_again(builder: ExecutableBuilder, lengths: Lengths) -> None:
         return symbolic_node(node, inputs, lengths)
 
     try:
-        graph, report = optimise_graph(builder.original.graph, symbolic=symbolic)
+        graph, report = optimise_graph(original, symbolic=symbolic)
     except RunError as error:  # a rule has met a number without a formula
         raise NotSymbolic from error
-    if report.read_shapes or report.read_scalars or _outline(graph) != _outline(builder.graph):
+    if report.read_shapes or report.read_scalars or _outline(graph) != _outline(rewritten):
         raise NotSymbolic
 
 
@@ -132,23 +178,66 @@ def _outline(graph: Graph) -> list[tuple[Any, ...]]:
 class _SymbolicInstructions(ExecutableBuilder):
     """The instructions of a plan, with SymInts among the arguments."""
 
-    def __init__(self, example: ExecutableBuilder, planner: Planner, lengths: Lengths) -> None:
-        graph = with_symbolic_lengths(example.graph, lengths)
-        plan = planner(graph)
+    def __init__(
+        self,
+        structure: Structure,
+        original: OptimisedGraph,
+        graph: Graph,
+        caller: Caller,
+        planner: Planner,
+        *,
+        rewrites_again: bool,
+    ) -> None:
+        lengths, axes = structure.lengths
+        self.shape_env = ShapeEnv(lengths)
+        symbols = [
+            (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
+        ]
+        sizes = dict(zip(symbols, self.shape_env.lengths, strict=True))
+        if rewrites_again:
+            _rewrite_again(original.graph, graph, sizes)
+        symbolic_graph = with_symbolic_lengths(graph, sizes)
+        plan = planner(symbolic_graph)
         refuse_items(plan)
-        super().__init__(example.structure, example.original, graph, plan, example.caller)
-        self.inferred = [*self._inferred(lengths)]
+        super().__init__(structure, original, symbolic_graph, plan, caller)
+        self.inferred = [*self._inferred(graph, sizes)]
         """The lengths of all pending nodes of the original graph."""
-        compare_lengths([*self.inferred, *lengths.values()])
+        compare_lengths([*self.inferred, *sizes.values()])
 
-    def _inferred(self, lengths: Lengths) -> Iterator[int]:
-        for position, node in enumerate(with_symbolic_lengths(self.original.graph, lengths).nodes):
+    def build(self) -> Executable:
+        """Return the executable for the example's lengths."""
+        return self.build_from(self._example_instructions())
+
+    def _example_instructions(self) -> Instructions:
+        return [(name, _example_arguments(name, values)) for name, values in self.instructions]
+
+    def compare(self, example: ExecutableBuilder) -> None:
+        """Raise NotSymbolic where it does not reproduce the example's instructions."""
+        instructions = [(name, _example_values(values)) for name, values in example.instructions]
+        if self._example_instructions() != instructions:
+            raise NotSymbolic
+
+    def save(self) -> None:
+        """Cache the symbolic executable. Raises NotSymbolic where native code refuses it."""
+        _SizeProgramWriter(self).save()
+
+    def _inferred(self, graph: Graph, lengths: Lengths) -> Iterator[int]:
+        original = self.original.graph
+        unchanged = graph.nodes == original.nodes and graph.inputs == original.inputs
+        symbolic = self.graph if unchanged else with_symbolic_lengths(original, lengths)
+        for position, node in enumerate(symbolic.nodes):
             if node.is_scalar:
                 continue
             if node.pending == self.structure.is_computed(position):
                 raise NotSymbolic  # another thread has computed it meanwhile
             if node.pending:
                 yield from node.type.shape
+
+    def _program(self, kernel: Source, elements: int) -> Program:
+        program = super()._program(kernel, value_of(elements))
+        if uses_left(kernel) >= 0 and elements >= WORTH_OPTIMISING:  # for small work alone: a guard
+            raise NotSymbolic
+        return program
 
     def _position(self, node: Any) -> int | None:
         return super()._position(node.node if isinstance(node, SymbolicNode) else node)
@@ -166,22 +255,14 @@ class _SymbolicInstructions(ExecutableBuilder):
 class _SizeProgramWriter:
     """Collects the formulas of instructions for native code."""
 
-    def __init__(self, symbolic: _SymbolicInstructions, shape_env: ShapeEnv) -> None:
-        self.general, self.shape_env = symbolic, shape_env
-        self.formulas = SizeProgram(shape_env)
+    def __init__(self, symbolic: _SymbolicInstructions) -> None:
+        self.general, self.shape_env = symbolic, symbolic.shape_env
+        self.formulas = SizeProgram(symbolic.shape_env)
         self.numbers: list[tuple[str, int, int, Any]] = []
         self.shapes: list[tuple[int, list[Any]]] = []
 
-    def save(self, example: ExecutableBuilder) -> None:
-        """Cache the symbolic executable, if it reproduces the example's instructions."""
-        example_instructions = [
-            (name, _example_arguments(name, arguments))
-            for name, arguments in self.general.instructions
-        ]
-        if example_instructions != [
-            (name, _example_values(arguments)) for name, arguments in example.instructions
-        ]:
-            raise NotSymbolic
+    def save(self) -> None:
+        """Cache the symbolic executable."""
         instructions = [
             instruction
             for instruction in self.general.instructions
@@ -198,8 +279,8 @@ class _SizeProgramWriter:
         ref, register = self.formulas.ref, self.formulas.register
         inferred = [ref(length) for length in self.general.inferred]
         guards = [(kind, ref(size)) for kind, size in self.shape_env.guards()]
-        is_saved = example.build().cache_template(
-            example.structure,
+        is_saved = self.general.build().cache_template(
+            self.general.structure,
             self.formulas.constants,
             self.formulas.instructions(),
             [(kind, register(size_ref)) for kind, size_ref in guards],
@@ -244,7 +325,7 @@ def _example_arguments(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]
         if field == "size" and isinstance(argument, tuple):
             values.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
         elif field == "bits":
-            values.append(tuple([_parameter_bytes(number) for number in argument]))
+            values.append([_parameter_bytes(number) for number in argument])
         elif isinstance(argument, SymbolicType):
             shape = values_of(argument.shape)
             values.append(Type(shape, argument.dtype, argument.device, dense.NAME))
@@ -258,11 +339,12 @@ def _parameter_bytes(number: Any) -> Any:
 
 
 def _example_values(argument: Any) -> Any:
-    """Lists as tuples, SymInts as their example values."""
-    if isinstance(argument, (list, tuple)):
+    """SymInts as their example values."""
+    if type(argument) in _NESTED:
         nested = any(map(_NESTED.__contains__, map(type, argument)))
-        return tuple(map(_example_values, argument)) if nested else values_of(argument)
+        values = tuple(map(_example_values, argument)) if nested else values_of(argument)
+        return values if type(argument) is tuple else list(values)
     return value_of(argument)
 
 
-__all__ = ["generalise"]
+__all__ = ["bind_symbolic", "generalise"]

@@ -115,8 +115,8 @@ def batch_members(members: int, apart: str = "") -> Iterator[None]:
 
 
 def in_batch() -> bool:
-    """Whether a batch of several nodes is being computed."""
-    return _batch.get()[0] > 1
+    """Whether a batch is being computed."""
+    return _batch.get()[0] > 0
 
 
 def record_events(

@@ -169,11 +169,10 @@ class _LoopScheduler:
         ]
 
         def contiguous(loop: list[int]) -> int:
-            if self._length(loop) < SHORTEST_TURNED:
-                return 0
-            return sum(
+            count = sum(
                 m.strides[loop[-1]] == m.dtype.itemsize for m in strided_operands if not m.written
             )
+            return count if count and self._length(loop) >= SHORTEST_TURNED else 0
 
         tile_loop = max(loops[:-1], key=contiguous, default=None)
         if tile_loop is None or not contiguous(tile_loop):
@@ -442,9 +441,11 @@ class _LoopScheduler:
 
     def _is_transposed(self, memory: UnorderedOperand) -> bool:
         """Whether memory is contiguous along the axis before the packet axis, in a map."""
-        if self.form != "map" or memory.written or min(self.lengths[-2:]) < SHORTEST_TURNED:
+        if self.form != "map" or memory.written:
             return False
-        return memory.strides[self.loops[-2][-1]] == memory.dtype.itemsize
+        if memory.strides[self.loops[-2][-1]] != memory.dtype.itemsize:
+            return False  # before lengths are compared: each such decision is a guard
+        return all(length >= SHORTEST_TURNED for length in self.lengths[-2:])
 
     def _sizes(self, kernel: Kernel, part: int, slots: int) -> tuple[int, ...]:
         values = []

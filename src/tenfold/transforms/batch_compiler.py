@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import BatchedSubgraph, batch_implicitly
+from tenfold.transforms.batch_templates import BatchTemplate, is_uniform
 
 MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
@@ -37,6 +38,9 @@ _batch_counts: LruCache[tuple[Any, ...], int] = LruCache(
 )
 _expressions: LruCache[tuple[Any, ...], Any] = LruCache(
     MAX_EXPRESSIONS, "batch expressions", "batching a function takes as long as tracing it"
+)
+_templates: LruCache[tuple[Any, ...], SizedExpression] = LruCache(
+    MAX_EXPRESSIONS, "batch templates", "the batch rules take a millisecond for each batch size"
 )
 # Keys have the ids of operations: a cache entry must not keep the op of a dead call alive.
 StackedOperands = Sequence[tuple[Any, bool]]
@@ -74,6 +78,7 @@ def compute_batch(
     is_remainder: bool,
     earlier_batches: EarlierBatches,
     want_compiled: bool,
+    recurs: bool,
 ) -> tuple[list[Value], CompiledBatch | None] | None:
     """Compute one operation for many members; None where the members must not be batched.
 
@@ -83,6 +88,7 @@ def compute_batch(
     identifies the batch in this evaluation, and `earlier_batches` has the previous ones.
     `is_remainder` says that the batch limit split it from the previous batch. With `want_compiled`,
     and if there is a plan, it also returns the expression that native code reuses for such batches.
+    `recurs` says that further batches of the signature follow, so that a plan is made at once.
     """
     split_reason = (
         _split_reason(op, params, operands, batch_number, is_remainder, earlier_batches)
@@ -92,7 +98,7 @@ def compute_batch(
     with timeline.batch_members(members, split_reason):
         if nodes:
             return _compute_verified(op, params, operands, nodes)
-        return _compute_unchecked(op, params, operands, rows, want_compiled)
+        return _compute_unchecked(op, params, operands, rows, want_compiled, recurs)
 
 
 def _split_reason(
@@ -128,7 +134,12 @@ def _split_reason(
 
 
 def _compute_unchecked(
-    op: Op[...], params: Params, operands: StackedOperands, rows: int, want_compiled: bool
+    op: Op[...],
+    params: Params,
+    operands: StackedOperands,
+    rows: int,
+    want_compiled: bool,
+    recurs: bool,
 ) -> tuple[list[Value], CompiledBatch | None] | None:
     stacked_flags = tuple([stacked for _, stacked in operands])
     scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
@@ -137,11 +148,11 @@ def _compute_unchecked(
         compiled = batch_expression(op, params, types, stacked_flags, scalars)
         if compiled is None:
             return None
-        subgraph, stacked, skip_rules = compiled
+        subgraph, stacked, skip_rules, _ = compiled
         arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
         outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
-        is_frequent = _is_frequent(op, params, stacked_flags)
+        is_frequent = recurs or _is_frequent(op, params, stacked_flags)
         with settings.override(optimise=False) if skip_rules else nullcontext():
             failure = pipeline.compute(pending, planned=is_frequent) if pending else None
             options = pipeline.options_key()
@@ -182,7 +193,7 @@ def _compute_verified(
 def forget_op(op: int) -> None:
     """Drop all cache entries of an operation, by its id, after its last call."""
     _native.forget_op(op)
-    for cache in (_batch_counts, _expressions):
+    for cache in (_batch_counts, _expressions, _templates):
         cache.drop(lambda key: key[0] == op)
     _native.forget_batches(op)
 
@@ -206,10 +217,25 @@ def forget_op_later(op: int) -> None:
     _forget_queue.append(_OpLifetime(op))
 
 
-Expression = tuple[Subgraph, tuple[bool, ...], bool]
-"""The expression of a batch, which outputs are stacked, and whether rewrite rules are skipped.
-Without products the rules save little, and a rule that reads lengths would force a new plan for
-each batch size."""
+class Expression(NamedTuple):
+    """The expression of a batch."""
+
+    subgraph: Subgraph
+    stacked: tuple[bool, ...]
+    """Which outputs are stacked."""
+    skip_rules: bool
+    """Whether rewrite rules are skipped. Without products they save little, and a rule that reads
+    lengths would force a new plan for each batch size."""
+    is_uniform: bool
+    """Whether no batch rule can have compared the number of rows."""
+
+
+class SizedExpression(NamedTuple):
+    """The latest expression of a signature that the batch rules made, and the template, if any."""
+
+    example: Expression
+    rows: int
+    template: BatchTemplate | None
 
 
 def batch_expression(
@@ -224,10 +250,37 @@ def batch_expression(
     cached = _expressions.get(key)
     if cached is None:
         cached = _expressions.setdefault(
-            key, (_build_expression(op, params, types, stacked_flags, scalars),)
+            key, (_make_expression(op, params, types, stacked_flags, scalars),)
         )
     result: Expression | None = cached[0]
     return result
+
+
+def _make_expression(
+    op: Op[...],
+    params: Params,
+    types: tuple[Type | None, ...],
+    stacked_flags: tuple[bool, ...],
+    scalars: tuple[Any, ...],
+) -> Expression | None:
+    """Make the expression of a batch: by the batch rules for two sizes, then by a template."""
+    member_types = tuple(
+        [
+            (type_.shape[1:], type_.dtype, type_.device) if type_ and is_stacked else type_
+            for type_, is_stacked in zip(types, stacked_flags, strict=True)
+        ]
+    )
+    key = (op.id, params, member_types, stacked_flags, scalars)
+    rows, known = _num_rows(types, stacked_flags), _templates.get(key)
+    if known is not None and known.template is not None and rows > 1:
+        return known.example._replace(subgraph=known.template.subgraph(rows))
+    expression = _build_expression(op, params, types, stacked_flags, scalars)
+    if expression is not None and expression.is_uniform and rows > 1:
+        template = None
+        if known is not None and known.rows != rows:
+            template = BatchTemplate.of((known.rows, known.example.subgraph), (rows, expression[0]))
+        _templates[key] = SizedExpression(expression, rows, template)
+    return expression
 
 
 def _build_expression(
@@ -246,7 +299,7 @@ def _build_expression(
     subgraph = batched.to_subgraph(stacked)
     ops = [node.op for node in subgraph.graph.nodes]
     has_products = any(isinstance(op, Op) and op.lowering.multiply_adds for op in ops)
-    return subgraph, tuple(stacked), not has_products
+    return Expression(subgraph, tuple(stacked), not has_products, is_uniform(member))
 
 
 def member_subgraph(
@@ -279,9 +332,14 @@ def batch_member(
     member: Subgraph, types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]
 ) -> BatchedSubgraph:
     """Batch the Subgraph of one member, whose operands have these Types in the batch."""
-    pairs = [(type_, x) for type_, x in zip(types, stacked_flags, strict=True) if type_ is not None]
-    length = next((type_.shape[0] for type_, stacked in pairs if stacked), 0)
-    return batch_implicitly(member, [stacked for _, stacked in pairs], length)
+    flags = [stacked for type_, stacked in zip(types, stacked_flags, strict=True) if type_]
+    return batch_implicitly(member, flags, _num_rows(types, stacked_flags))
+
+
+def _num_rows(types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]) -> int:
+    """Return the length of the batch axis; 0 where no operand has one."""
+    pairs = zip(types, stacked_flags, strict=True)
+    return next((type_.shape[0] for type_, stacked in pairs if type_ and stacked), 0)
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:
