@@ -142,15 +142,6 @@ class GatheringLoop {
   private:
     int64_t num_blocks() const { return (num_members_ + block_ - 1) / block_; }
 
-    static void prefetch_inputs(Members members, std::size_t i) {
-        if (i + 2 * PREFETCH_DISTANCE < members.size())
-            for (Edge& edge : members[i + 2 * PREFETCH_DISTANCE]->inputs())
-                __builtin_prefetch(&edge.input->value);
-        if (i + PREFETCH_DISTANCE < members.size())
-            for (Edge& edge : members[i + PREFETCH_DISTANCE]->inputs())
-                __builtin_prefetch(edge.input->value.get());
-    }
-
     static int64_t compute(void** buffers, const int64_t*, const double*, void* scratch,
                            int64_t begin, int64_t end) {
         const auto& self = *static_cast<const GatheringLoop*>(buffers[0]);

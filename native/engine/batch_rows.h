@@ -18,6 +18,22 @@ struct BatchRows {
 
 using Members = std::span<const Ref<Future>>;
 
+// Prefetches what the i-th member and later ones need to read their inputs, level by level: their
+// edges, then the inputs, then the Values.
+inline void prefetch_inputs(Members members, std::size_t i) {
+    constexpr std::size_t DISTANCE = 8; // members on the way, from one level to the next
+    if (i + 3 * DISTANCE < members.size()) {
+        const Future& upcoming = *members[i + 3 * DISTANCE];
+        __builtin_prefetch(&upcoming.input_count);
+        __builtin_prefetch(&upcoming.heap_edges);
+    }
+    if (i + 2 * DISTANCE < members.size())
+        for (Edge& edge : members[i + 2 * DISTANCE]->inputs()) __builtin_prefetch(edge.input);
+    if (i + DISTANCE < members.size())
+        for (Edge& edge : members[i + DISTANCE]->inputs())
+            __builtin_prefetch(edge.input->value.get());
+}
+
 // Computes members one by one. An Answer stays empty where another tier must compute it.
 void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers);
 

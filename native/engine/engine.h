@@ -73,7 +73,10 @@ struct DeferredFrees {
     DeferredFrees() = default;
     DeferredFrees(const DeferredFrees&) = delete;
     DeferredFrees& operator=(const DeferredFrees&) = delete;
-    ~DeferredFrees() { free(); }
+    ~DeferredFrees() {
+        bool is_empty = futures.empty() && objects.empty() && values.empty() && operations.empty();
+        if (!is_empty) free(); // after most pushes nothing is
+    }
     void free();
 };
 

@@ -172,8 +172,8 @@ struct Future {
     uint32_t input_count = 0, height = 0;
     uint64_t number = 0, arrival = 0;        // arrival: among the pending ones
     Future *prev = nullptr, *next = nullptr; // among the pending ones
-    std::array<Edge, INLINE_INPUTS> inline_edges;
     std::unique_ptr<Edge[]> heap_edges;
+    std::array<Edge, INLINE_INPUTS> inline_edges;
     std::size_t bytes = 0;  // while it is pending, those that are expected
     void* object = nullptr; // owned
     Ref<Timeline> timeline; // of an object that was changed

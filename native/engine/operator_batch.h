@@ -29,8 +29,11 @@ class MemberQueue {
     bool empty() const { return next_ == members_.size(); }
     void push(Future& future) { members_.emplace_back(&future); }
     Ref<Future> pop() {
-        if (next_ + PREFETCH_DISTANCE < members_.size())
-            __builtin_prefetch(members_[next_ + PREFETCH_DISTANCE].get());
+        if (next_ + PREFETCH_DISTANCE < members_.size()) {
+            const Future& upcoming = *members_[next_ + PREFETCH_DISTANCE];
+            __builtin_prefetch(&upcoming.state);
+            __builtin_prefetch(&upcoming.number);
+        }
         Ref<Future> member = std::move(members_[next_++]);
         if (2 * next_ >= members_.size()) {
             members_.erase(members_.begin(), members_.begin() + std::ptrdiff_t(next_));

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t MAX_STACKED_BYTES = 1 << 14; // of an operand that is put beside others
 constexpr std::size_t EXACT_ROWS = 16;         // up to which each number of rows has its own plan
-constexpr std::size_t PREFETCH_DISTANCE = 8;   // members on the way
 
 // What one member has at a position: an input, or a captured array behind them.
 struct MemberOperand {
@@ -88,7 +87,7 @@ class StackedBatch {
         PooledVector<StridedRef>& rows = rows_[position];
         rows.resize(members_.size());
         for (std::size_t i = 0; i < members_.size(); ++i) {
-            prefetch_operand(i, position);
+            if (position < members_[0]->input_count) prefetch_inputs(members_, i);
             MemberOperand operand = operand_of(*members_[i], position);
             if (operand.scalar || !*operand.value || operand.type != first.type) return false;
             const Value& value = **operand.value;
@@ -101,16 +100,6 @@ class StackedBatch {
                                  : are_transposed ? OperandForm::transposed
                                                   : OperandForm::stacked);
         return true;
-    }
-
-    // A member's operand is found by its Future, then that of the input, then the Value.
-    void prefetch_operand(std::size_t i, std::size_t position) const {
-        if (i + 2 * PREFETCH_DISTANCE < members_.size() &&
-            position < members_[i + 2 * PREFETCH_DISTANCE]->input_count)
-            __builtin_prefetch(
-                &members_[i + 2 * PREFETCH_DISTANCE]->inputs()[position].input->value);
-        if (i + PREFETCH_DISTANCE < members_.size())
-            __builtin_prefetch(operand_of(*members_[i + PREFETCH_DISTANCE], position).value->get());
     }
 
     bool find_scalar_form(std::size_t position, const Scalar& first) {
