@@ -1,6 +1,6 @@
 // Allocation pool test: aligned blocks, reuse, the cap, impossible sizes and injected failures.
 #include "check.h"
-#include "memory/allocation_pool.h"
+#include "memory/pooled_vector.h"
 #include "threads/counters.h"
 
 #include <algorithm>
@@ -26,6 +26,28 @@ static void nth_allocation_fails_once() {
     void* memory = pool_allocate(100);
     CHECK(memory);
     pool_free(memory, 100);
+}
+
+static void large_vectors_have_blocks_of_the_pool() {
+    std::size_t before = pool_statistics().live_bytes;
+    {
+        PooledVector<int> few(1000), many(100'000, 7);
+        std::size_t bytes = pool_statistics().live_bytes - before;
+        CHECK(bytes >= 100'000 * sizeof(int) && bytes < 200'000 * sizeof(int));
+        for (int i = 0; i < 100'000; ++i) few.push_back(i);
+        CHECK(few[1000] == 0 && few.back() == 99'999 && many.back() == 7);
+        PooledVector<int> moved = std::move(many);
+        CHECK(moved.size() == 100'000);
+    }
+    CHECK(pool_statistics().live_bytes == before);
+    fail_allocation(1);
+    bool is_short = false;
+    try {
+        PooledVector<int> many(100'000);
+    } catch (const std::bad_alloc&) {
+        is_short = true;
+    }
+    CHECK(is_short);
 }
 
 // Takes and gives back so many blocks at once.
@@ -107,6 +129,7 @@ void arrays_leave_the_reserved_memory_free() {
 int main() {
     nth_allocation_fails_once();
     arrays_leave_the_reserved_memory_free();
+    large_vectors_have_blocks_of_the_pool();
     what_was_not_needed_for_long_gives_its_pages_back();
     a_full_pool_keeps_what_comes_for_what_lies_idle();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {
