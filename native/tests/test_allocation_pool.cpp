@@ -44,9 +44,7 @@ static void large_vectors_have_blocks_of_the_pool() {
     bool is_short = false;
     try {
         PooledVector<int> many(100'000);
-    } catch (const std::bad_alloc&) {
-        is_short = true;
-    }
+    } catch (const std::bad_alloc&) { is_short = true; }
     CHECK(is_short);
 }
 
