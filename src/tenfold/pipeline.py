@@ -184,20 +184,33 @@ def _replay(
 def _run_new_plan(pending: Sequence[Node], options: Sequence[int]) -> bool | Failure:
     """Make a plan of nodes and run it; False if they need several plans."""
     executable = _bind_plan(pending, options)
-    return executable is not None and _replay(pending, options, True, executable)
+    pending = [node for node in pending if node.pending]
+    return bool(executable and pending) and _replay(pending, options, True, executable)
 
 
 def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
     """Make a plan, cache it and return it; None for a graph that needs several.
 
-    No reference may outlive the call: a replay reuses buffers that only the nodes refer to.
+    No reference may outlive the call: a replay reuses buffers that only the nodes refer to. A graph
+    of which another thread computes a node meanwhile is planned again.
     """
-    original = Graph.of(pending, options)
     device = pending[0].type.device
-    debug(1, f"device {device} computes {len(original)} nodes")
-    optimised_graph, report = optimise(original)
     cached = not (get("debug") or get("check_nans"))  # else native code would find it, and not look
-    return DEVICES[device].bind(optimised_graph, OptimisedGraph(original, report), cached=cached)
+    while pending:
+        original = Graph.of(pending, options)
+        debug(1, f"device {device} computes {len(original)} nodes")
+        executable = None
+        try:
+            optimised_graph, report = optimise(original)
+            both = OptimisedGraph(original, report)
+            executable = DEVICES[device].bind(optimised_graph, both, cached=cached)
+        except Exception:
+            if not original.computed_meanwhile():
+                raise
+        if executable is not None or not original.computed_meanwhile():
+            return executable
+        pending = [node for node in pending if node.pending]
+    return None
 
 
 def plan_of(arrays: Sequence[Array], **options: bool) -> Executable | None:

@@ -13,6 +13,9 @@ import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold.core.graph import Graph
 from tenfold.rewrite.rule import Match
+from tenfold.schedule import passes
+from tenfold.schedule.in_place_updates import choose_updates
+from tenfold.schedule.schedule_ir import Schedule
 from tenfold.testing import assert_equal_bits
 
 PROGRAMS = 40
@@ -148,3 +151,48 @@ def test_a_failure_in_a_replay_names_its_line(planned: list[int]) -> None:
         else:
             with pytest.raises(IndexError, match=r"test_replay\.py"):
                 found.wait()
+
+
+@pytest.mark.parametrize("tier", ["auto", "0", "1"])
+def test_value_that_several_launches_write_is_published_when_it_is_complete(tier: str) -> None:
+    ids = tn.asarray(np.arange(8) % 5)
+    with tn.options(tier=tier):
+        for _ in range(3):
+            x = tn.asarray(np.ones((8, 8, 33)))
+            zeros = x - x
+            sums = tn.segment_sum(zeros, ids, 5)
+            joined = tn.concat([zeros, sums])
+            del x  # its buffer may be overwritten, but not before `joined` is complete
+            tn.eval(joined)
+            assert not np.asarray(joined).any()
+
+
+def test_graph_of_which_another_thread_computes_a_node_is_planned_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meanwhile: list[bool] = []
+
+    def apply(schedule: Schedule) -> Schedule:
+        decided = choose_updates(schedule)
+        if not meanwhile:
+            meanwhile.append(True)
+            named.wait()  # as another thread does
+        return decided
+
+    with tn.options(tier="1"):
+        named = tn.asarray(np.arange(1000.0)) * 3
+        changed = tn.asarray(named, copy=True)
+        changed[10:20] = -1.0
+        first, *others = passes.PASSES
+        monkeypatch.setattr(passes, "PASSES", (first._replace(apply=apply), *others))
+        changed.wait()
+        monkeypatch.undo()
+        for _ in range(2):  # the plan is not kept for graphs in which that node is pending
+            expected = np.arange(1000.0) * 3
+            assert named.tolist() == expected.tolist()
+            expected[10:20] = -1
+            assert changed.tolist() == expected.tolist()
+            named = tn.asarray(np.arange(1000.0)) * 3
+            changed = tn.asarray(named, copy=True)
+            changed[10:20] = -1.0
+            changed.wait()

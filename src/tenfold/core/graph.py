@@ -98,6 +98,18 @@ class Graph:
         below = _computed_later(self.nodes, self.inputs, self.live_out, self.passed_through)
         return frozenset(below)
 
+    def computed_meanwhile(self) -> bool:
+        """Whether another thread has computed a node since the walk. What has read the graph in
+        between may have met that node both pending and computed.
+        """
+        structure = self.structure
+        if structure is None:
+            return False
+        for at, node in enumerate(self.nodes):
+            if node.pending == structure.is_computed(at) and not node.is_scalar:
+                return True
+        return False
+
     def __len__(self) -> int:
         return len(self.nodes)
 

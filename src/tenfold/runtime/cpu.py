@@ -82,7 +82,10 @@ class Cpu:
     def bind(
         self, graph: Graph, original: OptimisedGraph, *, cached: bool = True
     ) -> Executable | None:
-        """Plan a graph and build its executable; with `cached`, for each graph of its structure."""
+        """Plan a graph and build its executable; with `cached`, for each graph of its structure.
+
+        None if it needs several, or if another thread has computed a node meanwhile.
+        """
         if len(graph) > LONGEST:
             return None
         planner = partial(plan_of, fused=bool(get("fuse")), fma=not is_baseline(str(get("cpu"))))
@@ -94,6 +97,8 @@ class Cpu:
         # a node made by a rule cannot be published after its operand is overwritten
         for candidate in (graph, replace(graph, dead_after_read=())):
             builder = bind(original, candidate, planner(candidate), threads_of, compute_call)
+            if original.graph.computed_meanwhile():
+                return None
             if builder is None:
                 continue
             if cached:

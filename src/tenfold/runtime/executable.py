@@ -41,6 +41,7 @@ from tenfold.runtime.blas.product_launch import BoundProduct
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall, failures_of
+from tenfold.schedule.buffer_reuse import last_writes
 from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
 from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.storage import dense
@@ -99,7 +100,8 @@ class ExecutableBuilder:
         self.computed_later = original.graph.computed_later()
         self.dead_items: set[int] = set()
         """Items that no later step reads."""
-        self.last_step = False
+        self.step, self.last_step = 0, False
+        self.last_write = last_writes(plan.steps)
         self.published: dict[int, list[int]] = {}
         """Items that are published already, and the positions of their nodes in the walk."""
         self.instructions: Instructions = []
@@ -110,7 +112,7 @@ class ExecutableBuilder:
     def emit(self, threads: Threads) -> None:
         """Emit the instructions."""
         for number, step in enumerate(self.plan.steps):
-            self.last_step = number == len(self.plan.steps) - 1
+            self.step, self.last_step = number, number == len(self.plan.steps) - 1
             if step.kind == "kernel":
                 assert step.launch is not None, "a kernel step has a launch"
                 self._kernel(step, step.launch, threads)
@@ -343,6 +345,7 @@ class ExecutableBuilder:
         for item in self.slots:
             computed = self.plan.items[item].kind != "value" and item not in self.dead_items
             if computed and item not in self.published and self._must_be_published(item):
+                assert self.last_write.get(item, -1) <= self.step, "another thread may read it"
                 self._publish_item(item)
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable

@@ -237,18 +237,34 @@ def _restartable_steps(
     dead_after_step: Sequence[Sequence[int]],
     node_values: Collection[int],
 ) -> list[bool]:
-    """Say of each step whether it cannot fail and all items live after it are values of nodes."""
+    """Say of each step whether it cannot fail and all items live after it are complete values of
+    nodes. What is written in parts is complete after the last one.
+    """
+    last_write = last_writes(steps)
     dead: set[int] = set()
     live_temporaries: set[int] = set()  # live, but not the value of a node
     restartable = []
-    for step, dead_now in zip(steps, dead_after_step, strict=True):
+    for number, (step, dead_now) in enumerate(zip(steps, dead_after_step, strict=True)):
         dead.update(dead_now)
-        results = {result.item for result in step.results}
-        live_temporaries |= results.difference(node_values)
+        for result in step.results:
+            item = result.item
+            is_complete = last_write[item] == number and item in node_values
+            if is_complete or item in dead:
+                live_temporaries.discard(item)
+            else:
+                live_temporaries.add(item)
         live_temporaries.difference_update(dead_now)
-        live_temporaries -= results & dead
         restartable.append(not live_temporaries and not _may_fail(step))
     return restartable
+
+
+def last_writes(steps: Sequence[Step]) -> dict[int, int]:
+    """Return the number of the last step that writes each result."""
+    last_step: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for result in step.results:
+            last_step[result.item] = number
+    return last_step
 
 
 def _may_fail(step: Step) -> bool:
@@ -277,4 +293,4 @@ def _can_reuse(step: Step, number: int, operand: Buffer, result: Buffer) -> bool
     return all(m.strides == store.strides and m.offset == store.offset for m in loads)
 
 
-__all__ = ["reuse_buffers", "verify_buffers"]
+__all__ = ["last_writes", "reuse_buffers", "verify_buffers"]

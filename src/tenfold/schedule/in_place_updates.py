@@ -52,7 +52,9 @@ def verify_updates(schedule: Schedule) -> None:
     graph, updates = schedule.graph, schedule.updates
     decided = {*updates.copy_reasons, *updates.directions}
     undecided = decided.symmetric_difference(update_positions(graph))
-    pending = [at for at in undecided if graph.nodes[at].pending]  # threads compute others meanwhile
+    pending = [
+        at for at in undecided if graph.nodes[at].pending
+    ]  # threads compute others meanwhile
     require(not pending, "updates are decided, not {}", pending)
     require(updates.staged <= updates.directions.keys(), "a staged update is not in place")
     for position, reason in updates.copy_reasons.items():
