@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,14 @@ import pytest
 import tenfold as tn
 
 pytestmark = pytest.mark.usefixtures("no_history")
+
+
+@pytest.fixture(autouse=True)
+def _planned() -> Iterator[None]:
+    """No graph is interpreted while it is cold."""
+    with tn.options(tier=1):
+        yield
+
 
 Step = Callable[[Any], object]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ from tenfold.schedule.schedule_ir import Launch, Schedule
 from tenfold.testing import assert_equal_bits
 
 pytestmark = pytest.mark.usefixtures("no_history")
+
+
+@pytest.fixture(autouse=True)
+def _planned() -> Iterator[None]:
+    """No graph is interpreted while it is cold."""
+    with tn.options(tier=1):
+        yield
+
 
 Put = Callable[[Any, Any, Any], Any]
 Program = Callable[[Any, Put, Any], Any]
