@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.testing import assert_equal_bits
 
 COMPLEX = ("fft", "ifft")
 FROM_REAL = ("rfft", "ihfft")
@@ -197,3 +198,18 @@ def test_scipy_is_imported_with_the_first_transform() -> None:
         "assert 'scipy' not in sys.modules; x.wait(); assert 'scipy.fft' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("points", [1, 2, 7, 8, 1024])
+def test_lengths_at_and_beside_that_of_the_array_are_scipys(name: str, points: int) -> None:
+    from scipy import fft as library
+
+    values = np.random.default_rng(points).standard_normal((2, points))
+    lengths = {None, 1, points - 1, points, points + 1, 2 * (points - 1), 2 * points - 1}
+    for n in (n for n in lengths if n is None or n > 0):
+        if n is None and points == 1 and name in ("irfft", "hfft"):
+            continue  # a transform of no points
+        for _ in range(2):
+            found = np.asarray(getattr(tn.fft, name)(tn.asarray(values), n))
+            assert_equal_bits(found, getattr(library, name)(values, n))

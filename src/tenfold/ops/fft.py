@@ -37,6 +37,8 @@ from tenfold.settings import get
 from tenfold.storage import dense
 
 NORMS = ("backward", "ortho", "forward")
+TO_REAL = ("irfftn", "hfftn")
+"""Transforms whose length is that of the result."""
 THREADED = 1 << 15
 """Elements from which several transforms use several threads."""
 Axes = int | tuple[int, ...] | None
@@ -57,7 +59,10 @@ def _compute(name: str, x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -
     library, workers = _library(), _workers(x)
     if len(axes) == 1:  # SciPy's functions of one axis take half the time of the others
         transform = getattr(library, name.removesuffix("n"))
-        return np.asarray(transform(x, lengths[0], axes[0], norm, workers=workers))
+        points = x.shape[axes[0]]
+        default = 2 * (points - 1) if name in TO_REAL else points
+        length = None if lengths[0] == default else lengths[0]  # a given one takes a microsecond
+        return np.asarray(transform(x, length, axes[0], norm, workers=workers))
     return np.asarray(getattr(library, name)(x, lengths, axes, norm, workers=workers))
 
 

@@ -40,7 +40,7 @@ from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.lapack import dispatch, drivers
-from tenfold.runtime.reference import ReferenceCall, failures_of
+from tenfold.runtime.reference import ReferenceCall, raise_failure
 from tenfold.schedule.buffer_reuse import last_writes
 from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
 from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
@@ -573,8 +573,11 @@ def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., S
     def on_values(*inputs: Any) -> Sequence[Value]:
         assert value_function is not None, "this function is used only with on_values"
         values = [_value(x, device) for x in inputs]
-        with failures_of(call_node):
+        try:
             return value_function(values, *call_node.params)
+        except Exception as error:
+            raise_failure(call_node, error)
+            raise
 
     def call(*inputs: Any) -> Sequence[Value]:
         arrays = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]

@@ -12,8 +12,7 @@ after their last reader.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, NoReturn
@@ -159,23 +158,21 @@ def no_values() -> ReferenceFailure:
 def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
     """Compute one operation from NumPy arrays; check its results against its rule."""
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
-    with failures_of(node):
+    try:
         results = _call_interruptible(node, operands)
+    except Exception as error:
+        raise_failure(node, error)
+        raise
     return tuple(
         _check_result(node, result, type_)
         for result, type_ in zip(results, node.types, strict=True)
     )
 
 
-@contextmanager
-def failures_of(node: Node | ReferenceCall) -> Iterator[None]:
-    """Raise the ReferenceFailure of a node for exceptions that its values cause."""
-    try:
-        yield
-    except Exception as error:
-        if node.op.semantics.opaque or isinstance(error, REPORTED):
-            raise _failure(node, partial(_error_at_wait, error)) from error
-        raise
+def raise_failure(node: Node | ReferenceCall, error: Exception) -> None:
+    """Raise the ReferenceFailure of a node for an exception that its values caused."""
+    if node.op.semantics.opaque or isinstance(error, REPORTED):
+        raise _failure(node, partial(_error_at_wait, error)) from error
 
 
 def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
