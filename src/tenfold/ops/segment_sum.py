@@ -95,6 +95,7 @@ def segment_members(members: Members, num_segments: int) -> Array:
     reference=_segment_sum_reference,
     scatter=ScatterRule(kind="add", value=0, indices=slice(1, 2), fill=lambda _: 0),
     can_fail=True,
+    bind_depends_on="types",
     remedy="use ids from 0 to num_segments - 1, or give more segments",
     batch=segment_members,
     samples=[
@@ -166,6 +167,7 @@ def _add_at_members(members: Members) -> Array:
     promotes=True,
     indices=(1,),
     can_fail=True,
+    bind_depends_on="types",
     remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
     batch=_add_at_members,
     samples=[
