@@ -27,8 +27,8 @@ WORD = re.compile(r"[A-Za-z_][\w.]*")
 ALIASES = (UnionType, GenericAlias, type(typing.Callable[..., int]), type(typing.Literal[0]))
 SPECIAL = re.compile(r"([\\*_<\[\]$])")
 PAGE_NAME = re.compile(r"\bdocs/([\w/-]+)\.md\b")
-MADE_INSIDE = ("Match", "Profile")
-"""Classes whose instances functions return."""
+MADE_INSIDE = ("Array", "Match", "Profile")
+"""Classes whose instances functions return. `numpy.ndarray(shape)` is for scripts that call it."""
 STANDARD = "https://data-apis.org/array-api/2025.12/API_specification/"
 
 

@@ -27,6 +27,7 @@ MOST_BYTES = 64 << 20
 ROOMS = ("schedule", "runtime", "jit", "codegen", "core.loop_ir")
 NATIVE = (
     "op_interpreter",
+    "interpreter_eligibility",
     "work_size",
     "part_copy",
     "reduction_kernels",
@@ -105,12 +106,11 @@ NOT_LENGTHS = {
     "native.batch_rows.PREFETCH_DISTANCE": NODES,
     "native.batch_signature.NODES_PER_LARGE": NODES,
     "native.stacked_batch.EXACT_ROWS": NODES,
-    "native.stacked_batch.PREFETCH_DISTANCE": NODES,
     "native.stacked_batch.MAX_PLANS": CAPACITY,
     "native.agenda.FULL_BATCH_MEMBERS": NODES,
     "native.op_interpreter.LONG_GRAPH_NODES": NODES,
     "native.op_interpreter.MAX_LAUNCHES": LAUNCHES,
-    "native.op_interpreter.SMALL_SLICE_RATIO": "a ratio of two sizes",
+    "native.interpreter_eligibility.SMALL_SLICE_RATIO": "a ratio of two sizes",
     "native.submission.MAX_NODES": NODES,
     "native.symbolic_executable.CAPACITY": CAPACITY,
     "native.symbolic_executable.MAX_NODES": NODES,

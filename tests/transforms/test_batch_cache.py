@@ -52,6 +52,7 @@ def known() -> int:
     return next(entries for name, entries, *_ in _native.caches() if name == "batches")
 
 
+@pytest.mark.usefixtures("no_history")
 def test_python_computes_a_group_until_it_is_known(by_python: list[int]) -> None:
     rounds = iter(range(100))
 
