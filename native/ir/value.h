@@ -41,14 +41,11 @@ struct Buffer {
 
 struct Value {
     std::atomic<uint32_t> references{1};
-    bool is_view = false;   // of another Value's memory
-    bool has_range = false; // whether `range` is known
+    bool is_view = false; // of another Value's memory
     Ref<Type> type;
     std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
     std::array<Buffer, 1> buffers;
     Ref<Value> next; // the following result of an operation with several results
-    // Of integers: the least and the greatest, once they were asked for. Protected by the GIL.
-    std::array<int64_t, 2> range{};
 
     // Empty without memory.
     static Ref<Value> in_memory(Ref<Allocation> memory, Ref<Type> type,

@@ -124,19 +124,16 @@ std::array<int64_t, 2> range_of_integers(const DType& dtype, const void* memory,
     }
 }
 
-// Of integers in C order on the host; None for other Values, and for no elements. A Value does not
-// change, so its range is computed once.
+// Of integers in C order on the host; None for other Values, and for no elements. It is computed
+// each time: a Value that only one Array reads may be written in place.
 nb::object integer_range(const ValueHandle& self) {
-    Value& value = *self.value;
+    const Value& value = *self.value;
     const DType& dtype = dtype_of(value.type->dtype);
     const int64_t count = value.type->size();
     const bool has_range = (dtype.kind == 'i' || dtype.kind == 'u') && value.strides.empty();
     if (!has_range || count == 0 || !is_on_host(self)) return nb::none();
-    if (!value.has_range) {
-        value.range = range_of_integers(dtype, value.buffers[0].address(), count);
-        value.has_range = true;
-    }
-    return nb::make_tuple(value.range[0], value.range[1]);
+    auto [least, most] = range_of_integers(dtype, value.buffers[0].address(), count);
+    return nb::make_tuple(least, most);
 }
 
 nb::object owner_of(const ValueHandle& self) {

@@ -217,10 +217,17 @@ def test_known_indices_are_checked_at_the_call_again_and_again(dtype: str) -> No
         assert tn.take(tn.ones(10), indices).tolist() == [1.0, 1.0, 1.0]
         with pytest.raises(IndexError, match="index 9"):
             tn.take(tn.ones(9), indices)
-    indices[0] = 10
-    indices.wait()
-    with pytest.raises(IndexError, match="index 10"):
-        tn.put_at(tn.ones(10), indices, 1.0)
+    for tier in ("auto", "1"):  # with a plan, the memory that was checked is written in place
+        indices[0] = 9
+        indices.wait()
+        assert tn.take(tn.ones(10), indices).tolist() == [1.0, 1.0, 1.0]
+        with tn.options(tier=tier):
+            indices[0] = 10
+            indices.wait()
+        with pytest.raises(IndexError, match="index 10"):
+            tn.put_at(tn.ones(10), indices, 1.0)
+        with pytest.raises(IndexError, match="index 10"):
+            tn.take(tn.ones(10), indices)
     if dtype == "uint64":
         with pytest.raises(IndexError, match="18446744073709551615"):
             tn.take(tn.ones(10), tn.asarray(np.array([2**64 - 1], dtype)))
