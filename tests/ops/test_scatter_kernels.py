@@ -240,3 +240,29 @@ def test_indices_that_change_in_wrapped_memory_are_checked_at_the_wait() -> None
     memory[1] = 5
     with pytest.raises(IndexError):
         tn.ones(2)[indices].wait()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("share_of_gaps", [0.0, 1e-4, 0.01])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "complex128"])
+def test_sums_of_ascending_cells_are_right_wherever_a_chunk_ends(
+    dtype: str, share_of_gaps: float, threads: int
+) -> None:
+    rng = np.random.default_rng(int(1e6 * share_of_gaps))
+    for share_of_new in (0.05, 0.3, 0.95):
+        steps = (rng.random(120_000) < share_of_new).astype(np.int64)
+        steps += 3 * (rng.random(120_000) < share_of_gaps)
+        ids, elements = np.cumsum(steps), rng.integers(-9, 9, size=120_000).astype(dtype)
+        cells = int(ids[-1]) + 3
+        expected = np.zeros(cells, np.int64 if dtype == "int32" else dtype)
+        np.add.at(expected, ids, elements)
+        with tn.options(threads=threads):
+            for _ in range(2):
+                found = tn.segment_sum(tn.asarray(elements), tn.asarray(ids), cells)
+                np.testing.assert_array_equal(np.asarray(found), expected)
+                if dtype != "complex128":
+                    most = tn.segment_max(tn.asarray(elements), tn.asarray(ids), cells)
+                    named = np.unique(ids)
+                    starts = np.flatnonzero(np.diff(ids, prepend=-1))
+                    wanted = np.maximum.reduceat(elements, starts)
+                    np.testing.assert_array_equal(np.asarray(most)[named], wanted)

@@ -351,6 +351,7 @@ class _Part(_Scatter):
         is_dense = self._find_steps(begin, before[0])
         ir.line(f"br i1 {is_dense}, label %{name}.dense, label %{name}.any")
         ir.label(f"{name}.dense")
+        self.store(before[0].text, before[1:])  # its last element may end the chunk before
         dense = self._combine_dense(begin, before)
         dense_block = ir.block
         ir.line(f"br label %{name}.combined")
