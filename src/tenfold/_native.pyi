@@ -59,7 +59,7 @@ class Value:
     @property
     def integer_range(self) -> tuple[int, int] | None:
         """The least and the greatest of integers in C order, at most the greatest int64; None for
-        other Values. It is computed once."""
+        other Values. It is computed each time."""
     @property
     def owner(self) -> object: ...
     def view(self, type: Type, strides: Sequence[int], offset_bytes: int) -> Value:
