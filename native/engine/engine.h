@@ -87,7 +87,7 @@ struct Worker {
     Next next = poll;
     bool is_helper = false; // runs only work that needs no GIL
     bool is_idle = false;   // nothing has happened for a while
-    bool busy = false, sleeps_with_timeout = false;
+    bool busy = false, is_deferring = false, sleeps_with_timeout = false;
     int64_t timeout_ns = 0;       // nanoseconds to sleep, where it watches
     uint64_t events_at_sleep = 0; // when it fell asleep, as the next
     uint32_t signal_at_sleep = 0;
@@ -308,6 +308,7 @@ class Engine {
     std::size_t num_pending_ = 0, num_running_ = 0;
     std::unordered_map<std::size_t, uint64_t> batch_sizes_;
     int num_holds_ = 0, num_busy_ = 0, num_started_ = 0;
+    int num_deferring_ = 0; // of the busy ones: they free Python's objects
     int num_sleeping_ = 0, num_timed_sleepers_ = 0,
         num_woken_ = 0;          // watchers sleep for a while only
     bool is_registered_ = false; // among `gil_free_threads`

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <thread>
+#include <utility>
 
 #include "engine/engine.h"
 #include "engine/timeline.h"
@@ -35,7 +36,7 @@ bool Engine::can_run_now() const {
 Engine::Wake Engine::select_wakeup() {
     bool now = can_run_now();
     bool soon = num_holds_ == 0 && (!active_.empty() || lazy_list_) && num_timed_sleepers_ == 0 &&
-                num_busy_ == 0;
+                num_busy_ == num_deferring_; // who waits for the GIL takes no batch
     if ((!now && !soon) || stopping_) return no_worker;
     if (num_sleeping_ > num_woken_) {
         ++num_woken_;
@@ -110,6 +111,7 @@ void Engine::poll(Worker& worker) {
                              may_sleep(worker);
         }
         num_busy_ -= worker.busy;
+        num_deferring_ -= std::exchange(worker.is_deferring, false);
         worker.busy = true;
         worker.next = Worker::free;
         if (to_free_.empty()) worker.job = pick_job(worker.is_helper, worker.is_idle);
@@ -130,8 +132,10 @@ void Engine::poll(Worker& worker) {
             force_all(worker.frees);
             drop_unreferenced(worker.frees);
             num_freeing_.fetch_add(1, std::memory_order_relaxed);
-        } else if (worker.is_idle && ran_python_ && host_.has_deferred()) {
+        } else if (worker.is_idle && ran_python_ && num_deferring_ == 0 && host_.has_deferred()) {
             ++num_busy_;
+            ++num_deferring_;
+            worker.is_deferring = true;
             ran_python_ = worker.is_idle = false;
             worker.next = Worker::run_deferred;
         } else {
@@ -154,7 +158,7 @@ void Engine::prepare_sleep(Worker& worker) {
     }
     worker.sleeps_with_timeout = num_holds_ == 0 && (!active_.empty() || lazy_list_);
     worker.timeout_ns = worker.sleeps_with_timeout ? limits_.batch_wait_ns : DEFERRED_DELAY_NS;
-    worker.sleeps_with_timeout |= ran_python_ && host_.has_deferred();
+    worker.sleeps_with_timeout |= ran_python_ && num_deferring_ == 0 && host_.has_deferred();
     worker.events_at_sleep = num_events_;
     worker.signal_at_sleep = signal_.load();
     ++num_sleeping_;

@@ -327,7 +327,7 @@ bool compute_by_plan(std::span<Node* const> pending) {
 Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
                                          std::vector<int64_t>& base_offsets) {
     OptionKey options;
-    if (has_external_buffers || !current_option_key(options)) return {};
+    if (!current_option_key(options)) return {};
     BorrowedKeys borrowed;
     const bool rules = current_options().rules;
     Ref<Executable> plan =

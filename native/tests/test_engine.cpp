@@ -199,6 +199,33 @@ void pushes_under_hold_start_nobody_however_many_they_are() {
     CHECK(engine->stop(60'000'000'000));
 }
 
+// As while a thread of Python's computes without a pause.
+class BusyInterpreter : public NativeHost {
+  public:
+    bool has_deferred() override { return !is_waiting; }
+    void run_deferred() override {
+        is_waiting = true;
+        while (!is_released) std::this_thread::yield();
+    }
+    std::atomic<bool> is_waiting{false}, is_released{false};
+};
+
+void worker_that_waits_for_python_keeps_no_batch_from_the_others() {
+    BusyInterpreter host;
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
+    prepare_batcher(*engine);
+    Handle one = Handle::of_put(engine->put(array_of(1)));
+    Future* inputs[] = {one.get(), one.get()};
+    Handle first(engine->push(addition(), {}, inputs));
+    while (!host.is_waiting) std::this_thread::yield();
+    Handle second(engine->push(addition(), {}, inputs));
+    int64_t end = nanoseconds_now() + 60'000'000'000;
+    while (!second.get()->is_settled() && nanoseconds_now() < end) std::this_thread::yield();
+    CHECK(second.get()->is_settled()); // without the help of a caller who waits
+    host.is_released = true;
+    CHECK(engine->stop(60'000'000'000));
+}
+
 } // namespace
 
 int main() {
@@ -207,6 +234,7 @@ int main() {
     increments_are_added_in_the_order_of_their_pushes();
     engines_end_in_the_middle_of_work();
     pushes_under_hold_start_nobody_however_many_they_are();
+    worker_that_waits_for_python_keeps_no_batch_from_the_others();
     version_is_an_increment_of_its_own_object();
     engine_is_closed_while_many_threads_push();
     int pushes = given ? std::atoi(given) : 3'000;

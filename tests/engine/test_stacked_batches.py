@@ -206,8 +206,11 @@ def test_chain_of_batches_reads_the_results_of_the_last_one_where_they_are() -> 
             assert np.asarray(handle.get()).tobytes() == np.asarray(square @ square).tobytes()
 
 
-def test_batches_of_other_sizes_and_engines_need_no_new_plan() -> None:
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_batches_of_other_sizes_and_engines_need_no_new_plan(wrapped: bool) -> None:
     random = np.random.default_rng(9)
+    if wrapped:  # from now on memory of others may be in use
+        tn.wrap(np.zeros(3))
     members = [(random.random((1, 16)), random.random((16, 16))) for _ in range(43)]
 
     def new_plans(engine: tn.Engine, count: int) -> int:
