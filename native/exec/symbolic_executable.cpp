@@ -18,7 +18,7 @@ namespace {
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
 constexpr std::size_t MAX_LENGTHS = 16;
-constexpr std::size_t MAX_NODES = 1024; // of a graph: a longer one has no plan as a whole
+constexpr std::size_t MAX_NODES = 512; // of a graph: symbolic planning of a long one is slow
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 

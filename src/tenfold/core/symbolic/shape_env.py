@@ -48,6 +48,9 @@ class ShapeEnv:
         self._numbers: dict[tuple[str, tuple[Any, ...]], int] = {}
         self._positive: dict[Terms, int] = {}
         self._zero: dict[tuple[str, Terms], None] = {}
+        self._interned: dict[Terms, SymInt] = {}
+        self.computed: dict[tuple[str, int, int, bool], Any] = {}
+        """Results of operations on SymInts, by name, operands and whether both are SymInts."""
         self.lengths: tuple[int, ...] = tuple(
             self.atom("length", (number,), length, LOWEST, math.inf)
             for number, length in enumerate(lengths)
@@ -62,7 +65,14 @@ class ShapeEnv:
         if number is None:
             number = self._numbers[key] = len(self.atoms)
             self.atoms.append(SymbolicAtom(kind, operands, value, low, high))
-        return SymInt(self, (((number,), 1),), value)
+        return self.interned((((number,), 1),), value)
+
+    def interned(self, terms: Terms, value: int) -> SymInt:
+        """Return the SymInt of these terms."""
+        known = self._interned.get(terms)
+        if known is None:
+            known = self._interned[terms] = SymInt(self, terms, value, len(self._interned))
+        return known
 
     def polynomial(self, terms: dict[Monomial, int], value: int | None = None) -> Any:
         """Return the sum of terms, an int if it is constant; `value` is its value, if known."""
@@ -77,7 +87,7 @@ class ShapeEnv:
                 for number in monomial:
                     factor *= self.atoms[number].value
                 value += factor
-        return SymInt(self, tuple(nonzero), value)
+        return self.interned(tuple(nonzero), value)
 
     def is_positive(self, number: Any) -> bool:
         """Whether a number is above 0; an answer that its bounds do not prove becomes a guard."""

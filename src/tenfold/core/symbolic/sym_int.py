@@ -18,7 +18,7 @@ ceil(columns/64)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
@@ -43,12 +43,15 @@ def _remove_if_present(atoms: list[int], atom: int) -> bool:
 
 
 class SymInt:
-    """A polynomial in atoms, and its value for the example. Equal ones have equal hashes."""
+    """A polynomial in atoms, and its value for the example. Equal ones have equal hashes.
 
-    __slots__ = ("high", "low", "shape_env", "terms", "value")
+    A ShapeEnv has one SymInt of equal terms (`ShapeEnv.interned`), and keeps what it has computed.
+    """
 
-    def __init__(self, shape_env: ShapeEnv, terms: Terms, value: int) -> None:
-        self.shape_env, self.terms, self.value = shape_env, terms, value
+    __slots__ = ("high", "low", "number", "shape_env", "terms", "value")
+
+    def __init__(self, shape_env: ShapeEnv, terms: Terms, value: int, number: int) -> None:
+        self.shape_env, self.terms, self.value, self.number = shape_env, terms, value, number
         self.low = self.high = 0.0  # bounds, valid for any lengths
         for monomial, factor in terms:
             low = high = 1.0
@@ -86,7 +89,18 @@ class SymInt:
     # -- arithmetic: SymInts, or ints if the result is constant
 
     def __add__(self, other: object) -> Any:
-        number = _number(other)
+        return self._computed("add", SymInt._sum, _number(other))
+
+    def _computed(self, name: str, compute: Callable[[SymInt, Any], Any], other: Any) -> Any:
+        """Return the result of an operation, computed once for equal operands."""
+        of_two = isinstance(other, SymInt)
+        key = name, self.number, other.number if of_two else other, of_two
+        result = self.shape_env.computed.get(key)
+        if result is None:
+            result = self.shape_env.computed[key] = compute(self, other)
+        return result
+
+    def _sum(self, number: Any) -> Any:
         terms = dict(self.terms)
         if not isinstance(number, SymInt):
             terms[()] = terms.get((), 0) + number
@@ -107,7 +121,9 @@ class SymInt:
         return -self + other
 
     def __mul__(self, other: object) -> Any:
-        number = other if isinstance(other, (int, SymInt)) else _number(other)
+        return self._computed("multiply", SymInt._product, _number(other))
+
+    def _product(self, number: Any) -> Any:
         if not isinstance(number, SymInt):
             if number == 1:
                 return self
@@ -155,13 +171,16 @@ class SymInt:
     # -- decisions: bools, noted as guards
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, (int, SymInt)):
+            return NotImplemented
+        return bool(self._computed("equal", SymInt._is_equal, other))
+
+    def _is_equal(self, other: Any) -> bool:
         if isinstance(other, SymInt):
-            if self.terms == other.terms:
-                return True
             if self.is_length and other.is_length:
                 return False  # different lengths
-        elif not isinstance(other, int):
-            return NotImplemented
         elif not self.low <= other <= self.high:
             return False
         return self.shape_env.is_zero(self - other)
