@@ -186,7 +186,7 @@ void Engine::hold() {
     Guard guard(lock_);
     if (num_holds_++ > 0) return;
     update_all_heaps();
-    for (Batcher* batcher : active_.batchers()) queue_urgent_members(*batcher);
+    for (Batcher* batcher : active_.entries()) queue_urgent_members(*batcher);
 }
 
 // Under hold urgent members alone are taken, from a queue of theirs.
@@ -201,7 +201,7 @@ void Engine::queue_urgent_members(Batcher& batcher) {
 
 // Which Batchers are full depends on whether a hold is in force.
 void Engine::update_all_heaps() {
-    std::vector<Batcher*> batchers = active_.batchers();
+    std::vector<Batcher*> batchers = active_.entries();
     for (Batcher* batcher : batchers) update_heaps(*batcher);
 }
 

@@ -5,7 +5,6 @@
 #include <queue>
 #include <unordered_map>
 
-#include "engine/batch_heap.h"
 #include "engine/operator_batch.h"
 #include "engine/timeline.h"
 #include "memory/pooled_vector.h"
@@ -279,8 +278,8 @@ class Engine {
     Ref<Operation> add_;
     std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash> batchers_;
     std::pair<Signature, Batcher*> last_batcher_{}; // that was found
-    BatchHeap active_{0};                           // Batchers with live members
-    BatchHeap due_{1}; // those of them that run now: full, or with an urgent member
+    BatchHeap<Batcher> active_{0};                  // Batchers with live members
+    BatchHeap<Batcher> due_{1}; // those of them that run now: full, or with an urgent member
     uint64_t num_listings_ = 0;
     std::vector<Future*> urgent_stack_; // of mark_urgent, kept for its memory
     Heap ready_, urgent_;

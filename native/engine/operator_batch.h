@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/stacked_batch.h"
+#include "exec/batch_heap.h"
 #include "memory/pooled_vector.h"
 
 namespace tenfold {
@@ -57,8 +58,7 @@ class MemberQueue {
 };
 
 // The engine's Lock protects it; what says how its members are computed never changes.
-struct Batcher {
-    static constexpr std::size_t NOWHERE = ~std::size_t(0);
+struct Batcher : AgendaEntry {
     bool runs_alone = true; // each of its members by itself, by its own priority
     // How a member is computed without the GIL: rows for contiguous operands, a template for any
     // layout, a plan for operands in C order. The last one may lack its plan.
@@ -72,10 +72,7 @@ struct Batcher {
     // Some may have been dropped or cancelled, or have run: those that became urgent while they
     // waited are in both.
     MemberQueue members, urgent_members;
-    std::size_t num_live = 0, num_urgent = 0; // of the members
-    uint64_t sum_depths = 0;
-    uint64_t listing = 0;                                     // when it got its first live member
-    std::array<std::size_t, 2> heap_places{NOWHERE, NOWHERE}; // of the engine's heaps
+    std::size_t num_urgent = 0; // of the live members
 
     // Once none is live.
     void clear_members(PooledVector<Ref<Future>>& into) {

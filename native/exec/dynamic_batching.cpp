@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/batch_heap.h"
 #include "exec/batch_signature.h"
 #include "exec/stacking.h"
 #include "ir/cse.h"
@@ -72,7 +73,8 @@ class BatchAgenda {
                 ++num_computed;
                 continue;
             }
-            Group& group = pop_lowest_group();
+            Group& group = *active_.top();
+            active_.update(group, false);
             std::vector<uint32_t> members = std::exchange(group.ready, {});
             if (!compute_group(group, members)) return false;
             num_computed += members.size();
@@ -84,10 +86,8 @@ class BatchAgenda {
     struct RowRef {
         uint32_t result = NONE, row = 0;
     };
-    struct Group {
+    struct Group : AgendaEntry {
         std::vector<uint32_t> ready;
-        uint64_t depths = 0;
-        uint32_t num_pending = 0; // members that have not been computed
         bool batchable = true;
     };
     struct BatchResult {
@@ -120,8 +120,8 @@ class BatchAgenda {
             if (partition_.group(i) == NONE) continue;
             groups_.resize(partition_.num_groups());
             Group& group = groups_[partition_.group(i)];
-            ++group.num_pending;
-            group.depths += depth_[i];
+            ++group.num_live;
+            group.sum_depths += depth_[i];
             ++num_batchable;
         }
         bool too_few =
@@ -157,18 +157,10 @@ class BatchAgenda {
             ready_singles_.push_back(position);
             return;
         }
-        if (groups_[group].ready.empty()) active_.push_back(group);
         groups_[group].ready.push_back(position);
-    }
-
-    // The batch signature with the lowest mean depth, among those with ready members.
-    Group& pop_lowest_group() {
-        auto mean = [&](uint32_t g) { return double(groups_[g].depths) / groups_[g].num_pending; };
-        auto best = std::ranges::min_element(active_, {}, mean);
-        Group& group = groups_[*best];
-        *best = active_.back();
-        active_.pop_back();
-        return group;
+        if (active_.contains(groups_[group])) return;
+        groups_[group].listing = ++num_listings_;
+        active_.update(groups_[group], true);
     }
 
     // The value for a node's readers; a row of a batch is created on first use.
@@ -236,8 +228,9 @@ class BatchAgenda {
         if (current.live_out && !(compiler_ && compiler_->dry_run)) keep_live_out(position);
         if (partition_.group(position) != NONE) {
             Group& group = groups_[partition_.group(position)];
-            --group.num_pending;
-            group.depths -= depth_[position];
+            --group.num_live;
+            group.sum_depths -= depth_[position];
+            active_.update(group, active_.contains(group));
         }
         for (uint32_t input : graph_.inputs(current))
             if (--num_pending_readers_[input] == 0) release_row(input);
@@ -321,7 +314,7 @@ class BatchAgenda {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;
             Batch batch{graph_,         chunk,     std::size_t(&group - groups_.data()),
-                        begin > 0,      batchable, group.num_pending >= 2 * chunk.size(),
+                        begin > 0,      batchable, group.num_live >= 2 * chunk.size(),
                         num_rows(chunk)};
             if (compiler_->dry_run)
                 compiler_->compute(batch, {});
@@ -423,7 +416,8 @@ class BatchAgenda {
     std::vector<uint32_t> num_results_;
     std::vector<RowRef> row_refs_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> active_;        // signatures with ready members
+    BatchHeap<Group> active_{0}; // with ready members
+    uint64_t num_listings_ = 0;
     std::vector<uint32_t> ready_singles_; // ready, and computed one by one
     std::vector<uint32_t> readers_;       // of each node, contiguous
     std::vector<BatchResult> batch_results_;

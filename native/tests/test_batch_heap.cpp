@@ -21,7 +21,7 @@ void top_has_the_lowest_mean_depth() {
     std::mt19937 random(1);
     std::vector<std::unique_ptr<Batcher>> batchers(40);
     for (auto& batcher : batchers) batcher = std::make_unique<Batcher>();
-    BatchHeap heap(0), other(1);
+    BatchHeap<Batcher> heap(0), other(1);
     std::vector<Batcher*> inside;
     for (uint64_t change = 0; change < 20'000; ++change) {
         Batcher& batcher = *batchers[random() % batchers.size()];
@@ -35,7 +35,7 @@ void top_has_the_lowest_mean_depth() {
         if (is_inside && !belongs) std::erase(inside, &batcher);
         if (!is_inside && belongs) inside.push_back(&batcher);
         CHECK(heap.empty() == inside.empty());
-        CHECK(heap.batchers().size() == inside.size());
+        CHECK(heap.entries().size() == inside.size());
         CHECK(inside.empty() || heap.top() == *std::ranges::min_element(inside, is_lower));
     }
 }
