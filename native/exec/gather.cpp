@@ -23,15 +23,29 @@ bool is_gather(const Node& node) {
     return node.op->gathers && node.params && node.params->has_axes;
 }
 
-Gather::Gather(const Value& source, std::span<const Value* const> indices, const Value& result,
-               int threads)
-    : source_(static_cast<const char*>(source.buffers[0].address())),
-      result_(static_cast<char*>(result.buffers[0].address())) {
-    const auto& shape = source.type->shape;
-    fits_ = indices.size() <= MAX_INDICES && is_c_order(source, indices.size());
-    row_bytes_ = dtype_of(source.type->dtype).bytes;
+bool are_rows(const Value& rows, const Value& index, const Value& array, std::size_t indexed_axes) {
+    std::vector<int64_t> shape = index.type->shape;
+    const auto& array_shape = array.type->shape;
+    shape.insert(shape.end(), array_shape.begin() + std::ptrdiff_t(indexed_axes),
+                 array_shape.end());
+    return rows.type->dtype == array.type->dtype && rows.type->shape == shape &&
+           rows.strides.empty();
+}
+
+bool is_scatter(const Node& node) {
+    return node.op->scatters && node.params && node.params->has_axes;
+}
+
+Gather::Gather(const Value& array, std::span<const Value* const> indices, void* rows,
+               Direction direction, int threads)
+    : array_(static_cast<char*>(array.buffers[0].address())), first_row_(static_cast<char*>(rows)),
+      direction_(direction) {
+    const auto& shape = array.type->shape;
+    fits_ = indices.size() <= MAX_INDICES && is_c_order(array, indices.size());
+    row_bytes_ = dtype_of(array.type->dtype).bytes;
     for (std::size_t axis = indices.size(); axis < shape.size(); ++axis) row_bytes_ *= shape[axis];
-    std::vector<int64_t> strides = source.strides;
+    row_stride_ = row_bytes_;
+    std::vector<int64_t> strides = array.strides;
     if (strides.empty()) {
         strides.resize(indices.size());
         int64_t stride = row_bytes_;
@@ -82,13 +96,15 @@ template <std::size_t BYTES> bool Gather::copy_rows(int64_t begin, int64_t end) 
         }
         if (!in_bounds) return false;
         std::size_t bytes = BYTES ? BYTES : std::size_t(row_bytes_);
-        std::memcpy(result_ + row * int64_t(bytes), source_ + offset, bytes);
+        char *element = array_ + offset, *other = first_row_ + row * row_stride_;
+        std::memcpy(direction_ == gather ? other : element, direction_ == gather ? element : other,
+                    bytes);
     }
     return true;
 }
 
-int64_t Gather::gather(void** buffers, const int64_t*, const double*, void*, int64_t begin,
-                       int64_t end) {
+int64_t Gather::run(void** buffers, const int64_t*, const double*, void*, int64_t begin,
+                    int64_t end) {
     const auto& self = *static_cast<const Gather*>(buffers[0]);
     int64_t last = std::min(end * BLOCK_ELEMENTS, self.rows_);
     begin *= BLOCK_ELEMENTS;
@@ -102,11 +118,11 @@ int64_t Gather::gather(void** buffers, const int64_t*, const double*, void*, int
 Work Gather::work() {
     Work work;
     buffer_ = this;
-    work.kernel = gather;
+    work.kernel = run;
     work.buffers = &buffer_;
     work.units = (rows_ + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    work.grain = 1;
-    work.threads = threads_;
+    work.grain = direction_ == gather ? 1 : work.units; // one range: in order
+    work.threads = direction_ == gather ? threads_ : std::min(threads_, 1);
     return work;
 }
 

@@ -1,5 +1,5 @@
-// Gather: takes the elements of an array at integer indices, for any lengths. The op interpreter
-// runs it.
+// Gather and scatter: take the elements of an array at integer indices, or replace them, for any
+// lengths. The op interpreter runs them.
 #pragma once
 #include <array>
 #include <span>
@@ -9,14 +9,20 @@
 
 namespace tenfold {
 
-// A Launch that gathers. It must outlive the Work.
+// A Launch that gathers or scatters. It must outlive the Work.
 class Gather {
   public:
     static constexpr std::size_t MAX_INDICES = 4;
+    enum Direction : bool { gather, scatter };
 
-    // `indices` are positions along the first axes of `source`; `result` is in C order.
-    Gather(const Value& source, std::span<const Value* const> indices, const Value& result,
-           int threads);
+    // `indices` are positions along the first axes of `array`; `rows` are in C order, one for each
+    // index, `row_stride` bytes apart. A scatter goes through them in order: the last one stays.
+    Gather(const Value& array, std::span<const Value* const> indices, void* rows,
+           Direction direction, int threads);
+    int64_t row_bytes() const { return row_bytes_; }
+    int64_t num_rows() const { return rows_; }
+    // Scatters one row everywhere.
+    void repeat_row() { row_stride_ = 0; }
     Gather(const Gather&) = delete;
     Gather& operator=(const Gather&) = delete;
     // False for several shapes or strides of indices, indices of other dtypes than int32 and int64,
@@ -26,8 +32,8 @@ class Gather {
     Work work();
 
   private:
-    static int64_t gather(void** buffers, const int64_t*, const double*, void*, int64_t begin,
-                          int64_t end);
+    static int64_t run(void** buffers, const int64_t*, const double*, void*, int64_t begin,
+                       int64_t end);
     template <std::size_t BYTES> bool copy_rows(int64_t begin, int64_t end) const;
     struct Index {
         const char* first;
@@ -39,9 +45,10 @@ class Gather {
 
     std::array<Index, MAX_INDICES> indices_;
     std::size_t num_indices_ = 0;
-    const char* source_;
-    char* result_;
-    int64_t rows_ = 0, row_bytes_ = 0;
+    char* array_;
+    char* first_row_;
+    int64_t rows_ = 0, row_bytes_ = 0, row_stride_ = 0;
+    Direction direction_;
     void* buffer_ = nullptr;
     int threads_ = 0;
     bool fits_ = true;
@@ -49,5 +56,9 @@ class Gather {
 
 // Whether a node gathers along the first axes of its source, with the axes of the indices first.
 bool is_gather(const Node& node);
+// Whether a value is a row of the array for each index, in C order and the array's dtype.
+bool are_rows(const Value& rows, const Value& index, const Value& array, std::size_t indexed_axes);
+// Whether a node replaces such elements.
+bool is_scatter(const Node& node);
 
 } // namespace tenfold

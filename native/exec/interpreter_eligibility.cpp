@@ -96,7 +96,7 @@ bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
 
 bool has_native_kernel(const Node& node) {
     return has_loops(node) || has_reduction(node) || node.op->view || node.op->fills ||
-           is_gather(node);
+           is_gather(node) || is_scatter(node);
 }
 
 bool is_large(const LinearizedGraph& graph) {

@@ -64,6 +64,7 @@ class ColdGraphRun : public OpInterpreter {
         if (node.op->fills) return run_fill(position);
         if (is_plain_product(graph_, graph_.nodes[position])) return run_product(position);
         if (is_gather(node)) return run_gather(position) || compute_by_plan(position);
+        if (is_scatter(node)) return run_scatter(position) || compute_by_plan(position);
         bool is_in_place_update =
             node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
         return is_in_place_update ? run_update(position)
@@ -115,7 +116,9 @@ class ColdGraphRun : public OpInterpreter {
             if (!coalesce_axes(type, {arrays.data(), count}, order, strides, space)) return false;
         }
         const Loop* loop = loop_for(entry, {arrays.data(), count}, space);
-        if (!loop || !loop->kernel) return false;
+        if (!loop) return false;
+        if (!loop->kernel) // one of a user may be read in part: a plan sees it
+            return node.op->is_permanent && !is_only_pending() && compute_by_plan(position);
         write_numbers(node, entry);
         Ref<Value> result = memory_for(position, type, std::move(strides));
         if (!result) return false;
@@ -172,8 +175,45 @@ class ColdGraphRun : public OpInterpreter {
         for (uint32_t input : inputs.subspan(1)) indices.push_back(computed_value(input).get());
         Ref<Value> result = Value::uninitialized(entry.node->type);
         if (!result) return false;
-        Gather gather(*computed_value(inputs[0]), indices, *result, threads_);
-        if (!gather.fits()) return false;
+        Gather gather(*computed_value(inputs[0]), indices, result->buffers[0].address(),
+                      Gather::gather, threads_);
+        return gather.fits() && launch_gather(position, gather, std::move(result));
+    }
+
+    // In a copy of the array. False as `run_gather`.
+    bool run_scatter(uint32_t position) {
+        auto inputs = graph_.inputs(graph_.nodes[position]);
+        const Node& node = *graph_.nodes[position].node;
+        const Node& assigned = *graph_.nodes[inputs[1]].node;
+        std::vector<const Value*> indices;
+        for (uint32_t input : inputs.subspan(2)) indices.push_back(computed_value(input).get());
+        ElementBytes element{};
+        void* rows = element.data();
+        if (assigned.is_scalar()) {
+            if (!is_exact_scalar(assigned.scalar, dtype_of(node.type->dtype))) return false;
+            numbers_.clear();
+            write_number(assigned.scalar, node.type->dtype);
+            element = element_of(node);
+        } else {
+            rows = computed_value(inputs[1])->buffers[0].address();
+        }
+        Ref<Value> result = Value::uninitialized(node.type);
+        if (!result) return false;
+        Gather scatter(*result, indices, rows, Gather::scatter, threads_);
+        if (!scatter.fits()) return false;
+        if (assigned.is_scalar()) {
+            if (scatter.row_bytes() != int64_t(dtype_of(node.type->dtype).bytes)) return false;
+            scatter.repeat_row();
+        } else if (!are_rows(*computed_value(inputs[1]), *indices[0], *result, indices.size())) {
+            return false;
+        }
+        context_.count(Counter::copies);
+        return copy(*result, computed_value(inputs[0]).get()) &&
+               launch_gather(position, scatter, std::move(result));
+    }
+
+    bool launch_gather(uint32_t position, Gather& gather, Ref<Value> result) {
+        const LinearizedNode& entry = graph_.nodes[position];
         int64_t start = timings_ ? now() : 0;
         Work work = gather.work();
         if (work.units > 0) {

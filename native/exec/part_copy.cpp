@@ -27,13 +27,13 @@ void copy_line(char* to, int64_t to_step, const char* from, int64_t from_step, i
     for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, BYTES);
 }
 
+} // namespace
+
 bool is_exact_scalar(const Scalar& scalar, const DType& dtype) {
     bool is_short_float = dtype.kind == 'f' && dtype.bytes < 4;
     return scalar.form != Scalar::big_integer && scalar.form != Scalar::uint64_integer &&
            !is_short_float;
 }
-
-} // namespace
 
 bool can_assign(const LinearizedGraph& graph, const LinearizedNode& entry) {
     const Node& node = *entry.node;

@@ -8,6 +8,9 @@
 
 namespace tenfold {
 
+// Whether the bytes of a number of Python's in a dtype are those that a plan would write.
+bool is_exact_scalar(const Scalar& scalar, const DType& dtype);
+
 // The bytes of an element that fills a part.
 using ElementBytes = std::array<uint64_t, 2>;
 

@@ -27,6 +27,7 @@ struct Op {
     bool contracts = false;      // a product of two arrays
     bool keeps_products = false; // no rewrite rule matches it with a product that it reads
     bool gathers = false;        // takes elements at integer indices along axes in its Params
+    bool scatters = false;       // replaces elements at such indices
     bool fills = false;          // all elements of its result are one number of its Params
     bool per_member = false;     // a batch may call it once for each member
     bool assigns = false;        // its result is its first input with a part replaced

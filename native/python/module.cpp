@@ -31,8 +31,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
                            bool whole_exponent, bool assigns, const std::string& shapes,
                            bool rule_free, const std::string& folds, uint32_t weight, bool pure,
                            bool merges, bool unbounded_time, bool multiplies, bool contracts,
-                           bool creates, bool fills, bool gathers, bool keeps_products,
-                           bool per_member, bool is_permanent) {
+                           bool creates, bool fills, bool gathers, bool scatters,
+                           bool keeps_products, bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -53,6 +53,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.creates = creates;
     op.fills = fills;
     op.gathers = gathers;
+    op.scatters = scatters;
     op.keeps_products = keeps_products;
     op.per_member = per_member;
     op.rule_free = rule_free;
@@ -168,7 +169,7 @@ NB_MODULE(_native, module) {
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "rule_free"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
                "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
-               "creates"_a = false, "fills"_a = false, "gathers"_a = false,
+               "creates"_a = false, "fills"_a = false, "gathers"_a = false, "scatters"_a = false,
                "keeps_products"_a = false, "per_member"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))

@@ -312,7 +312,7 @@ constexpr uint16_t MAX_NEW_LENGTHS = 4, MAX_DOUBLINGS = 8;
 // The uses from which a plan of an assignment pays. A plan takes as long as hundreds of operations
 // on few elements, and saves half of their time.
 static uint32_t assignment_threshold(const LinearizedGraph& graph) {
-    constexpr int64_t FEW_ELEMENTS_THRESHOLD = 128, FEW_ELEMENTS = 1024;
+    constexpr int64_t FEW_ELEMENTS_THRESHOLD = 256, FEW_ELEMENTS = 4096;
     int64_t elements = mean_elements(graph);
     int64_t uses = FEW_ELEMENTS_THRESHOLD * FEW_ELEMENTS / (FEW_ELEMENTS + elements);
     return uint32_t(std::max<int64_t>(uses, HOT_THRESHOLD));

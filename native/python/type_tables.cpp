@@ -220,7 +220,8 @@ Ref<Params> params_of(const Op& op, PyObject* tuple) {
         if (!encode(bytes, tuple, 0)) return {};
         params = intern_params(bytes);
         bool has_axes = op.shapes == Op::reduced || op.shapes == Op::permuted;
-        if (has_axes || (op.gathers && gathers_first_axes(tuple))) set_axes(*params, tuple);
+        if (has_axes || ((op.gathers || op.scatters) && gathers_first_axes(tuple)))
+            set_axes(*params, tuple);
     }
     if (!params->python) {
         Py_INCREF(tuple);

@@ -236,6 +236,7 @@ def declare_op(
     creates: bool = False,
     fills: bool = False,
     gathers: bool = False,
+    scatters: bool = False,
     keeps_products: bool = False,
     per_member: bool = False,
     is_permanent: bool = True,

@@ -499,6 +499,60 @@ def test_gathered_elements_are_those_of_numpy(name: str, index: str, dtype: str)
                 assert np.asarray(target).tobytes() == expected.tobytes()
 
 
+SCATTERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "vector": lambda x, i, v: (x[0], i, v[0, 0]),
+    "rows": lambda x, i, v: (x, i, v),
+    "number": lambda x, i, v: (x[1], i, 7),
+    "row everywhere": lambda x, i, v: (x, i, v[0]),
+    "elements": lambda x, i, v: (x, (i, i), v[:, 1]),
+    "strided": lambda x, i, v: (x[:, 3], i, v[::-1, 2]),
+    "number everywhere": lambda x, i, v: (x, i, 3),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize("index", ["int64", "int32", "int16"])
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "int8", "float16"])
+@pytest.mark.parametrize("threads", [1, 7])
+def test_scattered_elements_are_those_of_numpy(
+    name: str, index: str, dtype: str, threads: int
+) -> None:
+    """Of an index that occurs twice the last one stays."""
+    values = RANDOM.uniform(-100, 100, (9, 9)).astype(dtype)
+    for length in (0, 1, 2, 9, 6000):
+        at = RANDOM.integers(-9, 9, length).astype(index)
+        rows = RANDOM.uniform(-100, 100, (max(length, 1), 9)).astype(dtype)[: length or None]
+        if not length:
+            rows = rows[:0] if name != "row everywhere" else rows
+        if name == "vector" and not length:
+            continue
+        target, key, value = SCATTERS[name](values.copy(), at, rows)
+        expected = target.copy()
+        expected[key] = value
+        expected = expected * 2
+        with tn.options(threads=threads):
+            for _ in range(2):
+                x, i, v = tn.asarray(values, copy=True), tn.asarray(at), tn.asarray(rows)
+                found, key, value = SCATTERS[name](x, i, v)
+                found = tn.asarray(found, copy=True)
+                old = found * 1
+                found[key] = value
+                assert np.asarray(found * 2).tobytes() == expected.tobytes()
+                assert np.asarray(old).tobytes() == np.ascontiguousarray(target).tobytes()
+
+
+@pytest.mark.parametrize("wrong", [7, -8])
+@pytest.mark.parametrize("length", [1, 3, 6000])
+def test_a_scatter_out_of_bounds_raises_as_a_plan_does(wrong: int, length: int) -> None:
+    at = np.zeros(length, np.int64)
+    at[-1] = wrong
+    for _ in range(2):
+        x = tn.asarray(np.arange(7.0), copy=True)
+        x[tn.asarray(at) + 0] = 2.0
+        with pytest.raises(IndexError, match=f"{wrong} is out of bounds"):
+            (x * 3 + 1).wait()
+
+
 @pytest.mark.parametrize("wrong", [7, -8, 2**40])
 @pytest.mark.parametrize("length", [1, 3, 6000])
 def test_a_gather_out_of_bounds_raises_as_a_plan_does(wrong: int, length: int) -> None:

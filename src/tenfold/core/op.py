@@ -442,6 +442,7 @@ class Op(Operation[P]):
             creates=self.semantics.creates,
             fills=self.rewriting.constant_fill is not None,
             gathers=self.lowering.gathers,
+            scatters=self.lowering.scatter is not None and self.lowering.scatter.replaces,
             keeps_products=self.rewriting.keeps_products,
             per_member=self.is_per_member,
             is_permanent=self.permanent and self.semantics.body is None,

@@ -49,6 +49,14 @@ class ScatterRule:
     """From the params the indexed axes of the result, and the place of the index axes in the shape
     of the elements."""
 
+    @property
+    def replaces(self) -> bool:
+        """Whether it replaces elements of its first input by its second, at the integers in the
+        others, which may be negative.
+        """
+        operands = (self.base, self.value, self.indices)
+        return self.kind == "last" and self.wraps and operands == (0, 1, slice(2, None))
+
     def space(self, result: Shape, indices: Sequence[Shape], *params: Any) -> Shape:
         """Return the shape of the elements, to which the values broadcast."""
         return indexed_shape(result, indices, *self.place(*params))

@@ -301,6 +301,7 @@ def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
         wraps=True,
         place=lambda axes, index_axis: (axes, index_axis),
     ),
+    rule_free=True,
     promotes=True,
     can_fail=True,
     batch=_put_at_members,
