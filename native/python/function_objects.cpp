@@ -168,6 +168,20 @@ bool falls_back_to_python() {
     return true;
 }
 
+// A call of a function that makes no node.
+PyObject* call_path(PyObject* object, PyObject* const* arguments, size_t flags, PyObject* names) {
+    return to_python_error([&]() -> PyObject* {
+        const FunctionObject& self = *as_function(object);
+        auto positional = std::size_t(PyVectorcall_NARGS(flags));
+        std::size_t count = positional + std::size_t(names ? PyTuple_GET_SIZE(names) : 0);
+        if (count > 0 && count <= MAX_ARGUMENTS) {
+            PyObject* result = self.path({arguments, count}, positional, names);
+            if (result || !falls_back_to_python()) return result;
+        }
+        return PyObject_Vectorcall(self.python, arguments, positional, names);
+    });
+}
+
 PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t flags,
                         PyObject* names) {
     return to_python_error([&]() -> PyObject* {
@@ -179,10 +193,6 @@ PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t fla
             return PyObject_Vectorcall(self.python, arguments, std::size_t(positional), names);
         };
         if (count == 0 || count > MAX_ARGUMENTS) return call_python();
-        if (self.path) {
-            PyObject* result = self.path(args, std::size_t(positional), names);
-            return result || !falls_back_to_python() ? result : call_python();
-        }
         if (self.num_elementwise) {
             bool usual = !names && count == self.num_elementwise;
             PyObject* result = usual ? apply_elementwise(self, args) : nullptr;
@@ -245,10 +255,10 @@ void deallocate(PyObject* object) {
 PyTypeObject* function_type = nullptr;
 
 // Null with a Python error. All other fields are 0.
-FunctionObject* make_function(PyObject* python) {
+FunctionObject* make_function(PyObject* python, vectorcallfunc call) {
     auto* self = as_function(function_type->tp_alloc(function_type, 0));
     if (!self) return nullptr;
-    self->call = call_function;
+    self->call = call;
     self->python = Py_NewRef(python);
     self->attributes = PyDict_New();
     return self;
@@ -256,7 +266,7 @@ FunctionObject* make_function(PyObject* python) {
 
 PyObject* make_op_function(PyObject* python, const Op* op, uint8_t elements,
                            std::string_view bind_depends_on) {
-    FunctionObject* self = make_function(python);
+    FunctionObject* self = make_function(python, call_function);
     if (!self) return nullptr;
     self->op = op;
     self->cache = function_caches.emplace_back(new FunctionCache);
@@ -316,7 +326,7 @@ void declare_functions(nb::module_& module) {
         [](nb::object python, const char* name) {
             NativePath path = export_path(name);
             if (!path && !(path = import_path(name))) throw nb::value_error("no such native path");
-            FunctionObject* self = make_function(python.ptr());
+            FunctionObject* self = make_function(python.ptr(), call_path);
             if (!self) nb::raise_python_error();
             self->path = path;
             return nb::steal(reinterpret_cast<PyObject*>(self));
