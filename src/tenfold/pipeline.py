@@ -109,21 +109,33 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
 
     None if users' functions would run twice, or on failure.
     """
-    graph = Graph.of(pending)
+    graph = Graph.of(pending, options_key())
     if not is_repeatable(graph):
         return None
-    optimised_graph, _ = optimise(graph)
-    return _compute_apart([optimised_graph.nodes[output] for output in optimised_graph.outputs])
+    optimised_graph, report = optimise(graph)
+    return _run_apart(pending, optimised_graph, OptimisedGraph(graph, report))
 
 
 def _compute_apart(nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a plan of their own, and publish nothing; None on failure."""
     graph = Graph.of(nodes, options_key())
-    is_output = [position in graph.outputs for position in range(len(graph))]
-    graph = replace(graph, dead_after_read=(), live_out=is_output, passed_through=())
-    original = OptimisedGraph(graph, RewriteReport())
-    executable = DEVICES[nodes[0].type.device].bind(graph, original, cached=False)
+    return _run_apart(nodes, graph, OptimisedGraph(graph, RewriteReport()))
+
+
+def _run_apart(
+    nodes: Sequence[Node], graph: Graph, original: OptimisedGraph
+) -> list[tuple[Value, ...]] | None:
+    """Compute nodes by a new plan of their optimised graph; None on failure."""
+    original = original._replace(graph=_without_live_nodes(original.graph))
+    device = DEVICES[nodes[0].type.device]
+    executable = device.bind(_without_live_nodes(graph), original, cached=False)
     return None if executable is None else _native.run_apart(executable, nodes)
+
+
+def _without_live_nodes(graph: Graph) -> Graph:
+    """Return a graph of which the outputs alone are live, and no value is dead after it."""
+    is_output = [position in graph.outputs for position in range(len(graph))]
+    return replace(graph, dead_after_read=(), live_out=is_output, passed_through=())
 
 
 def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:

@@ -40,6 +40,14 @@ def test_a_fault_of_a_key_is_found(tied_scalars):
     assert "divide" in str(raised.value)
 
 
+def test_bits_are_those_of_the_optimised_graph():
+    a = tn.asarray(np.random.default_rng(0).standard_normal((40, 40)))
+    for formula in (lambda: (a @ a @ a[0]) * 1.5, lambda: tn.linalg.vector_norm(a, axis=1) * 3):
+        with tn.options(verify=True):
+            found = np.asarray(formula())
+        assert found.tobytes() == np.asarray(formula()).tobytes()
+
+
 def test_plans_are_those_without_verify():
     x = tn.asarray(np.arange(1.0, 9.0))
     with tn.options(tier=1):
