@@ -1059,6 +1059,13 @@ NATIVE = (
         ("runtime/test_op_interpreter.py",),
     ),
     Plant(
+        "an assigned number is computed apart although a function of the user may fail twice",
+        "native/python/op_interpreter_bindings.cpp",
+        "return entry.value || !op || (op->python && op->is_permanent && op->pure);",
+        "return entry.value || !op || op->python;",
+        ("runtime/test_assigned_numbers.py",),
+    ),
+    Plant(
         "a scatter writes number by number whatever the rows",
         "native/exec/gather.cpp",
         "*other = first_row_ + row * row_stride_;",

@@ -406,6 +406,43 @@ nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
 
 } // namespace
 
+// The pending number that a graph assigns to a computed array, if the interpreter takes the
+// assignment but not what computes the number; else null. No rule reads both of them together.
+static Node* separable_number(const LinearizedGraph& graph, std::span<const uint64_t> options) {
+    if (!current_options().interpret_cold || options[1] || options[2]) return nullptr;
+    const LinearizedNode& update = graph.nodes[graph.outputs[0]];
+    bool is_single_update = graph.outputs.size() == 1 && !is_long(graph) && !update.value &&
+                            update.node->op->part == Op::slice_update && can_assign(graph, update);
+    if (!is_single_update) return nullptr;
+    auto inputs = graph.inputs(update);
+    const LinearizedNode& number = graph.nodes[inputs[1]];
+    bool is_number = !number.value && number.node->op && number.node->type->size() == 1;
+    if (!is_number || !graph.nodes[inputs[0]].value) return nullptr;
+    bool may_run_twice = std::ranges::all_of(graph.nodes, [](const LinearizedNode& entry) {
+        const Op* op = entry.node->op;
+        return entry.value || !op || (op->python && op->is_permanent && op->pure);
+    });
+    return may_run_twice && !may_interpret(graph, options) ? number.node.get() : nullptr;
+}
+
+// Computes the number by a plan that serves all positions, then interprets the assignment: a plan
+// of both serves the positions of one alignment. To defer such assignments saves nothing.
+static bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContext& context,
+                           std::vector<StepTiming>* timings) {
+    Ref<Node> update = graph.nodes[graph.outputs[0]].node;
+    Ref<Node> operand(&number);
+    graph = {}; // its references would prevent an assignment in place
+    disable_deferral(*update);
+    PythonKernelCompiler compiler;
+    if (!compiler.compute_node(*operand)) return false;
+    operand = nullptr;
+    Node* output = update.get();
+    graph = linearize_when_unclaimed({&output, 1});
+    if (graph.nodes[graph.outputs[0]].value) return true; // another thread has computed it
+    return can_interpret(graph, loop_device(), true) &&
+           interpret(graph, current_options().threads, compiler, context, timings);
+}
+
 bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
                    const GraphIdentity& identity, ExecutionContext& context,
                    std::vector<StepTiming>* timings) {
@@ -425,6 +462,11 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
     if (!is_cold(graph, options, identity)) {
         if (!counted) return false;
         HotnessCount& hotness = hotness_of(identity);
+        Node* number = separable_number(graph, options);
+        if (number && hotness.count < assignment_threshold(graph)) {
+            ++hotness.count;
+            return run_separately(graph, *number, context, timings);
+        }
         hotness.num_failed_plans += hotness.count >= HOT_THRESHOLD;
         return false;
     }
