@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import random
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,10 @@ LENGTHS = (1, 2, 3, 4, 5, 8, 17, 33)
 LONG = (0, 257, 1000, 4097)
 LARGEST = 300_000
 """Elements of an array."""
+FIRST_WIDE = 1000
+"""The first seed of sessions that have windows, loops, scatters, failures and threads, too."""
+MOST_STEPS = 1000
+"""Steps of a loop."""
 MOST_NAMES = 14
 STEPS = (10, 25, 60)
 EXACT = {"float64": 2.0**50, "float32": 2.0**23, "int64": 2.0**60, "int32": 2.0**30}
@@ -46,14 +51,25 @@ def two_results(x: Any) -> Any:
     return y * y - x, y
 
 
+def clipped_step(carry: Any, row: Any) -> tuple[Any, Any]:
+    """Step of a loop whose values stay small."""
+    carry = tn.minimum(tn.maximum(carry + row, -9), 9)
+    return carry, carry - row
+
+
 class Session:
     """Arrays of Tenfold and of NumPy under the same names."""
 
     def __init__(self, seed: int) -> None:
+        self.is_wide = seed >= FIRST_WIDE
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.arrays: dict[str, tuple[Any, np.ndarray]] = {}
         self.handles: list[tuple[Any, np.ndarray, str]] = []
+        self.windows: dict[str, np.ndarray] = {}
+        """The memory that wrapped arrays write to."""
+        self.exports: list[tuple[np.ndarray, np.ndarray, str]] = []
+        """Exported memory, which nothing may change, and its values."""
         self.steps: list[str] = []
         self.count = 0
         self.engine: Any = None
@@ -86,12 +102,16 @@ class Session:
                 self.compare(name)
             for handle, expected, step in self.handles:
                 np.testing.assert_array_equal(np.asarray(handle.get()), expected, step)
+            for exported, values, step in self.exports:
+                np.testing.assert_array_equal(exported, values, step)
 
     def compare(self, name: str) -> None:
         array, expected = self.arrays[name]
         found = np.asarray(array)
         assert found.dtype == expected.dtype, f"{name} is {found.dtype}, not {expected.dtype}"
         np.testing.assert_array_equal(found, expected, name)
+        if name in self.windows:
+            np.testing.assert_array_equal(self.windows[name], expected, f"memory of {name}")
 
     def name(self, array: Any, expected: Any, step: str) -> None:
         """Name a result, unless its sums would not be exact."""
@@ -121,7 +141,10 @@ class Session:
             self.leaf()
             return
         has_rows = self.arrays[x][1].ndim and self.arrays[x][1].shape[0]
-        self.rng.choice(ANY_STEPS + (ROW_STEPS if has_rows else ()))(self, x, *self.arrays[x])
+        steps = ANY_STEPS + (ROW_STEPS if has_rows else ())
+        if self.is_wide:
+            steps += MORE_ANY_STEPS + (MORE_ROW_STEPS if has_rows else ())
+        self.rng.choice(steps)(self, x, *self.arrays[x])
 
     def leaf(self) -> None:
         axes = self.rng.choice([1, 2, 2, 2, 3])
@@ -206,11 +229,13 @@ class Session:
         self.steps.append(step)
         with np.errstate(over="ignore"):
             expected = [rule(self.arrays[y][1], n) for y in names]
-        self.handles += [
-            (handle, value, step)
-            for handle, value in zip(handles, expected, strict=True)
-            if np.abs(value.astype(float)).max(initial=0) < EXACT[self.dtype]
-        ]
+        for handle, value in zip(handles, expected, strict=True):
+            self.expect(handle, value, step)
+
+    def expect(self, handle: Any, value: np.ndarray, step: str) -> None:
+        """Compare the result of a pushed operator at the end, unless it would not be exact."""
+        if np.abs(value.astype(float)).max(initial=0) < EXACT[self.dtype]:
+            self.handles.append((handle, value.copy(), step))
 
     def ask(self, x: str, t: Any, n: np.ndarray) -> None:
         self.steps.append(f"ask for {x}")
@@ -270,6 +295,193 @@ class Session:
         np.add.at(sums, ids, n)
         self.name(tn.segment_sum(t, tn.asarray(ids), 5), sums, f"segment sums of {x}")
 
+    def wrapped(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Name a window on memory of NumPy's, to which assignments go."""
+        memory = n.copy()
+        if n.ndim and self.rng.random() < 0.4:
+            room = np.zeros((2 * n.shape[0], *n.shape[1:]), n.dtype)
+            memory = room[:: self.rng.choice([2, 1])][: n.shape[0]]
+            memory[...] = n
+        self.windows[f"v{self.count}"] = memory
+        self.name(tn.wrap(memory), n.copy(), f"wrapped copy of {x}")
+
+    def exported(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Take the memory of an array, which later assignments must not change."""
+        if self.rng.random() < 0.5:
+            found = np.asarray(t)
+        else:
+            found = np.asarray(memoryview(t)).reshape(n.shape)
+        if not self.windows:  # windows show what is written later
+            self.exports.append((found, n.copy(), f"export of {x}"))
+        self.steps.append(f"export of {x}")
+
+    def branch(self, x: str, t: Any, n: np.ndarray) -> None:
+        found = tn.cond(tn.sum(t) > 0, lambda v: v * 2, lambda v: v - 1, t)
+        self.name(found, n * 2 if n.sum() > 0 else n - 1, f"cond of {x}")
+
+    def counted(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Loop while a condition holds."""
+        end = self.rng.choice([0, 3, 400])
+        found = tn.while_loop(
+            lambda s: s[1] < end, lambda s: (tn.minimum(s[0] + 1, 9), s[1] + 1), (t, 0)
+        )[0]
+        self.name(found, n + 0 if end == 0 else np.minimum(n + end, 9), f"{end} steps of {x}")
+
+    def transformed(self, x: str, t: Any, n: np.ndarray) -> None:
+        if n.ndim and n.size and self.dtype == "float64" and np.abs(n).max() < 1e6:
+            found = tn.round(tn.real(tn.fft.ifft(tn.fft.fft(t))))
+            self.name(found + 0.0, n + 0.0, f"transforms of {x}")
+
+    def pushed_lists(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Push operations on lists, with texts, and of several results."""
+        names, which = self.like(n, self.rng.choice([2, 3, 40])), self.rng.randrange(4)
+        which = which if n.ndim == 1 or which in (1, 3) else 3
+        self.steps.append(f"push {which} of lists of {names}, {x}")
+        with self.engine.hold() if self.rng.random() < 0.6 else contextlib.nullcontext():
+            for y in names:
+                u, m = self.arrays[y]
+                inputs, values = (
+                    ((tn.operators.concat, [t, u]), lambda m: np.concatenate([n, m])),
+                    ((tn.operators.stack, [u, t, u]), lambda m: np.stack([m, n, m])),
+                    ((tn.operators.einsum, "i,j->ji", t, u), lambda m: np.einsum("i,j->ji", n, m)),
+                    ((two_results, u), lambda m: np.stack([(m + 1) * (m + 1) - m, m + 1])),
+                )[which]
+                self.expect(self.engine.push(*inputs), values(m), self.steps[-1])
+
+    def chained_pushes(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Push operators on the results of others."""
+        largest, names = t, self.like(n, self.rng.choice([2, 20]))
+        self.steps.append(f"chain of pushes of {names}, {x}")
+        with self.engine.hold() if self.rng.random() < 0.5 else contextlib.nullcontext():
+            for y in names:
+                largest = self.engine.push(tn.operators.maximum, largest, self.arrays[y][0])
+        expected = np.max([n, *(self.arrays[y][1] for y in names)], axis=0)
+        self.expect(largest, expected, self.steps[-1])
+
+    def trim(self, x: str, t: Any, n: np.ndarray) -> None:
+        tn.trim()
+        self.steps.append("trim")
+
+    def elsewhere(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Several threads ask at once."""
+        names = [self.pick() for _ in range(3)]
+        said: list[BaseException] = []
+
+        def ask(name: str) -> None:
+            try:
+                self.compare(name)
+            except BaseException as error:  # noqa: BLE001  # the session raises it
+                said.append(error)
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+        self.steps.append(f"threads ask for {names}")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if said:
+            raise said[0]
+
+    def failed(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Compute what fails beside what does not."""
+        good = t + 1
+        bad = tn.take(tn.reshape(good, (-1,)), tn.asarray([n.size]) + 0, axis=0) * 2
+        try:
+            tn.eval(good, bad)
+            bad.wait()
+        except IndexError:
+            self.name(good, n + 1, f"{x} + 1 beside a failure")
+        else:
+            raise AssertionError("no failure")
+
+    def fused_scatter(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Sum products of gathered elements by row."""
+        if n.ndim != 1:
+            return
+        count = self.rng.choice([1, 5, 300, 40_000])
+        rows = self.numbers.integers(0, n.shape[0], size=count)
+        columns = self.numbers.integers(-n.shape[0], n.shape[0], size=count)
+        if self.rng.random() < 0.5:
+            rows.sort()
+        m = n.copy()
+        np.add.at(m, rows, n[columns] * 2)
+        self.name(
+            tn.add_at(t, tn.asarray(rows), t[tn.asarray(columns)] * 2),
+            m,
+            f"fused add_at of {x}, {count}",
+        )
+
+    def put(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Put rows where an index array says; the last one stays."""
+        count = self.rng.choice([1, 6, 70])
+        rows = self.numbers.integers(-n.shape[0], n.shape[0], size=count)
+        values = self.numbers.integers(-3, 4, size=(count, *n.shape[1:])).astype(n.dtype)
+        m = n.copy()
+        for row, value in zip(rows, values, strict=True):
+            m[row] = value
+        self.name(tn.put_at(t, tn.asarray(rows), tn.asarray(values)), m, f"put_at of {x}")
+
+    def assign_at(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Assign to chosen rows, or where a condition holds."""
+        which, rows = self.rng.randrange(4), self.numbers.integers(0, n.shape[0], size=5)
+        self.steps.append(f"assignment {which} at {rows} to {x}")
+        if which == 0:
+            t[tn.asarray(rows)], n[rows] = 2, 2
+        elif which == 1:
+            t[tn.asarray(rows)] += 1
+            n[rows] += 1
+        elif which == 2:
+            t[t > 1], n[n > 1] = 1, 1
+        else:
+            t[tn.asarray(rows)] = tn.flip(t, axis=0)[:1]
+            n[rows] = n[::-1][:1].copy()
+
+    def extremes(self, x: str, t: Any, n: np.ndarray) -> None:
+        ids = self.numbers.integers(0, 5, size=n.shape[0])
+        m = np.full((5, *n.shape[1:]), -9, n.dtype)
+        np.maximum.at(m, ids, n)
+        self.name(
+            tn.maximum(tn.segment_max(t, tn.asarray(ids), 5), -9), m, f"segment extremes of {x}"
+        )
+
+    def loop(self, x: str, t: Any, n: np.ndarray) -> None:
+        if not 0 < n.shape[0] <= MOST_STEPS or n.size > 20_000:
+            return
+        reverse = self.rng.random() < 0.5
+        carry, last = t[0] * 0, n[0] * 0
+        rows = np.zeros_like(n)
+        for i in reversed(range(len(n))) if reverse else range(len(n)):
+            last = np.minimum(np.maximum(last + n[i], -9), 9)
+            rows[i] = last - n[i]
+        found, ys = tn.scan(clipped_step, carry, t, reverse=reverse)
+        self.name(found, last, f"last state of a loop over {x}")
+        self.name(ys, rows, f"rows of a loop over {x}")
+
+    def mapped(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Batch a function that assigns and reduces over rows."""
+        if n.ndim < 2 or not n.shape[1]:
+            return
+
+        def function(row: Any) -> Any:
+            row = row * 1
+            row[0] = tn.max(row, axis=0)
+            return tn.flip(row, axis=0) * 2
+
+        m = n.copy()
+        m[:, 0] = n.max(axis=1)
+        self.name(tn.vmap(function)(t), np.flip(m, 1) * 2, f"vmap over {x}")
+
+    def reshaped(self, x: str, t: Any, n: np.ndarray) -> None:
+        which = self.rng.randrange(4)
+        if which == 0:
+            self.name(tn.reshape(t, (-1,)) * 1, n.reshape(-1) * 1, f"{x} in one axis")
+        elif which == 1:
+            self.name(tn.roll(t, 1, axis=0), np.roll(n, 1, axis=0), f"roll of {x}")
+        elif which == 2:
+            self.name(tn.repeat(t, 2, axis=0), np.repeat(n, 2, axis=0), f"repeat of {x}")
+        else:
+            self.name(t - t[:1], n - n[:1], f"{x} less its first row")
+
     def ordered(self, x: str, t: Any, n: np.ndarray) -> None:
         if self.rng.random() < 0.5:
             self.name(tn.sort(t, axis=-1), np.sort(n, axis=-1), f"sort of {x}")
@@ -291,6 +503,18 @@ ANY_STEPS: tuple[Step, ...] = (
     Session.forget,
     Session.transposed,
 )
+MORE_ANY_STEPS: tuple[Step, ...] = (
+    Session.wrapped,
+    Session.exported,
+    Session.branch,
+    Session.counted,
+    Session.transformed,
+    Session.pushed_lists,
+    Session.chained_pushes,
+    Session.trim,
+    Session.elsewhere,
+    Session.failed,
+)
 ROW_STEPS: tuple[Step, ...] = (
     *(Session.part,) * 2,
     *(Session.copied,) * 2,
@@ -300,6 +524,15 @@ ROW_STEPS: tuple[Step, ...] = (
     Session.scattered,
     Session.segments,
     Session.ordered,
+)
+MORE_ROW_STEPS: tuple[Step, ...] = (
+    Session.fused_scatter,
+    Session.put,
+    *(Session.assign_at,) * 2,
+    Session.extremes,
+    Session.loop,
+    Session.mapped,
+    Session.reshaped,
 )
 
 

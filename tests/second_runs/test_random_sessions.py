@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from random_sessions import check
+from random_sessions import FIRST_WIDE, check
 
 SESSIONS = 2 * int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
 """`.ci/run` and `make fuzz` ask for more. Of session 63 a live array was once overwritten."""
 
 
-@pytest.mark.parametrize("seed", [63, *range(SESSIONS)])
+@pytest.mark.parametrize("seed", [63, *range(SESSIONS), *range(FIRST_WIDE, FIRST_WIDE + SESSIONS)])
 def test_session_has_the_values_of_numpy(seed):
     said = check(seed)
     assert not said, said
