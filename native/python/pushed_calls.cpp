@@ -28,10 +28,11 @@ bool capture(const CachedCall& call, std::vector<Ref<Value>>& captured) {
             node = Ref<Node>(node_of(captured_array.source.ptr()));
         }
         if (!node || node->type != captured_array.original->type) return false;
-        if (!value_of(node.get())) {
+        if (!value_of(node.get()) || may_have_external_buffers()) {
             nb::object array = nb::steal(new_array(node));
-            if (!nb::steal(PyObject_CallOneArg(engine_hooks.import, array.ptr())).is_valid())
-                return false;
+            array = nb::steal(PyObject_CallOneArg(engine_hooks.import, array.ptr()));
+            if (!array.is_valid()) return false;
+            node = Ref<Node>(node_of(array.ptr()));
         }
         captured.push_back(value_of(node.get()));
     }

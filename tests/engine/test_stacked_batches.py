@@ -435,3 +435,28 @@ def test_results_under_a_memory_limit_have_memory_of_their_own(
             assert (values == 2 * i).all()
         begins = [values.ctypes.data for values in results]
         assert all(begin % 64 == 0 for begin in begins) == own_memory
+
+
+def test_windows_are_copied_when_they_are_pushed() -> None:
+    memory = np.ones(5)
+    window = tn.wrap(memory)
+
+    @tn.function
+    def add_window(x: Any) -> Any:
+        return x + window
+
+    with tn.Engine(threads=1) as engine:
+        assert engine.push(add_window, tn.ones((5,))).get().tolist() == [2.0] * 5
+        window[:] = 1  # the trace of the function keeps the value that it met
+        with engine.hold():
+            handles = [
+                engine.push(tn.operators.add, window, window),
+                engine.push(add_window, tn.ones((5,))),
+                engine.push(tn.operators.add, window[:], 1.0),
+            ]
+            with tn.profile() as profile:
+                window[:] = 7  # no worker reads the memory, so nothing is copied now
+        assert profile.copies == 0
+        for handle in handles:
+            assert handle.get().tolist() == [2.0] * 5
+    assert memory.tolist() == [7.0] * 5

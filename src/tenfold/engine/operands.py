@@ -18,16 +18,25 @@ from tenfold._native import Array, Handle, Value
 from tenfold.errors import message, raise_if_failed
 from tenfold.settings import checked_device
 from tenfold.storage import dense
+from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 
 def compute_array(array: Array) -> Array:
     """Compute an Array and return a copy that no other code can rebind.
 
-    Raises the failure of the computation.
+    What shows an external buffer gets memory of its own: workers read it without the lock that
+    assignments to the buffer take. Raises the failure of the computation.
     """
     if not _native.try_compute(array):
         raise_if_failed(pipeline.evaluate([array]))
-    return _native.array_of(_native.node_of(array))
+    node = _native.node_of(array)
+    if EXTERNAL_BUFFER_LOCK.enabled:
+        value = node.value()
+        if value is not None and isinstance(value.owner, dense.ExternalMemory):
+            with EXTERNAL_BUFFER_LOCK.read_lock():
+                copied = dense.copy_to_pool(dense.export(value), array.device)
+            return _native.value_array(copied)
+    return _native.array_of(node)
 
 
 def operator_result(value: Any) -> Any:
