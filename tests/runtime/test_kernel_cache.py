@@ -381,7 +381,7 @@ def test_a_home_that_does_not_exist_is_not_made(
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with tn.options(cache_dir="", cache=True):
         assert kernel_cache.store() is None
-        assert kernel_cache.cached_kernels("a text", "native").load(2, 1) is None
+        assert kernel_cache.cached_kernels("a text", "native").load((2,), 1) is None
     assert lines() == ["kernels are not kept: no home directory was found"]
 
 
@@ -405,6 +405,7 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
     loop = GenericElementwise(
         multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s"
     )
+    compile_ir(source_of(loop, "native"), "native", 0)  # imports what it needs
     sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
     try:
         compile_ir(source_of(loop, "native"), "native", 0)

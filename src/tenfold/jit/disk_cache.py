@@ -79,21 +79,36 @@ class DiskCache:
 
         The list is empty if the system refuses executable memory; None without a valid entry.
         """
+        found = self.load_first((key,), environment, functions)
+        return None if found is None else found[1]
+
+    def load_first(
+        self, keys: tuple[bytes, ...], environment: bytes, functions: int
+    ) -> tuple[int, list[EntryPoint]] | None:
+        """Return the number of the first of several keys with a valid entry, and its functions."""
         try:
             with self._directory() as directory:
                 if self.path not in _tidied:
                     _tidied.add(self.path)
                     remove_abandoned(directory)
-                user = os.geteuid()
-                return _native.load_entry(directory, key, environment, functions, user)
+                for number, key in enumerate(keys):
+                    try:
+                        user = os.geteuid()
+                        return number, _native.load_entry(
+                            directory, key, environment, functions, user
+                        )
+                    except FileNotFoundError:
+                        continue
+                    except InvalidEntry as error:
+                        log_warning(f"{self.path / key.hex()} is not used: {error}")
+                    except OSError as error:
+                        log_warning(f"{self.path / key.hex()} is not used: {error.strerror}")
         except FileNotFoundError:
             pass
         except UnusableDirectory as error:
             log_warning(str(error), once=True)
-        except InvalidEntry as error:
-            log_warning(f"{self.path / key.hex()} is not used: {error}")
         except OSError as error:
-            log_warning(f"{self.path / key.hex()} is not used: {error.strerror}")
+            log_warning(f"{self.path} is not used: {error.strerror}")
         return None
 
     def has(self, key: bytes) -> bool:

@@ -6,7 +6,7 @@ loads and stores nothing.
 
 >>> from tenfold.settings import options
 >>> with options(cache=False):
-...     print(cached_kernels("kernel of 1 axis, linear", "native").load(2, 1))
+...     print(cached_kernels("kernel of 1 axis, linear", "native").load((2,), 1))
 None
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tenfold._native import EntryPoint
@@ -34,14 +35,15 @@ class CachedKernels:
     store: DiskCache | None
     environment: bytes
 
-    def load(self, level: int, functions: int) -> list[EntryPoint] | None:
-        """Return the functions of a stored kernel; None without a valid entry, an empty list if the
-        system refuses executable memory.
+    def load(self, levels: tuple[int, ...], functions: int) -> tuple[int, list[EntryPoint]] | None:
+        """Return the first of these levels with a valid entry, and its functions: an empty list if
+        the system refuses executable memory.
         """
         if self.store is None:
             return None
-        key = key_of(self.text, level, self.environment)
-        return self.store.load(key, self.environment, functions)
+        keys = tuple(map(partial(key_of, self.text, environment=self.environment), levels))
+        found = self.store.load_first(keys, self.environment, functions)
+        return None if found is None else (levels[found[0]], found[1])
 
     def has(self, level: int) -> bool:
         """Whether an entry exists; `load` validates it."""

@@ -237,15 +237,13 @@ class Programs:
     ) -> Program | None:
         """Load a kernel's program from disk, at the first of these levels."""
         start, functions = time.perf_counter(), functions_of(kernel)
-        for level in levels:
-            entries = disk.load(level, len(functions))
-            if entries is not None:
-                program = self._publish(
-                    kernel, cpu, level, _program_from(entries, functions, start)
-                )
-                debug(1, f"loaded {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
-                return program
-        return None
+        found = disk.load(levels, len(functions))
+        if found is None:
+            return None
+        level, entries = found
+        program = self._publish(kernel, cpu, level, _program_from(entries, functions, start))
+        debug(1, f"loaded {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
+        return program
 
     def _publish(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Cache a program; if another thread was first, return that thread's program."""
