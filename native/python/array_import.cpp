@@ -47,11 +47,11 @@ nb::object resize_guards(PyObject* array) {
 }
 
 // A Value of the memory of `owner`, an ndarray or a part of one.
-Ref<Value> foreign_value(PyObject* owner, int dtype) {
+Ref<Value> foreign_value(PyObject* owner, int dtype, uint8_t device) {
     const NdArray& array = as_ndarray(owner);
     std::span<const int64_t> shape(array.shape, std::size_t(array.ndim));
     auto value = Ref<Value>::adopt(new Value);
-    value->type = dense_type(shape, dtype);
+    value->type = intern_type({shape, uint16_t(dtype), device, 0, false});
     if (!array.has(NdArray::C_ORDER))
         value->strides.assign(array.strides, array.strides + array.ndim);
     value->buffers[0].allocation =
@@ -59,16 +59,20 @@ Ref<Value> foreign_value(PyObject* owner, int dtype) {
     return value;
 }
 
+PyObject* root_of(PyObject* array) {
+    while (as_ndarray(array).base && is_ndarray(as_ndarray(array).base))
+        array = as_ndarray(array).base;
+    return array;
+}
+
 // Python objects keep it alive: it cannot be written any more.
 Ref<Value> shared_value(PyObject* array, int dtype) {
-    PyObject* root = array;
-    while (as_ndarray(root).base && is_ndarray(as_ndarray(root).base)) root = as_ndarray(root).base;
     nb::object owner;
-    if (as_ndarray(root).has(NdArray::OWNS_DATA))
+    if (as_ndarray(root_of(array)).has(NdArray::OWNS_DATA))
         owner = nb::steal(pin_ndarray(array, resize_guards(array)));
     else // a view, since the user may assign the shape of an ndarray
         owner = nb::steal(view_ndarray(array));
-    return foreign_value(owner.ptr(), dtype);
+    return foreign_value(owner.ptr(), dtype, current_options().device);
 }
 
 Ref<Value> copied_value(PyObject* array, int dtype) {
@@ -81,7 +85,7 @@ Ref<Value> copied_value(PyObject* array, int dtype) {
     if (source.has(NdArray::C_ORDER))
         std::memcpy(to, source.data, type->bytes());
     else
-        copy_elements(to, *foreign_value(array, dtype));
+        copy_elements(to, *foreign_value(array, dtype, type->device));
     count(Counter::copies);
     return value;
 }
@@ -225,6 +229,19 @@ PyObject* import_array(std::span<PyObject* const> args, std::size_t positional, 
 }
 
 } // namespace
+
+Ref<Value> adopt_ndarray(PyObject* array, uint8_t device) {
+    const PyTypeObject* plain = NumpyApi::get().array_type;
+    if (Py_TYPE(array) != plain || !device_of(device).is_host) return {};
+    const int dtype = declared_dtype(as_ndarray(array).dtype);
+    PyObject* root = root_of(array);
+    const bool has_memory = !as_ndarray(root).base && as_ndarray(root).has(NdArray::OWNS_DATA);
+    if (dtype < 0 || Py_TYPE(root) != plain || !has_memory) return {};
+    for (PyObject* owner : {array, root}) as_ndarray(owner).flags &= ~NdArray::WRITEABLE;
+    nb::object view = nb::steal(view_ndarray(array));
+    if (!view.is_valid()) nb::raise_python_error();
+    return foreign_value(view.ptr(), dtype, device);
+}
 
 NativePath import_path(std::string_view name) { return name == "asarray" ? import_array : nullptr; }
 

@@ -131,6 +131,20 @@ PyObject* get_base(PyObject* self, void*) {
     return base ? Py_NewRef(as_object(base)) : Py_NewRef(Py_None);
 }
 
+PythonFunction reshape_in_place{"tenfold.array.ndarray_methods", "set_shape"};
+
+int set_shape(PyObject* self, PyObject* shape, void*) {
+    if (!shape) {
+        PyErr_SetString(PyExc_AttributeError, "the shape of an array cannot be deleted");
+        return -1;
+    }
+    PyObject* done = to_python_error([&] {
+        return PyObject_CallFunctionObjArgs(reshape_in_place.get().ptr(), self, shape, nullptr);
+    });
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 Py_ssize_t length(PyObject* self) {
     const Type& type = type_of(self);
     if (!type.shape.empty()) return Py_ssize_t(type.shape[0]);
@@ -197,7 +211,7 @@ PyObject* stringify(PyObject* self) {
 }
 
 PyGetSetDef properties[] = {
-    {"shape", get_shape, nullptr, "The lengths of the axes, a tuple of ints.", nullptr},
+    {"shape", get_shape, set_shape, "The lengths of the axes, a tuple of ints.", nullptr},
     {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
     {"device", get_device, nullptr, "The name of the device that computes it.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of axes.", nullptr},
@@ -236,6 +250,35 @@ PyObject* new_view(Ref<Node> node, PyObject* base) {
     self->version = self->root->version;
     list_insert(self);
     return object;
+}
+
+void take_place_of_view(ArrayObject* array, ArrayObject* view) {
+    ArrayObject* root = array->root;
+    const bool was_root = root == array;
+    if (was_root) {
+        list_remove(view);
+        std::swap(array->views, view->views);
+        view->next = view->prev = nullptr;
+        root = view;
+    }
+    std::swap(array->node, view->node);
+    std::swap(array->base, view->base);
+    std::swap(array->view_op, view->view_op);
+    std::swap(array->view_params, view->view_params);
+    std::swap(array->view_type, view->view_type);
+    std::swap(array->version, view->version);
+    for (ArrayObject* other = root->views; other; other = other->next) {
+        other->root = root;
+        if (other->base != array || other == array) continue;
+        Py_INCREF(as_object(view));
+        Py_DECREF(as_object(std::exchange(other->base, view)));
+    }
+    view->root = root;
+    array->root = root;
+    array->base = view; // in place of the view's reference to the array
+    Py_INCREF(as_object(view));
+    if (was_root) list_insert(array);
+    Py_DECREF(as_object(array));
 }
 
 std::vector<Ref<Node>> results_of(const Ref<Node>& node) {

@@ -32,6 +32,8 @@ PyObject* export_value(const Ref<Value>& value, PyObject* keeper);
 PyObject* pin_ndarray(PyObject* values, nb::object guards);
 PyObject* view_ndarray(PyObject* values); // read-only
 bool is_read_only_memory(PyObject* object);
+// A Value of a plain ndarray with memory of its own, which becomes read-only; else empty.
+Ref<Value> adopt_ndarray(PyObject* array, uint8_t device);
 
 int lend_buffer(PyObject* array, Py_buffer* view, int flags); // bf_getbuffer of Array
 

@@ -388,6 +388,13 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("rebind() needs an Array that is not a view");
         rebind(object, node.node);
     });
+    module.def("take_place_of_view", [](nb::handle array, nb::handle view) {
+        auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
+        auto* other = reinterpret_cast<ArrayObject*>(view.ptr());
+        if (!is_array(array.ptr()) || !is_array(view.ptr()) || other->base != object)
+            throw nb::type_error("take_place_of_view() needs an Array and a view of it");
+        take_place_of_view(object, other);
+    });
     module.def("linearize", linearize_to_python, "outputs"_a,
                "options"_a = std::vector<uint64_t>());
 }

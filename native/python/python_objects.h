@@ -56,6 +56,9 @@ Type& type_of(PyObject* array); // it cannot change, so no view is brought up to
 // Invalidates the cached nodes of all views; each is recreated on use.
 void invalidate_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
+// Exchanges an array and a view of it: the array becomes the view, and the view the array, of which
+// all other views are views then.
+void take_place_of_view(ArrayObject* array, ArrayObject* view);
 // Number of functions being traced, by all threads (trace_log.h). This thread's trace, if any,
 // records each Array that is created, read with its node, or about to be rebound.
 extern int num_active_traces;

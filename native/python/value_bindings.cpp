@@ -1,15 +1,18 @@
 // Value bindings: make Values of foreign memory, of the pool's, or of a part of another Value.
 #include "python/value_bindings.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "ir/intern.h"
+#include "python/array_transfer.h"
 #include "threads/device.h"
 
 namespace tenfold::bindings {
@@ -184,6 +187,13 @@ void declare_values(nb::module_& module) {
         .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
                     "owner"_a, "offset"_a = 0)
         .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
+    module.def(
+        "adopt",
+        [](nb::handle values, nb::handle device) -> std::optional<ValueHandle> {
+            Ref<Value> value = adopt_ndarray(values.ptr(), device_id(device));
+            return value ? std::optional(ValueHandle{std::move(value)}) : std::nullopt;
+        },
+        "values"_a, "device"_a);
 }
 
 } // namespace tenfold::bindings

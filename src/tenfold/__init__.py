@@ -73,7 +73,7 @@ random = surface.module(
 operators = surface.operators()
 _operations = surface.functions()
 globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
-__getattr__ = absent.module_getattr("tenfold", globals(), lazy=("numpy",))
+__getattr__ = absent.module_getattr("tenfold", globals(), absent.LAZY)
 for _module in (linalg, fft, random):
     _module.__dict__["__getattr__"] = absent.module_getattr(_module.__name__)
 globals().update(array_api_info.PUBLIC)

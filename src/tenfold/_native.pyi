@@ -346,6 +346,12 @@ def pin_ndarray(values: np.ndarray[Any, Any], guards: object) -> np.ndarray[Any,
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
+def take_place_of_view(array: Array, view: Array) -> None:
+    """Exchange an Array and a view of it, of which all other views are views then."""
+
+def adopt(values: np.ndarray[Any, Any], device: str) -> Value | None:
+    """Make a Value of a plain ndarray of its own memory, which becomes read-only; else None."""
+
 def open_window(array: Array, record: object) -> None:
     """Make an Array, which must not be a view, a window on memory of the user."""
 

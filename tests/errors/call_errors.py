@@ -178,12 +178,12 @@ def an_operation_in_a_pattern() -> None:
 
 @wrong(
     AttributeError,
-    "attribute 'shape' of 'tenfold.Array' objects is not writable",
+    "attribute 'size' of 'tenfold.Array' objects is not writable",
     operands=0,
     remedy=False,
 )
 def setting_an_attribute() -> None:
-    tn.zeros(6).shape = (2, 3)
+    tn.zeros(6).size = 3
 
 
 @wrong(

@@ -122,6 +122,16 @@ def test_xarray_holds_arrays(skipna: bool) -> None:
 
 XARRAY_CALLS: dict[str, Callable[[Any], Any]] = {
     "median": lambda x: x.median("time"),
+    "median of all": lambda x: x.median("time", skipna=False),
+    "quantile": lambda x: x.quantile([0.25, 0.5], "time"),
+    "quantile of all": lambda x: x.quantile(0.25, "time", skipna=False),
+    "rolling": lambda x: x.rolling(time=2, min_periods=1).mean(),
+    "rolling sums": lambda x: x.rolling(time=2).sum(),
+    "dot": lambda x: x.dot(x, "time"),
+    "differentiate": lambda x: x.assign_coords(time=[0.0, 1, 3]).differentiate("time"),
+    "integrate": lambda x: x.assign_coords(time=[0.0, 1, 3]).integrate("time"),
+    "rank": lambda x: x.idxmax("time"),
+    "polyfit": lambda x: x.assign_coords(time=[0.0, 1, 3]).polyfit("time", 1).polyfit_coefficients,
     "cumsum": lambda x: x.cumsum("time"),
     "argmax": lambda x: x.argmax("time"),
     "coarsen": lambda x: x.coarsen(time=3).mean(),

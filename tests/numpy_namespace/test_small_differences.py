@@ -122,3 +122,57 @@ def test_the_array_type_takes_shapes_alone(wrong: tuple[Any, ...]) -> None:
         ours.ndarray((2,), buffer=b"1" * 16)
     with pytest.raises((ValueError, OverflowError)):
         ours.ndarray((-2,))
+
+
+@pytest.mark.parametrize("written_before", [False, True])
+def test_a_shape_is_assigned_in_place(written_before: bool) -> None:
+    for source in (ours.arange(12) * 2, ours.arange(24)[::2]):
+        x = source
+        name, row = x, x[:3]
+        if written_before:
+            x += 1
+        expected = np.asarray(x).copy()
+        x.shape = (3, -1)
+        expected = expected.reshape(3, 4)
+        assert name.shape == x.shape == (3, 4)
+        assert row.shape == (3,)
+        for _ in range(2):
+            x[0, 0] = 50
+            x *= 2
+            expected[0, 0] = 50
+            expected *= 2
+            np.testing.assert_array_equal(x, expected)
+            np.testing.assert_array_equal(row, expected[0, :3])
+        row[1] = -1
+        assert x[0, 1].item() == -1
+        x.shape = 12
+        assert (x[:3].tolist(), x.T.shape) == (row.tolist(), (12,))
+
+
+def test_a_view_that_was_reshaped_in_place_writes_through() -> None:
+    base = ours.zeros((4, 6))
+    rows = base[1:3]
+    first = rows[0]
+    rows.shape = (3, 4)
+    rows[...] = np.arange(12.0).reshape(3, 4)
+    first[0] = 9
+    expected = np.zeros((4, 6))
+    expected[1:3] = np.arange(12.0).reshape(2, 6)
+    expected[1, 0] = 9
+    np.testing.assert_array_equal(base, expected)
+    np.testing.assert_array_equal(rows, expected[1:3].reshape(3, 4))
+    del base, first
+    rows += 1
+    assert rows[0, 0].item() == 10
+
+
+def test_a_shape_that_does_not_fit_is_refused() -> None:
+    x = ours.zeros((2, 3))
+    with pytest.raises(ValueError, match="shape"):
+        x.shape = (4, 2)
+    transposed = x.T
+    with pytest.raises(AttributeError, match="Incompatible shape"):
+        transposed.shape = (6,)
+    with pytest.raises(UnsupportedError, match="in place"):
+        tn.wrap(np.zeros(6)).shape = (2, 3)
+    assert x.shape == (2, 3)

@@ -20,16 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from tenfold._native import Array
+from tenfold._native import Array, take_place_of_view, window_of
 from tenfold.core.shape_rules import Axis
-from tenfold.dtypes import kind_of
+from tenfold.core.trace_state import TRACE
+from tenfold.dtypes import REAL_DTYPES, kind_of
+from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype as cast
 from tenfold.ops.complex import conj as conjugates
 from tenfold.ops.complex import real as real_parts
+from tenfold.ops.complex import view_as_complex
 from tenfold.ops.indexing import index
+from tenfold.ops.joining import stack
 from tenfold.ops.movement import permute_dims
+from tenfold.ops.reshaping import broadcast_to, forget_strides
 from tenfold.ops.reshaping import reshape as reshaped
 from tenfold.submission import eval as submit
 
@@ -423,6 +428,51 @@ def flat(self: Array) -> Array:
     return reshaped(self, (-1,))
 
 
+def set_flat(self: Array, value: Any) -> None:
+    """Write values into the elements in order, from the first one again where they end."""
+    values = asarray(value)
+    if not values.size:
+        raise ValueError("flat: no values to write")
+    self[...] = cast(_functions().resize(values, self.shape), self.dtype)
+
+
+def set_real(self: Array, value: Any) -> None:
+    """Write the real parts."""
+    self[...] = _joined(value, self.imag, self) if kind_of(self.dtype) == "c" else value
+
+
+def set_imag(self: Array, value: Any) -> None:
+    """Write the imaginary parts; real numbers have none."""
+    if kind_of(self.dtype) != "c":
+        raise TypeError("array does not have imaginary part to set")
+    self[...] = _joined(self.real, value, self)
+
+
+def _joined(real: Any, imag: Any, target: Array) -> Array:
+    """Return complex numbers of two parts, of which each is broadcast to the target."""
+    parts = [asarray(part) for part in (real, imag)]
+    if any(kind_of(part.dtype) == "c" for part in parts):
+        raise TypeError("the parts of a complex number are real")
+    dtype = REAL_DTYPES[target.dtype]
+    spread = [broadcast_to(cast(part, dtype), target.shape) for part in parts]
+    return view_as_complex(stack(spread, axis=-1))
+
+
+def set_shape(self: Array, shape: Any) -> None:
+    """Give the array another shape in place; its views keep theirs. Refused while tracing."""
+    if TRACE.get() is not None or window_of(self) is not None:
+        rule = "neither a traced array nor a window is reshaped in place"
+        raise UnsupportedError("shape", rule, [self], "write x = x.reshape(...)")
+    view = reshaped(self, shape)
+    if view.base is not self:
+        raise AttributeError(
+            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with "
+            "the desired shape."
+        )
+    take_place_of_view(self, view)
+    forget_strides(self)
+
+
 def itemsize(self: Array) -> int:
     """The bytes of one element."""
     return self.dtype.itemsize
@@ -451,8 +501,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     )
 } | {"conjugate": conj, "__await__": awaited}
 PROPERTIES = {
-    function.__name__: property(function)
-    for function in (flat, imag, itemsize, nbytes, real, strides)
+    function.__name__: property(function) for function in (itemsize, nbytes, strides)
+} | {
+    "flat": property(flat, set_flat),
+    "imag": property(imag, set_imag),
+    "real": property(real, set_real),
 }
 WIDENED: dict[str, Callable[..., Any]] = {
     function.__name__: function

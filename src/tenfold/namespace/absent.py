@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,6 +38,17 @@ ATTRIBUTES = {
     "ptp": "tn.max(x) - tn.min(x)",
     "to": "x.to_device(device), or tn.astype(x, dtype)",
 }
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+LAZY = {
+    "numpy": "tenfold.numpy",
+    "lib": "tenfold.numpy.lib",
+    **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile")},
+}
+"""Names of `tenfold` that are imported at their first use: NumPy's namespace, and functions beyond
+the standard that libraries (xarray) call in the namespace of an array.
+"""
 
 
 def missing_name_error(module: str, name: str) -> AttributeError:
@@ -110,15 +121,17 @@ def _takes_more(operation: Operation[...]) -> bool:
 
 
 def module_getattr(
-    module: str, public: Mapping[str, Any] | None = None, lazy: tuple[str, ...] = ()
+    module: str, public: Mapping[str, Any] | None = None, lazy: Mapping[str, str] = NOTHING
 ) -> Callable[[str], Any]:
-    """Return a module's `__getattr__`: a submodule of `lazy` is imported; a deprecated name gives
-    what `public` has under its new name; any other is refused.
+    """Return a module's `__getattr__`: a name of `lazy` is imported; a deprecated name gives what
+    `public` has under its new name; any other is refused.
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807  # its name in a module
         if name in lazy:
-            return importlib.import_module(f"{module}.{name}")
+            source, _, function = lazy[name].partition(":")
+            imported = importlib.import_module(source)
+            return getattr(imported, function) if function else imported
         if public is not None and RENAMED.get(name) in public:
             return public[warn_renamed(module, name)]
         raise missing_name_error(module, name)

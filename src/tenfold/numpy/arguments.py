@@ -75,6 +75,16 @@ def where_else(x: Array, where: Any, value: complex) -> Array:
     return select(as_array(where), x, constant(x, value))
 
 
+def masked(result: Array, mask: Array, out: Any) -> Array:
+    """Return the result where the mask holds, and elsewhere the target of `out=`, or 0."""
+    if out is None:
+        return select(mask, result, constant(result, 0))
+    target = as_array(out)
+    if not same_kind(result.dtype, target.dtype):
+        return result  # which cannot be delivered
+    return select(mask, cast(result, target.dtype), target)
+
+
 def deliver(result: Any, out: Any) -> Any:
     """Return the result, or write it into the target of `out=` and return that."""
     if isinstance(out, tuple):

@@ -24,8 +24,10 @@ from tenfold.numpy.arguments import (
     constant,
     deliver,
     export,
+    masked,
     where_else,
 )
+from tenfold.numpy.elementwise import maximum, minimum
 from tenfold.ops import (
     arithmetic,
     convolution,
@@ -88,11 +90,14 @@ def clip(
     """Return the elements limited to a range."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     x = cast(as_array(a), options.get("dtype"))
-    if low is not None:
-        x = selection.maximum(x, low if type(low) in (int, float) else as_array(low))
-    if high is not None:
-        x = selection.minimum(x, high if type(high) in (int, float) else as_array(high))
-    return deliver(x, out)
+    if kind_of(x.dtype) in "iu":  # a Python number beyond the dtype limits nothing
+        limits = np.iinfo(x.dtype)
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
+    x = x if low is None else maximum(x, low)
+    x = x if high is None else minimum(x, high)
+    where = options.get("where", True)
+    return deliver(x if where is True else masked(x, as_array(where), out), out)
 
 
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
@@ -135,7 +140,10 @@ def nan_to_num(
             nan_to_num(part, True, nan, posinf, neginf)
             for part in (parts.real(values), parts.imag(values))
         )
-        return parts.view_as_complex(stack([real, imag], -1))
+        result = parts.view_as_complex(stack([real, imag], -1))
+        if not copy and isinstance(x, Array):
+            x[...] = result
+        return result
     limits = np.finfo(values.dtype)
     highest = float(limits.max) if posinf is None else posinf
     lowest = float(limits.min) if neginf is None else neginf

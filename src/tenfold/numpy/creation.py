@@ -267,6 +267,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, np.number))
 
 
+def _is_narrow(value: Any) -> bool:
+    """Whether a number of NumPy's has a dtype narrower than that of a Python number."""
+    return isinstance(value, np.inexact) and not isinstance(value, (float, complex))
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -279,7 +284,7 @@ def linspace(
     device: str | None = None,
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop`, arrays too."""
-    if not (_is_number(start) and _is_number(stop)):
+    if not (_is_number(start) and _is_number(stop)) or _is_narrow(start) or _is_narrow(stop):
         return Immediate(np.linspace)(start, stop, num, endpoint, retstep, dtype, axis)
     values = ranges.linspace(
         _scalar(start), _scalar(stop), num, dtype=dtype, device=device, endpoint=endpoint

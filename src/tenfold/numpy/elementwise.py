@@ -215,14 +215,15 @@ def _without_nan(x: Any, y: Any, chosen: Array) -> Array:
 
 def _fmod(x: Any, y: Any) -> Array:
     """Remainder with the sign of the dividend, as C's."""
-    rest = arith.remainder(arith.abs(x), arith.abs(y))
+    rest = arith.remainder(x, y)  # with the sign of the divisor
     if kind_of(rest.dtype) == "f":
-        return arith.copysign(rest, x)
-    return (
-        _select(comparison.less(x, 0), arith.negative(rest), rest)
-        if kind_of(rest.dtype) == "i"
-        else rest
-    )
+        x, y = as_array(x, rest.dtype), as_array(y, rest.dtype)
+        return arith.copysign(arith.remainder(arith.abs(x), arith.abs(y)), x)
+    if kind_of(rest.dtype) != "i":
+        return rest
+    other_sign = comparison.less(x, 0) != comparison.less(rest, 0)
+    moved = predicates.logical_and(comparison.not_equal(rest, 0), other_sign)
+    return _select(moved, arith.subtract(rest, y), rest)
 
 
 def _heaviside(x: Any, value: Any) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.numpy.arguments import Immediate, as_array, as_arrays, deliver, export
+from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, export
 from tenfold.numpy.elementwise import conjugated
 from tenfold.ops import arithmetic, contract, movement, reshaping
 from tenfold.ops import einsum as summation
@@ -69,12 +69,15 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Array:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Return the cross product of vectors of three numbers."""
+    """Return the cross product of vectors of three numbers; of two ones NumPy computes it."""
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     x, y = (
         movement.moveaxis(v, normalize_axis(i, v.ndim), -1)
         for v, i in zip(as_arrays((a, b)), (axisa, axisb), strict=True)
     )
+    if {2} < {2, x.shape[-1], y.shape[-1]} == {2, 3} or (x.shape[-1], y.shape[-1]) == (2, 2):
+        result: Array = Immediate(np.cross)(a, b, axisa, axisb, axisc)
+        return result
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ValueError("Both input arrays must be arrays of 3-dimensional vectors, but they are "
                          f"{x.shape[-1]} and {y.shape[-1]} dimensional instead.")  # fmt: skip
@@ -86,12 +89,15 @@ def cross(
     return movement.moveaxis(stack(parts, -1), -1, axisc)
 
 
-def einsum(*operands: Any, out: Any = None, optimize: Any = True, **options: Any) -> Any:
+def einsum(
+    *operands: Any, out: Any = None, optimize: Any = True, dtype: Any = None, **options: Any
+) -> Any:
     """Return the sum of products that the subscripts write."""
     subscripts, *arrays = operands
     if not isinstance(subscripts, str):
-        return Immediate(np.einsum)(*operands, out=out, **options)
-    return deliver(summation.einsum(subscripts, *as_arrays(arrays)), out)
+        return Immediate(np.einsum)(*operands, out=out, dtype=dtype, **options)
+    factors = [cast(x, dtype) for x in as_arrays(arrays)]
+    return deliver(summation.einsum(subscripts, *factors), out)
 
 
 def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any:

@@ -16,8 +16,9 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.dtypes import BOOL, kind_of
+from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.numpy.arguments import (
+    NUMBERS,
     Immediate,
     as_array,
     as_arrays,
@@ -138,9 +139,9 @@ def take(
     positions = as_array(indices)
     length = x.shape[along]
     if mode == "wrap":
-        positions = arithmetic.remainder(positions, length)
+        positions = arithmetic.remainder(cast(positions, np.int64), length)
     elif mode == "clip":
-        positions = selection.clip(positions, 0, length - 1)
+        positions = selection.clip(cast(positions, np.int64), 0, length - 1)
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     positions = cast(positions, np.int64) if not positions.size else positions
@@ -246,9 +247,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not isinstance(dst, Array):
         Immediate(np.copyto)(dst, src, casting=casting, where=where)
         return
-    values = as_array(src)
-    if casting == "unsafe":
-        values = cast(values, dst.dtype)
+    values = as_array(src, dst.dtype) if type(src) in NUMBERS else as_array(src)
+    if casting == "unsafe" or same_kind(values.dtype, dst.dtype):
+        values = cast(values, dst.dtype)  # one that is not of its kind is refused below
     dst[...] = values if where is True else selection.where(as_array(where), values, dst)
 
 

@@ -35,6 +35,14 @@ __all__ = [
 Axis = int | tuple[int, ...] | None
 
 
+def _started(combine: Any, result: Array, initial: Any) -> Array:
+    """Return a fold combined with the value that it starts with, in its own dtype."""
+    if initial is None:
+        return result
+    started: Array = combine(result, cast(as_array(initial), result.dtype))
+    return started
+
+
 def sum(
     a: Any,
     axis: Axis = None,
@@ -47,7 +55,7 @@ def sum(
     """Return the sum of elements along axes."""
     x = where_else(as_array(a), where, 0)
     result = reduce.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
-    return deliver(result if initial is None else add(result, initial), out)
+    return deliver(_started(add, result, initial), out)
 
 
 def prod(
@@ -62,7 +70,7 @@ def prod(
     """Return the product of elements along axes."""
     x = where_else(as_array(a), where, 1)
     result = reduce.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
-    return deliver(result if initial is None else multiply(result, initial), out)
+    return deliver(_started(multiply, result, initial), out)
 
 
 def _extreme(
@@ -78,19 +86,15 @@ def _extreme(
         raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")  # fmt: skip
     fold, combine = (reduce.max, maximum) if largest else (reduce.min, minimum)
-    if initial is not None:
-        dtype = np.result_type(x.dtype, initial)
-        x = (
-            where_else(cast(x, dtype), where, initial)
-            if x.dtype != BOOL
-            else where_else(x, where, bool(initial))
-        )
-        initial = bool(initial) if x.dtype == BOOL else initial
-    if initial is not None and np.prod(_folded_lengths(x, axis)) == 0:
+    if initial is None:
+        return deliver(fold(x, axis=axis, keepdims=keepdims), out)
+    first = as_array(initial, x.dtype if type(initial) is int else None)
+    first = cast(first, x.dtype)
+    x = x if where is True else select(as_array(where), x, first)
+    if np.prod(_folded_lengths(x, axis)) == 0:
         lengths = reduce.sum(x, axis=axis, keepdims=keepdims).shape
-        return deliver(broadcast_to(constant(x, initial), lengths), out)
-    result = fold(x, axis=axis, keepdims=keepdims)
-    return deliver(result if initial is None else combine(result, initial), out)
+        return deliver(broadcast_to(first, lengths), out)
+    return deliver(combine(fold(x, axis=axis, keepdims=keepdims), first), out)
 
 
 def _folded_lengths(x: Array, axis: Axis) -> list[int]:
@@ -182,12 +186,19 @@ def mean(
     where: Any = True,
 ) -> Any:
     """Return the mean of elements along axes."""
+    if _is_whole(dtype):
+        return Immediate(np.mean)(a, axis, dtype, out=out, keepdims=keepdims, where=where)
     x = cast(as_array(a), dtype)
     if where is True:
         return deliver(statistics.mean(x, axis=axis, keepdims=keepdims), out)
     x = _inexact(x)
     total = reduce.sum(where_else(x, where, 0), axis=axis, keepdims=keepdims)
     return deliver(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
+
+
+def _is_whole(dtype: Any) -> bool:
+    """Whether a mean is asked for in whole numbers, which NumPy rounds at several steps."""
+    return dtype is not None and kind_of(np.dtype(dtype)) in "biu"
 
 
 def _inexact(x: Array) -> Array:
@@ -207,10 +218,14 @@ def var(
     correction: float | None = None,
 ) -> Any:
     """Return the mean square distance from the mean; the divisor is less by `ddof`."""
-    x = cast(as_array(a), dtype)
     if correction is not None and ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
     less = ddof if correction is None else correction
+    if _is_whole(dtype):
+        means = {} if mean is None else {"mean": mean}
+        function = Immediate(np.var)
+        return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
+    x = cast(as_array(a), dtype)
     if where is True and mean is None:
         return deliver(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
     x = _inexact(x)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import (
     as_array,
@@ -25,6 +26,7 @@ from tenfold.numpy.arguments import (
     deliver,
     export,
     imported,
+    masked,
 )
 from tenfold.ops import reshaping
 from tenfold.ops.segment_sum import add_at
@@ -39,6 +41,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "logical_or": reductions.any,
 }
 """The functions that are the method `reduce` of a ufunc."""
+LOGICAL = (reductions.all, reductions.any)
 SCANS: dict[str, Callable[..., Any]] = {"add": reductions.cumsum, "multiply": reductions.cumprod}
 """The functions that are the method `accumulate` of a ufunc."""
 NEUTRAL = {"casting", "order", "subok", "signature", "sig"}
@@ -97,8 +100,7 @@ class Ufunc:
             others = out if isinstance(out, tuple) else (out,) * self.nout
             results = result if isinstance(result, tuple) else (result,)
             chosen = tuple(
-                select(mask, x, cast(as_array(0 if other is None else other), x.dtype))
-                for x, other in zip(results, others, strict=True)
+                masked(x, mask, other) for x, other in zip(results, others, strict=True)
             )
             result = chosen if self.nout > 1 else chosen[0]
         return deliver(result, out)
@@ -121,10 +123,12 @@ class Ufunc:
         """Fold the elements along axes."""
         function = REDUCTIONS.get(self.__name__)
         options: dict[str, Any] = {"axis": axis, "out": out, "keepdims": keepdims}
-        if function in (reductions.all, reductions.any):
+        if function is None or (initial is not None and function in LOGICAL):
+            rest = {} if initial is None else {"initial": initial}
+            rest |= {} if where is True else {"where": export(where, "np.ufunc.reduce")}
+            return self._immediate("reduce", (array, axis, dtype), out, keepdims=keepdims, **rest)
+        if function in LOGICAL:
             return function(array, **options, where=where)
-        if function is None:
-            return self._immediate("reduce", (array, axis, dtype), out, keepdims=keepdims)
         if function in (reductions.max, reductions.min):
             array = cast(as_array(array), dtype)
         else:
@@ -151,10 +155,13 @@ class Ufunc:
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Apply it to the elements at indices, once for each occurrence, in place."""
-        if isinstance(a, Array) and self.__name__ == "add":
+        if self.__name__ == "add" and isinstance(a, Array) and a.ndim and a.dtype != BOOL:
             key = indices if isinstance(indices, tuple) else (indices,)
-            if len(key) == 1 and not isinstance(key[0], slice):
-                a[...] = add_at(a, as_array(key[0]), as_array(b, a.dtype))
+            positions = as_array(key[0]) if len(key) == 1 and type(key[0]) is not slice else None
+            terms = as_array(b, a.dtype if type(b) is int else None)
+            is_plain = positions is not None and kind_of(positions.dtype) in "iu"
+            if is_plain and same_kind(terms.dtype, a.dtype):
+                a[...] = add_at(a, positions, cast(terms, a.dtype))
                 return
         values = np.array(export(a, f"np.{self.__name__}.at")) if isinstance(a, Array) else a
         operands = () if b is None else (export(as_array(b), f"np.{self.__name__}.at"),)

@@ -83,6 +83,11 @@ _view_strides: ArrayFacts[Shape | None] = ArrayFacts()
 """The strides of views in their last bases."""
 
 
+def forget_strides(x: Array) -> None:
+    """Forget the strides of a view that has become another one."""
+    _view_strides.discard(x)
+
+
 def _can_view(x: Array, target_shape: Shape) -> bool:
     """Whether strides exist that read the elements of `x` in the target shape, as in NumPy."""
     strides = _strides_of(x)

@@ -72,6 +72,12 @@ def owners(values: Values) -> Iterator[Any]:
 
 def adopt(values: Values, device: str) -> Value:
     """Make a Value of an ndarray without copying; the caller must not write to it again."""
+    value = _native.adopt(values, device)
+    return _adopt_view(values, device) if value is None else value
+
+
+def _adopt_view(values: Values, device: str) -> Value:
+    """As `adopt`, for an ndarray of the memory of another object."""
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base

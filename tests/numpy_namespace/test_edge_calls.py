@@ -1,0 +1,83 @@
+"""Calls at the edges of dtypes and options, once different from NumPy's, in both libraries."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy
+import pytest
+
+import tenfold as tn
+import tenfold.numpy as ours
+
+CALLS = """
+np.fmod(np.array([-128, 5, -7, 7], dtype='i1'), np.array([3, -128, 2, -2], dtype='i1'))
+np.fmod(np.array([-(2**63)]), np.array([3]))
+np.fmod(np.array([2**63 + 1], dtype='u8'), np.array([-2]))
+np.fmod(np.array([True, False]), np.array([True, True]))
+np.bitwise_or.reduce(np.array([1, 2, 4]), initial=8, where=np.array([True, False, True]))
+np.logical_and.reduce(np.array([1, 2]), initial=False)
+np.sum(np.array([1, 2], dtype='i1'), initial=2.5)
+np.prod(np.array([1.0, 2.0], dtype='f4'), initial=np.float64(2.5))
+np.max(np.array([1, 2]), initial=2.5)
+np.max(np.array([1, 2], dtype='i1'), initial=300)
+np.min(np.array([1, 2], dtype='f4'), initial=1.5, where=np.array([False, True]))
+np.mean(np.array([1.5, 2.5, 3.5]), dtype=int)
+np.var(np.array([1, 2, 4]), dtype=int)
+np.std(np.array([[1, 2], [4, 8]]), axis=0, dtype='i4', keepdims=True)
+np.einsum('ij->i', np.ones((2, 2), dtype='f4'), dtype='f8')
+np.cross(np.array([1, 2, 3]), np.array([3, 4]))
+np.cross(np.array([1, 2]), np.array([3, 4]))
+np.linspace(np.float32(0), np.float32(1), 3)
+np.logspace(np.float16(0), 1, 3)
+np.clip(np.array([1, 200], dtype='u1'), -1, 300)
+np.clip(np.array([1, 200], dtype='u1'), 2, 100)
+np.clip(np.array([1 + 2j, -3j]), 0, 1 + 1j)
+np.take(np.array([1, 2, 3]), np.array([5, -7], dtype='i1'), mode='wrap')
+np.take(np.arange(300), np.array([120, -7], dtype='i1'), mode='clip')
+"""
+WRITES = """
+np.add(np.array([1, 2]), np.array([3, 4]), out=x, where=np.array([True, False]))
+np.clip(np.array([1, 9]), 2, 5, out=x, where=np.array([False, True]))
+np.copyto(x, np.array([1, 2]), where=np.array([True, False]))
+np.copyto(x, np.array([2**60, 2], dtype='u8'))
+np.nan_to_num(x, copy=False)
+setattr(x, 'flat', [7])
+setattr(x, 'real', [2, 3])
+setattr(x, 'imag', 1)
+np.add.at(x, np.array([True, False]), 3)
+"""
+
+
+def outcome(call: str, np: Any, x: Any = None) -> Any:
+    """The result of a call, or the exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = eval(call, {"np": np, "x": x})  # a row of the table
+            return numpy.asarray(result) if isinstance(result, tn.Array) else result
+        except Exception as error:  # noqa: BLE001  # compared with the other library's
+            return error
+
+
+@pytest.mark.parametrize("call", CALLS.strip().splitlines())
+def test_a_call_at_an_edge_gives_what_numpy_gives(call: str) -> None:
+    expected = outcome(call, numpy)
+    for result in (outcome(call, ours), outcome(call, ours)):  # the second one by a cached plan
+        if isinstance(expected, Exception):
+            assert isinstance(result, type(expected)), result
+            continue
+        assert numpy.asarray(result).dtype == numpy.asarray(expected).dtype
+        numpy.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
+@pytest.mark.parametrize("call", WRITES.strip().splitlines())
+def test_a_write_at_an_edge_writes_what_numpy_writes(call: str, dtype: str) -> None:
+    start = numpy.array([0.5, numpy.nan] if dtype != "i8" else [3, 4]).astype(dtype)
+    theirs, mine = start.copy(), tn.asarray(start)
+    expected, result = outcome(call, numpy, theirs), outcome(call, ours, mine)
+    assert isinstance(result, Exception) == isinstance(expected, Exception), (result, expected)
+    numpy.testing.assert_array_equal(mine, theirs)
+    assert mine.dtype == theirs.dtype
