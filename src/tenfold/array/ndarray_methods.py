@@ -451,7 +451,7 @@ def set_imag(self: Array, value: Any) -> None:
 def _joined(real: Any, imag: Any, target: Array) -> Array:
     """Return complex numbers of two parts, of which each is broadcast to the target."""
     parts = [asarray(part) for part in (real, imag)]
-    if any(kind_of(part.dtype) == "c" for part in parts):
+    if "c" in [kind_of(part.dtype) for part in parts]:
         raise TypeError("the parts of a complex number are real")
     dtype = REAL_DTYPES[target.dtype]
     spread = [broadcast_to(cast(part, dtype), target.shape) for part in parts]

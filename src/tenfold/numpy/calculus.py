@@ -20,6 +20,7 @@ from tenfold.dtypes import BOOL, kind_of
 from tenfold.numpy.arguments import (
     Immediate,
     as_array,
+    as_operand,
     cast,
     constant,
     deliver,
@@ -56,6 +57,8 @@ __all__ = [
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return differences of neighbours, `n` times."""
     x = as_array(a)
+    if n == 0:
+        return x
     ends = [None if end is None else _end(x, end, axis) for end in (prepend, append)]
     return cumulative.diff(x, n=n, axis=axis, prepend=ends[0], append=ends[1])
 
@@ -91,9 +94,12 @@ def clip(
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     x = cast(as_array(a), options.get("dtype"))
     if kind_of(x.dtype) in "iu":  # a Python number beyond the dtype limits nothing
-        limits = np.iinfo(x.dtype)
-        low = None if type(low) is int and low <= limits.min else low
-        high = None if type(high) is int and high >= limits.max else high
+        least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+        low = None if type(low) is int and low <= least else low
+        high = None if type(high) is int and high >= most else high
+    limits = [as_operand(each) for each in (low, high) if each is not None]
+    limits = [each.dtype if isinstance(each, Array) else each for each in limits]
+    x = cast(x, np.result_type(x.dtype, *limits))
     x = x if low is None else maximum(x, low)
     x = x if high is None else minimum(x, high)
     where = options.get("where", True)

@@ -248,6 +248,8 @@ def _logaddexp2(x: Any, y: Any) -> Array:
     """Logarithm to base 2 of a sum of powers of 2."""
     x = floating(x) if isinstance(x, Array) else x
     y = floating(y) if isinstance(y, Array) else y
+    dtype = arith.add(x, y).dtype
+    x, y = as_array(x, dtype), as_array(y, dtype)
     distance = arith.negative(arith.abs(arith.subtract(x, y)))
     more = arith.multiply(elementary.log1p(elementary.exp2(distance)), 1 / math.log(2))
     return _select(comparison.equal(x, y), arith.add(x, 1.0), arith.add(_maximum(x, y), more))

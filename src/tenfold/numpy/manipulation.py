@@ -326,6 +326,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
     """Return each element repeated, along an axis or of the flattened array."""
     x = as_array(a)
     count = repeats if isinstance(repeats, int) else as_array(repeats)
+    if isinstance(count, Array) and not count.size:
+        count = cast(count, np.int64)
     return tile_repeat_roll.repeat(x, count, axis)
 
 
@@ -429,7 +431,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = np.flatnonzero(places) if places.dtype == bool else places
     places = places.astype(np.int64) if places.size == 0 else places
     added = astype(as_array(values), x.dtype, copy=False)
-    if places.size == 1 and not isinstance(chosen, slice):
+    if places.size == 1:
         added = reshaping.reshape(added, (*(1,) * (x.ndim - added.ndim), *added.shape))
         added = movement.moveaxis(added, 0, axis) if places.ndim == 0 else added
         places = np.repeat(places.reshape(-1), added.shape[axis])

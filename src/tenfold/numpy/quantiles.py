@@ -136,6 +136,12 @@ def median(
     return deliver(_restored(result, axes, 0, keepdims), out)
 
 
+def _is_double(q: Any) -> bool:
+    """Whether fractions are float64; integers and other floats change the dtype of the result."""
+    values = q if isinstance(q, (float, Array)) else np.asarray(export(q, "np.quantile"))
+    return isinstance(values, float) or values.dtype == np.float64
+
+
 def _fractions(q: Any, name: str, *, percent: bool) -> np.ndarray[Any, Any]:
     """Return checked fractions from 0 to 1. Raises ValueError for others and for NaN."""
     fractions = np.asarray(export(q, name), dtype=np.float64) / (100 if percent else 1)
@@ -157,6 +163,9 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles along axes, interpolated linearly; other methods compute at the call."""
+    if not _is_double(q):
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.quantile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.quantile", percent=False)
     return _quantile(a, fractions, axis, out, method, keepdims, weights)
 
@@ -173,6 +182,9 @@ def percentile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles of per cents along axes."""
+    if not _is_double(q):
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.percentile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.percentile", percent=True)
     return _quantile(a, fractions, axis, out, method, keepdims, weights)
 
@@ -249,9 +261,12 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles along axes of the elements that are not NaN."""
+    if not _is_double(q):
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.nanquantile", percent=False)
-    options = method, keepdims, weights, isinstance(q, (int, float))
-    return _nanquantile(a, fractions, axis, out, *options)
+    rest = method, keepdims, weights, isinstance(q, float)
+    return _nanquantile(a, fractions, axis, out, *rest)
 
 
 def nanpercentile(
@@ -266,9 +281,12 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles of per cents along axes of the elements that are not NaN."""
+    if not _is_double(q):
+        options = {"method": method, "keepdims": keepdims, "weights": weights}
+        return Immediate(np.nanpercentile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.nanpercentile", percent=True)
-    options = method, keepdims, weights, isinstance(q, (int, float))
-    return _nanquantile(a, fractions, axis, out, *options)
+    rest = method, keepdims, weights, isinstance(q, float)
+    return _nanquantile(a, fractions, axis, out, *rest)
 
 
 def _nanquantile(
@@ -316,8 +334,9 @@ def _observations(m: Any, rowvar: bool, dtype: Any) -> Array:
         raise ValueError("m has more than 2 dimensions")
     target = dtype or np.result_type(x.dtype, np.float64)
     x = cast(x, target)
-    x = reshaping.reshape(x, (1, -1)) if x.ndim < 2 else x
-    return x if rowvar or x.shape[0] == 1 else movement.permute_dims(x)
+    if x.ndim < 2:
+        return reshaping.reshape(x, (1, -1))
+    return x if rowvar else movement.permute_dims(x)
 
 
 def cov(

@@ -18,10 +18,10 @@ from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.numpy.arguments import (
-    NUMBERS,
     Immediate,
     as_array,
     as_arrays,
+    as_operand,
     as_operands,
     cast,
     deliver,
@@ -175,7 +175,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
         raise ValueError("list of cases must be same length as list of conditions")
     if not len(condlist):
         raise ValueError("select with an empty condition list is not possible")
-    *choices, result = as_operands((*choicelist, default))
+    operands = [as_operand(x) for x in (*choicelist, default)]
+    dtype = np.result_type(*(x.dtype if isinstance(x, Array) else x for x in operands))
+    *choices, result = (
+        cast(x, dtype) if isinstance(x, Array) else as_array(x, dtype) for x in operands
+    )
     for condition, choice in zip(reversed(as_arrays(condlist)), reversed(choices), strict=True):
         if condition.dtype != BOOL:
             raise TypeError("invalid entry in condlist: should be boolean ndarray")
@@ -247,7 +251,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if not isinstance(dst, Array):
         Immediate(np.copyto)(dst, src, casting=casting, where=where)
         return
-    values = as_array(src, dst.dtype) if type(src) in NUMBERS else as_array(src)
+    is_integer = type(src) is int and kind_of(dst.dtype) in "iu"
+    values = as_array(src, dst.dtype if is_integer else None)
     if casting == "unsafe" or same_kind(values.dtype, dst.dtype):
         values = cast(values, dst.dtype)  # one that is not of its kind is refused below
     dst[...] = values if where is True else selection.where(as_array(where), values, dst)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import BOOL, REAL_DTYPES, kind_of
+from tenfold.dtypes import BOOL, DTYPES, REAL_DTYPES, kind_of, same_kind
 from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, where_else
 from tenfold.ops import cumulative, reduce, reshaping, statistics
 from tenfold.ops.arithmetic import abs as absolute
@@ -33,6 +33,19 @@ __all__ = [
 ]  # fmt: skip
 
 Axis = int | tuple[int, ...] | None
+
+
+def _scalar_axis(x: Array, axis: Axis) -> Axis:
+    """Return an axis; an array without axes has the first and the last one in NumPy."""
+    return None if not x.ndim and type(axis) is int and axis in (0, -1) else axis
+
+
+def _dtype_of_sums(x: Array, dtype: Any, out: Any) -> Any:
+    """Return the dtype of a fold: that of the target, if none is given and it holds the elements."""
+    target = out[0] if isinstance(out, tuple) else out
+    if dtype is not None or target is None or target.dtype not in DTYPES.values():
+        return dtype
+    return target.dtype if same_kind(x.dtype, target.dtype) else None
 
 
 def _started(combine: Any, result: Array, initial: Any) -> Array:
@@ -54,7 +67,8 @@ def sum(
 ) -> Any:
     """Return the sum of elements along axes."""
     x = where_else(as_array(a), where, 0)
-    result = reduce.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    dtype = _dtype_of_sums(x, dtype, out)
+    result = reduce.sum(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
     return deliver(_started(add, result, initial), out)
 
 
@@ -69,7 +83,8 @@ def prod(
 ) -> Any:
     """Return the product of elements along axes."""
     x = where_else(as_array(a), where, 1)
-    result = reduce.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    dtype = _dtype_of_sums(x, dtype, out)
+    result = reduce.prod(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
     return deliver(_started(multiply, result, initial), out)
 
 
@@ -77,8 +92,10 @@ def _extreme(
     a: Any, axis: Axis, out: Any, keepdims: bool, initial: Any, where: Any, largest: bool
 ) -> Any:
     x = as_array(a)
+    axis = _scalar_axis(x, axis)
     if kind_of(x.dtype) == "c":
-        options = {} if initial is None else {"initial": initial, "where": where}
+        options = {} if initial is None else {"initial": initial}
+        options |= {} if where is True else {"where": where}
         function = Immediate(np.max if largest else np.min)
         return function(x, axis, out=out, keepdims=keepdims, **options)
     if where is not True and initial is None:
@@ -142,7 +159,7 @@ def all(
     """Return whether all elements along axes are true."""
     x = as_array(a)
     x = x if where is True else where_else(cast(x, BOOL), where, True)
-    return deliver(reduce.all(x, axis=axis, keepdims=keepdims), out)
+    return deliver(reduce.all(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
 
 
 def any(
@@ -151,22 +168,27 @@ def any(
     """Return whether an element along axes is true."""
     x = as_array(a)
     x = x if where is True else where_else(cast(x, BOOL), where, False)
-    return deliver(reduce.any(x, axis=axis, keepdims=keepdims), out)
+    return deliver(reduce.any(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
 
 
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Return how many elements along axes are not 0."""
-    return reduce.count_nonzero(as_array(a), axis=axis, keepdims=keepdims)
+    x = as_array(a)
+    return reduce.count_nonzero(x, axis=_scalar_axis(x, axis), keepdims=keepdims)
 
 
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the largest element."""
-    return deliver(reduce.argmax(as_array(a), axis=axis, keepdims=keepdims), out)
+    x = as_array(a)
+    axis = None if _scalar_axis(x, axis) is None else axis
+    return deliver(reduce.argmax(x, axis=axis, keepdims=keepdims), out)
 
 
 def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the smallest element."""
-    return deliver(reduce.argmin(as_array(a), axis=axis, keepdims=keepdims), out)
+    x = as_array(a)
+    axis = None if _scalar_axis(x, axis) is None else axis
+    return deliver(reduce.argmin(x, axis=axis, keepdims=keepdims), out)
 
 
 def _count(x: Array, axis: Axis, keepdims: bool, where: Any) -> Any:
@@ -186,7 +208,7 @@ def mean(
     where: Any = True,
 ) -> Any:
     """Return the mean of elements along axes."""
-    if _is_whole(dtype):
+    if _is_rare(a, dtype):
         return Immediate(np.mean)(a, axis, dtype, out=out, keepdims=keepdims, where=where)
     x = cast(as_array(a), dtype)
     if where is True:
@@ -196,9 +218,14 @@ def mean(
     return deliver(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
 
 
-def _is_whole(dtype: Any) -> bool:
-    """Whether a mean is asked for in whole numbers, which NumPy rounds at several steps."""
-    return dtype is not None and kind_of(np.dtype(dtype)) in "biu"
+def _is_rare(a: Any, dtype: Any) -> bool:
+    """Whether a mean is asked for in whole numbers, which NumPy rounds at several steps, or in
+    complex numbers of real ones or the reverse.
+    """
+    if dtype is None:
+        return False
+    kind = kind_of(np.dtype(dtype))
+    return kind in "biu" or (kind == "c") != (kind_of(as_array(a).dtype) == "c")
 
 
 def _inexact(x: Array) -> Array:
@@ -221,7 +248,7 @@ def var(
     if correction is not None and ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
     less = ddof if correction is None else correction
-    if _is_whole(dtype):
+    if _is_rare(a, dtype):
         means = {} if mean is None else {"mean": mean}
         function = Immediate(np.var)
         return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
@@ -253,6 +280,11 @@ def std(
     correction: float | None = None,
 ) -> Any:
     """Return the root of the variance."""
+    if _is_rare(a, dtype):
+        means = {} if mean is None else {"mean": mean}
+        less = ddof if correction is None else correction
+        function = Immediate(np.std)
+        return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
     squares = var(
         a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
     )
@@ -261,7 +293,7 @@ def std(
 
 def _scan(function: Any, a: Any, axis: int | None, dtype: Any, out: Any) -> Any:
     x = as_array(a)
-    if axis is None:
+    if axis is None or _scalar_axis(x, axis) is None:
         x, axis = reshaping.reshape(x, (-1,)), 0
     return deliver(function(x, axis=axis, dtype=dtype), out)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import BOOL, kind_of, same_kind
+from tenfold.errors import DTypeError
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import (
     as_array,
@@ -30,7 +31,6 @@ from tenfold.numpy.arguments import (
 )
 from tenfold.ops import reshaping
 from tenfold.ops.segment_sum import add_at
-from tenfold.ops.selection import where as select
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": reductions.sum,
@@ -90,7 +90,7 @@ class Ufunc:
             names = ", ".join(sorted(neutral.keys() - NEUTRAL)) or "axes"
             raise TypeError(f"{self.__name__}() got an unexpected keyword argument {names}")
         if dtype is not None and np.dtype(dtype) != bool:
-            args = tuple(cast(as_array(x), dtype) for x in args)
+            args = tuple(self._operand_in(x, np.dtype(dtype), neutral) for x in args)
         if axis is not None:
             result = self.function(*map(as_array, args), axis=axis) if self.function else None
         else:
@@ -104,6 +104,13 @@ class Ufunc:
             )
             result = chosen if self.nout > 1 else chosen[0]
         return deliver(result, out)
+
+    def _operand_in(self, value: Any, dtype: np.dtype[Any], options: dict[str, Any]) -> Array:
+        x = as_array(value)
+        if options.get("casting") != "unsafe" and not same_kind(x.dtype, dtype):
+            rule = f"a {x.dtype} cannot be cast to {dtype} (same-kind rule)"
+            raise DTypeError(self.__name__, rule, [x], "convert it with tn.astype")
+        return cast(x, dtype)
 
     def outer(self, A: Any, B: Any, /, **options: Any) -> Any:
         """Apply it to each pair of elements: shape `A.shape + B.shape`."""
@@ -141,7 +148,7 @@ class Ufunc:
         if function is None:
             return self._immediate("accumulate", (array, axis, dtype), out)
         x = as_array(array)
-        return function(x, axis=axis, dtype=x.dtype if dtype is None else dtype, out=out)
+        return function(x, axis=axis, dtype=dtype, out=out)
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
@@ -157,10 +164,10 @@ class Ufunc:
         """Apply it to the elements at indices, once for each occurrence, in place."""
         if self.__name__ == "add" and isinstance(a, Array) and a.ndim and a.dtype != BOOL:
             key = indices if isinstance(indices, tuple) else (indices,)
-            positions = as_array(key[0]) if len(key) == 1 and type(key[0]) is not slice else None
+            is_plain = len(key) == 1 and type(key[0]) is not slice
+            positions = as_array(key[0] if is_plain else False)
             terms = as_array(b, a.dtype if type(b) is int else None)
-            is_plain = positions is not None and kind_of(positions.dtype) in "iu"
-            if is_plain and same_kind(terms.dtype, a.dtype):
+            if kind_of(positions.dtype) in "iu" and same_kind(terms.dtype, a.dtype):
                 a[...] = add_at(a, positions, cast(terms, a.dtype))
                 return
         values = np.array(export(a, f"np.{self.__name__}.at")) if isinstance(a, Array) else a

@@ -70,6 +70,8 @@ def _complex_reference(name: str) -> Any:
     """Return the NumPy implementation of a complex transform; SciPy refuses an axis twice."""
 
     def reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) -> np.ndarray:
+        if not axes:
+            return x.astype(np.result_type(x, COMPLEX64))
         if len({*axes}) == len(axes):
             return _compute(name, x, lengths, axes, norm)
         for length, axis in reversed([*zip(lengths, axes, strict=True)]):
@@ -220,7 +222,7 @@ def _transform(
             (operand,) = rule((type_,), *params).operands
             operands[type_.dtype] = operand
         result = reference(cast_values(dense.export(x), operand), *params)
-        return (dense.adopt(np.ascontiguousarray(result), type_.device),)
+        return (dense.adopt(np.asarray(result, order="C"), type_.device),)
 
     samples = [
         SampleCall(((6,),)),
