@@ -41,7 +41,7 @@ def _scalar_axis(x: Array, axis: Axis) -> Axis:
 
 
 def _dtype_of_sums(x: Array, dtype: Any, out: Any) -> Any:
-    """Return the dtype of a fold: that of the target, if none is given and it holds the elements."""
+    """Return the dtype of a fold: without one that of a target that can hold the elements."""
     target = out[0] if isinstance(out, tuple) else out
     if dtype is not None or target is None or target.dtype not in DTYPES.values():
         return dtype
