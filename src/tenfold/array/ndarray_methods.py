@@ -500,9 +500,7 @@ METHODS: dict[str, Callable[..., Any]] = {
         *(squeeze, swapaxes, take, tobytes, tofile, trace, transpose, view),
     )
 } | {"conjugate": conj, "__await__": awaited}
-PROPERTIES = {
-    function.__name__: property(function) for function in (itemsize, nbytes, strides)
-} | {
+PROPERTIES = {function.__name__: property(function) for function in (itemsize, nbytes, strides)} | {
     "flat": property(flat, set_flat),
     "imag": property(imag, set_imag),
     "real": property(real, set_real),

@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
-from tenfold.numpy.arguments import as_array, cast, export, imported
+from tenfold.numpy.arguments import as_array, cast, constant, export, imported
 from tenfold.numpy.ufuncs import Ufunc
 from tenfold.ops import arithmetic as arith
 from tenfold.ops import bitwise, comparison, complex, contract, elementary, predicates, rounding
@@ -147,6 +147,12 @@ def floating(x: Any) -> Array:
     return x if kind == "f" else cast(x, np.sqrt(np.ones((), x.dtype)).dtype)
 
 
+def _floats(x: Any, y: Any) -> tuple[Array, Array]:
+    """Return two operands in the float in which NumPy's functions compute both."""
+    dtype = floating(constant(arith.add(x, y), 0)).dtype
+    return as_array(x, dtype), as_array(y, dtype)
+
+
 def conjugated(x: Array) -> Array:
     """Return complex conjugates; real numbers as they are, bool too."""
     return complex.conj(x) if kind_of(x.dtype) == "c" else x
@@ -228,8 +234,7 @@ def _fmod(x: Any, y: Any) -> Array:
 
 def _heaviside(x: Any, value: Any) -> Array:
     """0 below 0, 1 above, `value` at 0."""
-    x = floating(x) if isinstance(x, Array) else x
-    value = floating(value) if isinstance(value, Array) else value
+    x, value = _floats(x, value)
     step = _select(comparison.less(x, 0), 0.0, 1.0)
     zero = arith.multiply(arith.add(x, value), 0.0)  # for its dtype
     step = _select(comparison.equal(x, 0), value, cast(step, zero.dtype))
@@ -246,10 +251,7 @@ def _modf(x: Any) -> tuple[Array, Array]:
 
 def _logaddexp2(x: Any, y: Any) -> Array:
     """Logarithm to base 2 of a sum of powers of 2."""
-    x = floating(x) if isinstance(x, Array) else x
-    y = floating(y) if isinstance(y, Array) else y
-    dtype = arith.add(x, y).dtype
-    x, y = as_array(x, dtype), as_array(y, dtype)
+    x, y = _floats(x, y)
     distance = arith.negative(arith.abs(arith.subtract(x, y)))
     more = arith.multiply(elementary.log1p(elementary.exp2(distance)), 1 / math.log(2))
     return _select(comparison.equal(x, y), arith.add(x, 1.0), arith.add(_maximum(x, y), more))

@@ -139,7 +139,7 @@ def median(
 def _is_double(q: Any) -> bool:
     """Whether fractions are float64; integers and other floats change the dtype of the result."""
     values = q if isinstance(q, (float, Array)) else np.asarray(export(q, "np.quantile"))
-    return isinstance(values, float) or values.dtype == np.float64
+    return isinstance(values, float) or (values.dtype == np.float64 and values.ndim > 0)
 
 
 def _fractions(q: Any, name: str, *, percent: bool) -> np.ndarray[Any, Any]:
@@ -196,7 +196,8 @@ def _quantile(
     length = rows.shape[-1]
     if method != LINEAR or weights is not None or not length:
         options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.quantile)(a, fractions, axis, out=out, **options)
+        q = fractions if fractions.ndim else float(fractions)  # a number is weak
+        return Immediate(np.quantile)(a, q, axis, out=out, **options)
     ordered = sorting.sort(rows)
     position = fractions * (length - 1)
     lower = np.floor(position).astype(np.int64)
@@ -302,7 +303,8 @@ def _nanquantile(
     rows, axes = _folded(a, axis)
     if method != LINEAR or weights is not None or not rows.shape[-1] or kind_of(rows.dtype) == "c":
         options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.nanquantile)(a, fractions, axis, out=out, **options)
+        q = fractions if fractions.ndim else float(fractions)  # a number is weak
+        return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
     ordered, last = sorting.sort(rows), arithmetic.subtract(_counts(rows), 1)
     steps = cast(last, rows.dtype if weak else np.float64)  # a number has the dtype of the array
     results = []

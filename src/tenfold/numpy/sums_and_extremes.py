@@ -318,9 +318,10 @@ def cumulative_sum(
     include_initial: bool = False,
 ) -> Any:
     """Return running sums along an axis."""
-    result = cumulative.cumulative_sum(
-        as_array(x), axis=axis, dtype=dtype, include_initial=include_initial
-    )
+    x = as_array(x)
+    if not x.ndim and _scalar_axis(x, axis) is None:
+        x, axis = reshaping.reshape(x, (1,)), 0
+    result = cumulative.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
     return deliver(result, out)
 
 
@@ -334,9 +335,10 @@ def cumulative_prod(
     include_initial: bool = False,
 ) -> Any:
     """Return running products along an axis."""
-    result = cumulative.cumulative_prod(
-        as_array(x), axis=axis, dtype=dtype, include_initial=include_initial
-    )
+    x = as_array(x)
+    if not x.ndim and _scalar_axis(x, axis) is None:
+        x, axis = reshaping.reshape(x, (1,)), 0
+    result = cumulative.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
     return deliver(result, out)
 
 

@@ -99,9 +99,7 @@ class Ufunc:
             mask = as_array(where)
             others = out if isinstance(out, tuple) else (out,) * self.nout
             results = result if isinstance(result, tuple) else (result,)
-            chosen = tuple(
-                masked(x, mask, other) for x, other in zip(results, others, strict=True)
-            )
+            chosen = tuple(masked(x, mask, other) for x, other in zip(results, others, strict=True))
             result = chosen if self.nout > 1 else chosen[0]
         return deliver(result, out)
 
