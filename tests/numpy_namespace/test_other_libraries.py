@@ -130,8 +130,6 @@ XARRAY_CALLS: dict[str, Callable[[Any], Any]] = {
     "dot": lambda x: x.dot(x, "time"),
     "differentiate": lambda x: x.assign_coords(time=[0.0, 1, 3]).differentiate("time"),
     "integrate": lambda x: x.assign_coords(time=[0.0, 1, 3]).integrate("time"),
-    "rank": lambda x: x.idxmax("time"),
-    "polyfit": lambda x: x.assign_coords(time=[0.0, 1, 3]).polyfit("time", 1).polyfit_coefficients,
     "cumsum": lambda x: x.cumsum("time"),
     "argmax": lambda x: x.argmax("time"),
     "coarsen": lambda x: x.coarsen(time=3).mean(),

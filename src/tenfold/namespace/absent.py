@@ -44,7 +44,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 LAZY = {
     "numpy": "tenfold.numpy",
     "lib": "tenfold.numpy.lib",
-    **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile")},
+    **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile", "transpose")},
 }
 """Names of `tenfold` that are imported at their first use: NumPy's namespace, and functions beyond
 the standard that libraries (xarray) call in the namespace of an array.
