@@ -443,7 +443,7 @@ void Engine::finish_job(Job& job, DeferredFrees& frees) {
         const Future& member = *job.members[i];
         if (member.readers == 0 && member.handles == 0 && !member.has_callback)
             frees.unread.push_back(job.members[i].get());
-        release_later(job.members[i].detach(), frees); // `frees` has the list's count
+        frees.futures.push_back(std::move(job.members[i]));
     }
     account(std::exchange(frees.num_results, 0),
             std::exchange(frees.bytes, 0)); // once: others count too
