@@ -86,6 +86,11 @@ class ColdGraphRun : public OpInterpreter {
         return computed ? computed : graph_.nodes[position].value;
     }
 
+    // The number of a scalar: that of the call, where a template is run.
+    const Scalar& scalar_of(uint32_t at) const {
+        return !scalars_.empty() && scalars_[at] ? *scalars_[at] : graph_.nodes[at].node->scalar;
+    }
+
     bool compute_all() {
         for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
             if (computed_value(i) || graph_.nodes[i].node->is_scalar() || graph_.is_merged(i))
@@ -190,9 +195,9 @@ class ColdGraphRun : public OpInterpreter {
         ElementBytes element{};
         void* rows = element.data();
         if (assigned.is_scalar()) {
-            if (!is_exact_scalar(assigned.scalar, dtype_of(node.type->dtype))) return false;
+            if (!is_exact_scalar(scalar_of(inputs[1]), dtype_of(node.type->dtype))) return false;
             numbers_.clear();
-            write_number(assigned.scalar, node.type->dtype);
+            write_number(scalar_of(inputs[1]), node.type->dtype);
             element = element_of(node);
         } else {
             rows = computed_value(inputs[1])->buffers[0].address();
@@ -424,12 +429,9 @@ class ColdGraphRun : public OpInterpreter {
     void write_numbers(const Node& node, const LinearizedNode& entry) {
         numbers_.clear();
         auto inputs = graph_.inputs(entry);
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-            const Node& input = *graph_.nodes[inputs[i]].node;
-            if (!input.is_scalar()) continue;
-            const Scalar* bound_scalar = scalars_.empty() ? nullptr : scalars_[inputs[i]];
-            write_number(bound_scalar ? *bound_scalar : input.scalar, node.inference->operands[i]);
-        }
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (graph_.nodes[inputs[i]].node->is_scalar())
+                write_number(scalar_of(inputs[i]), node.inference->operands[i]);
     }
 
     void write_number(const Scalar& scalar, uint16_t dtype) {
