@@ -269,6 +269,7 @@ static void failures_publish_no_result() {
     Kernel none = nullptr;
     for (const Kernel* kernel : {&wrong, &none}) {
         Op& op = fresh_op();
+        op.is_permanent = false; // a user's, of which a plan may see the whole
         Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
         TestKernelCompiler maker;
         maker.kernel = kernel;
@@ -287,6 +288,18 @@ static void failures_publish_no_result() {
     Ref<Node> between = first_of(sum({array({6}), array({6})}));
     maker.fails = true;
     CHECK(!interpret(linearized(between), 1, maker, noted, nullptr) && !value_of(between.get()));
+}
+
+static void operation_without_a_kernel_is_computed_by_its_plan_between_others() {
+    Kernel none = nullptr;
+    Op& op = fresh_op();
+    Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
+    Ref<Node> alone = sum(op, {x, x});
+    TestKernelCompiler maker;
+    maker.kernel = &none;
+    Noting noted;
+    CHECK(interpret(linearized(last), 1, maker, noted, nullptr) && value_of(last.get()));
+    CHECK(!interpret(linearized(alone), 1, maker, noted, nullptr) && !value_of(alone.get()));
 }
 
 static void without_memory_nothing_is_computed() {
@@ -370,6 +383,7 @@ int main() {
     held_nodes_have_their_values_at_the_end();
     other_operations_are_computed_between();
     failures_publish_no_result();
+    operation_without_a_kernel_is_computed_by_its_plan_between_others();
     without_memory_nothing_is_computed();
     only_small_graphs_of_such_operations_fit();
     parts_of_what_is_pending_fit_if_they_are_large();
