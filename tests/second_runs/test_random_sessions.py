@@ -6,8 +6,10 @@ import pytest
 
 from random_sessions import FIRST_WIDE, check
 
-SESSIONS = 2 * int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
-"""`.ci/run` and `make fuzz` ask for more. Of session 63 a live array was once overwritten."""
+SESSIONS = int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
+"""Of each kind, narrow and wide. `.ci/run` and `make fuzz` ask for more. Of session 63 a live array
+was once overwritten.
+"""
 
 
 @pytest.mark.parametrize("seed", [63, *range(SESSIONS), *range(FIRST_WIDE, FIRST_WIDE + SESSIONS)])
