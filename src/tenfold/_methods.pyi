@@ -140,12 +140,18 @@ class Methods:
     def flat(self) -> Array:
         """The elements along one axis; writes go through."""
 
+    @flat.setter
+    def flat(self, value: Any) -> None: ...
+
     def flatten(self, order: str = ...) -> Array:
         """Return a copy of the elements along one axis."""
 
     @property
     def imag(self) -> Array:
         """The imaginary parts, 0 of real numbers."""
+
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
 
     def item(self, *args: Any) -> Any:
         """Return the only element as a Python number, or the one at an index."""
@@ -198,6 +204,9 @@ class Methods:
     @property
     def real(self) -> Array:
         """The real parts."""
+
+    @real.setter
+    def real(self, value: Any) -> None: ...
 
     def repeat(self, repeats: Any, axis: int | None = ...) -> Array:
         """Return each element repeated, along `axis` or of the flattened array."""
