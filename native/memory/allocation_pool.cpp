@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <sys/mman.h>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,10 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t HUGE_PAGE_BYTES = std::size_t(2) << 20;
+
+// Classes are at most so far apart, so that a large block wastes no more bytes. A request takes a
+// free block of a class up to a quarter larger all the same: new pages cost more than unused ones.
+constexpr std::size_t MAX_CLASS_STEP = std::size_t(1) << 16, SHARED_BYTES = 4 * MAX_CLASS_STEP;
 
 // After so many returned blocks, blocks that were idle since the last check return their pages to
 // the system. They keep their addresses: freed, they would leave holes for small objects. A loop
@@ -38,9 +43,10 @@ struct FreeBlocks {
 };
 
 struct Pool {
-    Lock lock; // protects everything here
-    std::unordered_map<std::size_t, FreeBlocks> free_lists;
-    std::size_t num_returned = 0; // blocks, since the last look
+    Lock lock;                                             // protects everything here
+    std::map<std::size_t, FreeBlocks> free_lists;          // by class
+    std::unordered_map<void*, std::size_t> larger_classes; // of live blocks larger than asked for
+    std::size_t num_returned = 0;                          // blocks, since the last look
     AllocationPoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
 
@@ -78,15 +84,34 @@ void* system_allocate(std::size_t bytes) {
     return memory;
 }
 
-void* pop_free_block(std::size_t bytes) {
-    auto it = pool().free_lists.find(bytes);
-    if (it == pool().free_lists.end() || it->second.blocks.empty()) return nullptr;
+// A block and its class.
+struct Block {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+};
+
+Block pop_free_block(std::size_t bytes) {
+    std::size_t most = bytes < SHARED_BYTES ? bytes : bytes + bytes / 4;
+    auto it = pool().free_lists.lower_bound(bytes);
+    while (it != pool().free_lists.end() && it->first <= most && it->second.blocks.empty()) ++it;
+    if (it == pool().free_lists.end() || it->first > most) return {};
     FreeBlocks& free_blocks = it->second;
-    void* memory = free_blocks.blocks.back();
+    Block block{free_blocks.blocks.back(), it->first};
     free_blocks.blocks.pop_back();
     free_blocks.num_idle = std::min(free_blocks.num_idle, free_blocks.blocks.size());
-    pool().statistics.cached_bytes -= bytes;
-    return memory;
+    pool().statistics.cached_bytes -= block.bytes;
+    if (block.bytes != bytes) pool().larger_classes.emplace(block.memory, block.bytes);
+    return block;
+}
+
+// The class of a live block that was asked for with so many bytes; it is about to be free.
+std::size_t take_class(void* memory, std::size_t bytes) {
+    if (pool().larger_classes.empty()) return bytes;
+    auto it = pool().larger_classes.find(memory);
+    if (it == pool().larger_classes.end()) return bytes;
+    bytes = it->second;
+    pool().larger_classes.erase(it);
+    return bytes;
 }
 
 void record_live(std::size_t bytes) {
@@ -99,7 +124,7 @@ void record_live(std::size_t bytes) {
 
 std::size_t size_class(std::size_t bytes) {
     bytes = std::max(bytes, ALIGNMENT);
-    std::size_t step = std::max(std::bit_floor(bytes) / 4, ALIGNMENT);
+    std::size_t step = std::clamp(std::bit_floor(bytes) / 4, ALIGNMENT, MAX_CLASS_STEP);
     return (bytes + step - 1) / step * step;
 }
 
@@ -109,8 +134,9 @@ void* pool_allocate(std::size_t requested_bytes) {
     void* memory = nullptr;
     {
         Guard guard(pool().lock);
-        memory = pop_free_block(bytes);
-        if (memory) record_live(bytes);
+        Block block = pop_free_block(bytes);
+        memory = block.memory;
+        if (memory) record_live(block.bytes);
     }
     if (!memory) {
         memory = guard_pages() ? map_guarded(requested_bytes) : system_allocate(bytes);
@@ -131,9 +157,11 @@ void pool_allocate(std::size_t bytes, std::span<void*> blocks) {
         bool failure_armed =
             failure_countdown.load(std::memory_order_relaxed) > 0; // soon: it counts them
         Guard guard(pool().lock);
-        while (!failure_armed && count < blocks.size() && (blocks[count] = pop_free_block(size))) {
-            record_live(size);
-            ++count;
+        while (!failure_armed && count < blocks.size()) {
+            Block block = pop_free_block(size);
+            if (!block.memory) break;
+            blocks[count++] = block.memory;
+            record_live(block.bytes);
         }
     }
     for (; count < blocks.size(); ++count) blocks[count] = pool_allocate(bytes);
@@ -156,6 +184,7 @@ void trim_idle() {
             release_pages(free_blocks.blocks[i], bytes);
         free_blocks.num_idle = free_blocks.blocks.size();
     }
+    std::erase_if(pool().free_lists, [](const auto& entry) { return entry.second.blocks.empty(); });
 }
 
 // Makes room for a block of so many bytes by evicting idle blocks.
@@ -186,6 +215,7 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
     {
         Guard guard(pool().lock);
         AllocationPoolStatistics& statistics = pool().statistics;
+        bytes = take_class(memory, bytes);
         statistics.live_bytes -= bytes;
         if (statistics.cached_bytes + bytes > statistics.cap_bytes) evict_idle(bytes, evicted);
         if (statistics.cached_bytes + bytes <= statistics.cap_bytes) {
@@ -228,7 +258,7 @@ void set_pool_cap(std::size_t bytes) {
 }
 
 std::size_t trim_pool() {
-    std::unordered_map<std::size_t, FreeBlocks> lists;
+    std::map<std::size_t, FreeBlocks> lists;
     std::size_t returned = 0;
     {
         Guard guard(pool().lock);

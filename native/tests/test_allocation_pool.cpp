@@ -55,6 +55,30 @@ static void use(std::size_t bytes, int count) {
     for (void* block : blocks) pool_free(block, bytes);
 }
 
+static void large_blocks_waste_at_most_64_kib() {
+    for (std::size_t bytes :
+         {std::size_t(1) << 20, (std::size_t(1) << 20) + 1, std::size_t(8'000'000),
+          std::size_t(12'345'678), std::size_t(1) << 30}) {
+        CHECK(size_class(bytes) >= bytes && size_class(bytes) - bytes <= 1 << 16);
+        CHECK(size_class(bytes) % ALIGNMENT == 0);
+    }
+}
+
+static void a_free_block_a_little_larger_is_used_again() {
+    trim_pool();
+    auto before = pool_statistics();
+    int64_t allocations = counters[std::size_t(Counter::allocations)].load();
+    for (std::size_t bytes = 9'000'000; bytes > 7'500'000; bytes -= 100'000) use(bytes, 2);
+    CHECK(counters[std::size_t(Counter::allocations)].load() == allocations + 2);
+    void* memory = pool_allocate(6'000'000); // more than a quarter larger is another block
+    CHECK(counters[std::size_t(Counter::allocations)].load() == allocations + 3);
+    pool_free(memory, 6'000'000);
+    auto after = pool_statistics();
+    CHECK(after.live_bytes == before.live_bytes);
+    CHECK(after.cached_bytes == 2 * size_class(9'000'000) + size_class(6'000'000));
+    CHECK(trim_pool() == after.cached_bytes);
+}
+
 static int resident(void* memory, std::size_t bytes) {
     auto begin = (reinterpret_cast<std::uintptr_t>(memory) + 4095) / 4096 * 4096;
     std::vector<unsigned char> pages((bytes - 4096) / 4096);
@@ -130,6 +154,8 @@ int main() {
     large_vectors_have_blocks_of_the_pool();
     what_was_not_needed_for_long_gives_its_pages_back();
     a_full_pool_keeps_what_comes_for_what_lies_idle();
+    large_blocks_waste_at_most_64_kib();
+    a_free_block_a_little_larger_is_used_again();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {
         CHECK(size_class(bytes) >= bytes && size_class(bytes) % ALIGNMENT == 0);
         CHECK(size_class(size_class(bytes)) == size_class(bytes));

@@ -10,6 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.ops import rejection
 from tenfold.testing import assert_equal_bits
 
 KEY, DRAW = 0x9E3779B97F4A7C15, 123456789012345
@@ -209,3 +210,56 @@ def test_traced_function_draws_by_an_argument() -> None:
     for draw in (5, 6):
         expected = tn.random.normal(KEY, draw, size=(3,)) + 1.0
         assert noisy(tn.ones(3), tn.asarray(draw)).tolist() == expected.tolist()
+
+
+NUMBERS_AND_ARRAYS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "binomial": ((10, 0.5), (10, 0.9), (0, 0.5), (5, 0.0), (5, 1.0), (10**12, 1e-12), (30, 0.3)),
+    "poisson": ((0.0,), (0.5,), (9.99,), (1e-300,)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_AND_ARRAYS)
+def test_parameters_as_numbers_and_as_arrays_draw_the_same(name: str) -> None:
+    draw = getattr(tn.random, name)
+    for parameters in NUMBERS_AND_ARRAYS[name]:
+        from_numbers = draw(1, 2, *parameters, size=1000)
+        from_arrays = draw(1, 2, *(np.full(1000, float(x)) for x in parameters))
+        assert from_numbers.dtype == from_arrays.dtype == np.int64
+        assert from_numbers.tolist() == from_arrays.tolist(), parameters
+
+
+def test_largest_uniform_number_counts_no_more_than_all_trials() -> None:
+    one, trials, half = np.ones(1), 10.0, 0.5
+    ratio = trials + 1.0
+    counts = rejection._inverted(
+        one, np.full(1, half**trials), lambda k, at: np.full(at.size, (ratio - k) / k)
+    )
+    assert counts.tolist() == [10.0]
+    assert np.searchsorted(rejection.binomial_table(trials, half), one).tolist() == [10]
+
+
+@pytest.mark.parametrize("count", [4096, 10**7, 10**12, 2**63 - 1])
+def test_few_of_many_are_chosen_without_sorting_all(count: int) -> None:
+    chosen = tn.random.choice(1, 2, count, (2, 100), replace=False)
+    assert chosen.shape == (2, 100)
+    values = chosen.tolist()
+    flat = [x for row in values for x in row]
+    assert len(set(flat)) == 200
+    assert all(0 <= x < count for x in flat)
+    assert tn.random.choice(1, 2, count, (2, 100), replace=False).tolist() == values
+
+
+def test_few_of_many_have_equal_probabilities() -> None:
+    keys = tn.arange(300)
+    draws = tn.vmap(lambda key: tn.random.choice(key, 5, 4096, 256, replace=False))(keys)
+    counts = np.bincount(np.asarray(draws).reshape(-1), minlength=4096)
+    expected = 300 * 256 / 4096
+    chi_squared = float(((counts - expected) ** 2).sum()) / (expected * (1 - 256 / 4096))
+    assert abs(chi_squared - 4095) < 5 * np.sqrt(2 * 4095)
+
+
+def test_choice_of_few_elements_of_an_array_takes_them_along_an_axis() -> None:
+    x = np.arange(10_000.0).reshape(2, 5000)
+    chosen = np.asarray(tn.random.choice(1, 2, tn.asarray(x), 5, replace=False, axis=1))
+    assert np.array_equal(chosen[1] - chosen[0], np.full(5, 5000.0))
+    assert len(set(chosen[0].tolist())) == 5

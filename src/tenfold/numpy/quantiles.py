@@ -124,16 +124,15 @@ def median(
     if not length:
         result = reductions.mean(rows, -1)
     else:
-        ordered = sorting.sort(rows)
-        low = index(ordered, (..., (length - 1) // 2))
-        middle = (
-            low
-            if length % 2
-            else reductions.mean(stack([low, index(ordered, (..., length // 2))], 0), 0)
-        )
-        last = index(ordered, (..., length - 1))
-        result = selection.where(predicates.isnan(last), last, middle)
+        middle = sorting.order_statistics(rows, ((length - 1) // 2, length // 2)[length % 2 :])
+        result = _nan_of_rows(rows, reductions.mean(middle, -1))
     return deliver(_restored(result, axes, 0, keepdims), out)
+
+
+def _nan_of_rows(rows: Array, result: Array) -> Array:
+    """Return a result with NaN for rows that hold one."""
+    has_nan = predicates.isnan(reduce.max(rows, axis=-1))
+    return selection.where(has_nan, constant(result, np.nan), result)
 
 
 def _is_double(q: Any) -> bool:
@@ -198,19 +197,21 @@ def _quantile(
         options = {"method": method, "keepdims": keepdims, "weights": weights}
         q = fractions if fractions.ndim else float(fractions)  # a number is weak
         return Immediate(np.quantile)(a, q, axis, out=out, **options)
-    ordered = sorting.sort(rows)
     position = fractions * (length - 1)
     lower = np.floor(position).astype(np.int64)
     upper = np.minimum(lower + 1, length - 1)
+    positions = np.unique([lower, upper])
+    selected = sorting.order_statistics(rows, tuple(positions.tolist()))
     low, high = (
-        movement.moveaxis(gathering.take(ordered, as_array(i.reshape(-1)), axis=-1), -1, 0)
-        for i in (lower, upper)
+        movement.moveaxis(gathering.take(selected, as_array(column), axis=-1), -1, 0)
+        for column in (np.searchsorted(positions, i.reshape(-1)) for i in (lower, upper))
     )
-    weight = as_array(np.asarray(position - lower).reshape(-1, *(1,) * (rows.ndim - 1)))
-    share = weight if fractions.ndim else cast(weight, rows.dtype)  # a number is weak
-    result = _interpolated(low, high, share)
-    last = index(ordered, (..., length - 1))
-    result = selection.where(predicates.isnan(last), constant(result, np.nan), result)
+    weight = np.asarray(position - lower).reshape(-1, *(1,) * (rows.ndim - 1))
+    shares = (as_array(share) for share in (weight, 1.0 - weight))
+    if not fractions.ndim:  # a number is weak
+        shares = (cast(share, rows.dtype) for share in shares)
+    result = _interpolated(low, high, *shares)
+    result = _nan_of_rows(rows, result)
     result = reshaping.reshape(result, (*fractions.shape, *result.shape[1:]))
     return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
 
@@ -315,18 +316,16 @@ def _nanquantile(
         low, high = (_at(ordered, selection.maximum(i, 0)) for i in (lower, upper))
         share = arithmetic.subtract(position, cast(lower, steps.dtype))
         share = share if fractions.ndim else cast(share, rows.dtype)  # a number is weak
-        results.append(_interpolated(low, high, share))
+        results.append(_interpolated(low, high, share, arithmetic.subtract(1.0, share)))
     result = reshaping.reshape(stack(results, 0), (*fractions.shape, *rows.shape[:-1]))
     return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
 
 
-def _interpolated(low: Array, high: Array, share: Array) -> Array:
-    """Return values between two, by NumPy's formula: from the nearer end."""
+def _interpolated(low: Array, high: Array, share: Array, rest: Array) -> Array:
+    """Return values between two, by NumPy's formula: from the nearer end. `rest` is 1 - `share`."""
     distance = arithmetic.subtract(high, low)
     from_low = arithmetic.add(low, arithmetic.multiply(distance, share))
-    from_high = arithmetic.subtract(
-        high, arithmetic.multiply(distance, arithmetic.subtract(1.0, share))
-    )
+    from_high = arithmetic.subtract(high, arithmetic.multiply(distance, rest))
     return selection.where(arithmetic.subtract(share, 0.5) >= 0, from_high, from_low)
 
 

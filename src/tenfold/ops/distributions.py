@@ -14,20 +14,22 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, operation
+from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import FLOAT64, INT64
 from tenfold.errors import ShapeError, message
-from tenfold.ops import rejection
+from tenfold.ops import philox, rejection
 from tenfold.ops.random import (
     checked_stream,
     draw_members,
     draw_rule,
     element_size,
     operand,
+    random,
     with_all_axes,
 )
 from tenfold.ops.rejection import Elements
+from tenfold.ops.sorting import searchsorted
 from tenfold.settings import checked_device
 
 SUM_ERROR = 1e-12
@@ -66,6 +68,11 @@ class Sampler:
             "remedy": f"give parameters in range: {self.range_text}",
             "samples": [SampleCall((), {"size": n}, (*key, *self.values)) for n in (7, (2, 3), 0)],
         }
+
+    @property
+    def derived_facts(self) -> dict[str, Any]:
+        """The fields of a function that takes other ways for some parameters."""
+        return {name: self.facts[name] for name in ("namespace", "samples")}
 
     def rule(self, types: tuple[Type, ...], size: Shape, *params: Any) -> Inferred:
         """Infer: key and draw are integers, the parameters float64."""
@@ -210,7 +217,15 @@ POISSON = Sampler(
 )
 
 
-@operation(**POISSON.facts)
+@operation(name="poisson", public=False, **POISSON.facts)
+def poisson_variates(
+    key: Any, draw: Any, /, lam: Any, size: int | Shape | None = None, *, stream: int = 0
+) -> BoundCall:
+    """Return numbers of the Poisson distribution of any means."""
+    return POISSON.bind(key, draw, (lam,), size, stream)
+
+
+@derived(**POISSON.derived_facts)
 def poisson(
     key: int | Array,
     draw: int | Array,
@@ -219,14 +234,17 @@ def poisson(
     size: int | Shape | None = None,
     *,
     stream: int = 0,
-) -> BoundCall:
+) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
 
     >>> import tenfold as tn
     >>> tn.random.poisson(1, 2, 30.5, size=3).shape
     (3,)
     """
-    return POISSON.bind(key, draw, (lam,), size, stream)
+    mean = parameter(lam)
+    if isinstance(mean, Array) or not 0 <= mean < rejection.SMALL_MEAN:
+        return poisson_variates(key, draw, mean, size, stream=stream)
+    return _by_table(rejection.poisson_table(float(mean)), key, draw, size, stream)
 
 
 BINOMIAL = Sampler(
@@ -239,7 +257,15 @@ BINOMIAL = Sampler(
 )
 
 
-@operation(**BINOMIAL.facts)
+@operation(name="binomial", public=False, **BINOMIAL.facts)
+def binomial_variates(
+    key: Any, draw: Any, /, n: Any, p: Any, size: int | Shape | None = None, *, stream: int = 0
+) -> BoundCall:
+    """Return numbers of the binomial distribution of any parameters."""
+    return BINOMIAL.bind(key, draw, (n, p), size, stream)
+
+
+@derived(**BINOMIAL.derived_facts)
 def binomial(
     key: int | Array,
     draw: int | Array,
@@ -249,7 +275,7 @@ def binomial(
     size: int | Shape | None = None,
     *,
     stream: int = 0,
-) -> BoundCall:
+) -> Array:
     """Return the successes among `n` trials of probability `p`, int64 (inversion for n p < 10, else
     BTRS).
 
@@ -257,7 +283,21 @@ def binomial(
     >>> tn.random.binomial(1, 2, 100, 0.3, size=3).shape
     (3,)
     """
-    return BINOMIAL.bind(key, draw, (n, p), size, stream)
+    trials, probability = parameter(n), parameter(p)
+    are_numbers = not isinstance(trials, Array) and not isinstance(probability, Array)
+    if not are_numbers or not BINOMIAL.valid(trials, probability):
+        return binomial_variates(key, draw, trials, probability, size, stream=stream)
+    rarer = min(float(probability), 1.0 - probability)
+    if not trials * rarer < rejection.SMALL_MEAN:
+        return binomial_variates(key, draw, trials, probability, size, stream=stream)
+    count = _by_table(rejection.binomial_table(float(trials), rarer), key, draw, size, stream)
+    return int(trials) - count if probability > 0.5 else count
+
+
+def _by_table(table: np.ndarray, key: Any, draw: Any, size: Any, stream: int) -> Array:
+    """Return the numbers that `rejection._inverted` gives, by a search in the table of sums."""
+    steps = random(key, draw, size, stream=stream + rejection.LAST_STREAM)
+    return searchsorted(array(table), steps + philox.UNIT_STEP, side="left")
 
 
 HYPERGEOMETRIC = Sampler(

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tenfold._native import Array
-from tenfold.core.op import SampleCall
-from tenfold.core.op_decorators import array, derived
+from tenfold._native import Array, Type
+from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, normalize_axis, product
+from tenfold.dtypes import INT64
 from tenfold.errors import ShapeError, message
+from tenfold.ops import philox
 from tenfold.ops.arange import arange
 from tenfold.ops.contract import matmul
 from tenfold.ops.cumulative import cumulative_sum
@@ -23,8 +25,11 @@ from tenfold.ops.linalg import cholesky, eigh, svd
 from tenfold.ops.movement import matrix_transpose
 from tenfold.ops.random import (
     bits,
+    draw_members,
+    draw_rule,
     element_size,
     integers,
+    operand,
     random,
     standard_exponential,
     standard_normal,
@@ -33,9 +38,14 @@ from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import minimum
 from tenfold.ops.sorting import argsort, searchsorted
+from tenfold.settings import checked_device
 
 KEY = (20260101, 77777)
 """The key and draw of the samples of tests."""
+SPARSE_SHARE = 16
+"""The elements for each chosen one from which a choice draws numbers until they are distinct."""
+SPARSE_COUNT = 4096
+"""The elements below which it sorts keys all the same."""
 PROBABILITY_ERROR = 1e-8
 """How far from 1 the sum of probabilities may be."""
 
@@ -106,8 +116,9 @@ def choice(
 ) -> Array:
     """Return random elements of `a` along an axis, or of the ints below it, with probabilities `p`.
 
-    Without replacement the first ones in the order of random keys; with probabilities the keys are
-    exponential numbers of these rates (Efraimidis and Spirakis 2006).
+    Without replacement the first ones in the order of random keys, or few of many: the first
+    distinct ones of those with replacement. With probabilities the keys are exponential numbers of
+    these rates (Efraimidis and Spirakis 2006).
 
     >>> import tenfold as tn
     >>> sorted(tn.random.choice(1, 2, 3, 3, replace=False).tolist())
@@ -131,13 +142,60 @@ def choice(
         if total > count:
             rule = f"{total} elements of {count} need replacement"
             raise ValueError(message("choice", rule, (), "give replace=True"))
-        keys = (
-            bits(key, draw, count)
-            if weights is None
-            else standard_exponential(key, draw, count) / weights
-        )
-        chosen = reshape(get_item(argsort(keys), slice(total)), lengths)
+        chosen = reshape(_without_replacement(key, draw, count, total, weights), lengths)
     return chosen if population is None else take(population, chosen, axis=position)
+
+
+def _without_replacement(
+    key: Any, draw: Any, count: int, total: int, weights: Array | None
+) -> Array:
+    if weights is not None:
+        keys = standard_exponential(key, draw, count) / weights
+    elif count >= max(total * SPARSE_SHARE, SPARSE_COUNT):
+        return distinct_integers(key, draw, count, total)
+    else:
+        keys = bits(key, draw, count)
+    return get_item(argsort(keys), slice(total))
+
+
+def _distinct_reference(
+    key: np.ndarray, draw: np.ndarray, count: np.ndarray, *params: Any
+) -> np.ndarray:
+    (total,), stream, *_ = params
+    rows = np.broadcast_arrays(key, draw, count)
+    result = np.empty((rows[0].size, total), np.int64)
+    for row, (k, d, n) in zip(
+        result, zip(*(x.reshape(-1) for x in rows), strict=True), strict=True
+    ):
+        length, first = total, np.empty(0)
+        while first.size < total:
+            length += length // 8 + SPARSE_SHARE
+            block = philox.array_block(np.asarray(k), np.asarray(d), (length,), stream)
+            numbers = philox.bounded(block, np.asarray([n], np.uint64))
+            first = np.unique(numbers, return_index=True)[1]
+        row[:] = numbers[np.sort(first)[:total]]
+    return result.reshape(*rows[0].shape, total)
+
+
+def _distinct_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+    return Inferred(draw_rule(types[:2], *params).results, (INT64,) * 3)
+
+
+@operation(
+    public=False,
+    namespace="random",
+    rule=_distinct_rule,
+    reference=_distinct_reference,
+    batch=draw_members,
+    creates=True,
+)
+def distinct_integers(key: Any, draw: Any, count: int, total: int) -> BoundCall:
+    """Return the first `total` distinct ones of random integers below `count`, int64.
+
+    In the order of their first draw: each sequence of distinct integers is as probable as another.
+    """
+    operands = (operand(key, "key"), operand(draw, "draw number"), count)
+    return BoundCall(operands, ((total,), 0, np.dtype(INT64), checked_device(None)))
 
 
 def _with_replacement(

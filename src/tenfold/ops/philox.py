@@ -32,6 +32,8 @@ LOW, UPPER_21 = 0xFFFFFFFF, 0xFFFFF800
 STREAM_SHIFT = 48
 """The bits of an element index; those above are the stream, of a value's own further blocks."""
 STREAMS = 1 << 64 - STREAM_SHIFT
+UNIT_STEP = 2.0**-53
+"""The distance of uniform float64 numbers: `unit` plus it is `positive_unit`, exactly."""
 
 
 class Arrays:

@@ -29,6 +29,8 @@ VARIABLE_STREAMS = STREAMS // 4
 """The streams of one of the variables that a number is made of."""
 LAST_STREAM = VARIABLE_STREAMS - 1
 """A stream that no attempt reaches."""
+LAST_TERM = 200
+"""The number of the term that ends an inversion; below `SMALL_MEAN` none as late is needed."""
 
 
 class Elements:
@@ -160,22 +162,50 @@ def poisson(elements: Elements, mean: Floats) -> np.ndarray:
     return (result + accepted(elements, propose, large)).astype(np.int64)
 
 
-def _inverted(
-    u: Floats, probability: Floats, ratio: Callable[[int, np.ndarray], Floats], last: int = 200
-) -> Floats:
-    """Return the smallest k with u <= P(0) + ... + P(k), where P(k) = P(k - 1) * ratio(k)."""
-    result, rest = np.zeros(u.size), u - probability
-    at = np.flatnonzero(rest > 0.0)
-    probability, rest = probability[at], rest[at]
-    for k in range(1, last):
+def _inverted(u: Floats, probability: Floats, ratio: Callable[[int, np.ndarray], Floats]) -> Floats:
+    """Return the smallest k with u <= P(0) + ... + P(k), where P(k) = P(k - 1) * ratio(k).
+
+    A term that is 0, or the last one, ends the sum: k is at most its predecessor.
+    """
+    result = np.zeros(u.size)
+    at = np.flatnonzero(u > probability)
+    probability = total = probability[at]
+    for k in range(1, LAST_TERM):
+        probability = probability * ratio(k, at)
+        going = probability > 0.0
+        at, probability, total = at[going], probability[going], (total + probability)[going]
         if not at.size:
             break
-        probability = probability * ratio(k, at)
-        rest = rest - probability
         result[at] = k
-        going = (rest > 0.0) & (probability > 0.0)
-        at, probability, rest = at[going], probability[going], rest[going]
+        going = u[at] > total
+        at, probability, total = at[going], probability[going], total[going]
     return result
+
+
+def inversion_table(probability: Floats, ratio: Callable[[int], float]) -> Floats:
+    """Return the sums P(0) + ... + P(k) of `_inverted`: how many are below u is its result.
+
+    `probability` is P(0), (1,).
+    """
+    totals = [probability]
+    for k in range(1, LAST_TERM):
+        probability = probability * ratio(k)
+        if not probability[0] > 0.0:
+            break
+        totals.append(totals[-1] + probability)
+    return np.concatenate(totals[:-1]) if len(totals) > 1 else np.empty(0)
+
+
+def binomial_table(n: float, p: float) -> Floats:
+    """Return the `inversion_table` of `n` trials of a probability `p` up to 1/2."""
+    odds = p / (1.0 - p)
+    zero = np.exp(n * np.log1p(-np.asarray([p])))
+    return inversion_table(zero, lambda k: (n - (k - 1)) * odds / k)
+
+
+def poisson_table(mean: float) -> Floats:
+    """Return the `inversion_table` of a mean."""
+    return inversion_table(np.exp(-np.asarray([mean])), lambda k: mean / k)
 
 
 HALF_LOG_TAU = 0.9189385332046727

@@ -11,6 +11,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import (
     along_next_axis,
     array,
+    as_stack,
     operation,
     refuse_dtype,
     refuse_unordered,
@@ -161,6 +162,52 @@ def argsort(
     [0, 4, 2, 1, 3, 5]
     """
     return _bind_sort(x, axis, descending)
+
+
+def _order_statistics_reference(x: np.ndarray, positions: tuple[int, ...]) -> np.ndarray:
+    keys = sortable(x)
+    if keys.dtype == FLOAT16:  # NumPy has no fast selection of halves; float32 has their order
+        keys = keys.astype(FLOAT32)
+    if len(positions) * SELECTED_SHARE > keys.shape[-1]:
+        return np.sort(keys, axis=-1)[..., list(positions)].astype(x.dtype)
+    # Neighbours cost a pass over the elements below the upper one, not a selection of their own.
+    above = {at: at + 1 for at in positions if at + 1 in positions and at - 1 not in positions}
+    kth = [at for at in positions if at not in above]
+    parted = np.partition(keys, kth, axis=-1)
+    lower = {low: parted[..., _start(kth, high) : high].max(axis=-1) for low, high in above.items()}
+    columns = [lower[at] if at in lower else parted[..., at] for at in positions]
+    return np.stack(columns, axis=-1).astype(x.dtype)
+
+
+def _start(kth: list[int], position: int) -> int:
+    """Return where the elements between a selected position and its predecessor begin."""
+    return max((at + 1 for at in kth if at < position), default=0)
+
+
+SELECTED_SHARE = 16
+"""The elements for each selected one below which a sort is as fast."""
+
+
+def _order_statistics_rule(types: tuple[Type, ...], positions: tuple[int, ...]) -> Inferred:
+    (type_,) = types
+    refuse_unordered(types)
+    return Inferred((((*type_.shape[:-1], len(positions)), type_.dtype),), (type_.dtype,))
+
+
+@operation(
+    public=False,
+    rule_free=True,
+    bind_depends_on="types",
+    rule=_order_statistics_rule,
+    reference=_order_statistics_reference,
+    batch_params=as_stack,
+)
+def order_statistics(x: Array, positions: tuple[int, ...]) -> BoundCall:
+    """Return those elements of the sorted last axis of `x` that are at `positions`, ascending.
+
+    By selection (C. A. R. Hoare, "Algorithm 65: Find", 1961), in linear time. NaN comes last.
+    """
+    return BoundCall((x,), (positions,))
 
 
 def _searchsorted_reference(x1: np.ndarray, x2: np.ndarray, *args: Any) -> np.ndarray:
