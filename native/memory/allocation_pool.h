@@ -1,6 +1,6 @@
 // Allocation pool: recycles 64-byte aligned blocks in size classes, up to a cap. Each power of two
-// has four classes, at most 64 KiB apart; large blocks ask for huge pages. Blocks that stay idle return their pages to
-// the system, and are evicted first at the cap.
+// has four classes, at most 64 KiB apart; large blocks ask for huge pages. Blocks that stay idle
+// return their pages to the system, and are evicted first at the cap.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -163,18 +163,23 @@ def _distinct_reference(
 ) -> np.ndarray:
     (total,), stream, *_ = params
     rows = np.broadcast_arrays(key, draw, count)
-    result = np.empty((rows[0].size, total), np.int64)
-    for row, (k, d, n) in zip(
-        result, zip(*(x.reshape(-1) for x in rows), strict=True), strict=True
-    ):
-        length, first = total, np.empty(0)
-        while first.size < total:
-            length += length // 8 + SPARSE_SHARE
-            block = philox.array_block(np.asarray(k), np.asarray(d), (length,), stream)
-            numbers = philox.bounded(block, np.asarray([n], np.uint64))
-            first = np.unique(numbers, return_index=True)[1]
-        row[:] = numbers[np.sort(first)[:total]]
-    return result.reshape(*rows[0].shape, total)
+    result = [
+        _first_distinct(np.asarray(k), np.asarray(d), np.asarray([n], np.uint64), total, stream)
+        for k, d, n in zip(*(x.reshape(-1) for x in rows), strict=True)
+    ]
+    return np.concatenate([*result, np.empty(0, np.int64)]).reshape(*rows[0].shape, total)
+
+
+def _first_distinct(
+    key: np.ndarray, draw: np.ndarray, count: np.ndarray, total: int, stream: int
+) -> np.ndarray:
+    length = total
+    while True:
+        length += length // 8 + SPARSE_SHARE
+        numbers = philox.bounded(philox.array_block(key, draw, (length,), stream), count)
+        first = np.sort(np.unique(numbers, return_index=True)[1])
+        if first.size >= total:
+            return np.asarray(numbers[first[:total]], np.int64)
 
 
 def _distinct_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
