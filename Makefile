@@ -89,9 +89,10 @@ examples: ## the examples at the size they have by themselves
 	cd examples && $(PYTHON) -m per_sample.particles
 	cd examples && $(PYTHON) -m per_sample.adaptive_steps
 
-docs: ## run the tour, write the page of settings, build the site in build/docs (pip install '.[docs]')
+docs: ## run the tour, write the generated pages, build the site in build/docs (pip install '.[docs]')
 	$(PYTHON) docs/tour.py
 	$(PYTHON) docs/settings.py
+	$(PYTHON) docs/absent.py
 	$(PYTHON) docs/site/build.py
 
 native: ## the native core's own tests

@@ -3,7 +3,8 @@
 Takes the root of a checkout; hands on one line per offender, `place: rule`, and exit status 1 if
 there is any. No two modules have one name, and no two classes, in Python and in C++ apart (a C++
 file may have the name of its Python twin, and a module that of its package). Prose has no word of
-`DENIED`, and the first sentence of a module at most `FIRST_WORDS` words.
+`DENIED`, and the first sentence of a module at most `FIRST_WORDS` words. One page alone,
+`PAGE_OF_ABSENCE`, says what is absent: it is generated and tried, so what it denies is so.
 
 Example: `python tools/check_names.py`, or `python tools/check_names.py path/of/another/checkout`.
 """
@@ -21,6 +22,16 @@ FIRST_WORDS = 20
 """Words of the first sentence of a module."""
 DENIED = re.compile(r"(nobody|somebody|whoever|(?<!there )is no (?!more|longer))", re.IGNORECASE)
 """Words that stand for a caller, an array or a thread; and a negation that hides in its noun."""
+ABSENCE = re.compile(
+    r"\b(absen(?:t|ce)|lack(?:s|ed|ing)?|not included|(?:un|not )supported|not implemented"
+    r"|not (?:yet )?available|do(?:es)? not (?:yet )?(?:exist|support|offer|provide)"
+    r"|Tenfold (?:has no|has not|does not have|misses))\b",
+    re.IGNORECASE,
+)
+"""Words that say what Tenfold has not, which a later change makes untrue."""
+PAGE_OF_ABSENCE = Path("docs/absent.md")
+EXECUTED = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
+LINK_OR_CODE = re.compile(r"`[^`\n]*`|\]\([^)\n]*\)")
 CLASS = re.compile(r"^(?:class|struct|enum class) ([A-Za-z_]\w*)[^;]*\{", re.MULTILINE)
 
 
@@ -43,6 +54,10 @@ def offenders(root: Path) -> Iterator[str]:
     for path in [*python, *native, *pages]:
         if not path.name.startswith("CHANGELOG"):
             yield from denied(path, path.relative_to(root))
+    for path in [*root.glob("README.md"), *(root / "docs").rglob("*.md")]:
+        name = path.relative_to(root)
+        if name != PAGE_OF_ABSENCE and "decisions" not in name.parts:
+            yield from absences(path, name)
 
 
 def twice(root: Path, kind: str, found: object) -> Iterator[str]:
@@ -83,6 +98,14 @@ def denied(path: Path, name: Path) -> Iterator[str]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         for found in DENIED.finditer(line):
             yield f"{name}:{number}: {found[0].strip()!r} is not in the language of the project"
+
+
+def absences(path: Path, name: Path) -> Iterator[str]:
+    """The lines of a page that say what is absent, outside code and the targets of links."""
+    text = EXECUTED.sub(lambda block: "\n" * block[0].count("\n"), path.read_text(encoding="utf-8"))
+    for number, line in enumerate(text.splitlines(), 1):
+        for found in ABSENCE.finditer(LINK_OR_CODE.sub("", line)):
+            yield f"{name}:{number}: {found[0]!r} stands in {PAGE_OF_ABSENCE} alone"
 
 
 def main() -> int:

@@ -48,8 +48,7 @@ def a_name_that_is_misspelt() -> None:
 
 @wrong(
     AttributeError,
-    "module 'tenfold' has no attribute 'polynomial'; "
-    "write np.polynomial with np.asarray(x), which waits",
+    "module 'tenfold' has no attribute 'polynomial'; use tenfold.numpy.polynomial",
     operands=0,
     remedy=False,
 )
@@ -393,7 +392,7 @@ def a_counter_that_does_not_exist() -> None:
 
 @wrong(
     UnsupportedError,
-    "np.unwrap: tenfold has no operation for it",
+    "np.unwrap: tenfold has no lazy form of it",
     operands=0,
 )
 def a_function_of_numpy_that_is_not_here() -> None:
@@ -403,7 +402,7 @@ def a_function_of_numpy_that_is_not_here() -> None:
 
 @wrong(
     UnsupportedError,
-    "np.add.reduceat: tenfold has no operation for it",
+    "np.add.reduceat: tenfold has no lazy form of it",
     operands=0,
 )
 def a_ufunc_method_that_is_not_here() -> None:

@@ -100,7 +100,7 @@ def unsupported_function(function: Callable[..., Any], method: str = "") -> Unsu
     )
     if equivalent:
         remedy = f"write {equivalent}, or {remedy}"
-    return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)
+    return UnsupportedError(name, "tenfold has no lazy form of it", remedy=remedy)
 
 
 def similar_names(name: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Missing names: the AttributeError for names that the public namespace and Array lack.
 
 Takes the module's name and the name asked for, hands on the error: near names, and for a name of
-NumPy's the operation that answers for it, or how the same is written here. For an attribute of an
-Array the same.
+NumPy's the operation that answers for it, the function of `tenfold.numpy`, or how the same is
+written here. For an attribute of an Array or a Generator the same.
 
 >>> print(missing_name_error("tenfold", "cumsum"))
 module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, NoReturn
 
@@ -28,17 +28,7 @@ from tenfold.interop.numpy_dispatch import (
     public_name,
     similar_names,
 )
-
-# What arrays of other libraries have and Array has not. Table.
-ATTRIBUTES = {
-    "H": "tn.conj(x.mT)",
-    "cpu": "x.to_device('cpu')",
-    "data": "memoryview(x), which waits",
-    "numpy": "np.asarray(x), which waits",
-    "ptp": "tn.max(x) - tn.min(x)",
-    "to": "x.to_device(device), or tn.astype(x, dtype)",
-}
-
+from tenfold.namespace.absent_names import ATTRIBUTES, GENERATORS, MODULES, SEED
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 LAZY = {
@@ -54,29 +44,55 @@ the standard that libraries (xarray) call in the namespace of an array.
 def missing_name_error(module: str, name: str) -> AttributeError:
     """Return the error, to be raised, for a name that a public module does not have."""
     text = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("_"):
-        text = "; ".join(filter(None, (text, _remedy(module, name))))
-    return AttributeError(text, name=name)
+    return AttributeError("; ".join(filter(None, (text, _remedy(module, name)))), name=name)
 
 
 def _remedy(module: str, name: str) -> str:
-    submodule = module.partition(".")[2]
-    numpy_module: Any = getattr(np, submodule, np)
-    function = getattr(numpy_module, name, None)
-    if isinstance(function, ModuleType):
-        return f"write np.{name} with np.asarray(x), which waits"
-    operation = implementation_of(function) if callable(function) else None
+    has_names_of_numpy = module.startswith("tenfold.numpy")
+    submodule = module.removeprefix("tenfold").removeprefix(".numpy").lstrip(".")
+    if has_names_of_numpy and name in MODULES[submodule]:
+        return MODULES[submodule][name]
+    if name.startswith("_"):
+        return ""
+    function, operation = _in_numpy(getattr(np, submodule, np), name)
     if operation is not None:
         return f"use {public_name(operation)}"
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
     if submodule == "random" and callable(function):
-        return "make a generator: rng = tn.random.default_rng(seed)"
+        return SEED
+    page = f".{submodule}" if submodule in MODULES and submodule else ""
+    ours: Any = importlib.import_module("tenfold.numpy")
+    names = (getattr(ours, submodule) if page else ours).__all__
+    if name in names:
+        return f"use tenfold.numpy{page}.{name}"
+    if name in MODULES[""]:
+        return MODULES[""][name]
     if callable(function):
-        prefix = "np" if numpy_module is np else f"np.{submodule}"
-        return f"use {prefix}.{name}(np.asarray(x)), which waits"
-    suggestions = similar_names(name)
+        return f"use np{page}.{name}(np.asarray(x)), which waits"
+    if has_names_of_numpy:
+        return _did_you_mean([f"{module}.{match}" for match in _close(name, names)])
+    return _did_you_mean(similar_names(name))
+
+
+def _in_numpy(module: ModuleType, name: str) -> tuple[Any, Operation[...] | None]:
+    """Return what a module of NumPy has of a name, and the operation that implements it."""
+    value = vars(module).get(name)  # getattr may warn of an old name
+    return value, implementation_of(value) if callable(value) else None
+
+
+def _close(name: str, names: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(name, names, n=2, cutoff=0.75)
+
+
+def _did_you_mean(suggestions: list[str]) -> str:
     return f"did you mean {' or '.join(suggestions)}?" if suggestions else ""
+
+
+def missing_generator_attribute(kind: str, name: str) -> AttributeError:
+    """Return the error, to be raised, for an attribute that a class of generators does not have."""
+    text = f"{kind!r} object has no attribute {name!r}"
+    return AttributeError("; ".join(filter(None, (text, GENERATORS.get(name)))), name=name)
 
 
 def missing_attribute(_self: Array, name: str) -> NoReturn:
@@ -95,23 +111,14 @@ def missing_attribute(_self: Array, name: str) -> NoReturn:
 @memoized("attribute remedies", 256, "libraries try attributes of others, at 0.2 ms a remedy")
 def _attribute_remedy(name: str) -> str:
     if name in ATTRIBUTES:
-        return f"write {ATTRIBUTES[name]}"
-    operation = (
-        OPS.get(name) or OPS.get(f"linalg.{name}") or implementation_of(getattr(np, name, len))
-    )
+        return ATTRIBUTES[name]
+    operation = OPS.get(name) or OPS.get(f"linalg.{name}") or _in_numpy(np, name)[1]
     if operation is not None:
         return f"write {public_name(operation)}(x{', ...' if _takes_more(operation) else ''})"
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
-    if hasattr(np.ndarray, name):
-        return f"use np.asarray(x).{name}, which waits"
     attributes = [attribute for attribute in dir(Array) if not attribute.startswith("_")]
-    suggestions = difflib.get_close_matches(name, attributes, n=2, cutoff=0.75)
-    return (
-        f"did you mean {' or '.join(f'x.{attribute}' for attribute in suggestions)}?"
-        if suggestions
-        else ""
-    )
+    return _did_you_mean([f"x.{attribute}" for attribute in _close(name, attributes)])
 
 
 def _takes_more(operation: Operation[...]) -> bool:

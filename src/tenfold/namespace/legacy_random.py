@@ -17,6 +17,7 @@ from typing import Any
 from numpy.random import SeedSequence
 
 from tenfold._native import Array
+from tenfold.namespace.absent import module_getattr
 from tenfold.namespace.random_generator import Generator, Size, default_rng
 
 
@@ -78,3 +79,4 @@ globals().update({name: getattr(_GLOBAL, name) for name in FUNCTIONS})
 ranf = sample = _GLOBAL.random_sample
 
 __all__ = ["Generator", "RandomState", "SeedSequence", "default_rng", "ranf", "sample", *FUNCTIONS]
+__getattr__ = module_getattr("tenfold.numpy.random")

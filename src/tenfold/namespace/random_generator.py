@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.trace_state import TRACE, note_wait
 from tenfold.errors import UnsupportedError, message
+from tenfold.namespace.absent import missing_generator_attribute
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
@@ -51,6 +52,9 @@ class Generator:
         self._sequence = sequence
         key, start = sequence.generate_state(2, np.uint64)
         self._key, self._draw = int(key), int(start) >> 64 - DRAW_BITS
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing_generator_attribute(type(self).__name__, name)
 
     def __repr__(self) -> str:
         return f"<Generator {NAME}>"

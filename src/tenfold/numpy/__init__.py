@@ -11,7 +11,8 @@ those whose shapes depend on values compute at the call. `docs/numpy-names.md` h
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from tenfold.numpy import (
     calculus,
@@ -68,8 +69,13 @@ def __getattr__(name: str) -> Any:
     """Import a submodule; refuse any other name that NumPy has and this namespace has not."""
     if name in SUBMODULES:
         return importlib.import_module(SUBMODULES[name])
-    raise AttributeError(
-        f"module 'tenfold.numpy' has no attribute {name!r}; use numpy.{name}(np.asarray(x)), "
-        "which waits",
-        name=name,
-    )
+    return _refuse(__name__, name)
+
+
+def _refuse(module: str, name: str) -> NoReturn:
+    # The room of errors for names is a later one than this.
+    raise importlib.import_module("tenfold.namespace.absent").missing_name_error(module, name)
+
+
+for _page in (fft, lib, linalg):
+    _page.__dict__["__getattr__"] = partial(_refuse, _page.__name__)
