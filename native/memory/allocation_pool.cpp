@@ -85,18 +85,18 @@ void* system_allocate(std::size_t bytes) {
 }
 
 // A block and its class.
-struct Block {
+struct FreeBlock {
     void* memory = nullptr;
     std::size_t bytes = 0;
 };
 
-Block pop_free_block(std::size_t bytes) {
+FreeBlock pop_free_block(std::size_t bytes) {
     std::size_t most = bytes < SHARED_BYTES ? bytes : bytes + bytes / 4;
     auto it = pool().free_lists.lower_bound(bytes);
     while (it != pool().free_lists.end() && it->first <= most && it->second.blocks.empty()) ++it;
     if (it == pool().free_lists.end() || it->first > most) return {};
     FreeBlocks& free_blocks = it->second;
-    Block block{free_blocks.blocks.back(), it->first};
+    FreeBlock block{free_blocks.blocks.back(), it->first};
     free_blocks.blocks.pop_back();
     free_blocks.num_idle = std::min(free_blocks.num_idle, free_blocks.blocks.size());
     pool().statistics.cached_bytes -= block.bytes;
@@ -134,7 +134,7 @@ void* pool_allocate(std::size_t requested_bytes) {
     void* memory = nullptr;
     {
         Guard guard(pool().lock);
-        Block block = pop_free_block(bytes);
+        FreeBlock block = pop_free_block(bytes);
         memory = block.memory;
         if (memory) record_live(block.bytes);
     }
@@ -158,7 +158,7 @@ void pool_allocate(std::size_t bytes, std::span<void*> blocks) {
             failure_countdown.load(std::memory_order_relaxed) > 0; // soon: it counts them
         Guard guard(pool().lock);
         while (!failure_armed && count < blocks.size()) {
-            Block block = pop_free_block(size);
+            FreeBlock block = pop_free_block(size);
             if (!block.memory) break;
             blocks[count++] = block.memory;
             record_live(block.bytes);
