@@ -159,6 +159,14 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     return PyObject_CallFunctionObjArgs(hooks.get_item, self, key, nullptr);
 }
 
+// Its slot makes an Array a sequence to C: reversed, bisect and pandas ask for that. Python has
+// added the length to a negative position; one that is negative still must not count from the end.
+PyObject* get_sequence_item(PyObject* self, Py_ssize_t position) {
+    if (position < 0) position -= length(self);
+    nb::object key = nb::steal(PyLong_FromSsize_t(position));
+    return key.is_valid() ? get_item(self, key.ptr()) : nullptr;
+}
+
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (!value) {
         PyErr_SetString(PyExc_TypeError, "delitem: elements of an array cannot be deleted\n"
@@ -371,6 +379,8 @@ bool make_array_type(PyObject* module) {
         {Py_mp_length, reinterpret_cast<void*>(length)},
         {Py_mp_subscript, reinterpret_cast<void*>(get_item)},
         {Py_mp_ass_subscript, reinterpret_cast<void*>(set_item)},
+        {Py_sq_length, reinterpret_cast<void*>(length)},
+        {Py_sq_item, reinterpret_cast<void*>(get_sequence_item)},
         {Py_bf_getbuffer, reinterpret_cast<void*>(lend_buffer)},
         {Py_tp_doc, const_cast<char*>("A lazy array: an expression, computed or not.")},
     };
