@@ -27,6 +27,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.callable_signature import name_of, signature_of
 from tenfold.core.op import BoundCall, Derived, Inferred, Kind, Op, P, Params, register
 from tenfold.core.pattern import Pattern
 from tenfold.core.shape_rules import Axis, Shape, broadcast, normalize_axes, reduced
@@ -102,10 +103,11 @@ def _op_fields(
     function: Callable[..., Any], facts: dict[str, Any], reference: Callable[..., Any] | None
 ) -> dict[str, Any]:
     """Return the fields of an operation, completed from its function."""
-    facts.setdefault("name", function.__name__)
+    facts.setdefault("name", name_of(function))
     if facts.get("elementary"):
         facts.setdefault("cost", FORMULA_COST)
-    facts.setdefault("page", (function.__module__ or "").rpartition(".")[2])
+    page = getattr(function, "__module__", None) or ""
+    facts.setdefault("page", page.rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
     facts["numpy"] = tuple(facts.get("numpy", ()))
     if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:
@@ -120,10 +122,10 @@ def _register_if_public(op: Op[P]) -> Op[P]:
 
 
 def binder(
-    function: Callable[..., Any],
+    function: Callable[..., Any], signature: inspect.Signature | None = None
 ) -> Callable[[Sequence[Any], Mapping[str, Any]], inspect.BoundArguments]:
     """Return a function that binds a call's arguments, with defaults, as `Signature.bind` does."""
-    signature = inspect.signature(function)
+    signature = signature or signature_of(function)
     parameters = signature.parameters.values()
     keyword_defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     required = {
@@ -150,7 +152,7 @@ def binder(
                 if too_many
                 else ""
             )
-            raise TypeError(f"{function.__name__}() {error}{hint}") from None
+            raise TypeError(f"{name_of(function)}() {error}{hint}") from None
         bound.apply_defaults()
         return bound
 
@@ -168,7 +170,7 @@ def elementwise(
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
-        arity = len(inspect.signature(function).parameters)
+        arity = len(signature_of(function).parameters)
         bound_arguments = binder(function)
         element = function if reference is None else None
 
@@ -185,7 +187,7 @@ def elementwise(
                 args = bound_arguments(args, kwargs).args
             return BoundCall(args)
 
-        bind.__name__ = function.__name__
+        bind.__name__ = name_of(function)
         return _register_if_public(
             Op.declare(
                 function=function,

@@ -16,6 +16,7 @@ from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.callable_signature import name_of
 from tenfold.core.op import Op
 from tenfold.errors import message
 from tenfold.settings import checked_device
@@ -30,7 +31,6 @@ from tenfold.transforms.loop_carry import (
     structure_text,
 )
 from tenfold.transforms.trace_cache import CachedTrace, cached_trace
-from tenfold.transforms.tracer import name_of
 
 Function = Callable[..., Any]
 

@@ -12,7 +12,6 @@ rule. It enters the op table only with `public=True`, so that a notebook may dec
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -21,6 +20,7 @@ from typing import Any, cast
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.core import dtype_rules
+from tenfold.core.callable_signature import signature_of
 from tenfold.core.graph import Graph
 from tenfold.core.op import Kind, Op, register
 from tenfold.core.op_decorators import DtypeRule, elementwise
@@ -147,7 +147,7 @@ def _declare_elementwise(
 
 
 def _check_operands(function: Function) -> None:
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function).parameters.values()
     if not parameters:
         rule = "an elementwise operation needs an operand"
         raise declaration_error(

@@ -13,7 +13,6 @@ batched, and run the fused kernels of the whole function.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -24,14 +23,15 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
+from tenfold.transforms.loop_carry import checked_function
 from tenfold.transforms.pushed_functions import compute_tree
-from tenfold.transforms.py_callback import checked_function
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
 from tenfold.transforms.tracer import NeedsValues, trace_function
 
@@ -66,7 +66,8 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    caller: Callable[P, R] = Function(checked_function("tn.function", user_function)).caller
+    checked: Callable[P, R] = checked_function("tn.function", user_function)
+    caller: Callable[P, R] = Function(checked).caller
     return caller
 
 
@@ -77,8 +78,9 @@ class Function:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.name = function, function.__name__
-        self.signature = inspect.signature(function)
+        self.function, self.name = function, name_of(function)
+        self.signature = exact_signature(function)
+        self._page = getattr(function, "__module__", None) or ""
         self._family = object()  # shared by the ops of all traces
         self._traces = TraceCache()
         self._tracing: set[tuple[int, Hashable]] = (
@@ -86,6 +88,8 @@ class Function:
         )  # by thread: several threads may trace it at once
         self.caller = _native.make_caller(self)
         functools.update_wrapper(self.caller, function)
+        vars(self.caller).setdefault("__name__", self.name)
+        vars(self.caller).setdefault("__qualname__", self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Make the node of a call; trace the function first if its signature is new."""
@@ -123,6 +127,8 @@ class Function:
     def _flatten_arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Any], TreeDef]:
+        if self.signature is None:
+            return flatten((args, kwargs))
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return flatten((bound.args, bound.kwargs))
@@ -193,8 +199,7 @@ class Function:
         assignments = [node.assignments for node in trace.subgraph.outputs]
         if max(assignments, default=0) > MAX_ASSIGNMENTS:
             return NeedsValues
-        page = getattr(self.function, "__module__", "") or ""
-        return CachedTrace(trace, Callee(trace.subgraph, page, self._family), [])
+        return CachedTrace(trace, Callee(trace.subgraph, self._page, self._family), [])
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""

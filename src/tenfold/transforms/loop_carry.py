@@ -19,12 +19,13 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node, Type
+from tenfold.core.callable_signature import name_of
 from tenfold.core.graph import type_text
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import BOOL
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop.asarray import asarray
-from tenfold.transforms.tracer import TracedFunction, name_of
+from tenfold.transforms.tracer import TracedFunction
 
 Function = Callable[..., Any]
 

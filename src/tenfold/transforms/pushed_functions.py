@@ -44,7 +44,8 @@ def trace_pushed(
         dict(zip(keyword_names, arguments[positional_count:], strict=True)),
     )
     try:
-        function.signature.bind(*args, **kwargs)
+        if function.signature is not None:
+            function.signature.bind(*args, **kwargs)
     except TypeError as error:
         remedy = "push(function, *arguments, **arguments)"
         raise TypeError(message("push", f"{function.name}: {error}", remedy=remedy)) from None

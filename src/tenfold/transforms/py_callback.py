@@ -15,13 +15,13 @@ RunError at the wait, raised from the original.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.callable_signature import input_signature, name_of, signature_of
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.op_decorators import array, binder
 from tenfold.core.shape_rules import Shape, checked_shape
@@ -49,7 +49,7 @@ def checked_function(declaration: str, function: object) -> Function:
     if not callable(function):
         rule_ = f"{type(function).__name__} is not a function"
         raise declaration_error(TypeError, declaration, rule_, f"write @{declaration} above a def")
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature_of(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             rule = f"**{parameter.name} does not say which parameters there are"
             raise declaration_error(
@@ -60,7 +60,7 @@ def checked_function(declaration: str, function: object) -> Function:
 
 def checked_name(declaration: str, function: Function, name: object) -> str:
     """Return the name of a declaration: `name`, or the function's name."""
-    result = getattr(function, "__name__", "") if name is None else name
+    result = name_of(function) if name is None else name
     if isinstance(result, str) and result.isidentifier():
         return result
     raise declaration_error(
@@ -94,7 +94,8 @@ def opaque_op(
     declare the result; None stands for those of the first input. `batch` computes the results of
     many members from operands that all have the batch axis in front.
     """
-    signature, bound_arguments = inspect.signature(function), binder(function)
+    signature = input_signature(function)
+    bound_arguments = binder(function, signature)
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     def rule(types: Types, values: tuple[Any, ...], _: str) -> Inferred:
@@ -125,7 +126,7 @@ def opaque_op(
     return with_function_metadata(
         Op.declare(
             function=function,
-            page=function.__module__ or "",
+            page=getattr(function, "__module__", None) or "",
             kind=Kind.CONTRACTION,
             rule=rule,
             bind=bind,
@@ -142,7 +143,7 @@ def with_function_metadata(op: Op[...]) -> Op[...]:
     """Give an op the name, docstring and signature of its function, for `help`."""
     function = op.function
     described = {"__name__": op.name, "__doc__": function.__doc__, "__wrapped__": function}
-    vars(op).update(described, __module__=function.__module__)
+    vars(op).update(described, __module__=getattr(function, "__module__", None))
     return op
 
 

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.caches import LruCache
+from tenfold.core.callable_signature import name_of
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import note_wait
@@ -36,7 +37,6 @@ from tenfold.transforms.tracer import (
     TracedFunction,
     line_of,
     mutation_error,
-    name_of,
     needs_values_error,
     trace_function,
 )

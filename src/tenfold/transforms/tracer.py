@@ -34,6 +34,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.callable_signature import name_of
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
@@ -220,11 +221,6 @@ def trace_function(
         raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.mutated)
     closed, inputs, captured, guards = _close_over_captures(nodes, inputs, trace.accessed, hoist)
     return TracedFunction(Subgraph(name, closed, inputs, rule), form, captured, guards)
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a function for messages."""
-    return getattr(function, "__name__", type(function).__name__)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
