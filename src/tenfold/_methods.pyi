@@ -220,7 +220,7 @@ class Methods:
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Array:
         """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
 
-    def sort(self, axis: int = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ...) -> None:
+    def sort(self, axis: int = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool | None = ...) -> None:
         """Sort along `axis` in place."""
 
     def squeeze(self, axis: Axis = ...) -> Array:
@@ -263,5 +263,5 @@ class Methods:
     def var(self, axis: Axis = ..., dtype: Any = ..., out: Any = ..., ddof: float = ..., keepdims: builtins.bool = ..., *, where: Any = ..., mean: Any = ..., correction: float | None = ...) -> Any:
         """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
 
-    def view(self, dtype: Any = ...) -> Array:
+    def view(self, dtype: Any = ..., type: Any = ...) -> Any:
         """Return a view; with another dtype a copy of the bytes in that dtype, which waits."""

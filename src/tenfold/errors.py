@@ -87,8 +87,12 @@ class ShapeError(ExplainedError, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
 
-class AxisError(ShapeError, IndexError):
-    """An axis that the array does not have: a ShapeError that is an IndexError too, as NumPy's."""
+class AxisError(ShapeError, np.exceptions.AxisError):
+    """An axis that the array does not have: a ShapeError that is NumPy's AxisError too."""
+
+
+class MatrixError(ShapeError, np.linalg.LinAlgError):
+    """A shape that is none of (square) matrices: a ShapeError that is NumPy's LinAlgError too."""
 
 
 class DTypeError(ExplainedError, TypeError):

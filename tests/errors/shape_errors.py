@@ -6,7 +6,7 @@ Table.
 from __future__ import annotations
 
 import tenfold as tn
-from tenfold.errors import AxisError, ShapeError
+from tenfold.errors import AxisError, MatrixError, ShapeError
 
 from .error_table import wrong
 
@@ -513,7 +513,7 @@ def einsum_with_fewer_operands_than_it_names() -> None:
 
 
 @wrong(
-    ShapeError,
+    MatrixError,
     "inv: matrices of 2 x 3 are not square",
 )
 def inverting_what_is_not_square() -> None:
@@ -530,19 +530,19 @@ def solving_with_sides_that_do_not_fit() -> None:
 
 
 @wrong(
-    ShapeError,
+    MatrixError,
     "cholesky: shape (3,) is not a matrix",
 )
 def the_cholesky_factor_of_a_vector() -> None:
     tn.linalg.cholesky(tn.zeros(3))
 
 
-@wrong(ShapeError, "slogdet: matrices of 2 x 3 are not square")
+@wrong(MatrixError, "slogdet: matrices of 2 x 3 are not square")
 def the_logarithm_of_the_determinant_of_a_rectangle() -> None:
     tn.linalg.slogdet(tn.zeros((2, 3)))
 
 
-@wrong(ShapeError, "lu: shape (3,) is not a matrix")
+@wrong(MatrixError, "lu: shape (3,) is not a matrix")
 def factoring_a_vector() -> None:
     tn.linalg.lu(tn.zeros(3))
 
@@ -581,7 +581,7 @@ def fitting_too_few_values() -> None:
     tn.linalg.lstsq(tn.zeros((3, 2)), tn.zeros(2))
 
 
-@wrong(ShapeError, "matrix_norm: shape (3,) is not a matrix")
+@wrong(MatrixError, "matrix_norm: shape (3,) is not a matrix")
 def the_norm_of_a_matrix_of_a_vector() -> None:
     tn.linalg.matrix_norm(tn.zeros(3))
 

@@ -17,6 +17,7 @@ CLASSES = {
     "AliasError",
     "ShapeError",
     "AxisError",
+    "MatrixError",
     "DTypeError",
     "DeviceError",
     "UnsupportedError",

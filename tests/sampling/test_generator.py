@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import copy
 import inspect
 import pickle
@@ -179,7 +181,32 @@ def test_shuffle_works_in_place() -> None:
     assert sorted(x.tolist()) == sorted(y.tolist()) == other.tolist()
     assert x.tolist() != other.tolist() != y.tolist()
     with pytest.raises(TypeError, match="permutation"):
-        rng.shuffle([1, 2])
+        rng.shuffle((1, 2))
+
+
+def test_shuffle_moves_the_items_of_a_sequence() -> None:
+    rng = tn.random.default_rng(4)
+    items: list[Any] = [*range(50), "text", None]
+    moved = [*items]
+    rng.shuffle(moved)
+    assert moved != items
+    assert sorted(map(str, moved)) == sorted(map(str, items))
+    for sequence in (array.array("d", [1, 2, 3]), collections.deque([1, 2, 3]), bytearray(b"123")):
+        kind, before = type(sequence), sorted(sequence)
+        rng.shuffle(sequence)
+        assert (type(sequence), sorted(sequence)) == (kind, before)
+    with pytest.raises(TypeError, match="axis 1"):
+        rng.shuffle([[1, 2], [3, 4]], axis=1)
+
+
+@pytest.mark.parametrize("population", [range(5), collections.deque(range(5)), (0, 1, 2, 3, 4)])
+def test_any_sequence_is_a_population(population: Any) -> None:
+    rng = tn.random.default_rng(4)
+    assert sorted(rng.permutation(population).tolist()) == [*range(5)]
+    assert sorted(rng.permuted(population).tolist()) == [*range(5)]
+    assert len(set(rng.choice(population, 4, replace=False).tolist())) == 4
+    assert rng.choice(population).shape == ()
+    assert rng.uniform(population, range(1, 6)).shape == (5,)
 
 
 def test_choice_without_replacement_has_no_element_twice() -> None:

@@ -12,6 +12,7 @@ imported at the first call. Where the array API has the method, its form comes f
 from __future__ import annotations
 
 import asyncio
+import builtins
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 from tenfold._native import Array, take_place_of_view, window_of
 from tenfold.core.shape_rules import Axis
 from tenfold.core.trace_state import TRACE
-from tenfold.dtypes import REAL_DTYPES, kind_of
+from tenfold.dtypes import DTYPES, REAL_DTYPES, kind_of
 from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
@@ -91,9 +92,8 @@ def argsort(
     descending: bool = False,
 ) -> Array:
     """Return the indices that sort along `axis`."""
-    if descending:
-        raise TypeError("argsort: descending=True is an option of the array API, with axis= alone")
-    result: Array = _functions().argsort(self, axis, kind, order, stable=stable)
+    options = {"stable": stable, "descending": descending}
+    result: Array = _functions().argsort(self, axis, kind, order, **options)
     return result
 
 
@@ -305,10 +305,17 @@ def searchsorted(self: Array, v: Any, side: str = "left", sorter: Any = None) ->
 
 
 def sort(
-    self: Array, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    self: Array,
+    axis: int = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool | None = None,
 ) -> None:
     """Sort along `axis` in place."""
-    self[...] = _functions().sort(self, axis, kind, order, stable=stable)
+    options = {"stable": stable, "descending": descending}
+    self[...] = _functions().sort(self, axis, kind, order, **options)
 
 
 def squeeze(self: Array, axis: Axis = None) -> Array:
@@ -405,11 +412,20 @@ def var(
     return _functions().var(self, axis, dtype, out, ddof, keepdims, **options)
 
 
-def view(self: Array, dtype: Any = None) -> Array:
-    """Return a view; with another dtype a copy of the bytes in that dtype, which waits."""
-    if dtype is None or np.dtype(dtype) == self.dtype:
-        return index(self, ...)
-    return asarray(value_of(self, "view").view(dtype))
+def view(self: Array, dtype: Any = None, type: Any = None) -> Any:
+    """Return a view; with another dtype a copy of the bytes in that dtype, which waits.
+
+    A class of NumPy's, or a dtype that Arrays do not have, gives a read-only ndarray.
+    """
+    if isinstance(dtype, builtins.type) and issubclass(dtype, (Array, np.ndarray)):
+        dtype, type = None, dtype
+    if type is None or issubclass(type, Array):
+        if dtype is None or np.dtype(dtype) == self.dtype:
+            return index(self, ...)
+        values = value_of(self, "view").view(dtype)
+        return asarray(values) if values.dtype in DTYPES.values() else values
+    values = value_of(self, "view")
+    return (values if dtype is None else values.view(dtype)).view(type)
 
 
 def real(self: Array) -> Array:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from collections.abc import MutableSequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -309,14 +310,21 @@ class Generator:
         return permutations.permuted(*self.next_draw(), x, axis=axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Put the parts of `x` along an axis in random order, in place: of an Array or ndarray."""
+        """Put the parts of `x` along an axis in random order, in place.
+
+        `x` is an Array, an ndarray, or a list or other mutable sequence, whose items are moved.
+        """
         if isinstance(x, np.ndarray):
             x[...] = np.asarray(self.permutation(x, axis))
         elif isinstance(x, Array):
             x[...] = self.permutation(x, axis)
+        elif isinstance(x, MutableSequence) and axis == 0:
+            order = self.permutation(len(x)).tolist()
+            for position, item in enumerate([x[i] for i in order]):
+                x[position] = item
         else:
-            rule = f"{type(x).__name__} is not an array"
-            raise TypeError(message("shuffle", rule, (), "use permutation, which returns one"))
+            rule = f"{type(x).__name__} cannot be changed in place along axis {axis}"
+            raise TypeError(message("shuffle", rule, (), "use permutation, which returns an array"))
 
 
 def _sequence(seed: Any) -> np.random.SeedSequence:

@@ -19,7 +19,8 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Op, Operation
-from tenfold.errors import ExplainedError
+from tenfold.dtypes import kind_of
+from tenfold.errors import DTypeError, ExplainedError
 from tenfold.namespace import absent, call_forms
 
 
@@ -50,7 +51,12 @@ def method_of(operation: Operation[...]) -> Callable[..., Any]:
             return numpy_form(*args, **kwargs)
         if any(kwargs[name] is None for name in never_none & kwargs.keys()):
             return numpy_form(*args, **kwargs)
-        return call(*args, **kwargs)
+        try:
+            return call(*args, **kwargs)
+        except DTypeError:
+            if kind_of(args[0].dtype) != "c":
+                raise
+            return numpy_form(*args, **kwargs)  # NumPy orders complex numbers
 
     return _public(operation, python, numpy_form)
 

@@ -11,21 +11,24 @@ results into the target that `out=` names.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.array.assign import assign
-from tenfold.dtypes import DTYPES, same_kind
+from tenfold.dtypes import DTYPES, kind_of, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype
 from tenfold.ops.selection import where as select
 
+P = ParamSpec("P")
 NUMBERS = (bool, int, float, complex)
 """Python's numbers: operands of weak dtype. Those of NumPy have theirs."""
 NEUTRAL_ORDERS = ("C", "K", "A", None)
@@ -143,6 +146,33 @@ def imported(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(imported, value))
     return value
+
+
+def ordered(function: Callable[P, Any]) -> Callable[P, Any]:
+    """Let NumPy order complex numbers, real parts first, at the call; others go to the function.
+
+    The function has the name and the parameters of NumPy's; its arrays are `a` and maybe `v`.
+    """
+    plain: Callable[..., Any] = function
+    signature = inspect.signature(function)
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+    count = 2 if "v" in defaults else 1
+
+    @wraps(function)
+    def ordering(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < count:  # they have names
+            bound = signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        arrays = as_arrays(args[:count])
+        if all(kind_of(x.dtype) != "c" for x in arrays):
+            return plain(*arrays, *args[count:], **kwargs)
+        options = signature.bind(*args, **kwargs).arguments
+        for name in [*defaults][:count]:
+            del options[name]
+        given = {name: value for name, value in options.items() if value is not defaults[name]}
+        return Immediate(getattr(np, function.__name__))(*arrays, **given)
+
+    return ordering
 
 
 class Immediate:

@@ -65,6 +65,7 @@ def reshape(a: Any, /, shape: Any, order: str | None = "C", *, copy: bool | None
     [1, 3, 2, 4]
     """
     x = as_array(a)
+    order = order.upper() if isinstance(order, str) else order
     if order in NEUTRAL_ORDERS:
         return reshaping.reshape(x, shape, copy=copy)
     if order != "F":
@@ -400,7 +401,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     x = as_array(arr)
     if axis is None:
         x, axis = ravel(x), 0
-    positions = np.arange(x.shape[axis])
+    positions = np.arange(x.shape[normalize_axis(axis, x.ndim)])
     remaining = np.delete(positions, export(obj, "np.delete"))
     return gathering.take(x, as_array(remaining), axis=axis)
 

@@ -18,7 +18,15 @@ from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import INT64, kind_of
 from tenfold.numpy import sums_and_extremes as reductions
-from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, export
+from tenfold.numpy.arguments import (
+    Immediate,
+    as_array,
+    cast,
+    constant,
+    deliver,
+    export,
+    ordered,
+)
 from tenfold.ops import (
     arithmetic,
     create,
@@ -111,6 +119,7 @@ def _restored(result: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -
     return movement.expand_dims(result, tuple(i + ndim for i in sorted(axes))) if axes else result
 
 
+@ordered
 def median(
     a: Any,
     axis: Any = None,

@@ -25,6 +25,8 @@ from tenfold.numpy.arguments import (
     as_operands,
     cast,
     deliver,
+    export,
+    ordered,
 )
 from tenfold.ops import (
     arithmetic,
@@ -50,29 +52,45 @@ __all__ = [
 def _along(a: Any, axis: int | None) -> tuple[Array, int]:
     """Return an Array and its axis; without an axis the flattened Array."""
     x = as_array(a)
-    return (reshaping.reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    if axis is None:
+        return reshaping.reshape(x, (-1,)), 0
+    return x, normalize_axis(axis, x.ndim)
 
 
 def sort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool | None = None,
 ) -> Array:
-    """Return the elements in order along an axis, NaN last."""
+    """Return the elements in rising or descending order along an axis, NaN last."""
     x, along = _along(a, axis)
     if kind_of(x.dtype) == "c":
-        result: Array = Immediate(np.sort)(x, along)
-        return result
-    return sorting.sort(x, axis=along)
+        positions = argsort(x, along, descending=descending)
+        return gathering.take_along_axis(x, positions, axis=along)
+    return sorting.sort(x, axis=along, descending=bool(descending))
 
 
 def argsort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool | None = None,
 ) -> Array:
     """Return the indices that sort along an axis; equal elements keep their order."""
     x, along = _along(a, axis)
     if kind_of(x.dtype) == "c":
-        result: Array = Immediate(np.argsort)(x, along, kind="stable")
-        return result
-    return sorting.argsort(x, axis=along)
+        z = export(x, "np.argsort")
+        missing = np.isnan(z.imag) + 2 * np.isnan(z.real)  # NaN comes last in both orders
+        signed = -z if descending else z
+        return as_array(np.lexsort((signed.imag, signed.real, missing), axis=along))
+    return sorting.argsort(x, axis=along, descending=bool(descending))
 
 
 def partition(
@@ -92,12 +110,13 @@ def argpartition(
 
 
 def _check_kth(x: Array, kth: Any, axis: int | None) -> None:
-    length = x.size if axis is None else x.shape[axis]
+    length = x.size if axis is None else x.shape[normalize_axis(axis, x.ndim)]
     for position in np.atleast_1d(kth):
         if length and not -length <= position < length:
             raise ValueError(f"kth(={position}) out of bounds ({length})")
 
 
+@ordered
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Array:
     """Return the indices at which elements of `v` keep `a` sorted."""
     order = None if sorter is None else as_array(sorter)
@@ -146,7 +165,6 @@ def take(
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     positions = cast(positions, np.int64) if not positions.size else positions
     flat = gathering.take(x, reshaping.reshape(positions, (-1,)), axis=along)
-    along = normalize_axis(along, x.ndim)
     shape = (*x.shape[:along], *positions.shape, *x.shape[along + 1 :])
     return deliver(reshaping.reshape(flat, shape), out)
 

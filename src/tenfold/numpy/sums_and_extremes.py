@@ -15,7 +15,15 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import BOOL, DTYPES, REAL_DTYPES, kind_of, same_kind
-from tenfold.numpy.arguments import Immediate, as_array, cast, constant, deliver, where_else
+from tenfold.numpy.arguments import (
+    Immediate,
+    as_array,
+    cast,
+    constant,
+    deliver,
+    ordered,
+    where_else,
+)
 from tenfold.ops import cumulative, reduce, reshaping, statistics
 from tenfold.ops.arithmetic import abs as absolute
 from tenfold.ops.arithmetic import add, divide, multiply, square, subtract
@@ -93,11 +101,6 @@ def _extreme(
 ) -> Any:
     x = as_array(a)
     axis = _scalar_axis(x, axis)
-    if kind_of(x.dtype) == "c":
-        options = {} if initial is None else {"initial": initial}
-        options |= {} if where is True else {"where": where}
-        function = Immediate(np.max if largest else np.min)
-        return function(x, axis, out=out, keepdims=keepdims, **options)
     if where is not True and initial is None:
         name = "maximum" if largest else "minimum"
         raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a "
@@ -119,6 +122,7 @@ def _folded_lengths(x: Array, axis: Axis) -> list[int]:
     return [x.shape[i] for i in axes]
 
 
+@ordered
 def max(
     a: Any,
     axis: Axis = None,
@@ -131,6 +135,7 @@ def max(
     return _extreme(a, axis, out, keepdims, initial, where, largest=True)
 
 
+@ordered
 def min(
     a: Any,
     axis: Axis = None,
@@ -146,6 +151,7 @@ def min(
 amax, amin = max, min
 
 
+@ordered
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """Return the largest minus the smallest element along axes."""
     x = as_array(a)
@@ -177,6 +183,7 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Array
     return reduce.count_nonzero(x, axis=_scalar_axis(x, axis), keepdims=keepdims)
 
 
+@ordered
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the largest element."""
     x = as_array(a)
@@ -184,6 +191,7 @@ def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool =
     return deliver(reduce.argmax(x, axis=axis, keepdims=keepdims), out)
 
 
+@ordered
 def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the smallest element."""
     x = as_array(a)
@@ -452,6 +460,7 @@ def _nan_extreme(
     return deliver(result, out)
 
 
+@ordered
 def nanmax(
     a: Any,
     axis: Axis = None,
@@ -464,6 +473,7 @@ def nanmax(
     return _nan_extreme(a, axis, out, keepdims, initial, where, largest=True)
 
 
+@ordered
 def nanmin(
     a: Any,
     axis: Axis = None,
@@ -476,12 +486,14 @@ def nanmin(
     return _nan_extreme(a, axis, out, keepdims, initial, where, largest=False)
 
 
+@ordered
 def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the largest element that is not NaN; of rows of NaN 0."""
     x, known = _known(a)
     return argmax(where_else(x, known, -np.inf), axis, out, keepdims=keepdims)
 
 
+@ordered
 def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Return the first index of the smallest element that is not NaN; of rows of NaN 0."""
     x, known = _known(a)

@@ -22,6 +22,7 @@ from tenfold.errors import DTypeError
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import (
     as_array,
+    as_operand,
     as_operands,
     cast,
     deliver,
@@ -77,10 +78,10 @@ class Ufunc:
         return self._apply_with(args, **options)
 
     def _apply(self, args: tuple[Any, ...]) -> Any:
-        operands = as_operands(args)
-        if self.function is None:
+        if self.function is None:  # NumPy promotes operands: those of ldexp each by itself
+            operands = [as_operand(x) for x in args]
             return imported(self.ufunc(*export(operands, f"np.{self.__name__}")))
-        return self.function(*operands)
+        return self.function(*as_operands(args))
 
     def _apply_with(
         self, args: tuple[Any, ...], out: Any = None, where: Any = True, dtype: Any = None,

@@ -20,6 +20,7 @@ from tenfold.dtypes import FLOAT64, INT64
 from tenfold.errors import ShapeError, message
 from tenfold.ops import philox, rejection
 from tenfold.ops.random import (
+    array_operand,
     checked_stream,
     draw_members,
     draw_rule,
@@ -124,7 +125,7 @@ def parameter(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    return array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+    return array_operand(value)
 
 
 def _is_sample(good: Any, bad: Any, sample: Any) -> Any:

@@ -22,7 +22,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
-from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import DTypeError, MatrixError, ShapeError, UnsupportedError
 from tenfold.ops import diagonal_tril_triu
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.movement import permute_dims, squeeze
@@ -69,17 +69,17 @@ def computation_dtype_of(*arrays: Array) -> np.dtype:
 
 
 def matrices(shape: Shape) -> tuple[Shape, int, int]:
-    """Return (the stack's shape, rows, columns), or raise ShapeError below two axes."""
+    """Return (the stack's shape, rows, columns), or raise MatrixError below two axes."""
     if len(shape) < 2:
-        raise ShapeError("", f"shape {shape} is not a matrix", remedy="give at least two axes")
+        raise MatrixError("", f"shape {shape} is not a matrix", remedy="give at least two axes")
     return shape[:-2], shape[-2], shape[-1]
 
 
 def square(shape: Shape) -> tuple[Shape, int]:
-    """Return (the stack's shape, the order) of square matrices, or raise ShapeError."""
+    """Return (the stack's shape, the order) of square matrices, or raise MatrixError."""
     stack, rows, columns = matrices(shape)
     if rows != columns:
-        raise ShapeError(
+        raise MatrixError(
             "",
             f"matrices of {rows} x {columns} are not square",
             remedy="give as many rows as columns",

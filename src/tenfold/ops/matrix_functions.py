@@ -20,7 +20,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import normalize_axis, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
-from tenfold.errors import ShapeError
+from tenfold.errors import MatrixError, ShapeError
 from tenfold.ops.contract import matmul
 from tenfold.ops.linalg import computation_dtype, inv, solve, square
 from tenfold.ops.movement import permute_dims
@@ -142,7 +142,7 @@ def multi_dot(arrays: Sequence[Array], /) -> Array:
         at_end = position in (0, len(factors) - 1)
         if factor.ndim != 2 and not (factor.ndim == 1 and at_end):
             rule = f"array {position} of shape {factor.shape} is not a matrix"
-            raise ShapeError("", rule, remedy="give matrices, at the ends maybe vectors")
+            raise MatrixError("", rule, remedy="give matrices, at the ends maybe vectors")
     result: Array = fold(matmul, factors)
     return result
 

@@ -15,7 +15,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
-from tenfold.errors import ShapeError
+from tenfold.errors import MatrixError, ShapeError
 from tenfold.ops import diagonal_tril_triu
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.movement import permute_dims
@@ -241,5 +241,5 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     """
     x = array(x)
     if x.ndim < 2:
-        raise ShapeError("", f"shape {x.shape} is not a matrix", remedy="give at least two axes")
+        raise MatrixError("", f"shape {x.shape} is not a matrix", remedy="give at least two axes")
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)

@@ -24,6 +24,7 @@ from tenfold.ops.indexing import get_item
 from tenfold.ops.linalg import cholesky, eigh, svd
 from tenfold.ops.movement import matrix_transpose
 from tenfold.ops.random import (
+    array_operand,
     bits,
     draw_members,
     draw_rule,
@@ -54,7 +55,7 @@ def _population(x: Any) -> Array:
     """Return an array, or the numbers below an int."""
     if isinstance(x, (int, np.integer)):
         return arange(operator.index(x))
-    return array(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    return array_operand(x)
 
 
 @derived(namespace="random", samples=[SampleCall((), {}, (*KEY, 7))])

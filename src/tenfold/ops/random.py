@@ -65,11 +65,17 @@ def operand(value: Any, name: str) -> Any:
             rule = f"{name} {number} has more than 64 bits"
             raise OverflowError(message("random", rule, (), "take it modulo 2**64"))
         return number - 2**64 if number >= 2**63 else number
-    x = array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+    x = array_operand(value)
     if kind_of(x.dtype) not in "iu":
         rule = f"a {name} is an integer, not {x.dtype}"
         raise DTypeError("", rule, remedy="take both from rng.next_draw()")
     return x
+
+
+def array_operand(value: Any) -> Array:
+    """Return an argument as an Array: of any sequence, such as a list or a range, too."""
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return array(np.asarray(value) if is_sequence else value)
 
 
 def element_size(size: Size) -> Shape:

@@ -230,8 +230,17 @@ REMEDIES = {
     "M": ("holds dates", "take the counts, as in data.astype(np.int64)"),
     "m": ("holds durations", "take the counts, as in data.astype(np.int64)"),
     "T": ("holds text", "parse it first, as in data.astype(np.float64)"),
+    "V2": (
+        "holds bytes without a type, as np.save writes bfloat16",
+        "name it, as in data.view(ml_dtypes.bfloat16), of `import ml_dtypes`",
+    ),
+    "V1": ("holds bytes without a type", "name it, as in data.view(np.uint8)"),
+    "": ("is none of ours", "convert it first, as in data.astype(np.float64)"),
 }
-"""By NumPy's kind of an unsupported dtype: the problem, and the remedy."""
+"""By NumPy's kind of an unsupported dtype: the problem, and the remedy.
+
+`V` is that of records, `V2` of 2 bytes without a type, `V1` of any other number of them, and the
+empty one that of all others."""
 
 
 def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
@@ -248,9 +257,7 @@ def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
     try:
         return canonical(dtype, operation)
     except DTypeError:
-        problem, remedy = REMEDIES.get(
-            dtype.kind if dtype.kind != "V" or dtype.names else "",
-            ("is none of ours", "convert it first, as in data.astype(np.float64)"),
-        )
+        kind = dtype.kind if dtype.kind != "V" or dtype.names else f"V{dtype.itemsize}"
+        problem, remedy = REMEDIES.get(kind) or REMEDIES["V1" if kind[0] == "V" else ""]
         rule = f"dtype {dtype} {problem}; the dtypes are {', '.join(DTYPES)}"
         raise DTypeError(operation, rule, remedy=remedy) from None
