@@ -8,7 +8,8 @@
 namespace tenfold::bindings {
 namespace {
 
-// Placeholders for an operation's inputs during batch setup.
+// Placeholders for an operation's inputs during batch setup. That of a number has no value either:
+// what depends on the number cannot be planned for another one.
 struct Inputs {
     std::vector<Ref<Node>> nodes;
     std::vector<Node*> borrowed;
@@ -18,14 +19,9 @@ struct Inputs {
     template <class Types> explicit Inputs(const Types& types, bool values = false) {
         for (const auto& each : types) {
             Type* type = &*each;
-            Scalar one{Scalar::integer, 1, 1, 0};
-            if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
-            if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
-            if (dtype_of(type->dtype).kind == 'b') one.form = Scalar::boolean;
             Ref<Value> value = values ? Value::uninitialized(Ref<Type>(type)) : Ref<Value>();
-            nodes.push_back(type->weak ? scalar_node(one, Ref<Type>(type))
-                            : value    ? value_node(std::move(value))
-                                       : placeholder_node(Ref<Type>(type)));
+            nodes.push_back(value ? value_node(std::move(value))
+                                  : placeholder_node(Ref<Type>(type)));
             borrowed.push_back(nodes.back().get());
             (type->weak ? scalars : arrays) = true;
             ours &= type->weak || (type->storage == 0 && has_loops_on(type->device));
@@ -70,6 +66,17 @@ std::vector<Node*> nodes_in(nb::handle arrays) {
     return nodes;
 }
 
+// The place of a number in a template: each call has its own number for it.
+Ref<Node> number_node(const Ref<Type>& type) {
+    switch (dtype_of(type->dtype).kind) {
+    case 'b': return scalar_node({Scalar::boolean}, type);
+    case 'f': return scalar_node({Scalar::real_number}, type);
+    case 'c': return scalar_node({Scalar::complex_number}, type);
+    default: return scalar_node({Scalar::integer}, type);
+    }
+}
+
+// Null where a number of the inputs is not in the graph.
 std::unique_ptr<GraphTemplate> pattern_of(nb::object array, std::span<const Ref<Node>> inputs) {
     auto result = std::make_unique<GraphTemplate>();
     result->graph = linearize_when_unclaimed(nodes_in(array));
@@ -79,6 +86,11 @@ std::unique_ptr<GraphTemplate> pattern_of(nb::object array, std::span<const Ref<
         result->graph.nodes[i].live_out = std::ranges::count(result->graph.outputs, i) > 0;
         for (std::size_t k = 0; k < inputs.size(); ++k)
             if (inputs[k] == result->graph.nodes[i].node) result->leaves[k] = i;
+    }
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (!inputs[k]->type->weak) continue;
+        if (result->leaves[k] == GraphTemplate::NONE) return {};
+        result->graph.nodes[result->leaves[k]].node = number_node(inputs[k]->type);
     }
     result->owner = array.release().ptr();
     return result;
@@ -181,20 +193,15 @@ class BatchSetup {
         if (!results.is_valid()) return result;
         nb::list inputs, flags;
         for (std::size_t i = 0; i < types_.size(); ++i) {
-            if (form_.operands[i] == OperandForm::number) continue;
             inputs.append(nb::steal(new_array(member.nodes[i])));
             flags.append(is_stacked(form_.operands[i]));
         }
         nb::object batch = batch_pushed.get()(results, inputs, flags, form_.rows);
         if (batch.is_none()) return result;
-        std::vector<Node*> placeholders = nodes_from(batch[1]);
         std::vector<Ref<Node>> leaves;
-        std::size_t next = 0;
-        for (std::size_t i = 0; i < types_.size(); ++i)
-            leaves.push_back(form_.operands[i] == OperandForm::number
-                                 ? member.nodes[i]
-                                 : Ref<Node>(placeholders[next++]));
+        for (Node* placeholder : nodes_from(batch[1])) leaves.emplace_back(placeholder);
         auto graph_template = pattern_of(batch[0], leaves);
+        if (!graph_template) return result;
         if (batcher_.graph_template && (member.scalars || is_few_launches(*graph_template)) &&
             graph_template->can_run(batcher_.result->device)) {
             result->graph_template = std::move(graph_template);
@@ -260,7 +267,8 @@ class PythonBatchPlanner : public BatchPlanner {
 
 Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types);
-    nb::object arrays = inputs.ours ? applied(operation, inputs) : nb::object();
+    bool is_planned = inputs.ours && !inputs.scalars;
+    nb::object arrays = is_planned ? applied(operation, inputs) : nb::object();
     Ref<GilFreeCall> result = arrays.is_valid()
                                   ? planned_of(std::move(arrays), inputs, operation, types)
                                   : Ref<GilFreeCall>::adopt(new GilFreeCall);
@@ -282,12 +290,13 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     const Node& node = *node_of(array.ptr());
     bool same = operation.kind == Operation::elementwise && node.op == operation.op;
     for (Type* type : types) same &= type->weak || type->shape == node.type->shape;
-    const Loop* loop = same ? contiguous_loop(node, inputs.borrowed) : nullptr;
+    auto graph_template = pattern_of(array, inputs.nodes);
+    const Loop* loop = same && graph_template ? contiguous_loop(*graph_template) : nullptr;
     PyErr_Clear();
     if (loop && loop->kernel)
         batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
-    batcher.graph_template = pattern_of(array, inputs.nodes);
-    if (!batcher.graph_template->fits(types[0]->device)) batcher.graph_template.reset();
+    if (graph_template && graph_template->fits(types[0]->device))
+        batcher.graph_template = std::move(graph_template);
     if (!batcher.is_native() && !inputs.scalars)
         batcher.gil_free_call = planned_of(std::move(array), inputs, operation, types);
     PyErr_Clear();

@@ -78,8 +78,9 @@ void drop_callbacks(Future& future);
 
 // Makes known how operations of tenfold on such Types are batched.
 void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types);
-// A loop for contiguous operands; null without a kernel. In exec/op_interpreter.cpp.
-const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
+// A loop of one operation for contiguous operands; null without a kernel. In
+// op_interpreter_bindings.cpp.
+const Loop* contiguous_loop(const GraphTemplate& graph_template);
 bool has_loops_on(uint8_t device);
 OpKernelCompiler& python_kernel_compiler(); // with the GIL
 BatchPlanner& python_batch_planner();       // with the GIL

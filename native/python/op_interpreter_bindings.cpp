@@ -504,12 +504,17 @@ OpKernelCompiler& python_kernel_compiler() {
     return instance;
 }
 
-const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs) {
+const Loop* contiguous_loop(const GraphTemplate& graph_template) {
+    const LinearizedGraph& graph = graph_template.graph;
+    const LinearizedNode& entry = graph.nodes[graph_template.output];
+    const Node& node = *entry.node;
     if (node.op->shapes != Op::broadcast || !node.inference->loops) return nullptr;
+    std::vector<const Node*> inputs;
     std::string steps;
     std::size_t form = 0;
-    for (const Node* input : inputs) {
-        if (input->is_scalar()) continue;
+    for (uint32_t position : graph.inputs(entry)) {
+        inputs.push_back(graph.nodes[position].node.get());
+        if (inputs.back()->is_scalar()) continue;
         steps.push_back('1');
         form = form * 3 + 1;
     }

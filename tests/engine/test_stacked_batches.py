@@ -12,6 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.ops.batch_rules import Members
 
 COUNT = 70
 """Members: more than a batch of 64, and a number that is padded."""
@@ -117,6 +118,55 @@ def test_batch_is_one_launch_with_the_bits_of_each_alone(engine: tn.Engine, name
         p, found = pushed(engine, case, members)
         assert (p.launches, p.batches) == (case[3], 1)
         assert_same(found, alone(case, members))
+
+
+VIEWS: dict[str, Callable[[tn.Array], tn.Array]] = {
+    "step": lambda x: x[:, ::2],
+    "flip": tn.flip,
+    "transpose": tn.matrix_transpose,
+    "broadcast": lambda x: tn.broadcast_to(x[0], (3, 4)),
+    "diagonal": tn.linalg.diagonal,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", ["multiply", "less", "fma"])
+def test_number_that_members_share_is_read_beside_strided_operands(
+    engine: tn.Engine, name: str, view: str, dtype: str
+) -> None:
+    random, operator = np.random.default_rng(3), getattr(tn.operators, name)
+    matrices = [tn.asarray(random.integers(-2, 3, (4, 4)), dtype=dtype) for _ in range(3)]
+    arrays = [tn.eval(VIEWS[view](x)) for x in matrices]
+    for numbers in [(3, 2), (1, 3), (2, 1), (1, 1)]:
+        used = numbers if name == "fma" else numbers[:1]
+        with tn.profile() as p:
+            with engine.hold():
+                handles = [engine.push(operator, x, *used) for x in arrays]
+            engine.flush()
+        assert (p.launches, p.batches) == (1, 1)
+        wanted = [np.asarray(operator(x, *used)) for x in arrays]
+        assert_same([np.asarray(handle.get()) for handle in handles], wanted)
+
+
+def test_batch_without_the_number_of_its_members_is_not_planned(
+    engine: tn.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Members.call
+
+    def call_with_one(members: Members, operands: Sequence[Any], params: Any = ()) -> Any:
+        return call(members, [x if x.ndim else 1.0 for x in operands], params)
+
+    monkeypatch.setattr(Members, "call", call_with_one)
+    arrays = [tn.eval(tn.flip(tn.asarray([1.0, 2.0, x]))) for x in range(3)]
+    with tn.profile() as p:
+        with engine.hold():
+            handles = [engine.push(tn.operators.multiply, x, 10.0) for x in arrays]
+        engine.flush()
+    assert p.launches == 3
+    assert [handle.get().tolist() for handle in handles] == [
+        [10.0 * x, 20.0, 10.0] for x in range(3)
+    ]
 
 
 @pytest.mark.exhaustive

@@ -34,6 +34,7 @@ def batch_pushed(
     """Return the batch of so many members; None where members must be computed one by one.
 
     An input with a flag has one row for each member in the batch; the members share the others.
+    A number among the inputs is a node of the batch, too.
     """
     arrays = results if isinstance(results, tuple) else (results,)
     member = Subgraph("batch", [*map(_native.node_of, arrays)], [*map(_native.node_of, inputs)])
