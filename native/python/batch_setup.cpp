@@ -8,6 +8,25 @@
 namespace tenfold::bindings {
 namespace {
 
+// Drops a Python error: each member, computed alone, reports its own. Throws what is no Exception,
+// such as an interrupt.
+void drop_error() {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
+    PyErr_Clear();
+}
+
+// What a part of batch setup makes; nothing where it fails.
+template <class F> auto made_by(F&& setup) -> decltype(setup()) {
+    try {
+        auto result = setup();
+        drop_error();
+        return result;
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_Exception)) throw;
+    }
+    return {};
+}
+
 // Placeholders for an operation's inputs during batch setup. That of a number has no value either:
 // what depends on the number cannot be planned for another one.
 struct Inputs {
@@ -248,13 +267,8 @@ class PythonBatchPlanner : public BatchPlanner {
   public:
     Ref<GilFreeCall> plan(const Batcher& batcher, const Operation& operation,
                           std::span<const Ref<Type>> types, const BatchForm& form) override {
-        Ref<GilFreeCall> call;
-        try {
-            call = BatchSetup(batcher, operation, types, form).plan();
-        } catch (nb::python_error& error) {
-            if (!error.matches(PyExc_Exception)) throw;
-        }
-        PyErr_Clear(); // each member, computed alone, reports its own error
+        Ref<GilFreeCall> call =
+            made_by([&] { return BatchSetup(batcher, operation, types, form).plan(); });
         return call ? call : Ref<GilFreeCall>::adopt(new GilFreeCall);
     }
     ExecutionContext* python() override { return &context_; }
@@ -267,13 +281,13 @@ class PythonBatchPlanner : public BatchPlanner {
 
 Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types);
-    bool is_planned = inputs.ours && !inputs.scalars;
-    nb::object arrays = is_planned ? applied(operation, inputs) : nb::object();
-    Ref<GilFreeCall> result = arrays.is_valid()
-                                  ? planned_of(std::move(arrays), inputs, operation, types)
-                                  : Ref<GilFreeCall>::adopt(new GilFreeCall);
-    PyErr_Clear(); // the run reports the error
-    return result;
+    Ref<GilFreeCall> result = made_by([&]() -> Ref<GilFreeCall> {
+        if (!inputs.ours || inputs.scalars) return {};
+        nb::object arrays = applied(operation, inputs);
+        if (!arrays.is_valid()) return {};
+        return planned_of(std::move(arrays), inputs, operation, types);
+    });
+    return result ? result : Ref<GilFreeCall>::adopt(new GilFreeCall);
 }
 
 BatchPlanner& python_batch_planner() {
@@ -290,16 +304,16 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     const Node& node = *node_of(array.ptr());
     bool same = operation.kind == Operation::elementwise && node.op == operation.op;
     for (Type* type : types) same &= type->weak || type->shape == node.type->shape;
-    auto graph_template = pattern_of(array, inputs.nodes);
-    const Loop* loop = same && graph_template ? contiguous_loop(*graph_template) : nullptr;
-    PyErr_Clear();
+    auto graph_template = made_by([&] { return pattern_of(array, inputs.nodes); });
+    same &= bool(graph_template);
+    const Loop* loop = made_by([&] { return same ? contiguous_loop(*graph_template) : nullptr; });
     if (loop && loop->kernel)
         batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
     if (graph_template && graph_template->fits(types[0]->device))
         batcher.graph_template = std::move(graph_template);
     if (!batcher.is_native() && !inputs.scalars)
-        batcher.gil_free_call = planned_of(std::move(array), inputs, operation, types);
-    PyErr_Clear();
+        batcher.gil_free_call =
+            made_by([&] { return planned_of(std::move(array), inputs, operation, types); });
 }
 
 } // namespace
@@ -318,9 +332,8 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
     }
     for (Type* type : types) result.types.emplace_back(type);
     Inputs inputs(types);
-    nb::object array;
-    if (inputs.arrays && inputs.ours) array = applied(operation, inputs);
-    PyErr_Clear(); // the run reports the error
+    nb::object array = made_by(
+        [&] { return inputs.arrays && inputs.ours ? applied(operation, inputs) : nb::object(); });
     operation.has_several_results = array.is_valid() && !is_array(array.ptr());
     Node* node = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
     if (node && node->op && !value_of(node)) {

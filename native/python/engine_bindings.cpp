@@ -415,20 +415,17 @@ int init(PyObject* object, PyObject* args, PyObject*) {
         PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was called twice");
         return -1;
     }
-    try {
+    PyObject* made = to_python_error([&] {
         import_engine_hooks();
-    } catch (nb::python_error& error) {
-        error.restore();
-        return -1;
-    }
-    self->engine =
-        new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
-    self->prepared = new std::unordered_set<Signature, SignatureHash>;
-    std::span<PyObject* const> none;
-    Ref<Operation> add = make_operation(engine_hooks.add, nullptr, none);
-    if (!add) return -1;
-    self->engine->set_add(std::move(add));
-    return 0;
+        self->engine =
+            new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
+        self->prepared = new std::unordered_set<Signature, SignatureHash>;
+        std::span<PyObject* const> none;
+        Ref<Operation> add = make_operation(engine_hooks.add, nullptr, none);
+        if (add) self->engine->set_add(std::move(add));
+        return PyErr_Occurred() ? nullptr : Py_None;
+    });
+    return made ? 0 : -1;
 }
 
 int visit(PyObject* self, visitproc visit, void* arg) {

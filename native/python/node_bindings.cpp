@@ -70,7 +70,9 @@ Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Infer
     return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
 }
 
+// None on a thread that runs no Python code: a worker of an engine.
 Ref<Origin> origin() {
+    if (!PyEval_GetFrame()) return {};
     nb::object location = nb::steal(PyObject_CallNoArgs(hooks.origin));
     if (!location.is_valid()) nb::raise_python_error();
     auto found = Ref<Origin>::adopt(new Origin);

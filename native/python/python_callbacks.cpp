@@ -65,6 +65,15 @@ class OperatorScope {
     ~OperatorScope() { --operators_running; }
 };
 
+// Runs a callback that the engine calls: there no caller catches what it throws. False with a
+// Python error where it has thrown.
+template <class F> bool completes(F&& callback) {
+    return to_python_error([&] {
+        callback();
+        return Py_None;
+    });
+}
+
 // While it lives this thread has the options that an operator was pushed under.
 class OptionScope {
   public:
@@ -72,16 +81,16 @@ class OptionScope {
         const OptionSet* options = operation.options.get();
         if (!options || options->number == current_options().fingerprint) return;
         enable_option_blocks();
-        context_ = PyContext_Copy(static_cast<PyObject*>(options->context));
-        if (!context_ || PyContext_Enter(context_) != 0) nb::raise_python_error();
+        context_ = nb::steal(PyContext_Copy(static_cast<PyObject*>(options->context)));
+        if (!context_.is_valid() || PyContext_Enter(context_.ptr()) != 0) nb::raise_python_error();
     }
     ~OptionScope() {
-        if (context_ && PyContext_Exit(context_) != 0) PyErr_WriteUnraisable(context_);
-        Py_XDECREF(context_);
+        if (context_.is_valid() && PyContext_Exit(context_.ptr()) != 0)
+            PyErr_WriteUnraisable(context_.ptr());
     }
 
   private:
-    PyObject* context_ = nullptr;
+    nb::object context_;
 };
 
 // The callbacks of Futures, run when they are settled; under the GIL.
@@ -214,17 +223,11 @@ void run_python(Engine& engine, Job& job) {
                                          params.ptr(), members.ptr(), Py_ssize_t(leaves));
         }));
         members = nb::list();
+        if (!results.is_valid()) nb::raise_python_error();
     }
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-        OperatorResult& answer = job.answers[indices[i]];
-        const Future& future = *job.members[indices[i]];
-        if (results.is_valid())
-            answer = answer_from(PyList_GET_ITEM(results.ptr(), Py_ssize_t(i)), future);
-        else if (i == 0)
-            answer.failure = failure_of(future);
-        else
-            answer.failure = job.answers[indices[0]].failure;
-    }
+    for (std::size_t i = 0; i < indices.size(); ++i)
+        job.answers[indices[i]] =
+            answer_from(PyList_GET_ITEM(results.ptr(), Py_ssize_t(i)), *job.members[indices[i]]);
 }
 
 // The stacked inputs of members, as a tuple of Arrays; none where one is no array in all members.
@@ -261,11 +264,7 @@ void run_stacked_operator(Engine& engine, Job& job) {
         }));
     }
     if (!result.is_valid() && operation.pure && job.members.size() > 1) return PyErr_Clear();
-    if (!result.is_valid()) {
-        job.answers[0].failure = failure_of(*job.members[0]);
-        for (OperatorResult& answer : job.answers) answer.failure = job.answers[0].failure;
-        return;
-    }
+    if (!result.is_valid()) nb::raise_python_error();
     split_rows(value_of(node_of(result.ptr())), job.answers, engine.limits().max_bytes > 0);
 }
 
@@ -274,29 +273,18 @@ class PythonCallbacks : public Host {
     void run(Engine& engine, Job& job) override {
         GilGuard gil;
         NoGilFreeThread not_counted(engine);
-        Operation::Kind kind = job.members[0]->operation->kind;
-        {
-            OptionScope option_scope(*job.members[0]->operation);
-            bool computed = kind == Operation::fold && run_sum(engine, job);
-            const Batcher* batcher = job.members[0]->batcher;
-            if (batcher && job.members[0]->operation->is_builtin()) // plans or loops may be missing
-                compute_members(*batcher, job.members, job.answers,
-                                engine.resources(python_batch_planner(), python_kernel_compiler()));
-            PyErr_Clear(); // each member, computed alone, reports its own error
-            if (job.members[0]->operation->stacked_number) run_stacked_operator(engine, job);
-            bool is_done = computed || std::ranges::none_of(job.answers, &OperatorResult::empty);
-            if (!is_done) run_python(engine, job);
-        }
-        drain_decrefs();
-        log_unobserved();
+        if (!completes([&] { run_members(engine, job); })) fail_remaining(job);
+        run_deferred_callbacks();
     }
 
     void classify(Engine& engine, Job& job) override {
         GilGuard gil;
         job.answers.resize(job.members.size());
         job.signatures.resize(job.members.size());
-        for (std::size_t i = 0; i < job.members.size(); ++i) classify(engine, job, i);
-        drain_decrefs();
+        for (std::size_t i = 0; i < job.members.size(); ++i)
+            if (!completes([&] { classify(engine, job, i); }))
+                job.answers[i].failure = failure_of(*job.members[i]);
+        run_deferred_callbacks();
     }
 
     void run_callbacks(Engine&, Job& job) override {
@@ -313,7 +301,7 @@ class PythonCallbacks : public Host {
                 Py_DECREF(function);
             }
         }
-        drain_decrefs();
+        run_deferred_callbacks();
     }
 
     bool has_deferred() override {
@@ -322,8 +310,7 @@ class PythonCallbacks : public Host {
 
     void run_deferred() override {
         GilGuard gil;
-        drain_decrefs();
-        log_unobserved();
+        run_deferred_callbacks();
     }
 
     void detach_thread() override {
@@ -335,6 +322,36 @@ class PythonCallbacks : public Host {
     }
 
   private:
+    static void run_deferred_callbacks() {
+        drain_decrefs();
+        log_unobserved();
+    }
+
+    static void run_members(Engine& engine, Job& job) {
+        const Operation& operation = *job.members[0]->operation;
+        OptionScope option_scope(operation);
+        bool computed = operation.kind == Operation::fold && run_sum(engine, job);
+        const Batcher* batcher = job.members[0]->batcher;
+        if (batcher && operation.is_builtin()) // plans or loops may be missing
+            compute_members(*batcher, job.members, job.answers,
+                            engine.resources(python_batch_planner(), python_kernel_compiler()));
+        PyErr_Clear(); // each member, computed alone, reports its own error
+        if (operation.stacked_number) run_stacked_operator(engine, job);
+        bool is_done = computed || std::ranges::none_of(job.answers, &OperatorResult::empty);
+        if (!is_done) run_python(engine, job);
+    }
+
+    // The Python error that is set is that of each member without an Answer.
+    static void fail_remaining(Job& job) {
+        Ref<Failure> failure;
+        for (std::size_t i = 0; i < job.members.size(); ++i) {
+            if (!job.answers[i].empty()) continue;
+            if (!failure) failure = failure_of(*job.members[i]);
+            job.answers[i].failure = failure;
+        }
+        if (PyErr_Occurred()) PyErr_WriteUnraisable(nullptr);
+    }
+
     void classify(Engine& engine, Job& job, std::size_t i) {
         Future& future = *job.members[i];
         OptionScope option_scope(*future.operation);
@@ -348,18 +365,12 @@ class PythonCallbacks : public Host {
         }
         OperatorScope operator_scope;
         nb::object inputs = inputs_of(engine, future);
-        nb::object number =
-            inputs.is_valid()
-                ? nb::steal(PyObject_CallFunctionObjArgs(
-                      engine_hooks.signature, static_cast<PyObject*>(future.operation->python),
-                      future.operation->params ? static_cast<PyObject*>(future.operation->params)
-                                               : Py_None,
-                      inputs.ptr(), nullptr))
-                : nb::object();
-        if (!number.is_valid()) {
-            job.answers[i].failure = failure_of(future);
-            return;
-        }
+        if (!inputs.is_valid()) nb::raise_python_error();
+        auto* params = static_cast<PyObject*>(future.operation->params);
+        nb::object number = nb::steal(PyObject_CallFunctionObjArgs(
+            engine_hooks.signature, static_cast<PyObject*>(future.operation->python),
+            params ? params : Py_None, inputs.ptr(), nullptr));
+        if (!number.is_valid()) nb::raise_python_error();
         auto address = nb::cast<std::size_t>(number);
         job.signatures[i].parts = {reinterpret_cast<const void*>(address), &job_of_user, nullptr,
                                    nullptr};
@@ -413,12 +424,14 @@ namespace {
 void log_error(PyObject* error, const std::string& operation, const Ref<PushSite>& site) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    nb::tuple location = location_of(site);
-    PyObject* logged =
-        PyObject_CallFunction(engine_hooks.log, "OsOO", error, operation.c_str(),
-                              nb::object(location[0]).ptr(), nb::object(location[1]).ptr());
-    if (!logged) PyErr_WriteUnraisable(error);
-    Py_XDECREF(logged);
+    bool is_logged = completes([&] {
+        nb::tuple location = location_of(site);
+        nb::object logged = nb::steal(
+            PyObject_CallFunction(engine_hooks.log, "OsOO", error, operation.c_str(),
+                                  nb::object(location[0]).ptr(), nb::object(location[1]).ptr()));
+        if (!logged.is_valid()) nb::raise_python_error();
+    });
+    if (!is_logged) PyErr_WriteUnraisable(error);
     PyErr_Restore(type, value, traceback);
 }
 

@@ -163,19 +163,37 @@ def error_for_waiter(error: BaseException | None, name: str, file: str, line: in
     if error is None:
         return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
     push_location = f"pushed at {file}:{line}" if file else "pushed"
-    waiter_error: BaseException
+    try:
+        waiter_error = _error_of_its_class(error, name, push_location)
+    except Exception:  # noqa: BLE001  # of a user's class that has no text, or other arguments
+        waiter_error = None
+    if waiter_error is None:
+        original_text = ": ".join(filter(None, (type(error).__name__, _text_of(error))))
+        waiter_error = RunError(name, f"{original_text} ({push_location})")
+    waiter_error.__cause__ = error
+    return waiter_error
+
+
+def _error_of_its_class(
+    error: BaseException, name: str, push_location: str
+) -> BaseException | None:
+    """Return an error of the same class for the classes that callers tell apart; else None."""
     if isinstance(error, ExplainedError):
         if error.operation not in ("", name, name.rpartition(".")[2]):
             push_location = f"in {name}, {push_location}"
         rule = f"{error.rule or error} ({push_location})"
-        waiter_error = type(error)(error.operation or name, rule, error.operands, error.remedy)
-    elif isinstance(error, np.linalg.LinAlgError | MemoryError):
-        waiter_error = type(error)(f"{name}: {error} ({push_location})")
-    else:
-        original_text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        waiter_error = RunError(name, f"{original_text} ({push_location})")
-    waiter_error.__cause__ = error
-    return waiter_error
+        return type(error)(error.operation or name, rule, error.operands, error.remedy)
+    if isinstance(error, np.linalg.LinAlgError | MemoryError):
+        return type(error)(f"{name}: {_text_of(error)} ({push_location})")
+    return None
+
+
+def _text_of(error: BaseException) -> str:
+    """Return the text of an error; that of a user's class may raise anything."""
+    try:
+        return str(error)
+    except BaseException as raised:  # noqa: BLE001  # it is no failure of the waiter
+        return f"its text raises {type(raised).__name__}"
 
 
 def log_unretrieved(error: BaseException, name: str, file: str, line: int) -> None:
