@@ -27,6 +27,9 @@ LARGEST = 300_000
 """Elements of an array."""
 FIRST_WIDE = 1000
 """The first seed of sessions that have windows, loops, scatters, failures and threads, too."""
+LONGEST_PUSHED = 4097
+"""Elements of an array whose views are pushed."""
+NUMBERS = (0, 1, 2, -3)
 MOST_STEPS = 1000
 """Steps of a loop."""
 MOST_NAMES = 14
@@ -358,6 +361,29 @@ class Session:
         expected = np.max([n, *(self.arrays[y][1] for y in names)], axis=0)
         self.expect(largest, expected, self.steps[-1])
 
+    def pushed_numbers(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Push operations on views and on numbers, which the members of a batch share or not."""
+        if n.size > LONGEST_PUSHED:
+            return
+        views: list[tuple[str, tuple[Any, ...]]] = [
+            ("flip", ()),
+            ("broadcast_to", ((2, *n.shape),)),
+        ]
+        view, inputs = self.rng.choice(views + [("matrix_transpose", ())] * 2 * (n.ndim > 1))
+        operation = self.rng.choice(["add", "subtract", "multiply", "maximum", "less"])
+        names = self.like(n, self.rng.choice([2, 3, 70]))
+        numbers = [self.rng.choice(NUMBERS) for _ in names]
+        if self.rng.random() < 0.7:
+            numbers = numbers[:1] * len(names)
+        self.steps.append(f"push {operation} of {view} of {names}, and of {numbers}")
+        with self.engine.hold() if self.rng.random() < 0.8 else contextlib.nullcontext():
+            for y, number in zip(names, numbers, strict=True):
+                u, m = self.arrays[y]
+                viewed = self.engine.push(getattr(tn.operators, view), u, *inputs)
+                handle = self.engine.push(getattr(tn.operators, operation), viewed, number)
+                value = getattr(np, operation)(getattr(np, view)(m, *inputs), number)
+                self.expect(handle, value, self.steps[-1])
+
     def trim(self, x: str, t: Any, n: np.ndarray) -> None:
         tn.trim()
         self.steps.append("trim")
@@ -511,6 +537,7 @@ MORE_ANY_STEPS: tuple[Step, ...] = (
     Session.transformed,
     Session.pushed_lists,
     Session.chained_pushes,
+    *(Session.pushed_numbers,) * 2,
     Session.trim,
     Session.elsewhere,
     Session.failed,
