@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
+from tenfold.core.graph import Graph
+from tenfold.rewrite.registry import optimise_graph
 
 
 def counting(seen: list[int]) -> object:
@@ -63,6 +67,64 @@ def test_part_of_a_shared_chain_takes_linear_time() -> None:
         for _ in range(20_000):
             x = x + x * 0.0  # each step reads the one before it twice
     assert x[1].item() == 1.0
+
+
+def _newton(x: object, _y: object) -> tuple[object, object]:
+    return x - (x * x - 2) / (2 * x), x
+
+
+def _euler(x: object, _y: object) -> tuple[object, object]:
+    return x + 0.01 * (x * (1 - x)), x
+
+
+def _mean(x: object, y: object) -> tuple[object, object]:
+    return (x + y) / 2, x
+
+
+def _transposed(x: object, y: object) -> tuple[object, object]:
+    return x.T / 2 + x.T * y, x.T * 0.5
+
+
+def _with_row(x: object, y: object) -> tuple[object, object]:
+    return x / 2 + y[0] * x, x * 0.5
+
+
+PARTS = {
+    "rows": lambda x: x[:2],
+    "steps": lambda x: x[1::2, ::-1],
+    "row": lambda x: x[-1],
+    "transpose": lambda x: x.T[0, :2],
+    "reshape": lambda x: x.reshape(-1)[:3],
+    "sums": lambda x: x[0, :2] + x[1, 2:],
+    "reduction": lambda x: x[1].sum(),
+    "vmap": tn.vmap(lambda row: row[0]),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("step", [_newton, _euler, _mean, _transposed, _with_row])
+def test_part_of_a_long_loop_of_named_arrays_equals_that_of_the_whole(
+    step: Callable[..., tuple[object, object]], part: Callable[..., object]
+) -> None:
+    whole = None
+    for reads_whole in (True, False):
+        x, y = tn.asarray(np.linspace(0.5, 1, 16).reshape(4, 4)), tn.asarray(np.ones((4, 4)))
+        for _ in range(30):
+            x, y = step(x, y)
+        if reads_whole:
+            whole = tn.asarray(np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(part(x)), np.asarray(part(whole)))
+
+
+def test_part_of_a_long_loop_has_as_many_operations_as_the_loop() -> None:
+    x = tn.asarray(np.linspace(1, 2, 1000))
+    for _ in range(100):
+        x = x - (x * x - 2) / (2 * x)
+    graph = Graph.of([_native.node_of(x[:3])])
+    rewritten, report = optimise_graph(graph)
+    assert rewritten.nodes[-1].type.shape == (3,)
+    assert len(rewritten) <= len(graph) + 1
+    assert report.counts["index-map"] <= len(graph)
 
 
 def test_part_of_a_product_computes_the_product() -> None:

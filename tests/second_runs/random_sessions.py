@@ -483,6 +483,32 @@ class Session:
         self.name(found, last, f"last state of a loop over {x}")
         self.name(ys, rows, f"rows of a loop over {x}")
 
+    def steps_read_in_part(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Name the last of many steps, each of which reads the one before twice; read a part."""
+        count, which, key = self.rng.choice([3, 12, 40]), self.rng.randrange(3), self.bounds(n)
+        t, n, before, m = t * 1, n * 1, t, n
+        for _ in range(count):
+            if which == 0:  # the one before, and the one before that
+                t, before = tn.minimum(tn.maximum(t + before, -9), 9), t
+                n, m = np.minimum(np.maximum(n + m, -9), 9), n
+            elif which == 1:
+                t = tn.minimum(tn.maximum(t * t - before, -9), 9)
+                n = np.minimum(np.maximum(n * n - m, -9), 9)
+            else:
+                t = tn.maximum(tn.minimum(t[::-1], 9), -9) - tn.maximum(t[::-1], 0)
+                n = np.maximum(np.minimum(n[::-1], 9), -9) - np.maximum(n[::-1], 0)
+        self.name(t, n, f"{count} steps {which} from {x}")
+        if self.rng.random() < 0.3 and n.ndim > 1:
+            found = tn.vmap(lambda row: row[:1])(t)
+            self.name(found, n[:, :1].copy(), f"first of each row of {count} steps")
+        elif self.rng.random() < 0.5:
+            self.name(t[key][::-1], n[key][::-1], f"part {key} of {count} steps, reversed")
+        else:
+            self.name(t[0], n[0], f"first row of {count} steps")
+        last = f"v{self.count - 1}"
+        if last in self.arrays:
+            self.compare(last)
+
     def mapped(self, x: str, t: Any, n: np.ndarray) -> None:
         """Batch a function that assigns and reduces over rows."""
         if n.ndim < 2 or not n.shape[1]:
@@ -558,6 +584,7 @@ MORE_ROW_STEPS: tuple[Step, ...] = (
     *(Session.assign_at,) * 2,
     Session.extremes,
     Session.loop,
+    Session.steps_read_in_part,
     Session.mapped,
     Session.reshaped,
 )

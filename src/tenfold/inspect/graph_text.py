@@ -43,7 +43,7 @@ def optimised_text(snapshot: Snapshot) -> str:
         return f"optimised: not at all, {snapshot.unrewritten_because}"
     rewritten, report = snapshot.rewritten
     if not report.firings:
-        return "optimised: no rule fires"
+        return "\n".join(["optimised: no rule fires", *report.lines()])
     fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
     rewrites = count_text(len(report.firings), "rewrite")
     head = f"optimised: {count_text(len(rewritten), 'node')}, {rewrites}: {fired}"

@@ -21,9 +21,11 @@ fewer multiply-adds; other nodes are merged after.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from tenfold._native import Array, Node
@@ -68,6 +70,8 @@ class RewriteReport:
     """Whether a rule has read the value of a scalar: see `RewriteGraph.read_scalars`."""
     read_shapes: bool = False
     """Whether a rule has read lengths: see `RewriteGraph.read_shapes`."""
+    left_out: tuple[str, ...] = ()
+    """Which rules did not terminate, so that the graph was rewritten without them."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -75,8 +79,24 @@ class RewriteReport:
         return dict(Counter(firing.rule for firing in self.firings))
 
     def lines(self) -> list[str]:
-        """Return the rewrites as text: rule, place, before and after."""
-        return [f"  {f.rule} at %{f.original_node}: {f.before} => {f.after}" for f in self.firings]
+        """Return the rules left out and the rewrites as text: rule, place, before and after."""
+        rewrites = [
+            f"  {f.rule} at %{f.original_node}: {f.before} => {f.after}" for f in self.firings
+        ]
+        return [*[f"  left out: {text}" for text in self.left_out], *rewrites]
+
+
+class _EndlessRules(Exception):
+    """Rules that still change the graph after as many rewrites as a rewrite may take."""
+
+    def __init__(self, names: frozenset[str], count: int) -> None:
+        super().__init__()
+        self.names = names
+        listed = " and ".join(repr(name) for name in sorted(names))
+        problem = (
+            f"rules {listed} undo each other" if len(names) > 1 else f"rule {listed} feeds itself"
+        )
+        self.text = f"{problem}: still changing after {count} rewrites"
 
 
 def rewrite(
@@ -91,9 +111,33 @@ def rewrite(
 
     A graph without matches is returned unchanged. With `describe` the report has the text of each
     rewrite. `find_splittable` returns live-out nodes that rules may split. `symbolic` gives nodes
-    symbolic lengths, so that decisions about lengths become guards. Raises RunError, with their
-    names, for rules that do not terminate.
+    symbolic lengths, so that decisions about lengths become guards. Rules that do not terminate are
+    left out, with a RuntimeWarning that names them.
     """
+    left_out: tuple[str, ...] = ()
+    while True:
+        try:
+            result, report = _rewrite(graph, rules, describe, find_splittable, symbolic)
+            return result, replace(report, left_out=left_out) if left_out else report
+        except _EndlessRules as endless:
+            rules = rules.without(endless.names)
+            left_out = (*left_out, endless.text)
+            remedy = "remove one with tn.rules.remove(name)"
+            warnings.warn(
+                f"rewrite: {endless.text}; computed without\n  remedy: {remedy}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def _rewrite(
+    graph: Graph,
+    rules: RuleSet,
+    describe: bool,
+    find_splittable: Callable[[RewriteGraph], set[int]] | None,
+    symbolic: SymbolicNodes | None,
+) -> tuple[Graph, RewriteReport]:
+    """Return the graph with the rules applied, and the report; raise _EndlessRules."""
     ops = operators_of(graph)
     rewrite_graph = RewriteGraph(graph, ops, symbolic)
     pairs = equal_pairs(rewrite_graph)
@@ -225,20 +269,24 @@ class _RewriteRun:
         return sum(map(graph.multiply_adds, live_nodes)), operations
 
     def run_pass(self) -> bool:
-        """Try the rules at each node, then at the new nodes; return whether one fired."""
+        """Try the rules at each node, then at the new nodes; return whether one fired.
+
+        Of new nodes those that read the latest nodes come first.
+        """
         graph, firings, last_tried = self.graph, self.firings, self.last_tried
         firings_before = len(firings)
         for start in graph.topological_order() if firings else range(graph.original_count):
             if not firings and start not in self.matching:
                 continue
-            stack = [start]
-            while stack:
-                at = stack.pop()
+            heap = [(graph.users_first(start), start)]
+            while heap:
+                at = heappop(heap)[1]
                 node_count = len(graph.nodes)
                 if last_tried.get(at) == len(firings) or not graph.is_live(at):
                     continue
                 if self._rewrite_node(at):
-                    stack.extend(range(len(graph.nodes) - 1, node_count - 1, -1))
+                    for new_node in range(node_count, len(graph.nodes)):
+                        heappush(heap, (graph.users_first(new_node), new_node))
                 else:
                     last_tried[at] = len(firings)
         return len(firings) > firings_before
@@ -334,12 +382,8 @@ class _RewriteRun:
         self.firings.append(RuleFiring(name, graph.original_node(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
-            recent_rules = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {CSE_NAME}
-            names = " and ".join(repr(name) for name in sorted(recent_rules))
-            is_cycle = len(recent_rules) > 1
-            problem = f"rules {names} undo each other" if is_cycle else f"rule {names} feeds itself"
-            rule_text = f"{problem}: still changing after {len(self.firings)} rewrites"
-            raise RunError("rewrite", rule_text, remedy="remove one with tn.rules.remove(name)")
+            fired = [firing.rule for firing in self.firings if firing.rule != CSE_NAME]
+            raise _EndlessRules(frozenset(fired[-FUEL_BASE // 2 :]), len(self.firings))
 
 
 def _match_pattern(

@@ -127,6 +127,14 @@ class RewriteGraph:
         """Return the original node that a node is or replaces."""
         return at if at < self.original_count else self.original_nodes[at - self.original_count]
 
+    def users_first(self, at: int) -> tuple[int, int]:
+        """Return a sort key by which a node comes before new nodes that read earlier nodes.
+
+        A rule that moves an operation to the operands of what it reads then makes all its nodes on
+        an operand with several readers, which are one node, before one is replaced.
+        """
+        return min([(-self.original_node(i), -i) for i in self.inputs[at]], default=(0, 0))
+
     def single_reader(self, at: int) -> bool:
         """Whether it has a single reader and is not live-out, so that rules may split it."""
         return (self.uses[at] == 1 and not self.live_out[at]) or at in self.splittable
@@ -310,7 +318,7 @@ class RewriteGraph:
         return len(self.nodes) - 1
 
     def adopt(self, array: Array) -> int:
-        """Return the position of an Array built from nodes of this graph."""
+        """Return the position of an Array built from nodes of this graph; equal nodes are one."""
         if self._positions is None:
             self._positions = {node: at for at, node in enumerate(self.nodes)}
         positions = self._positions
@@ -326,7 +334,16 @@ class RewriteGraph:
                 stack.extend(missing)
                 continue
             op: Operator = SCALAR if node.is_scalar else (node.op if node.pending else None) or LEAF
-            self._append(node, op, tuple(self.find(positions[operand]) for operand in inputs))
+            operands = tuple([self.find(positions[operand]) for operand in inputs])
+            key = (op, operands, repr(node.scalar if op is SCALAR else node.params))
+            merges = op is SCALAR or (isinstance(op, Op) and op.merges)
+            existing = self._existing_node(key) if merges else None
+            if existing is not None:
+                positions[node] = existing
+                continue
+            at = self._append(node, op, operands)
+            if merges:
+                self._nodes_by_key[key] = at
         at = self.find(positions[_native.node_of(array)])
         self._refuse_cycle(at)
         return at

@@ -167,6 +167,8 @@ class RuleSet:
         ),
     )
     """The results of `candidates`, by the ops of a node and of its inputs."""
+    _remaining: dict[frozenset[str], RuleSet] = field(init=False, default_factory=dict)
+    """The results of `without`."""
 
     def __post_init__(self) -> None:
         for rule in self.rules:
@@ -174,6 +176,14 @@ class RuleSet:
             root = pattern.operand if isinstance(pattern, AnyUserPattern) else pattern
             assert isinstance(root, OperationPattern), "a Rule matches nothing else"
             self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
+
+    def without(self, names: frozenset[str]) -> RuleSet:
+        """Return the set without the rules of these names."""
+        remaining = self._remaining.get(names)
+        if remaining is None:
+            rules = tuple([rule for rule in self.rules if rule.name not in names])
+            remaining = self._remaining.setdefault(names, RuleSet(rules))
+        return remaining
 
     def _with_root(self, op: Operator, *, as_input: bool) -> list[RuleCandidate]:
         rules = self._roots.get((op, as_input))
