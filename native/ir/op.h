@@ -17,6 +17,7 @@ struct Op {
     void* python = nullptr;      // owned if it lasts; else borrowed, and nodes keep it alive
     bool is_permanent = true;    // not a call of a traced function, nor declared by a user
     bool view = false;           // its result is a view of its first input
+    bool shows_part = false;     // its result is a part of each element of its only input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
     bool unbounded_time = false; // it may take any time, however small its arrays are
     bool creates = false;        // all its operands may be numbers; Python's rule says the Type

@@ -41,6 +41,7 @@ ArrayObject* allocate() {
     self->version = 0;
     self->views = self->next = self->prev = nullptr;
     self->external = nullptr;
+    self->borrows_base = false;
     self->weak_references = nullptr;
     return self;
 }
@@ -57,12 +58,33 @@ void list_remove(ArrayObject* view) {
     (view->prev ? view->prev->next : view->root->views) = view->next;
 }
 
+// Takes the base from a view: owned, or null where the view borrows it.
+ArrayObject* detach_base(ArrayObject* view) {
+    list_remove(view);
+    ArrayObject* base = std::exchange(view->base, nullptr);
+    return std::exchange(view->borrows_base, false) ? nullptr : base;
+}
+
+// Lets the one view that borrows a root outlive it; the other views are views of that one.
+void survive_root(ArrayObject* root) {
+    ArrayObject* part = root->views;
+    while (part && !part->borrows_base) part = part->next;
+    if (!part) return;
+    detach_base(part);
+    if (Params* params = std::exchange(part->view_params, nullptr)) release(params);
+    release(std::exchange(part->view_type, nullptr));
+    part->view_op = nullptr;
+    part->views = std::exchange(root->views, nullptr);
+    for (ArrayObject* view = part->views; view; view = view->next) view->root = part;
+    part->root = part; // its version is the root's, which was never rebound since: it has its node
+}
+
 void deallocate(PyObject* object) {
     ArrayObject* self = as_array(object);
     if (self->weak_references) PyObject_ClearWeakRefs(object);
-    list_remove(self);
+    if (self->views) survive_root(self);
     ExternalBuffer* window = self->external;
-    ArrayObject* base = std::exchange(self->base, nullptr);
+    ArrayObject* base = detach_base(self);
     if (self->node) release(self->node);
     if (self->view_params) release(self->view_params);
     if (self->view_type) release(self->view_type);
@@ -74,8 +96,7 @@ void deallocate(PyObject* object) {
     Py_DECREF(type);
     // A chain of views is unlinked iteratively, since each would free the next by recursion.
     while (base && Py_REFCNT(as_object(base)) == 1) {
-        list_remove(base);
-        ArrayObject* next = std::exchange(base->base, nullptr);
+        ArrayObject* next = detach_base(base);
         Py_DECREF(as_object(base));
         base = next;
     }
@@ -249,9 +270,11 @@ PyObject* new_view(Ref<Node> node, PyObject* base) {
     PyObject* object = new_array(std::move(node));
     if (!object) return nullptr;
     ArrayObject* self = as_array(object);
-    Py_INCREF(base);
     self->base = as_array(base);
     self->root = self->base->root;
+    self->borrows_base =
+        op->shows_part && self->base == self->root && !self->root->views && !self->root->external;
+    if (!self->borrows_base) Py_INCREF(base);
     self->view_op = op;
     self->view_params = params.detach();
     self->view_type = Ref<Type>(self->node->type).detach();
@@ -275,11 +298,14 @@ void take_place_of_view(ArrayObject* array, ArrayObject* view) {
     std::swap(array->view_params, view->view_params);
     std::swap(array->view_type, view->view_type);
     std::swap(array->version, view->version);
+    std::swap(array->borrows_base, view->borrows_base);
     for (ArrayObject* other = root->views; other; other = other->next) {
         other->root = root;
         if (other->base != array || other == array) continue;
+        other->base = view;
+        if (other->borrows_base) continue;
         Py_INCREF(as_object(view));
-        Py_DECREF(as_object(std::exchange(other->base, view)));
+        Py_DECREF(as_object(array));
     }
     view->root = root;
     array->root = root;
@@ -305,7 +331,7 @@ std::vector<Ref<Node>> results_of(const Ref<Node>& node) {
 }
 
 PyObject* wrap_results(Ref<Node> node, PyObject* base) {
-    if (node->op && node->op->view && base && is_array(base))
+    if (node->op && (node->op->view || node->op->shows_part) && base && is_array(base))
         return new_view(std::move(node), base);
     std::size_t results = node->inference ? node->inference->results.size() : 1;
     if (results == 1) return new_array(std::move(node));
@@ -338,6 +364,7 @@ void invalidate_views(ArrayObject* root) {
     for (ArrayObject* view = root->views; view; view = view->next) {
         view->version = ~uint64_t(0);
         if (Node* node = std::exchange(view->node, nullptr)) release(node);
+        if (std::exchange(view->borrows_base, false)) Py_INCREF(as_object(root)); // to read it anew
     }
 }
 

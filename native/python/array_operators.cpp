@@ -72,8 +72,8 @@ bool limit_depth(PyObject* array, Ref<Node> node) {
 PyObject* wrap_node(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
     bool is_deep = node->depth.load(std::memory_order_relaxed) > SHALLOW_DEPTH;
-    bool is_simple =
-        !is_deep && node->op && !node->op->view && node->inference->results.size() == 1;
+    bool is_simple = !is_deep && node->op && !node->op->view && !node->op->shows_part &&
+                     node->inference->results.size() == 1;
     if (is_simple) return new_array(std::move(node));
     Ref<Node> owned =
         is_deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without

@@ -27,17 +27,18 @@ Op& known_op(uint32_t id) {
     return *op;
 }
 
-uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
-                           bool whole_exponent, bool assigns, const std::string& shapes,
-                           bool rule_free, const std::string& folds, uint32_t weight, bool pure,
-                           bool merges, bool unbounded_time, bool multiplies, bool contracts,
-                           bool creates, bool fills, bool gathers, bool scatters,
-                           bool keeps_products, bool per_member, bool is_permanent) {
+uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool shows_part,
+                           bool can_fail, bool whole_exponent, bool assigns,
+                           const std::string& shapes, bool rule_free, const std::string& folds,
+                           uint32_t weight, bool pure, bool merges, bool unbounded_time,
+                           bool multiplies, bool contracts, bool creates, bool fills, bool gathers,
+                           bool scatters, bool keeps_products, bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
     if (is_permanent) python.release(); // else its readers and its calls keep it alive
     op.view = view;
+    op.shows_part = shows_part;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
     op.assigns = assigns;
@@ -165,12 +166,13 @@ NB_MODULE(_native, module) {
         },
         "id"_a);
     module.def("declared_ops", declared_ops);
-    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
-               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "rule_free"_a = false,
-               "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
-               "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
-               "creates"_a = false, "fills"_a = false, "gathers"_a = false, "scatters"_a = false,
-               "keeps_products"_a = false, "per_member"_a = false, "is_permanent"_a = true);
+    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "shows_part"_a,
+               "can_fail"_a, "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "",
+               "rule_free"_a = false, "folds"_a = "", "weight"_a = 1, "pure"_a = true,
+               "merges"_a = true, "unbounded_time"_a = false, "multiplies"_a = false,
+               "contracts"_a = false, "creates"_a = false, "fills"_a = false, "gathers"_a = false,
+               "scatters"_a = false, "keeps_products"_a = false, "per_member"_a = false,
+               "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

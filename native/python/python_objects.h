@@ -17,12 +17,13 @@ namespace nb = nanobind;
 
 // A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
 // view caches its node. The cache is valid while the root Array, which alone can be rebound, has
-// the same version.
+// the same version. A view that shows a part of each element borrows its base where it is the first
+// view of a root: without another name for the base, it becomes a root itself, and the elements go.
 struct ExternalBuffer;
 
 struct ArrayObject {
     PyObject_HEAD Node* node; // owned; null for a view whose root was rebound since
-    ArrayObject* base;        // owned; null when this is not a view
+    ArrayObject* base;        // null when this is not a view; owned unless `borrows_base`
     ArrayObject* root;        // borrowed through base; this object itself when it is not a view
     const Op* view_op;
     Params* view_params; // owned
@@ -31,6 +32,7 @@ struct ArrayObject {
         version; // of a root: how often it was rebound; of a view: the root's when node was made
     ArrayObject *views, *next, *prev; // of a root its views; of a view its neighbours there
     ExternalBuffer* external;         // of a root whose memory is the user's; owned
+    bool borrows_base;
     PyObject* weak_references;
 };
 

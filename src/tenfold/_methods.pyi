@@ -148,7 +148,7 @@ class Methods:
 
     @property
     def imag(self) -> Array:
-        """The imaginary parts, 0 of real numbers."""
+        """The imaginary parts, a view; of a real array 0, read-only."""
 
     @imag.setter
     def imag(self, value: Any) -> None: ...
@@ -203,7 +203,7 @@ class Methods:
 
     @property
     def real(self) -> Array:
-        """The real parts."""
+        """The real parts, a view; of a real array itself."""
 
     @real.setter
     def real(self, value: Any) -> None: ...

@@ -221,6 +221,7 @@ def declare_op(
     op: object,
     name: str,
     view: bool,
+    shows_part: bool,
     can_fail: bool,
     whole_exponent: bool,
     assigns: bool = False,

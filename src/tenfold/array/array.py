@@ -17,7 +17,7 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.array import ndarray_methods
-from tenfold.array.assign import assign, assign_result, transposed_setter
+from tenfold.array.assign import assign, assign_result, view_setter
 from tenfold.array.external_buffer import wrap
 from tenfold.array.setitem import set_item
 from tenfold.array.view_writethrough import advance
@@ -31,6 +31,7 @@ from tenfold.interop import array_function, array_ufunc, display, dlpack, materi
 from tenfold.interop.asarray import asarray, from_dlpack, to_device
 from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
+from tenfold.ops.complex import imag, real
 from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
@@ -137,6 +138,24 @@ def matrices_transposed(self: Array) -> Array:
     return matrix_transpose(self)
 
 
+def real_parts(self: Array) -> Array:
+    """The real parts, a view; of a real array itself."""
+    return real(self) if self.dtype.kind == "c" else self
+
+
+def imag_parts(self: Array) -> Array:
+    """The imaginary parts, a view; of a real array 0, read-only."""
+    return imag(self)
+
+
+def set_imag_parts(self: Array, value: Any) -> None:
+    """Write the imaginary parts. Raises TypeError for a real array, which has none."""
+    if self.dtype.kind != "c":
+        rule = "array does not have imaginary part to set"
+        raise TypeError(message("imag", rule, [self], "make it complex first, with tn.astype"))
+    view_setter(imag_parts)(self, value)
+
+
 def rounded(self: Array, ndigits: int | None = None) -> Array:
     """Return `round(x)`: the elements rounded to whole numbers or digits, in the dtype of `x`."""
     result: Array = (
@@ -163,8 +182,10 @@ def explained(
 
 PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
-    "T": property(transpose, transposed_setter(transpose)),
-    "mT": property(matrices_transposed, transposed_setter(matrices_transposed)),
+    "T": property(transpose, view_setter(transpose)),
+    "imag": property(imag_parts, set_imag_parts),
+    "mT": property(matrices_transposed, view_setter(matrices_transposed)),
+    "real": property(real_parts, view_setter(real_parts)),
 }
 METHODS = ndarray_methods.METHODS | {
     "item": materialize.item,

@@ -24,7 +24,7 @@ from tenfold.array import external_buffer
 from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.array.noalias_check import verify
 from tenfold.array.setitem import is_view_of
-from tenfold.array.view_writethrough import refuse_repeating, shows_sums, sum_through, write
+from tenfold.array.view_writethrough import refuse_read_only, shows_sums, sum_through, write
 from tenfold.core.index_map import Slice, whole_slice
 from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import same_kind
@@ -107,7 +107,7 @@ def _update_arguments(target: Array, result: Array, op: str) -> tuple[Array, Sli
         below, terms = sum_through(target, term)
         result = cast(Array, OPERATORS[op](below, terms))  # type: ignore[misc]  # of two values
         target = below
-    refuse_repeating(target, op)
+    refuse_read_only(target, op)
     return target, whole_slice(target.shape), result
 
 
@@ -127,7 +127,7 @@ def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, Slice, A
     if function is not None:
         return _update_arguments(target, function(target, expr), op)
     value = fit_to_part(expr, target, target.shape, "assign")
-    refuse_repeating(target, "assign")
+    refuse_read_only(target, "assign")
     return target, whole_slice(target.shape), value
 
 
@@ -179,13 +179,13 @@ def _split_value(value: Any, target: Array, lengths: list[int], axis: int) -> It
         yield index_view(broadcasted, tuple(picks))
 
 
-def transposed_setter(transpose: Callable[[Array], Array]) -> Callable[[Array, Any], None]:
-    """Return the setter of a transposed view, which also ends `x.T += e`."""
+def view_setter(view_of: Callable[[Array], Array]) -> Callable[[Array, Any], None]:
+    """Return the setter of a property that is a view, such as `T`, which also ends `x.T += e`."""
 
-    def set_transposed(x: Array, value: Any) -> None:
-        view = transpose(x)
+    def set_view(x: Array, value: Any) -> None:
+        view = view_of(x)
         node = _native.node_of(view)
-        if not is_view_of(value, x, node.op, node.params):
+        if value is not view and not is_view_of(value, x, node.op, node.params):
             assign(view, value)
 
-    return set_transposed
+    return set_view

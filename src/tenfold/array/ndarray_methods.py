@@ -30,12 +30,9 @@ from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype as cast
 from tenfold.ops.complex import conj as conjugates
-from tenfold.ops.complex import real as real_parts
-from tenfold.ops.complex import view_as_complex
 from tenfold.ops.indexing import index
-from tenfold.ops.joining import stack
 from tenfold.ops.movement import permute_dims
-from tenfold.ops.reshaping import broadcast_to, forget_strides
+from tenfold.ops.reshaping import forget_strides
 from tenfold.ops.reshaping import reshape as reshaped
 from tenfold.submission import eval as submit
 
@@ -428,17 +425,6 @@ def view(self: Array, dtype: Any = None, type: Any = None) -> Any:
     return (values if dtype is None else values.view(dtype)).view(type)
 
 
-def real(self: Array) -> Array:
-    """The real parts."""
-    return real_parts(self)
-
-
-def imag(self: Array) -> Array:
-    """The imaginary parts, 0 of real numbers."""
-    result: Array = _functions().imag(self)
-    return result
-
-
 def flat(self: Array) -> Array:
     """The elements along one axis; writes go through."""
     return reshaped(self, (-1,))
@@ -450,28 +436,6 @@ def set_flat(self: Array, value: Any) -> None:
     if not values.size:
         raise ValueError("flat: no values to write")
     self[...] = cast(_functions().resize(values, self.shape), self.dtype)
-
-
-def set_real(self: Array, value: Any) -> None:
-    """Write the real parts."""
-    self[...] = _joined(value, self.imag, self) if kind_of(self.dtype) == "c" else value
-
-
-def set_imag(self: Array, value: Any) -> None:
-    """Write the imaginary parts; real numbers have none."""
-    if kind_of(self.dtype) != "c":
-        raise TypeError("array does not have imaginary part to set")
-    self[...] = _joined(self.real, value, self)
-
-
-def _joined(real: Any, imag: Any, target: Array) -> Array:
-    """Return complex numbers of two parts, of which each is broadcast to the target."""
-    parts = [asarray(part) for part in (real, imag)]
-    if "c" in [kind_of(part.dtype) for part in parts]:
-        raise TypeError("the parts of a complex number are real")
-    dtype = REAL_DTYPES[target.dtype]
-    spread = [broadcast_to(cast(part, dtype), target.shape) for part in parts]
-    return view_as_complex(stack(spread, axis=-1))
 
 
 def set_shape(self: Array, shape: Any) -> None:
@@ -518,8 +482,6 @@ METHODS: dict[str, Callable[..., Any]] = {
 } | {"conjugate": conj, "__await__": awaited}
 PROPERTIES = {function.__name__: property(function) for function in (itemsize, nbytes, strides)} | {
     "flat": property(flat, set_flat),
-    "imag": property(imag, set_imag),
-    "real": property(real, set_real),
 }
 WIDENED: dict[str, Callable[..., Any]] = {
     function.__name__: function

@@ -21,7 +21,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
-from tenfold.array.view_writethrough import refuse_repeating, write
+from tenfold.array.view_writethrough import refuse_read_only, replace_part, shown_part, write
 from tenfold.core.index_map import whole_slice
 from tenfold.core.op import Op
 from tenfold.core.scatter_rules import indexed_shape
@@ -31,6 +31,7 @@ from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import put_at
 from tenfold.ops.cast import convert
+from tenfold.ops.gathering import gather
 from tenfold.ops.index_parsing import ParsedIndex, parse
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.selection import where
@@ -47,7 +48,7 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     """
     if isinstance(value, Array) and value.base is x and _names_itself(x, key, value):
         return  # `x[1:] += e` ends by assigning the view to `x[1:]`
-    refuse_repeating(x, OPERATION)
+    refuse_read_only(x, OPERATION)
     if (mask := _mask(x, key)) is not None:
         value = coerce_rhs(value, x, OPERATION)
         if not isinstance(value, Array) or value.ndim <= x.ndim - mask.ndim:
@@ -99,10 +100,14 @@ def _set_where(x: Array, mask: Array, value: Any) -> None:
 
 
 def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
-    """Write a value at the positions of index arrays, in the view of the rest of the key."""
-    view = x
+    """Write a value at the positions of index arrays, in the view of the rest of the key.
+
+    A part of complex numbers is written with these numbers, and not with the whole array.
+    """
+    shown, elements = shown_part(x)
+    view = elements
     if parsed.part != whole_slice(x.shape):
-        view = slice_view(x, parsed.part)
+        view = slice_view(elements, parsed.part)
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
         shape = indexed_shape(
@@ -112,6 +117,9 @@ def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
         raise error.completed(OPERATION, [x, *indices]) from None
     value = fit_to_part(value, x, shape, OPERATION)
     try:
+        if shown is not None:
+            present = _native.apply(gather.id, (view, *indices), (axes, parsed.index_axis))
+            value = replace_part(shown, present, value)
         result = _native.apply(put_at.id, (view, value, *indices), (axes, parsed.index_axis))
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None

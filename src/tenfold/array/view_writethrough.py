@@ -32,10 +32,11 @@ from tenfold.core.index_map import (
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import product
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.errors import ShapeError, UnsupportedError, message
 from tenfold.ops.assignment import set_at
 from tenfold.ops.cast import convert
 from tenfold.ops.create import full, zeros
+from tenfold.ops.indexing import slice_view
 from tenfold.ops.reshaping import broadcast_to
 
 MAX_PENDING = _native.MAX_PENDING_UPDATES
@@ -56,15 +57,20 @@ def write(target: Array, part: Slice, value: Any) -> None:
     """Replace a slice of `target` by a value that fits; the target shows no element twice."""
     if product(part[1]) == 0:
         return
+    shown_part, movements = part, list[tuple[Op[...], tuple[Any, ...]]]()
     while (base := target.base) is not None:
         op, params = _movement_of(target)
         if op.is_affine_view:
             access = compose_view(part[0], _view_map(op, base, target, params).reads)
             part = access, part[1]
+            movements.append((op, params))
+        elif op.lowering.replace_part is not None:
+            value = replace_part(op, _shown(base, movements, shown_part), value)
         else:
             assert op.lowering.inverse_view is not None, f"{op.name} has an index map or an inverse"
             value = op.lowering.inverse_view(_with_part_replaced(target, part, value), base)
-            part = whole_slice(base.shape)
+            part = shown_part = whole_slice(base.shape)
+            movements.clear()
         target = base
     if _native.window_of(target) is not None:
         external_buffer.write(target, part, value)
@@ -77,6 +83,31 @@ def _movement_of(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
     """Return the movement of a view; its node is not cached, as it reads the old value."""
     node = _native.node_of(view)
     return node.op, node.params
+
+
+def _shown(base: Array, movements: list[tuple[Op[...], tuple[Any, ...]]], part: Slice) -> Array:
+    """Return a slice of the view of `base` that these movements make, the last one first."""
+    for op, params in reversed(movements):
+        base = _native.apply(op.id, (base,), params)
+    return base if part == whole_slice(base.shape) else slice_view(base, part)
+
+
+def shown_part(x: Array) -> tuple[Op[...] | None, Array]:
+    """Return the op by which a view shows a part of each element of its base, and the base; for
+    other arrays None and themselves.
+    """
+    base, op = x.base, _native.node_of(x).op
+    if base is None or op.lowering.replace_part is None:
+        return None, x
+    return op, base
+
+
+def replace_part(op: Op[...], elements: Array, values: Any) -> Array:
+    """Return elements with the part that `op` shows replaced."""
+    assert op.lowering.replace_part is not None, f"{op.name} shows a part of each element"
+    rule = op.lowering.replace_part(elements.dtype)
+    assert rule is not None, f"{op.name} of {elements.dtype} is refused before"
+    return rule(elements, values)
 
 
 def advance(target: Array, value: Any) -> None:
@@ -147,12 +178,19 @@ def _view_map(op: Op[...], base: Array, view: Array, params: tuple[Any, ...]) ->
     return cached
 
 
-def refuse_repeating(target: Array, operation: str) -> None:
-    """Raise ShapeError when a view shows an element of its base several times."""
+def refuse_read_only(target: Array, operation: str) -> None:
+    """Raise ShapeError when a view shows an element of its base several times, ValueError when it
+    shows a part that its elements have not.
+    """
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)
-        if not node.op.is_affine_view and node.op.lowering.inverse_view is None:
+        if (replace_part := node.op.lowering.replace_part) is not None:
+            if replace_part(base.dtype) is None:
+                rule = f"assignment destination is read-only: {node.op.name} of {base.dtype} is 0"
+                remedy = "assign to a copy: tn.asarray(x, copy=True)"
+                raise ValueError(message(operation, rule, [target], remedy))
+        elif not node.op.is_affine_view and node.op.lowering.inverse_view is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
             raise UnsupportedError(operation, rule, [target], "assign to its base array")
         if node.op.is_affine_view and _view_map(node.op, base, view, node.params).repeats:
@@ -183,6 +221,9 @@ def sum_through(target: Array, terms: Any) -> tuple[Array, Array]:
         op, params = _movement_of(target)
         if op.lowering.sum_of_views is not None:
             shown = op.lowering.sum_of_views(shown, base.shape, *params)
+        elif op.lowering.replace_part is not None:
+            nothing = zeros(base.shape, dtype=base.dtype, device=base.device)
+            shown = replace_part(op, nothing, shown)
         elif op.is_affine_view:
             part = updated_slice((_view_map(op, base, target, params).reads, target.shape))
             nothing = zeros(base.shape, dtype=shown.dtype, device=base.device)

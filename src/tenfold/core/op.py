@@ -258,6 +258,10 @@ class OpLowering:
     inverse_view: Callable[[Array, Array], Array] | None = None
     """For a view of all elements of its input: `inverse_view(values, input)` maps values of the
     view back to the shape of the input."""
+    replace_part: Callable[[np.dtype], Callable[[Array, Any], Array] | None] | None = None
+    """For an elementwise op that shows a part of each element of its input, and is a view of it:
+    `replace_part(dtype)` of the input is the rule `rule(elements, values)` that returns elements
+    with that part replaced by values, Arrays or numbers; None where the part is read-only."""
     sum_of_views: Callable[..., Array] | None = None
     """For a view that shows elements several times, to which `+=` and `-=` may write:
     `sum_of_views(terms, shape, *params)` adds terms of the view's shape at the elements of its
@@ -427,6 +431,7 @@ class Op(Operation[P]):
             self,
             self.name,
             view=self.semantics.view,
+            shows_part=self.lowering.replace_part is not None,
             can_fail=self.semantics.can_fail,
             whole_exponent=self.semantics.whole_exponent,
             assigns=self.lowering.updates,

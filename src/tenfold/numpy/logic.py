@@ -15,9 +15,9 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.interop.materialize import value_of
-from tenfold.numpy.arguments import as_array, as_operands, cast, constant, deliver
+from tenfold.numpy.arguments import as_array, as_operands, cast, deliver
 from tenfold.numpy.elementwise import floating
-from tenfold.ops import arithmetic, comparison, complex, predicates, reduce, reshaping
+from tenfold.ops import arithmetic, comparison, complex, predicates, reduce
 from tenfold.ops.elementary import atan2
 
 __all__ = [
@@ -85,16 +85,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 
 
 def real(val: Any) -> Array:
-    """Return the real parts."""
-    return complex.real(as_array(val))
+    """Return the real parts, a view; of a real array itself."""
+    x = as_array(val)
+    return complex.real(x) if kind_of(x.dtype) == "c" else x
 
 
 def imag(val: Any) -> Array:
-    """Return the imaginary parts, 0 of real numbers."""
-    x = as_array(val)
-    if kind_of(x.dtype) == "c":
-        return complex.imag(x)
-    return reshaping.broadcast_to(constant(x, 0), x.shape)
+    """Return the imaginary parts, a view; of real numbers 0, read-only."""
+    return complex.imag(as_array(val))
 
 
 def angle(z: Any, deg: bool = False) -> Array:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.dtype_rules import arithmetic, magnitude
+from tenfold.core.dtype_rules import Dtypes, arithmetic, magnitude
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation, refuse_dtype
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Shape
-from tenfold.dtypes import REAL_DTYPES
+from tenfold.dtypes import REAL_DTYPES, promote
 from tenfold.errors import ShapeError
+from tenfold.ops.cast import convert
 
 COMPLEX_OF_REAL = {part: whole for whole, part in REAL_DTYPES.items()}
 
@@ -38,21 +42,70 @@ def conj(x: Array, /) -> Array:
     """
 
 
+def _complex_dtype(types: Sequence[Type]) -> Dtypes:
+    dtype = promote(types)
+    return (dtype,) * len(types), COMPLEX_OF_REAL[dtype]
+
+
+def _join_parts_reference(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    joined = np.empty(np.broadcast_shapes(real.shape, imag.shape), COMPLEX_OF_REAL[real.dtype])
+    joined.real, joined.imag = real, imag
+    return joined
+
+
+@elementwise(
+    dtypes=_complex_dtype,
+    reference=_join_parts_reference,
+    kernel=lambda _, real, imag: ComplexElement(real, imag),
+    public=False,
+)
+def join_parts(real: Array | complex, imag: Array | complex, /) -> Array:
+    """Complex numbers of these parts, float32 or float64, element by element; shapes broadcast."""
+
+
+def _replace_real(dtype: np.dtype) -> Callable[[Array, Any], Array]:
+    if dtype not in REAL_DTYPES:
+        return lambda _, values: values
+    return lambda x, values: join_parts(_as_part(values, x.dtype), imag(x))
+
+
+def _replace_imag(dtype: np.dtype) -> Callable[[Array, Any], Array] | None:
+    if dtype not in REAL_DTYPES:
+        return None
+    return lambda x, values: join_parts(real(x), _as_part(values, x.dtype))
+
+
+def _as_part(values: Any, dtype: np.dtype) -> Any:
+    return convert(values, REAL_DTYPES[dtype]) if isinstance(values, Array) else values
+
+
+def _part_strides(shape: Shape, strides: Shape) -> Shape:
+    """Strides in real elements, two for each complex number."""
+    return tuple(2 * stride for stride in strides)
+
+
 @elementwise(
     dtypes=magnitude,
     reference=np.real,
     kernel=lambda _, x: x.real if isinstance(x, ComplexElement) else x,
     takes_halves=True,
     numpy=(np.real,),
+    replace_part=_replace_real,
+    strides=_part_strides,
 )
 def real(x: Array, /) -> Array:
     """Real part of `x`, element by element: float32 for complex64, float64 for complex128.
 
-    Real dtypes are returned as they are.
+    It is a view: an assignment to it replaces the real parts of `x`. Real dtypes are returned as
+    they are, a view of all of `x`.
 
     >>> import tenfold as tn
-    >>> tn.real(tn.asarray([1 + 2j])).tolist()
-    [1.0]
+    >>> z = tn.asarray([1 + 2j, 3j])
+    >>> tn.real(z).tolist()
+    [1.0, 0.0]
+    >>> tn.real(z)[1] = 5
+    >>> z.tolist()
+    [(1+2j), (5+3j)]
     """
 
 
@@ -62,15 +115,22 @@ def real(x: Array, /) -> Array:
     kernel=_imaginary_element,
     takes_halves=True,
     numpy=(np.imag,),
+    replace_part=_replace_imag,
+    strides=_part_strides,
 )
 def imag(x: Array, /) -> Array:
     """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128.
 
-    0 in the dtype of `x` for real dtypes.
+    It is a view: an assignment to it replaces the imaginary parts of `x`. For real dtypes it is 0
+    in the dtype of `x`, and read-only.
 
     >>> import tenfold as tn
-    >>> tn.imag(tn.asarray([1 + 2j])).tolist()
-    [2.0]
+    >>> z = tn.asarray([1 + 2j, 3j])
+    >>> tn.imag(z).tolist()
+    [2.0, 3.0]
+    >>> tn.imag(z)[...] = 0
+    >>> z.tolist()
+    [(1+0j), 0j]
     """
 
 
