@@ -161,6 +161,7 @@ struct FactorSizes {
     StackedMatrix x, result;
     int64_t order;
     int64_t pivots;
+    int64_t refuses_singular;
 };
 
 // The factors by columns, then the pivots as numbers.
@@ -175,9 +176,9 @@ int64_t lu_factors(void** buffers, const int64_t* sizes, const double*, void* sc
     return for_each_matrix(begin, end, [&](int64_t i) {
         T* packed = s.result.at<T>(buffers[1], i);
         copy_in(s.x.at(buffers[0], i), packed);
-        getrf(n, n, packed, n, pivots);
+        const int info = getrf(n, n, packed, n, pivots);
         store_pivots(pivots, n, packed + s.order * s.order);
-        return true;
+        return !s.refuses_singular || info == 0;
     });
 }
 
@@ -202,9 +203,9 @@ int64_t cholesky_factors(void** buffers, const int64_t* sizes, const double*, vo
             return true;
         }
         copy_in(x, packed);
-        getrf(n, n, packed, n, pivots);
+        const int info = getrf(n, n, packed, n, pivots);
         store_pivots(pivots, n, packed_pivots);
-        return true;
+        return !s.refuses_singular || info == 0;
     });
 }
 

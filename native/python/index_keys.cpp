@@ -10,6 +10,7 @@
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
 #include "python/engine_bindings.h"
+#include "python/value_bindings.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -277,12 +278,22 @@ SliceParamsCache* const slice_params_cache = new SliceParamsCache; // outlives t
 
 namespace {
 
+// Whether Python is to look at indices: their values are known, and one may be out of bounds.
+bool may_be_out_of_bounds(Node* indices, int64_t length) {
+    Ref<Value> value = value_of(indices);
+    if (!value || value->type->size() == 0) return false;
+    if (may_have_external_buffers() && value->buffers[0].allocation->owner) return true;
+    auto range = range_of_integers(*value);
+    return !range || (*range)[0] < -length || (*range)[1] >= length;
+}
+
 // x[key] for one Array of integers; null for any other key.
 PyObject* gather_item(PyObject* self, PyObject* key) {
     if (!is_array(key) || !is_integer(dtype_of(type_of(key).dtype))) return nullptr;
     if (!gather_rows || type_of(self).shape.empty() || type_of(key).shape.empty()) return nullptr;
     Ref<Node> source(node_of(self));
     Node* inputs[] = {source.get(), source ? node_of(key) : nullptr};
+    if (inputs[1] && may_be_out_of_bounds(inputs[1], type_of(self).shape[0])) return nullptr;
     Ref<Node> node = inputs[1] ? make_node(gather_op, inputs, *gather_rows) : Ref<Node>();
     if (node) return new_array(std::move(node));
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full

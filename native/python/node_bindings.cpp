@@ -390,6 +390,11 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("rebind() needs an Array that is not a view");
         rebind(object, node.node);
     });
+    module.def("version_of", [](nb::handle array) -> nb::object {
+        if (!is_array(array.ptr())) throw nb::type_error("version_of() needs an Array");
+        const ArrayObject* root = reinterpret_cast<ArrayObject*>(array.ptr())->root;
+        return root->external ? nb::object(nb::none()) : nb::int_(root->version);
+    });
     module.def("take_place_of_view", [](nb::handle array, nb::handle view) {
         auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
         auto* other = reinterpret_cast<ArrayObject*>(view.ptr());

@@ -116,7 +116,7 @@ template <class T> std::array<int64_t, 2> range_of(const void* memory, int64_t c
     return {limited(least), limited(most)};
 }
 
-std::array<int64_t, 2> range_of_integers(const DType& dtype, const void* memory, int64_t count) {
+std::array<int64_t, 2> range_of(const DType& dtype, const void* memory, int64_t count) {
     const bool is_signed = dtype.kind == 'i';
     switch (dtype.bytes) {
     case 1: return is_signed ? range_of<int8_t>(memory, count) : range_of<uint8_t>(memory, count);
@@ -127,16 +127,9 @@ std::array<int64_t, 2> range_of_integers(const DType& dtype, const void* memory,
     }
 }
 
-// Of integers in C order on the host; None for other Values, and for no elements. It is computed
-// each time: a Value that only one Array reads may be written in place.
 nb::object integer_range(const ValueHandle& self) {
-    const Value& value = *self.value;
-    const DType& dtype = dtype_of(value.type->dtype);
-    const int64_t count = value.type->size();
-    const bool has_range = (dtype.kind == 'i' || dtype.kind == 'u') && value.strides.empty();
-    if (!has_range || count == 0 || !is_on_host(self)) return nb::none();
-    auto [least, most] = range_of_integers(dtype, value.buffers[0].address(), count);
-    return nb::make_tuple(least, most);
+    auto range = range_of_integers(*self.value);
+    return range ? nb::object(nb::make_tuple((*range)[0], (*range)[1])) : nb::none();
 }
 
 nb::object owner_of(const ValueHandle& self) {
@@ -162,6 +155,14 @@ PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buf
                              {0, nullptr}};
 
 } // namespace
+
+std::optional<std::array<int64_t, 2>> range_of_integers(const Value& value) {
+    const DType& dtype = dtype_of(value.type->dtype);
+    const int64_t count = value.type->size();
+    const bool has_range = (dtype.kind == 'i' || dtype.kind == 'u') && value.strides.empty();
+    if (!has_range || count == 0 || !device_of(value.type->device).is_host) return {};
+    return range_of(dtype, value.buffers[0].address(), count);
+}
 
 void declare_values(nb::module_& module) {
     using namespace nb::literals;

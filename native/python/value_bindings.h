@@ -1,5 +1,8 @@
 // Value bindings: Python handles of Values, Nodes and Types.
 #pragma once
+#include <array>
+#include <optional>
+
 #include "exec/symbolic_executable.h"
 #include "ir/linearize.h"
 #include "python/python_objects.h"
@@ -31,6 +34,10 @@ struct LibraryHandle {
     BlasLibrary* library; // lives for ever
 };
 
+// The least and the greatest element, at most the greatest int64, of integers in C order on the
+// host; none for other Values, and for no elements. It is computed each time: a Value that only one
+// Array reads may be written in place.
+std::optional<std::array<int64_t, 2>> range_of_integers(const Value& value);
 nb::object type_to_python(Ref<Type> type);
 Ref<Type> type_from_python(nb::handle handle);
 std::vector<Node*> nodes_from(nb::handle sequence);

@@ -347,6 +347,9 @@ def pin_ndarray(values: np.ndarray[Any, Any], guards: object) -> np.ndarray[Any,
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
+def version_of(array: Array) -> int | None:
+    """Return how often an Array, or the last base of a view, was rebound; None for a window."""
+
 def take_place_of_view(array: Array, view: Array) -> None:
     """Exchange an Array and a view of it, of which all other views are views then."""
 

@@ -24,7 +24,7 @@ import numpy as np
 from tenfold._native import Array, take_place_of_view, window_of
 from tenfold.core.shape_rules import Axis
 from tenfold.core.trace_state import TRACE
-from tenfold.dtypes import DTYPES, REAL_DTYPES, kind_of
+from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of

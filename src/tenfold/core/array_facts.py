@@ -15,6 +15,7 @@ An entry goes with its Array, so the mapping needs no capacity. Arrays are compa
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Generic, TypeVar
 
 from tenfold._native import Array
@@ -38,7 +39,7 @@ class ArrayFacts(Generic[Fact]):
 
     def __setitem__(self, x: Array, fact: Fact) -> None:
         key, facts = id(x), self._facts
-        facts[key] = weakref.ref(x, lambda _: facts.pop(key, None)), fact
+        facts[key] = weakref.ref(x, partial(facts.pop, key)), fact  # the reference is the default
 
     def __contains__(self, x: Array) -> bool:
         return id(x) in self._facts

@@ -22,7 +22,7 @@ from tenfold._native import Node
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
-from tenfold.dtypes import FLOAT32, FLOAT64, kind_of
+from tenfold.dtypes import COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.linear_algebra.structure_inference import (
     TRANSPOSED_FORM,
     apply_form,
@@ -39,7 +39,13 @@ from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
 from tenfold.ops.diagonal_tril_triu import diagonal
-from tenfold.ops.factors import det_factored, factors, inv_factored, solve_factored
+from tenfold.ops.factors import (
+    det_factored,
+    factors,
+    inv_factored,
+    regular_factors,
+    solve_factored,
+)
 from tenfold.ops.linalg import det, inv, solve
 from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.movement import permute_dims
@@ -72,14 +78,14 @@ def _only_read_by_products(term: NodeView) -> bool:
     return True
 
 
-_INVERSE_OPS: tuple[Op[...], ...] = (inv, permute_dims, conj)
+_INVERSE_OPS: tuple[Op[...], ...] = (inv, inv_factored, permute_dims, conj)
 """The operations that may be an inverse or a view of one."""
 
 
 def _match_inverse(term: NodeView) -> tuple[NodeView, str] | None:
     """Return the inverse below the views of a factor, and its form."""
     inverse, form, views = strip_transposes(term)
-    if inverse.op is not inv:
+    if inverse.op not in (inv, inv_factored):
         return None
     if not all(node.single_use or _only_read_by_products(node) for node in (inverse, *views)):
         return None
@@ -93,6 +99,8 @@ def _solve_with_inverted(
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
     try:
+        if inverse.op is inv_factored:
+            return _solve_with_factors(match, matrix, right_side, form)
         method = _solve_method(matrix, original_operand(inverse))
         if method != "gauss":
             return _solve_with_factors(
@@ -298,7 +306,9 @@ def _solve_with_factors(
     """Return the solution from factors, in the dtype of the root."""
     if kind_of(packed.dtype) != "c":
         if kind_of(right_side.dtype) == "c":
-            return None
+            if packed.params == ("symmetric",):
+                return None
+            packed = match.make(astype, packed, params=(COMPLEX128,))
         form = "T" if form in "TC" else "N"
     elif packed.params == ("symmetric",):
         form = "C" if form in "CJ" else "N"
@@ -396,6 +406,7 @@ SOLVE_RULES = (
     _rule("determinant-factored", pattern.linalg_det(x), _use_shared_factors),
     _rule("factors-shared", pattern(solve_factored, x, y), _merge_factors),
     _rule("factors-definite", pattern(factors, x), _cholesky_factors),
+    _rule("factors-definite", pattern(regular_factors, x), _cholesky_factors),
     _rule("symmetric-transposed", pattern.permute_dims(x), _symmetric_transposed),
     _rule("solve-diagonal", pattern(triangular_solve, x, y), _diagonal_division),
 )

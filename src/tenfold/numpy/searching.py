@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.numpy.arguments import (
     Immediate,
@@ -30,6 +29,7 @@ from tenfold.numpy.arguments import (
 )
 from tenfold.ops import (
     arithmetic,
+    bounds_checks,
     diagonal_tril_triu,
     gathering,
     norm,
@@ -164,9 +164,7 @@ def take(
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     positions = cast(positions, np.int64) if not positions.size else positions
-    flat = gathering.take(x, reshaping.reshape(positions, (-1,)), axis=along)
-    shape = (*x.shape[:along], *positions.shape, *x.shape[along + 1 :])
-    return deliver(reshaping.reshape(flat, shape), out)
+    return deliver(gathering.take(x, positions, axis=along), out)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
@@ -206,13 +204,21 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """Return the element of the choice that each index names."""
+    """Return the element of the choice that each index names. Raises ValueError for an index that
+    names none, IndexError at the wait for one that was not known.
+    """
     if mode != "raise":
         return Immediate(np.choose)(a, choices, out=out, mode=mode)
     operands = as_operands(tuple(choices))  # Python's numbers are weak
+    named = as_array(a)
+    known = bounds_checks.known_values(named)
+    if known is not None and ((known < 0) | (known >= len(operands))).any():
+        raise ValueError("invalid entry in choice array")
+    if known is None and kind_of(named.dtype) == "i":
+        named = selection.where(named < 0, len(operands), cast(named, np.int64))
     types = [x.dtype if isinstance(x, Array) else x for x in operands]
     dtype = np.result_type(*types)
-    arrays = list(reshaping.broadcast_arrays(as_array(a), *(as_array(x, dtype) for x in operands)))
+    arrays = list(reshaping.broadcast_arrays(named, *(as_array(x, dtype) for x in operands)))
     positions = reshaping.reshape(arrays[0], (1, *arrays[0].shape))
     if not arrays[0].ndim:
         return deliver(gathering.take(stack(arrays[1:], 0), positions, axis=0)[0], out)

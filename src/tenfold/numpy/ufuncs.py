@@ -30,7 +30,7 @@ from tenfold.numpy.arguments import (
     imported,
     masked,
 )
-from tenfold.ops import reshaping
+from tenfold.ops import bounds_checks, reshaping
 from tenfold.ops.segment_sum import add_at
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -167,6 +167,7 @@ class Ufunc:
             positions = as_array(key[0] if is_plain else False)
             terms = as_array(b, a.dtype if type(b) is int else None)
             if kind_of(positions.dtype) in "iu" and same_kind(terms.dtype, a.dtype):
+                bounds_checks.check_known(positions, 0, a, "np.add.at")
                 a[...] = add_at(a, positions, cast(terms, a.dtype))
                 return
         values = np.array(export(a, f"np.{self.__name__}.at")) if isinstance(a, Array) else a

@@ -35,6 +35,7 @@ from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
 from tenfold.ops.linalg import (
     SINGULAR,
+    check_rhs,
     computation_dtype,
     computation_dtype_of,
     refuse_singular,
@@ -153,6 +154,32 @@ def cholesky_multiply_adds(order: int) -> int:
 def factors(x: Array, /, *, method: str) -> BoundCall:
     """Return the factors of square matrices in one array, by one of `FACTOR_METHODS`."""
     return BoundCall((array(x),), (method,))
+
+
+def _regular_factors(x: np.ndarray, method: str) -> np.ndarray:
+    packed = _factors(x, method)
+    refuse_zero_pivot(packed)
+    return packed
+
+
+@operation(
+    rule=_factors_rule,
+    reference=_regular_factors,
+    can_fail=True,
+    remedy=SINGULAR,
+    multiply_adds=_factors_multiply_adds,
+    public=False,
+    batch_params=as_stack,
+)
+def regular_factors(x: Array, /, *, method: str) -> BoundCall:
+    """Return the factors of square matrices in one array, by "gauss" or "cholesky". Raises
+    LinAlgError at the wait for a singular matrix.
+    """
+    return BoundCall((array(x),), (method,))
+
+
+FACTOR_OPS = (factors, regular_factors)
+"""The operations that factor matrices into one array."""
 
 
 class FactorParts(NamedTuple):
@@ -280,6 +307,8 @@ def refuse_zero_pivot(packed: np.ndarray) -> None:
 
 def _solve_factored_rule(types: tuple[Type, ...], transposed: str, dtype: np.dtype) -> Inferred:
     packed, rhs = types[0].shape, types[1].shape
+    check_rhs(packed[-1], rhs)
+    computation_dtype(types)
     vector = len(rhs) == 1
     stack = packed[:-2] if vector else broadcast(packed[:-2], rhs[:-2])
     shape = (*stack, *(rhs if vector else rhs[-2:]))
@@ -389,6 +418,9 @@ def slogdet(x: Array, /) -> Any:
     """
     x = array(x)
     square(x.shape)
-    dtype = computation_dtype_of(x)
-    packed = factors(x, method="gauss")
+    return slogdet_factored(factors(x, method="gauss"), computation_dtype_of(x))
+
+
+def slogdet_factored(packed: Array, dtype: np.dtype) -> SlogdetResult:
+    """Return signs and logarithms of determinants by the factors; the signs are in `dtype`."""
     return SlogdetResult(sign_of(packed, dtype=dtype), logarithm_of(packed, dtype=real_part(dtype)))

@@ -1,6 +1,7 @@
 """Linear algebra in NumPy's form: `tenfold.numpy.linalg`.
 
-Takes NumPy's positions and keywords, hands on Arrays of the operations of `tn.linalg`.
+Takes NumPy's positions and keywords, hands on Arrays of the operations of `tn.linalg`. Functions
+that raise LinAlgError raise it at the call, as NumPy's do (`numpy/linalg/factoring.py`).
 
 >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).tolist()
 [1.0, 0.5]
@@ -14,13 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from tenfold import _native
 from tenfold._native import Array
-from tenfold.numpy.arguments import Immediate, as_array, as_arrays, deliver
+from tenfold.dtypes import COMPLEX128, HALF_DTYPES
+from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver
 from tenfold.numpy.elementwise import matmul, vecdot
+from tenfold.numpy.linalg.factoring import (
+    at_call,
+    factors_of,
+    kept_factors,
+    may_wait,
+    result_dtype,
+)
 from tenfold.numpy.manipulation import matrix_transpose
 from tenfold.numpy.products import outer as _outer_of_flat
 from tenfold.numpy.products import tensordot
-from tenfold.ops import complex, factors, matrix_functions, movement, powers, svd_eig
+from tenfold.ops import (
+    complex,
+    factors,
+    matrix_functions,
+    movement,
+    powers,
+    reshaping,
+    svd_eig,
+)
 from tenfold.ops import linalg as decompositions
 from tenfold.ops import norm as norms
 from tenfold.ops.diagonal_tril_triu import diagonal as _diagonal
@@ -34,28 +52,53 @@ __all__ = [
 
 
 def inv(a: Any) -> Array:
-    """Return the inverses of matrices."""
-    return decompositions.inv(as_array(a))
+    """Return the inverses of matrices. Factors them at the call, and keeps the factors."""
+    x = as_array(a)
+    packed = factors_of(x)
+    if packed is None:
+        return at_call(decompositions.inv(x), x)
+    params = (result_dtype(x.dtype),)
+    inverse: Array = _native.apply(factors.inv_factored.id, (packed,), params)
+    return inverse
 
 
 def det(a: Any) -> Array:
-    """Return the determinants of matrices."""
-    return decompositions.det(as_array(a))
+    """Return the determinants of matrices, by their factors if these were kept."""
+    x = as_array(a)
+    packed = kept_factors(x)
+    if packed is None:
+        return decompositions.det(x)
+    return factors.det_factored(packed, dtype=result_dtype(x.dtype))
 
 
 def slogdet(a: Any) -> Any:
     """Return signs and logarithms of the determinants of matrices."""
-    return factors.slogdet(as_array(a))
+    x = as_array(a)
+    packed = kept_factors(x)
+    if packed is None:
+        return factors.slogdet(x)
+    return factors.slogdet_factored(packed, result_dtype(x.dtype))
 
 
 def solve(a: Any, b: Any) -> Array:
-    """Return the solutions of linear equations."""
-    return decompositions.solve(as_array(a), as_array(b))
+    """Return the solutions of linear equations. Factors the matrices at the call, and keeps the
+    factors.
+    """
+    x, y = as_array(a), as_array(b)
+    packed = factors_of(x)
+    if packed is None or y.dtype in HALF_DTYPES:
+        return at_call(decompositions.solve(x, y), x)
+    dtype = result_dtype(x.dtype, y.dtype)
+    if dtype.kind == "c":
+        packed = cast(packed, COMPLEX128)
+    solution: Array = _native.apply(factors.solve_factored.id, (packed, y), ("N", dtype))
+    return solution
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Array:
-    """Return the Cholesky factors of matrices."""
-    return decompositions.cholesky(as_array(a), upper=upper)
+    """Return the Cholesky factors of matrices. Computes at the call."""
+    x = as_array(a)
+    return at_call(decompositions.cholesky(x, upper=upper), x)
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
@@ -69,16 +112,19 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
-    """Return singular values of matrices, with their vectors unless `compute_uv=False`."""
+    """Return singular values of matrices, with their vectors unless `compute_uv=False`. Computes
+    at the call.
+    """
     x = as_array(a)
     if not compute_uv:
-        return svd_eig.svdvals(x)
-    return decompositions.svd(x, full_matrices=full_matrices)
+        return svdvals(x)
+    return at_call(decompositions.svd(x, full_matrices=full_matrices), x)
 
 
 def svdvals(x: Any, /) -> Array:
-    """Return the singular values of matrices."""
-    return svd_eig.svdvals(as_array(x))
+    """Return the singular values of matrices. Computes at the call."""
+    matrices = as_array(x)
+    return at_call(svd_eig.svdvals(matrices), matrices)
 
 
 def _lower(a: Any, UPLO: str) -> Array:  # NumPy's name
@@ -90,19 +136,21 @@ def _lower(a: Any, UPLO: str) -> Array:  # NumPy's name
 
 
 def eigh(a: Any, UPLO: str = "L") -> Any:  # NumPy's name
-    """Return eigenvalues and eigenvectors of Hermitian matrices."""
-    return decompositions.eigh(_lower(a, UPLO))
+    """Return eigenvalues and eigenvectors of Hermitian matrices. Computes at the call."""
+    x = _lower(a, UPLO)
+    return at_call(decompositions.eigh(x), x)
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Array:  # NumPy's name
-    """Return the eigenvalues of Hermitian matrices."""
-    return svd_eig.eigvalsh(_lower(a, UPLO))
+    """Return the eigenvalues of Hermitian matrices. Computes at the call."""
+    x = _lower(a, UPLO)
+    return at_call(svd_eig.eigvalsh(x), x)
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
-    """Return the pseudo-inverses of matrices."""
-    tolerance = rcond if rtol is None else rtol
-    return svd_eig.pinv(as_array(a), rtol=1e-15 if tolerance is None else tolerance)
+    """Return the pseudo-inverses of matrices. Computes the singular values at the call."""
+    x, tolerance = as_array(a), rcond if rtol is None else rtol
+    return at_call(svd_eig.pinv(x, rtol=1e-15 if tolerance is None else tolerance), x)
 
 
 def matrix_rank(
@@ -112,27 +160,42 @@ def matrix_rank(
     *,
     rtol: Any = None,  # NumPy's
 ) -> Array:
-    """Return the ranks of matrices."""
+    """Return the ranks of matrices. Computes the singular values at the call."""
     x = as_array(A)
     if tol is not None or x.ndim < 2:
         result: Array = Immediate(np.linalg.matrix_rank)(x, tol, hermitian)
         return result
-    return svd_eig.matrix_rank(x, rtol=rtol)
+    return at_call(svd_eig.matrix_rank(x, rtol=rtol), x)
 
 
 def cond(x: Any, p: Any = None) -> Array:
-    """Return the condition numbers of matrices."""
-    return svd_eig.cond(as_array(x), p)
+    """Return the condition numbers of matrices. Computes at the call."""
+    matrices = as_array(x)
+    return at_call(svd_eig.cond(matrices, p), matrices)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Return least squares solutions, residuals, rank and singular values."""
-    return svd_eig.lstsq(as_array(a), as_array(b), rcond)
+    """Return least squares solutions, residuals, rank and singular values. Computes the rank at the
+    call: the residuals are empty below full rank, and for equations that have a solution. In a
+    trace the rank is taken for full.
+    """
+    x, y = as_array(a), as_array(b)
+    if rcond is not None and rcond < 0:  # LAPACK's own choice
+        rcond = np.finfo(result_dtype(x.dtype, y.dtype)).eps
+    result: Any = at_call(svd_eig.lstsq(x, y, rcond), x, y)
+    if x.ndim > 2:
+        return result
+    rows, columns = x.shape
+    residuals = reshaping.reshape(result.residuals, (-1,))
+    if rows <= columns or (may_wait() and result.rank.item() < columns):
+        residuals = residuals[:0]
+    return result._replace(residuals=residuals)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return norms of vectors or matrices."""
-    return norms.norm(as_array(x), ord, axis, keepdims)
+    """Return norms of vectors or matrices. Computes singular values at the call."""
+    y = as_array(x)
+    return at_call(norms.norm(y, ord, axis, keepdims), y)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
@@ -141,13 +204,15 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Return norms of matrices."""
-    return norms.matrix_norm(as_array(x), keepdims=keepdims, ord=ord)
+    """Return norms of matrices. Computes singular values at the call."""
+    matrices = as_array(x)
+    return at_call(norms.matrix_norm(matrices, keepdims=keepdims, ord=ord), matrices)
 
 
 def matrix_power(a: Any, n: int) -> Array:
-    """Return powers of matrices with a whole exponent."""
-    return powers.matrix_power(as_array(a), n)
+    """Return powers of matrices with a whole exponent. Factors at the call for one below 0."""
+    x = as_array(a)
+    return at_call(powers.matrix_power(x, n), x)
 
 
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
@@ -177,13 +242,15 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
-    """Return the inverse of an array as an operator of `tensordot`."""
-    return matrix_functions.tensorinv(as_array(a), ind)
+    """Return the inverse of an array as an operator of `tensordot`. Computes at the call."""
+    x = as_array(a)
+    return at_call(matrix_functions.tensorinv(x, ind), x)
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
-    """Return the solution x of `tensordot(a, x, x.ndim) = b`."""
-    return matrix_functions.tensorsolve(as_array(a), as_array(b), axes)
+    """Return the solution x of `tensordot(a, x, x.ndim) = b`. Computes at the call."""
+    x, y = as_array(a), as_array(b)
+    return at_call(matrix_functions.tensorsolve(x, y, axes), x, y)
 
 
 eig: Callable[..., Any] = Immediate(np.linalg.eig)

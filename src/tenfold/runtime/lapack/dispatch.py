@@ -47,7 +47,7 @@ def compute_linalg(
         choice = choose_driver(node.op, node.params, layouts, tuple(node.types))
     values = None if choice is None else _run_driver(choice, inputs)
     if values is not None:
-        if node.op is factors.factors and node.params != ("gauss",):
+        if node.op in factors.FACTOR_OPS and node.params != ("gauss",):
             _native.count("multiply_adds", factors.failed_multiply_adds(dense.export(values[0])))
         return values
     uses_threads = reference.multiply_adds(node, inputs) >= THREADED
@@ -61,7 +61,7 @@ def fallback_counter(node: ReferenceCall) -> tuple[int, int, int, int] | None:
     """Return where the factors record that a fallback factorisation ran: (offset of the first flag
     in bytes, stride in bytes, count, multiply-adds of each fallback); None without a fallback.
     """
-    if node.op is not factors.factors or node.params == ("gauss",):
+    if node.op not in factors.FACTOR_OPS or node.params == ("gauss",):
         return None
     tried, item = factors.failed_attempt(node.type.shape), node.type.dtype.itemsize
     length = math.prod(node.type.shape[-2:])

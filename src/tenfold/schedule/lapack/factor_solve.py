@@ -97,7 +97,9 @@ def _solve(layouts: Layouts, types: Types) -> DriverChoice:
     return build.choice("solve", ("getrf", "getrs"), (left, right), sizes, types, cost, count)
 
 
-def _factors(layouts: Layouts, types: Types, method: str) -> DriverChoice:
+def _factors(
+    layouts: Layouts, types: Types, method: str, *, refuses_singular: bool = False
+) -> DriverChoice:
     """The Cholesky factor with pivots 0 if it exists, else the LU factors, per matrix.
 
     The other triangle of a Cholesky factor is not read.
@@ -109,7 +111,7 @@ def _factors(layouts: Layouts, types: Types, method: str) -> DriverChoice:
     driver, routines = "lu_factors", ["getrf"]
     if method == "cholesky":
         driver, routines = "cholesky_factors", ["potrf", "getrf"]
-    sizes = (x, build.result(types[0]), n, build.area(n, INT32))
+    sizes = (x, build.result(types[0]), n, build.area(n, INT32), refuses_singular)
     return build.choice(driver, routines, (x,), sizes, types, n**3 // 3)
 
 
@@ -165,6 +167,7 @@ LAPACK_OPS: dict[Op[...], Callable[..., DriverChoice]] = {
     factors.logarithm_of: partial(_determinant_factored, part="logarithm"),
     factors.inv_factored: _inverse_factored,
     factors.factors: _factors,
+    factors.regular_factors: partial(_factors, refuses_singular=True),
     factors.solve_factored: _solve_factored,
     lu_and_triangular.triangular_solve: triangular,
 }
