@@ -211,7 +211,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     """Return the index of the bin of each element; bins rise or fall."""
     edges, values = as_array(bins), as_array(x)
     known = export(edges, "np.digitize")
-    if known.ndim != 1 or not ((np.diff(known) >= 0).all() or (np.diff(known) <= 0).all()):
+    before, after = known[:-1], known[1:]  # differences of integers would wrap
+    if known.ndim != 1 or not ((before <= after).all() or (before >= after).all()):
         raise ValueError("bins must be monotonically increasing or decreasing")
     side = "left" if right else "right"
     if known.size < 2 or known[0] <= known[-1]:

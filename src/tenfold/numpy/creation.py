@@ -254,6 +254,9 @@ def arange(
     like: Any = None,
 ) -> Array:
     """Return the numbers from `start` to `stop`, which is left out, by `step`."""
+    ends = (start, stop, step)
+    if dtype is None and any(getattr(end, "dtype", None) == np.uint64 for end in ends):
+        dtype = np.float64  # NumPy's common dtype of uint64 and int64
     bounds = (_scalar(start), _scalar(stop), 1 if step is None else _scalar(step))
     return ranges.arange(bounds[0], bounds[1], bounds[2], dtype=dtype, device=device)
 
@@ -290,7 +293,7 @@ def linspace(
         _scalar(start), _scalar(stop), num, dtype=dtype, device=device, endpoint=endpoint
     )
     intervals = num - 1 if endpoint else num
-    step = (stop - start) / intervals if intervals > 0 else np.nan
+    step = (stop * 1.0 - start * 1.0) / intervals if intervals > 0 else np.nan
     return (values, step) if retstep else values
 
 

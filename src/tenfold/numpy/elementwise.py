@@ -19,7 +19,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
-from tenfold.numpy.arguments import as_array, cast, constant, export, imported
+from tenfold.numpy.arguments import NUMBERS, as_array, cast, constant, export, imported
 from tenfold.numpy.ufuncs import Ufunc
 from tenfold.ops import arithmetic as arith
 from tenfold.ops import bitwise, comparison, complex, contract, elementary, predicates, rounding
@@ -149,7 +149,9 @@ def floating(x: Any) -> Array:
 
 def _floats(x: Any, y: Any) -> tuple[Array, Array]:
     """Return two operands in the float in which NumPy's functions compute both."""
-    dtype = floating(constant(arith.add(x, y), 0)).dtype
+    is_weak = type(x) in NUMBERS or type(y) in NUMBERS
+    common = arith.add(x, y) if is_weak else arith.add(floating(x), floating(y))
+    dtype = floating(constant(common, 0)).dtype
     return as_array(x, dtype), as_array(y, dtype)
 
 

@@ -395,7 +395,8 @@ def histogram(
     """Return counts of elements in bins of equal width, and the edges of the bins.
 
     Without `range` the smallest and the largest element are computed at the call. Other bins, and
-    weights that are not real floats, compute at the call.
+    weights that are not real floats, compute at the call. Raises ValueError for bins narrower than
+    the distance of neighbouring floats.
     """
     x = reshaping.reshape(as_array(a), (-1,))
     w = None if weights is None else as_array(weights)
@@ -403,12 +404,12 @@ def histogram(
     if type(bins) is not int or bins < 1 or kind_of(x.dtype) not in "iuf" or not plain:
         return Immediate(np.histogram)(a, bins, range, density, weights)
     first, last = _ends(x, range)
-    dtype = np.result_type(first, last, x.dtype)
-    dtype = np.result_type(dtype, np.float64) if kind_of(dtype) in "iu" else dtype
-    edges = as_array(np.linspace(first, last, bins + 1, dtype=dtype))
+    edges = as_array(np.histogram_bin_edges(np.empty(0, x.dtype), bins, (first, last)))
+    is_whole = isinstance(first, int | np.integer) and isinstance(last, int | np.integer)
+    width = float(int(last) - int(first)) if is_whole else last - first  # integers would wrap
     inside = predicates.logical_and(x >= first, x <= last)
     values = cast(x, edges.dtype)
-    shares = arithmetic.divide(arithmetic.subtract(values, first), last - first)
+    shares = arithmetic.divide(arithmetic.subtract(values, first), width)
     place = cast(arithmetic.multiply(shares, bins), np.int64)
     place = selection.clip(place, 0, bins - 1)
 
@@ -451,6 +452,7 @@ def _ends(x: Array, limits: Any) -> tuple[Any, Any]:
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Return how often each integer occurs; the length is computed at the call."""
     values = as_array(x)
+    values = cast(values, np.int64) if kind_of(values.dtype) == "b" else values
     w = None if weights is None else as_array(weights)
     is_lazy = np.can_cast(values.dtype, np.intp) and values.ndim == 1 and values.size
     if w is not None:
