@@ -255,7 +255,7 @@ void Engine::run_job(Job& job) {
     if (operation.is_builtin() && first.batcher && first.batcher->is_native()) {
         DefaultFloatMode modes;
         BatchPlanner no_planner; // these make nothing
-        OpKernelCompiler no_compiler;
+        OpKernelCompiler no_compiler(operation.target());
         compute_members(*first.batcher, job.members, job.answers,
                         resources(no_planner, no_compiler));
     }

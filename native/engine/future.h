@@ -21,6 +21,7 @@ struct OptionSet {
     std::atomic<uint32_t> references{1};
     uint64_t number = 0;     // equal options have equal numbers
     bool usual = true;       // whether elements may be computed by rows
+    uint8_t target = 0;      // of kernels
     void* context = nullptr; // Python's, in which they are in force; owned
     static void destroy(OptionSet* submitted);
 };
@@ -67,6 +68,7 @@ struct Operation {
     // Whether many of a user's are run by one call of Python.
     bool is_users_batch() const { return kind == batched || kind == cumulative; }
     uint64_t options_number() const { return options ? options->number : 0; }
+    uint8_t target() const { return options ? options->target : 0; }
     static void destroy(Operation* operation);
 };
 

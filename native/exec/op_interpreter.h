@@ -11,9 +11,11 @@
 
 namespace tenfold {
 
-// Compiles op kernels; Python implements it, this one does nothing.
+// Compiles op kernels for one target; Python implements it, this one does nothing.
 class OpKernelCompiler {
   public:
+    const uint8_t target; // of the kernels that it finds or compiles
+    explicit OpKernelCompiler(uint8_t kernel_target = 0) : target(kernel_target) {}
     virtual ~OpKernelCompiler() = default;
     // Compiles a Loop, owned by the caller, if the cache has none. The string is its steps, one
     // character per array. (Another thread may have computed the node and dropped its inputs.)

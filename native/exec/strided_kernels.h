@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "jit/code_loader.h"
+#include "jit/processor.h"
 #include "threads/worker_pool.h"
 
 namespace tenfold {
 
 // The cached object, or a new one. If another thread was first, its object wins; null where
 // `create` fails.
-template <class T, class Make> const T* get_or_create(std::atomic<const T*>& slot, Make&& create) {
-    if (const T* existing = slot.load(std::memory_order_acquire)) return existing;
-    const T* created = create();
-    const T* expected = nullptr;
+template <class T, class Make> T* get_or_create(std::atomic<T*>& slot, Make&& create) {
+    if (T* existing = slot.load(std::memory_order_acquire)) return existing;
+    T* created = create();
+    T* expected = nullptr;
     if (!created || slot.compare_exchange_strong(expected, created)) return created;
     delete created;
     return expected;
@@ -34,15 +35,25 @@ struct Loop {
     std::vector<Size> sizes;
 };
 
-// The loops of one operation on some dtypes. They are indexed by the steps of its array operands
-// along the inner axis: '0', '1' or 's' each.
+// The loops of one operation on some dtypes, for each target. They are indexed by the steps of its
+// array operands along the inner axis: '0', '1' or 's' each.
 struct Loops {
     static constexpr std::size_t OPERANDS = 3, FORMS = 27;
+    struct Forms {
+        std::array<std::atomic<const Loop*>, FORMS> loops{}; // owned; null: not asked for yet
+        ~Forms() {
+            for (auto& loop : loops) delete loop.load(std::memory_order_acquire);
+        }
+    };
     std::atomic<uint32_t> references{1};
-    std::array<std::atomic<const Loop*>, FORMS> loops{}; // owned; null: not asked for yet
+    std::array<std::atomic<Forms*>, NUM_TARGETS> targets{}; // owned; null: not asked for yet
 
     ~Loops() {
-        for (auto& loop : loops) delete loop.load(std::memory_order_acquire);
+        for (auto& forms : targets) delete forms.load(std::memory_order_acquire);
+    }
+    template <class Make> const Loop* find_or_make(uint8_t target, std::size_t form, Make&& make) {
+        Forms* forms = get_or_create(targets[target], [] { return new Forms; });
+        return get_or_create(forms->loops[form], make);
     }
     static void destroy(Loops* loops) { delete loops; }
 };

@@ -1,5 +1,6 @@
 // Processor: identifies the CPU, as far as machine code depends on it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -7,6 +8,10 @@ namespace tenfold {
 
 // The highest level of x86-64 that it has: 1 to 4.
 int processor_level();
+
+// The targets of kernels: 0 is this processor with all its features, 1 to 4 are the levels of
+// x86-64.
+constexpr std::size_t NUM_TARGETS = 5;
 
 // Whether it has instructions for SHA-256, and those that go with them.
 bool has_sha_extensions();

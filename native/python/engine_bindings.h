@@ -82,7 +82,7 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
 // op_interpreter_bindings.cpp.
 const Loop* contiguous_loop(const GraphTemplate& graph_template);
 bool has_loops_on(uint8_t device);
-OpKernelCompiler& python_kernel_compiler(); // with the GIL
-BatchPlanner& python_batch_planner();       // with the GIL
+std::unique_ptr<OpKernelCompiler> make_kernel_compiler(); // for the options here; with the GIL
+BatchPlanner& python_batch_planner();                     // with the GIL
 
 } // namespace tenfold::bindings

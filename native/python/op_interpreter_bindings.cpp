@@ -75,7 +75,7 @@ bool is_worth_compiling(Node& node) {
     return compiled.count < MAX_COMPILED_PATTERNS && ++compiled.count;
 }
 
-// The launches of products, by operation, Types and strides. Under the GIL.
+// The launches of products, by operation, target, Types and strides. Under the GIL.
 struct LaunchEntry {
     std::vector<uint64_t> key;
     Ref<Type> first, second; // the key has their addresses
@@ -91,7 +91,8 @@ LaunchTable* const product_launches = new LaunchTable; // outlives the interpret
      [] { product_launches->clear(); }});
 
 std::vector<uint64_t> launch_key(const Node& node, const Value& first, const Value& second) {
-    std::vector<uint64_t> key{node.op->id, uint64_t(current_options().threads)};
+    std::vector<uint64_t> key{node.op->id, current_options().target,
+                              uint64_t(current_options().threads)};
     for (const Value* operand : {&first, &second}) {
         key.push_back(reinterpret_cast<uint64_t>(operand->type.get()));
         key.push_back(operand->strides.size());
@@ -110,7 +111,8 @@ struct SingleNodeScope {
 class PythonKernelCompiler : public OpKernelCompiler {
   public:
     // `batching`: a node that is not computed here may become a batch of one.
-    explicit PythonKernelCompiler(bool batching = false) : batching_(batching) {}
+    explicit PythonKernelCompiler(bool batching = false)
+        : OpKernelCompiler(current_options().target), batching_(batching) {}
 
     // Null with a Python error where Python has failed.
     const Loop* compile_loop(const Node& node, std::span<const Node* const> input_nodes,
@@ -499,9 +501,8 @@ void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness)
 
 bool has_loops_on(uint8_t device) { return device == loop_device(); }
 
-OpKernelCompiler& python_kernel_compiler() {
-    static PythonKernelCompiler instance;
-    return instance;
+std::unique_ptr<OpKernelCompiler> make_kernel_compiler() {
+    return std::make_unique<PythonKernelCompiler>();
 }
 
 const Loop* contiguous_loop(const GraphTemplate& graph_template) {
@@ -519,8 +520,9 @@ const Loop* contiguous_loop(const GraphTemplate& graph_template) {
         form = form * 3 + 1;
     }
     if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
-    return get_or_create(node.inference->loops->loops[form],
-                         [&] { return PythonKernelCompiler().compile_loop(node, inputs, steps); });
+    PythonKernelCompiler compiler;
+    return node.inference->loops->find_or_make(
+        compiler.target, form, [&] { return compiler.compile_loop(node, inputs, steps); });
 }
 
 void declare_op_interpreter(nb::module_& module) {

@@ -118,6 +118,7 @@ const Ref<OptionSet>& current_option_set() {
     if (result) {
         result->number = nb::cast<uint64_t>(settings[0]);
         result->usual = nb::cast<bool>(settings[1]);
+        result->target = current_options().target;
         result->context = Py_NewRef(nb::object(settings[2]).ptr());
     }
     return *last = std::move(result);

@@ -334,7 +334,7 @@ class PythonCallbacks : public Host {
         const Batcher* batcher = job.members[0]->batcher;
         if (batcher && operation.is_builtin()) // plans or loops may be missing
             compute_members(*batcher, job.members, job.answers,
-                            engine.resources(python_batch_planner(), python_kernel_compiler()));
+                            engine.resources(python_batch_planner(), *make_kernel_compiler()));
         PyErr_Clear(); // each member, computed alone, reports its own error
         if (operation.stacked_number) run_stacked_operator(engine, job);
         bool is_done = computed || std::ranges::none_of(job.answers, &OperatorResult::empty);

@@ -138,6 +138,7 @@ class Options:
         number: int,
         process_number: int,
         interprets: bool,
+        target: int,
         threads: int,
         batch_limit: int,
         rules: bool,

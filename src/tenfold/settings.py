@@ -407,6 +407,7 @@ def _make_native_options(number: int, process_number: int) -> _native.Options:
         number=number,
         process_number=process_number,
         interprets=not changed_options,
+        target=CPU_LEVELS.get(str(get("cpu")), 0),
         threads=int(get("threads")),
         batch_limit=batch_limit(),
         rules=bool(get("optimise")),
@@ -415,7 +416,7 @@ def _make_native_options(number: int, process_number: int) -> _native.Options:
     )
 
 
-_COMPUTE_OPTIONS = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
+_COMPUTE_OPTIONS = ("fast", "fuse", "tier", "check_nans", "verify", "debug")
 """Options of how graphs are computed: with one of them changed, cold graphs are compiled too."""
 
 
@@ -488,9 +489,7 @@ def submission_options() -> tuple[int, bool, Context]:
     if options.submission is None:
         context = Context()
         context.run(_install_options, {name: get(name) for name in _TABLE})
-        is_batchable = (
-            not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
-        )
+        is_batchable = not get("check_nans") and not get("debug")
         options.submission = (options.number, is_batchable, context)
     return options.submission
 

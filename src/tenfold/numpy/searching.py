@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.numpy.arguments import (
     Immediate,
