@@ -18,7 +18,7 @@
 namespace tenfold::bindings {
 namespace {
 
-constexpr std::size_t NUM_SLOTS = 4096;
+constexpr std::size_t NUM_SLOTS = 4096, NUM_WAYS = 8;
 constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
@@ -34,7 +34,7 @@ uint8_t loop_device() {
     return cpu;
 }
 
-// Hotness of a graph, by hash: a collision only compiles a plan earlier. Forms also count attempts
+// Hotness of a graph, by hash: equal hashes only compile a plan earlier. Forms also count attempts
 // at a symbolic executable. After MAX_FAILED_PLANS of them, hot graphs are compiled for their
 // shapes.
 struct HotnessCount {
@@ -49,11 +49,15 @@ HotnessTable structure_hotness, graph_hotness;
 
 bool compute_results(Node& node, bool may_compile);
 
+// Valid until the next call. The graphs of a loop that share a slot would reset each other's count
+// for ever: a new one replaces the least recently used of several.
 HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
     uint64_t hash = hash_of(words);
-    HotnessCount& hotness = table[hash % NUM_SLOTS];
-    if (hotness.hash != hash) hotness = {hash, 0, 0};
-    return hotness;
+    std::span<HotnessCount> ways(&table[hash % (NUM_SLOTS / NUM_WAYS) * NUM_WAYS], NUM_WAYS);
+    auto found = std::ranges::find(ways, hash, &HotnessCount::hash);
+    if (found == ways.end()) *--found = {hash, 0, 0};
+    std::rotate(ways.begin(), found, found + 1);
+    return ways.front();
 }
 
 // Whether a call is worth a plan of its own. Each pattern of equal inputs needs one: a batch of one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import _native
+from tenfold import _native, caches
 from tenfold.dtypes import FLOAT64
 from tenfold.inspect.profile import Profile
 from tenfold.jit.program import Programs
@@ -99,6 +101,15 @@ def test_after_some_times_a_graph_is_planned_with_the_same_bits() -> None:
         make().wait()
     assert counted(make).kernels == 1
     assert np.asarray(make()).tobytes() == first
+
+
+def test_graphs_do_not_displace_the_counts_of_one_another() -> None:
+    tn.trim()
+    x, operations = tn.asarray(RANDOM.uniform(1, 2, 8)), (tn.abs, tn.square, tn.sqrt, tn.negative)
+    chains = itertools.islice(itertools.product(operations, repeat=5), 400)
+    for chain in chains:
+        functools.reduce(lambda y, operation: operation(y), chain, x).wait()
+    assert {f.entries for f in caches.facts() if f.name == "hotness counts"} == {400}
 
 
 def test_new_shapes_and_values_compile_nothing() -> None:
