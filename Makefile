@@ -43,7 +43,8 @@ second-runs: ## random programs, again and again with other numbers, sharing, la
 planted: ## bugs that are planted one by one: how many the tests find (PLANTS="numbers or names")
 	$(PYTHON) tools/planted_bugs.py $(PLANTS)
 
-# Of the tests of kernels those that compare values: they run for any level of the processor.
+# Of the tests of kernels those that compare values: `test-level` runs all of them, and a part of
+# the rest.
 KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tests/codegen/test_masked_access.py \
            tests/codegen/test_elementwise_rules.py tests/codegen/test_strided_loads.py tests/codegen/test_tiled_maps.py \
            tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
@@ -51,8 +52,10 @@ KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tes
            tests/runtime/test_cpu_reductions.py tests/runtime/test_symbolic_executables.py \
            tests/runtime/test_products.py
 LEVEL ?= x86-64-v3
-test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64
-	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest $(KERNELS)
+ONE_IN ?= 3
+SEED ?= 0
+test-level: ## tests of kernels, and one in ONE_IN of all, on a lower LEVEL=x86-64-v3, -v2 or x86-64
+	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest --one-in=$(ONE_IN) --seed=$(SEED) --whole="$(KERNELS)"
 
 lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check

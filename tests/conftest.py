@@ -4,7 +4,8 @@ No test fails for being slow: other work on the machine is no fault of ours. `ma
 100,000 examples.
 
 Of a grid that is marked `exhaustive` a run takes the cases that `sample` below chooses; all of them
-are for `pytest --grids=all`, which is `make test-all`.
+are for `pytest --grids=all`, which is `make test-all`. With `--one-in=3` it takes a third of all
+tests, another one for each `--seed`; files and folders that `--whole` names are taken whole.
 
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
@@ -74,25 +75,60 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "Cases of the grids that are marked `exhaustive`: a sample, all, or what the sample leaves."
     )
     parser.addoption("--grids", choices=("sample", "all", "rest"), default="sample", help=text)
+    parser.addoption("--one-in", type=int, default=1, help="Take one in so many tests.")
+    parser.addoption("--seed", type=int, default=0, help="Which tests `--one-in` takes.")
+    parser.addoption("--whole", default="", help="Files and folders that `--one-in` takes whole.")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which processor this is, the target of kernels, and which part of the tests is taken."""
+    from tenfold import _native, machine, settings
+
+    name, _ = machine.processor()
+    levels = {level: text for text, level in settings.CPU_LEVELS.items()}
+    level = levels[_native.processor_level()]
+    lines = [f"processor: {name or 'unknown'}, {level}; kernels for {settings.get('cpu')}"]
+    one_in, seed = config.getoption("--one-in"), config.getoption("--seed")
+    if one_in > 1:
+        lines.append(f"one test in {one_in}, seed {seed}")
+    return lines
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect cases of exhaustive grids as `--grids` says; a case that is named runs always."""
+    """Deselect tests as `--grids` and `--one-in` say; a case that is named runs always."""
     skip_other_processors(items)
-    grids = config.getoption("--grids")
-    if grids == "all" or any("[" in each for each in config.args):
+    if any("[" in each for each in config.args):
         return
+    left_out = left_out_cases(items, config.getoption("--grids"))
+    one_in, seed = config.getoption("--one-in"), config.getoption("--seed")
+    whole = tuple(config.getoption("--whole").split())
+    left_out |= {
+        item.nodeid
+        for item in items
+        if not item.nodeid.startswith(whole) and not is_taken(item.nodeid, one_in, seed)
+    }
+    if left_out:
+        deselected = [item for item in items if item.nodeid in left_out]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def left_out_cases(items: list[pytest.Item], grids: str) -> set[str]:
+    """Return the names of the tests that a run of these `grids` leaves out."""
+    if grids == "all":
+        return set()
     cases: dict[str, list[str]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("exhaustive"):
             cases[item.nodeid.partition("[")[0]].append(item.nodeid)
     sampled = {nodeid for grid in cases.values() for nodeid in sample(grid)}
     rest = {nodeid for grid in cases.values() for nodeid in grid} - sampled
-    chosen = [item for item in items if (item.nodeid in rest) == (grids == "rest")]
-    if len(chosen) < len(items):
-        deselected = [item for item in items if (item.nodeid in rest) != (grids == "rest")]
-        config.hook.pytest_deselected(items=deselected)
-        items[:] = chosen
+    return rest if grids == "sample" else {item.nodeid for item in items} - rest
+
+
+def is_taken(nodeid: str, one_in: int, seed: int) -> bool:
+    """Whether a test is of the part of all tests that a seed chooses, by its name alone."""
+    return zlib.crc32(f"{seed}:{nodeid}".encode()) % one_in == 0
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from .conftest import EVERY, sample
+from .conftest import EVERY, is_taken, sample
 
 GRID = [
     f"tests/a.py::test_f[{op}-{dtype}-{tier}]"
@@ -34,3 +34,10 @@ def test_sample_has_more_cases_of_a_larger_grid() -> None:
 def test_an_eighth_is_taken_where_each_case_has_a_value_of_its_own() -> None:
     assert len(sample([f"t::f[{seed}]" for seed in range(20)])) == 3
     assert sample(["t::f"]) == ["t::f"]
+
+
+def test_a_seed_takes_a_part_of_all_tests_by_their_names() -> None:
+    parts = [{nodeid for nodeid in GRID * 2 if is_taken(nodeid, 3, seed)} for seed in range(20)]
+    assert all(len(GRID) / 9 < len(part) < len(GRID) / 1.5 for part in parts)
+    assert set.union(*parts) == set(GRID)
+    assert all(is_taken(nodeid, 1, 7) for nodeid in GRID)
