@@ -102,7 +102,7 @@ void deallocate(PyObject* object) {
     }
     Py_XDECREF(as_object(base));
     if (window) {
-        Py_DECREF(window->record);
+        close_window(window->record);
         delete window;
     }
     drain_decrefs();

@@ -536,8 +536,6 @@ void declare_engine(nb::module_& module) {
         nb::raise_python_error();
     module.def("shut_down_engines", shut_down_engines, "seconds"_a);
     module.def("inside_operator", is_inside_operator);
-    module.def(
-        "trace_engines", [](bool now) { tracing.store(now); }, "now"_a);
     module.def("take_engine_trace", take_engine_trace);
 }
 

@@ -1,4 +1,10 @@
-// External buffers: Arrays on memory that their user can write to, and other views of that memory.
+// External buffers: Arrays on memory that their user can write to, other views of that memory, and
+// the lock that orders computations and assignments to it.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <unordered_map>
+
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {
@@ -35,13 +41,27 @@ bool is_alone(const ValueHandle& self, nb::handle array) {
            value.buffers[0].allocation->references.load(std::memory_order_relaxed) == 1;
 }
 
-// Swaps the memory of two Values: references to one see the memory of the other from now on.
-void exchange_memory(ValueHandle& self, ValueHandle& other) {
-    Allocation& mine = *self.value->buffers[0].allocation;
-    Allocation& theirs = *other.value->buffers[0].allocation;
+// References to one see the memory of the other from now on.
+void exchange_memory(Value& value, Value& other) {
+    Allocation& mine = *value.buffers[0].allocation;
+    Allocation& theirs = *other.buffers[0].allocation;
     std::swap(mine.data, theirs.data);
     std::swap(mine.bytes, theirs.bytes);
     std::swap(mine.owner, theirs.owner);
+}
+
+// Gives the readers of a window's Value the memory of `copy`, and the window, if its Array lives, a
+// new Value that `reader` names: no signal comes between.
+void detach_readers(nb::handle window, ValueHandle& copy, nb::handle reader, nb::handle array) {
+    Ref<Value> value = nb::cast<ValueHandle&>(window.attr("value")).value;
+    if (!array.is_none()) {
+        Ref<Node> node(node_of(reader.ptr()));
+        window.attr("value") = ValueHandle{value_of(node.get())};
+        exchange_memory(*value, *copy.value);
+        rebind(array_from(array), std::move(node));
+    } else {
+        exchange_memory(*value, *copy.value);
+    }
 }
 
 // Swaps the buffers of two Values. References to either then see the elements of the other.
@@ -51,7 +71,131 @@ void exchange_part(ValueHandle& self, ValueHandle& other) {
     std::swap(self.value->is_view, other.value->is_view);
 }
 
+PyObject* orphans = nullptr; // records of closed windows whose memory others still read
+
+// A readers-writer lock. Readers enter together. A writer waits for the readers of other threads,
+// unless it is alone with what they could see; further readers wait for it. A thread that reads may
+// read again. The GIL protects all fields.
+struct ReadersWriterLock {
+    bool enabled = false; // whether a window ever existed: before that no reader acquires it
+    nb::object sweep = nb::none();
+    std::unordered_map<unsigned long, int> reader_depths; // by thread
+    unsigned long writer = 0;                             // a thread
+    int waiting_writers = 0;
+    uint64_t forks = 0; // what was acquired before the last one is not held in the child
+
+    bool is_reading() const { return reader_depths.contains(PyThread_get_thread_ident()); }
+
+    void reset() {
+        reader_depths.clear();
+        writer = 0;
+        waiting_writers = 0;
+        ++forks;
+    }
+
+    void watch_orphans(nb::list list, nb::object function) {
+        orphans = list.release().ptr();
+        sweep = std::move(function);
+    }
+};
+
+// One reader or writer, from the entry of its block to the exit: both are one call, which a signal
+// cannot split. A hold that is freed without an exit is released.
+class LockHold {
+  public:
+    LockHold(nb::object lock, nb::object is_alone)
+        : owner_(std::move(lock)), lock_(nb::cast<ReadersWriterLock&>(owner_)),
+          is_alone_(std::move(is_alone)) {}
+    LockHold(LockHold&& other) = delete;
+    ~LockHold() { release(); }
+
+    void enter() {
+        if (held_) throw nb::value_error("the lock is held by this block already");
+        thread_ = PyThread_get_thread_ident();
+        is_alone_.is_valid() ? write() : read();
+        forks_ = lock_.forks;
+        held_ = true;
+    }
+
+    void exit(nb::args) {
+        const bool was_read = held_ && !is_alone_.is_valid();
+        release();
+        if (was_read && orphans && PyList_GET_SIZE(orphans)) lock_.sweep();
+    }
+
+  private:
+    void read() {
+        Pause pause;
+        while ((lock_.writer && lock_.writer != thread_) ||
+               (lock_.waiting_writers && !lock_.reader_depths.contains(thread_)))
+            pause();
+        ++lock_.reader_depths[thread_];
+    }
+
+    void write() {
+        struct Waiting {
+            ReadersWriterLock& lock;
+            uint64_t forks = lock.forks;
+            explicit Waiting(ReadersWriterLock& lock) : lock(lock) { ++lock.waiting_writers; }
+            ~Waiting() { lock.waiting_writers -= forks == lock.forks; }
+        } waiting(lock_);
+        Pause pause;
+        // `is_alone` runs Python, and so another writer, perhaps
+        while (lock_.writer || !may_write() || lock_.writer) pause();
+        lock_.writer = thread_;
+    }
+
+    bool may_write() const {
+        const auto& readers = lock_.reader_depths;
+        return std::ranges::all_of(readers, [&](auto& one) { return one.first == thread_; }) ||
+               nb::cast<bool>(is_alone_());
+    }
+
+    void release() {
+        if (!std::exchange(held_, false) || forks_ != lock_.forks) return;
+        if (is_alone_.is_valid())
+            lock_.writer = 0;
+        else if (auto depth = lock_.reader_depths.find(thread_); --depth->second == 0)
+            lock_.reader_depths.erase(depth);
+    }
+
+    // A wait without the GIL, longer each time: a holder may be copying, or computing for minutes.
+    // Raises what a signal handler raises.
+    class Pause {
+      public:
+        void operator()() {
+            {
+                nb::gil_scoped_release others_run;
+                std::this_thread::sleep_for(length_);
+            }
+            if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+            length_ = std::min(2 * length_, LONGEST);
+        }
+
+      private:
+        static constexpr std::chrono::microseconds LONGEST{1000};
+        std::chrono::microseconds length_{20};
+    };
+
+    nb::object owner_;
+    ReadersWriterLock& lock_;
+    nb::object is_alone_; // of a writer: whether nobody else can see what it changes
+    unsigned long thread_ = 0;
+    uint64_t forks_ = 0;
+    bool held_ = false;
+};
+
 } // namespace
+
+void close_window(PyObject* record) {
+    nb::object window = nb::steal(record);
+    if (!orphans) return;
+    nb::error_scope keep_error; // an Array may be freed while one is raised
+    PyObject* value = PyObject_GetAttrString(record, "value");
+    if (value && !is_alone(nb::cast<ValueHandle&>(nb::steal(value)), nb::none()))
+        PyList_Append(orphans, record);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(record);
+}
 
 void declare_external_buffers(nb::module_& module) {
     using namespace nb::literals;
@@ -61,10 +205,25 @@ void declare_external_buffers(nb::module_& module) {
         "invalidate_views", [](nb::handle array) { invalidate_views(array_from(array)); },
         "array"_a);
     module.def("is_unshared", is_alone, "value"_a, "array"_a.none());
-    module.def("swap_memory", exchange_memory, "value"_a, "other"_a);
+    module.def("detach_readers", detach_readers, "window"_a, "copy"_a, "reader"_a,
+               "array"_a.none());
     module.def("swap_elements", exchange_part, "value"_a, "other"_a);
     module.def("drain_decrefs",
                drain_decrefs); // the memory's former owner may be used: a bytearray resized
+    nb::class_<ReadersWriterLock>(module, "ReadersWriterLock")
+        .def(nb::init<>())
+        .def_rw("enabled", &ReadersWriterLock::enabled)
+        .def("is_reading", &ReadersWriterLock::is_reading)
+        .def("reset", &ReadersWriterLock::reset)
+        .def("watch_orphans", &ReadersWriterLock::watch_orphans, "records"_a, "sweep"_a)
+        .def("read_lock", [](nb::object lock) { return new LockHold(lock, {}); })
+        .def(
+            "write_lock",
+            [](nb::object lock, nb::object is_alone) { return new LockHold(lock, is_alone); },
+            "is_alone"_a);
+    nb::class_<LockHold>(module, "LockHold")
+        .def("__enter__", &LockHold::enter)
+        .def("__exit__", &LockHold::exit);
 }
 
 } // namespace tenfold::bindings

@@ -21,6 +21,12 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params);
 
 namespace {
 
+// Memory that is kept free while this lives.
+struct Headroom {
+    std::size_t bytes;
+    ~Headroom() { release_headroom(bytes); }
+};
+
 Op& known_op(uint32_t id) {
     Op* op = find_op(id);
     if (!op) throw nb::index_error("no such op");
@@ -122,6 +128,7 @@ NB_MODULE(_native, module) {
     declare_op_interpreter(module);
     declare_batch_cache(module);
     declare_submissions(module);
+    declare_context_managers(module);
     declare_call_cache(module);
     declare_engine(module);
     declare_scan_loop(module);
@@ -209,8 +216,11 @@ NB_MODULE(_native, module) {
         AllocationPoolStatistics statistics = pool_statistics();
         return nb::make_tuple(statistics.cached_bytes, statistics.cap_bytes);
     });
-    module.def("reserve_headroom", reserve_headroom, "num_bytes"_a);
-    module.def("release_headroom", release_headroom, "num_bytes"_a);
+    nb::class_<Headroom>(module, "Headroom");
+    module.def(
+        "reserve_headroom",
+        [](std::size_t bytes) { return reserve_headroom(bytes) ? new Headroom{bytes} : nullptr; },
+        "num_bytes"_a, nb::rv_policy::take_ownership);
     module.def("guard_pages", guard_pages);
     module.def("trim", [] {
         clear_caches();

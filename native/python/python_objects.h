@@ -208,7 +208,8 @@ bool compute_by_plan(Ref<Node> node);
 bool compute_by_plan(std::span<Node* const> pending);
 // The same for a value that is waited for.
 bool compute_and_wait(Ref<Node> node);
-void enable_external_buffers(); // from now on an Array may use external memory
+void close_window(PyObject* record); // its Array is freed; steals the record
+void enable_external_buffers();      // from now on an Array may use external memory
 bool may_have_external_buffers();
 
 void declare_type_tables(nb::module_& module);
@@ -218,6 +219,7 @@ void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
 void declare_executables(nb::module_& module);
 void declare_external_buffers(nb::module_& module);
+void declare_context_managers(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_op_interpreter(nb::module_& module);
 void declare_batch_cache(nb::module_& module);

@@ -1,5 +1,6 @@
 // Replay bindings: from an Array to its values by a known Executable, and reports of failures.
 #include "engine/submission.h"
+#include "engine/timeline.h"
 #include "exec/float_env.h"
 #include "exec/op_interpreter.h"
 #include "threads/counters.h"
@@ -258,7 +259,8 @@ nb::object find_plan_of(nb::handle arrays) {
     return nb::cast(PlanHandle{std::move(plan)});
 }
 
-bool has_external_buffers = false, timeline_recording = false; // written under the GIL
+bool has_external_buffers = false; // written under the GIL
+int num_recorders = 0;             // of timelines that are open; under the GIL
 
 PyObject* compute_natively(PyObject* array, bool blocking) {
     return to_python_error([&]() -> PyObject* {
@@ -318,7 +320,7 @@ bool compute_and_wait(Ref<Node> node) {
 
 bool compute_by_plan(std::span<Node* const> pending) {
     OptionKey options;
-    if (has_external_buffers || timeline_recording || current_options().verify ||
+    if (has_external_buffers || num_recorders || current_options().verify ||
         !current_option_key(options))
         return false;
     return replay_pending(pending, {options});
@@ -349,7 +351,7 @@ ExecutionContext& python_context() {
     return only;
 }
 
-bool is_timeline_recording() { return timeline_recording; }
+bool is_timeline_recording() { return num_recorders > 0; }
 
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs) {
     for (;;) {
@@ -393,7 +395,12 @@ void declare_replay(nb::module_& module) {
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
                "planned"_a = false, "made"_a = nb::none());
     module.def(
-        "set_timeline_recording", [](bool now) { timeline_recording = now; }, "now"_a);
+        "count_recorders",
+        [](int by) {
+            num_recorders += by;
+            tracing.store(num_recorders > 0); // of the engines as well
+        },
+        "by"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
 }
 

@@ -20,29 +20,26 @@ void TraceLog::begin() {
     ++num_active_traces;
 }
 
-nb::list TraceLog::end() {
-    if (!std::exchange(is_open_, false)) return {};
+void TraceLog::end() {
+    if (!std::exchange(is_open_, false)) return;
     watch = nullptr; // a restored value is not a change
     --num_active_traces;
-    nb::list changed = restore_arrays();
+    restore_arrays();
     watch = outer_;
     if (outer_) forward_to_outer();
     created_set_.clear();
     rebound_set_.clear();
     std::exchange(created_, {});
     std::exchange(rebound_, {});
-    return changed;
 }
 
-nb::list TraceLog::restore_arrays() {
-    nb::list changed;
+void TraceLog::restore_arrays() {
     for (auto& [object, node] : rebound_) {
         auto* array = reinterpret_cast<ArrayObject*>(object.ptr());
         if (array->node == node.get()) continue;
         rebind(array, node);
-        changed.append(object);
+        changed_.append(object);
     }
-    return changed;
 }
 
 void TraceLog::forward_to_outer() {
@@ -88,7 +85,8 @@ void declare_trace_log(nb::module_& module) {
         .def(nb::init<>())
         .def("begin", &TraceLog::begin)
         .def("end", &TraceLog::end)
-        .def_prop_ro("reads", &TraceLog::reads);
+        .def_prop_ro("reads", &TraceLog::reads)
+        .def_prop_ro("changed", &TraceLog::changed);
 }
 
 } // namespace tenfold::bindings

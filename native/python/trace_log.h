@@ -19,9 +19,9 @@ class TraceLog {
 
     static TraceLog* current(); // of this thread
     void begin();
-    // Restores every rebound Array that the trace did not create. Returns those whose values
-    // differed at the end. A second call does nothing.
-    nb::list end();
+    // Restores every rebound Array that the trace did not create. A second call does nothing.
+    void end();
+    nb::list changed() const { return changed_; } // the Arrays whose values differed at the end
     nb::list reads() const { return reads_; }
 
     void record_created(PyObject* array);
@@ -29,12 +29,13 @@ class TraceLog {
     void record_rebind(ArrayObject* array);
 
   private:
-    nb::list restore_arrays();
+    void restore_arrays();
     void forward_to_outer();
 
     bool is_open_ = false;
     TraceLog* outer_ = nullptr;
     nb::list reads_; // (Array, Node) of each look at one that was not made here
+    nb::list changed_;
     std::vector<nb::object> created_;
     std::unordered_set<PyObject*> created_set_; // of created_, which keeps the addresses valid
     std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // with their nodes at first

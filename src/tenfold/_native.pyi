@@ -1,7 +1,9 @@
 """Types of the native core. The operators and methods of Array are in the public stubs."""
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -266,8 +268,12 @@ class TraceLog:
     """The Arrays that this thread reads, makes and changes from `begin` to `end`."""
 
     def begin(self) -> None: ...
-    def end(self) -> list[Array]:
-        """Restore the changed Arrays that it did not make; return those that changed again."""
+    def end(self) -> None:
+        """Restore the changed Arrays that it did not make."""
+
+    @property
+    def changed(self) -> list[Array]:
+        """The Arrays that were restored, as their values differed at the end."""
 
     @property
     def reads(self) -> list[tuple[Array, Node]]:
@@ -369,8 +375,53 @@ def invalidate_views(array: Array) -> None:
 def is_unshared(value: Value, array: Array | None) -> bool:
     """Whether only this object, and the Array if given, refers to a Value's memory."""
 
-def swap_memory(value: Value, other: Value) -> None:
-    """Swap the memory of two Values, for all their holders."""
+def detach_readers(window: object, copy: Value, reader: Array, array: Array | None) -> None:
+    """Give the holders of `window.value` the memory of a copy, and the window, if its Array lives,
+    the Value of `reader`.
+    """
+
+class ReadersWriterLock:
+    """The lock of external buffers: a signal cannot leave it locked."""
+
+    enabled: bool
+    """Whether an external buffer ever existed; before that no reader acquires the lock."""
+    def is_reading(self) -> bool:
+        """Whether this thread holds the lock for reading."""
+
+    def reset(self) -> None:
+        """Reset to an unlocked state, as the child of a fork does."""
+
+    def watch_orphans(self, records: list[Any], sweep: Callable[[], None]) -> None:
+        """Put records of closed windows that others still read into a list, and sweep it after each
+        reader.
+        """
+
+    def read_lock(self) -> AbstractContextManager[None]:
+        """Acquire for reading, after the active writer and writers that wait already."""
+
+    def write_lock(self, is_alone: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Acquire for writing, once no other thread holds it or `is_alone()` is true."""
+
+class Scope:
+    """A block with changes that a signal cannot leave in force: pairs of a context variable and its
+    value, or of two functions, for the entry and the exit. The exit undoes them in reverse.
+    """
+
+    def __init__(self, *changes: tuple[Any, Any]) -> None: ...
+    def prepare(self) -> tuple[Any, Sequence[tuple[Any, Any]]]:
+        """Return the value of the block, and the changes; a subclass may override it."""
+
+    def ended(self, error: BaseException | None) -> None:
+        """Called when all is undone, with the exception of the block; a subclass may override it."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
 
 def swap_elements(value: Value, other: Value) -> None:
     """Swap the elements of two Values, for all their holders; the first is a view."""
@@ -611,9 +662,6 @@ def shut_down_engines(seconds: float) -> list[tuple[str, bool]]:
     Returns the names of the rest, and whether each is running.
     """
 
-def trace_engines(now: bool) -> None:
-    """Switch the trace of all engines on or off."""
-
 def take_engine_trace() -> tuple[
     list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
     list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
@@ -707,10 +755,12 @@ def truncate_hashes(bits: int) -> None:
 def pool_bytes() -> tuple[int, int]:
     """Return the bytes in the allocation pool, and its capacity."""
 
-def reserve_headroom(num_bytes: int) -> bool:
-    """Reserve address space for LLVM: new arrays leave it free. False if it is not free."""
+class Headroom:
+    """Address space that new arrays leave free while this lives."""
 
-def release_headroom(num_bytes: int) -> None: ...
+def reserve_headroom(num_bytes: int) -> Headroom | None:
+    """Reserve address space for LLVM: new arrays leave it free. None if it is not free."""
+
 def guard_pages() -> bool:
     """Whether each array lies between unmapped pages: TENFOLD_GUARD at import."""
 
@@ -729,7 +779,9 @@ def function_with_path(python: Callable[..., Any], name: str) -> Callable[..., A
 def enter_internal_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
-def set_timeline_recording(now: bool) -> None: ...
+def count_recorders(by: int) -> None:
+    """Open or close so many recorders of a timeline: engines trace while one is open."""
+
 def processor_level() -> int:
     """Return the highest level of x86-64 (1 to 4) that this processor has."""
 

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tenfold import _native
+from tenfold._native import Scope
 from tenfold.caches import LruCache
 from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.machine import usable_processors
@@ -445,39 +448,46 @@ def options(**values: Value) -> AbstractContextManager[None]:
       operand 2: shape (1,), float64, device 'cpu'
       remedy: convert one with tn.astype
     """
-    return _options_block({name: _parse_option(name, value) for name, value in values.items()})
+    return _Options({name: _parse_option(name, value) for name, value in values.items()})
 
 
-@contextmanager
-def override(**values: Value) -> Iterator[None]:
+class _Options(Scope, ContextDecorator):
+    """A block with checked options, or a function whose calls are such blocks."""
+
+    def __init__(self, checked: dict[str, Value]) -> None:
+        super().__init__()
+        self.checked = checked
+
+    def prepare(self) -> tuple[None, Sequence[tuple[Any, Any]]]:
+        """Return the options of the block, those around it included."""
+        _native.enable_option_blocks()
+        return None, _changes(self.checked)
+
+
+def override(**values: Value) -> Scope:
     """Set options for an internal block, in which no user code keeps the context.
 
     After the block nodes are made as fast as if there had been none.
     """
-    _native.enter_internal_block(True)
-    try:
-        with _set(values):
-            yield
-    finally:
-        _native.enter_internal_block(False)
+    return Scope(*internal_changes(**values))
 
 
-@contextmanager
-def _options_block(checked: dict[str, Value]) -> Iterator[None]:
-    _native.enable_option_blocks()
-    with _set(checked):
-        yield
+def internal_changes(**values: Value) -> Sequence[tuple[Any, Any]]:
+    """Return the changes of `override`, for a Scope that changes more."""
+    return _INTERNAL, *_changes(values)
 
 
-@contextmanager
-def _set(checked: dict[str, Value]) -> Iterator[None]:
-    token = _context.set(OptionsBlock({**(_context.get() or {}), **checked}))
-    native_token = _native_context.set(_native_options())
-    try:
-        yield
-    finally:
-        _native_context.reset(native_token)
-        _context.reset(token)
+_INTERNAL = (
+    partial(_native.enter_internal_block, True),
+    partial(_native.enter_internal_block, False),
+)
+
+
+def _changes(checked: dict[str, Value]) -> Sequence[tuple[Any, Any]]:
+    block = OptionsBlock({**(_context.get() or {}), **checked})
+    with Scope((_context, block)):
+        native_options = _native_options()
+    return (_context, block), (_native_context, native_options)
 
 
 def submission_options() -> tuple[int, bool, Context]:
@@ -514,9 +524,8 @@ def set_options(**values: Value) -> None:
 def _publish() -> None:
     global _process_set
     _process_set = _set_of({name: _process[name][0] for name in _TABLE})
-    token = _context.set(None)
-    _native.set_process_options(_native_options())
-    _context.reset(token)
+    with Scope((_context, None)):
+        _native.set_process_options(_native_options())
 
 
 def load_environment(environment: Mapping[str, str] = os.environ) -> None:

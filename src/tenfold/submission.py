@@ -71,6 +71,8 @@ class SubmittedEvaluation(Operator):
 
     def run(self) -> None:
         """Compute the nodes and wake the waiting threads; they report a failure themselves."""
+        if not _queue.starts(self):
+            return
         _native.run_submissions_here(True)
         try:
             self.context.run(pipeline.compute, self.nodes)
@@ -78,8 +80,7 @@ class SubmittedEvaluation(Operator):
             pass  # the waiting thread raises it; a later reader computes the nodes again
         finally:
             _native.run_submissions_here(False)
-            _native.end_submission(self.nodes)
-            _queue.on_end()
+            _queue.end(self)
 
 
 class SubmissionQueue:
@@ -88,42 +89,51 @@ class SubmissionQueue:
     def __init__(self) -> None:
         self._lock = fork_safe_lock.lock()  # protects all fields below
         self._engine: Engine | None = None
-        self._pending_count = 0
+        self._pending: set[SubmittedEvaluation] = set()
+        self._not_started: set[SubmittedEvaluation] = set()  # of them
         self._open = True
 
     def submit(self, nodes: Nodes) -> bool:
         """Submit nodes; False if too many are pending, or the interpreter exits."""
         with self._lock:
-            if not self._open or self._pending_count >= MAX_PENDING:
+            if not self._open or len(self._pending) >= MAX_PENDING:
                 return False
             if self._engine is None:
                 self._engine = Engine(threads=1)
-            _native.submit(nodes)
-            self._pending_count += 1
+            evaluation = SubmittedEvaluation(nodes, copy_context())  # with rules and options
             try:
-                self._engine.push(
-                    SubmittedEvaluation(nodes, copy_context())
-                )  # rules too, not options alone
+                self._pending.add(evaluation)
+                self._not_started.add(evaluation)
+                _native.submit(nodes)
+                self._engine.push(evaluation)
             except BaseException:  # no thread may wait for a submission that will not run
-                self._pending_count -= 1
-                _native.end_submission(nodes)
+                if self.starts(evaluation):  # a signal may come after the push
+                    self.end(evaluation)
                 raise
         return True
 
-    def on_end(self) -> None:
-        """Count the end of a submission."""
-        with self._lock:
-            self._pending_count -= 1
+    def starts(self, evaluation: SubmittedEvaluation) -> bool:
+        """Whether a submission has not started yet; from now on it has."""
+        try:
+            self._not_started.remove(evaluation)
+        except KeyError:
+            return False
+        return True
+
+    def end(self, evaluation: SubmittedEvaluation) -> None:
+        """End a submission."""
+        _native.end_submission(evaluation.nodes)
+        self._pending.discard(evaluation)
 
     def wait_idle(self) -> None:
         """Wait until no submission is pending."""
         engine = self._engine
-        if engine is not None and self._pending_count and not _native.inside_operator():
+        if engine is not None and self._pending and not _native.inside_operator():
             engine.flush()
 
     def reset_after_fork(self) -> None:
         """Drop all submissions: in the child of a fork no thread computes them."""
-        self._engine, self._pending_count = None, 0
+        self._engine, self._pending, self._not_started = None, set(), set()
         _native.forget_submissions()
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import mmap
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from tenfold.dtypes import canonical
 from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
-from tenfold.jit.fork_safe_lock import lock
 from tenfold.ops.cast import convert
 from tenfold.ops.index_parsing import part_of_values
 from tenfold.settings import checked_device
@@ -46,35 +46,17 @@ SPARSE_FACTOR = 4
 """A strided copy that spans more than this times its elements' bytes is mapped page by page."""
 
 
-class LiveBuffer:
-    """A Value of memory that windows write to, and the strided region of its elements.
+class Window:
+    """The memory that a window Array writes to, the Value that reads it, and its strided region.
 
-    It belongs to a window, or outlives a window that has been freed while references to it live.
+    When the Array is freed while others refer to the memory, native code keeps this in `_ORPHANED`.
     """
 
-    __slots__ = ("region", "value")
-
-    def __init__(self, value: Value, region: StridedRegion) -> None:
-        self.value, self.region = value, region
-
-    def is_alone(self) -> bool:
-        """Whether this is the only reference to the memory."""
-        return _native.is_unshared(self.value, None)
-
-    def detach_readers(self) -> None:
-        """Give the other references to the Value a copy that does not change."""
-        _native.count("copies")
-        _native.swap_memory(self.value, _fixed_copy(self.value, self.region))
-
-
-class Window(LiveBuffer):
-    """The memory that a window Array writes to, and the Value that reads it."""
-
-    __slots__ = ("__weakref__", "_array", "memory", "owner")
+    __slots__ = ("__weakref__", "_array", "memory", "owner", "region", "value")
 
     def __init__(self, memory: dense.ExternalMemory, value: Value, array: Array) -> None:
-        super().__init__(value, region_of(memory.values))
-        self.memory, self.owner = memory, _memory_extent(memory.values)
+        self.memory, self.value = memory, value
+        self.region, self.owner = region_of(memory.values), _memory_extent(memory.values)
         self._array = weakref.ref(array)
 
     def is_alone(self) -> bool:
@@ -86,10 +68,11 @@ class Window(LiveBuffer):
 
     def detach_readers(self) -> None:
         """Give the other references to the Value a fixed copy, and the window a new Value."""
-        super().detach_readers()
-        if (array := self._array()) is not None:
-            self.value = _window_value(self.memory, array.device)
-            _native.rebind(array, _native.node_of(_native.value_array(self.value)))
+        array, copy = self._array(), _fixed_copy(self.value, self.region)
+        device = self.value.type.device
+        reader = _native.value_array(_window_value(self.memory, device))
+        _native.count("copies")
+        _native.detach_readers(self, copy, reader, array)
 
     def refuse_resized(self) -> None:
         """Raise ValueError when the array that was wrapped has other memory by now."""
@@ -97,42 +80,38 @@ class Window(LiveBuffer):
             rule = "the array that was wrapped has been resized: its memory is gone"
             raise ValueError(message("assign", rule, remedy="wrap it anew"))
 
-    def __del__(self) -> None:
-        if not _native.is_unshared(self.value, None):
-            with _LOCK:
-                _ORPHANED.append(LiveBuffer(self.value, self.region))
-                EXTERNAL_BUFFER_LOCK.on_reader_exit = sweep
 
-
-_LOCK = lock()  # protects the two below
-_WINDOWS: weakref.WeakSet[Window] = weakref.WeakSet()
-_ORPHANED: list[LiveBuffer] = []
+# Both change in steps that no signal splits: calls of C.
+_WINDOWS: set[weakref.ref[Window]] = set()
+_ORPHANED: list[Window] = []
 
 
 def sweep() -> None:
-    """Drop the buffers of freed windows that have no other reference left."""
-    with _LOCK:
-        _ORPHANED[:] = [buffer for buffer in _ORPHANED if not buffer.is_alone()]
-        if not _ORPHANED:
-            EXTERNAL_BUFFER_LOCK.on_reader_exit = None
+    """Drop the freed windows that have no other reference left."""
+    for window in [window for window in _ORPHANED.copy() if window.is_alone()]:
+        with suppress(ValueError):  # another thread was first
+            _ORPHANED.remove(window)
     _native.drain_decrefs()
 
 
-def _overlapping_buffers(region: StridedRegion) -> list[LiveBuffer]:
-    """Return the buffers that overlap a region."""
-    with _LOCK:
-        buffers = [*_WINDOWS, *_ORPHANED]
+EXTERNAL_BUFFER_LOCK.watch_orphans(_ORPHANED, sweep)
+
+
+def _overlapping_windows(region: StridedRegion) -> list[Window]:
+    """Return the windows that overlap a region, freed ones too."""
+    living = [window for reference in _WINDOWS.copy() if (window := reference()) is not None]
+    windows = dict.fromkeys([*living, *_ORPHANED])  # a freed one may be in both
     first, last = region.range
     touched = []
-    for buffer in buffers:
-        if not buffer.region.empty:
-            buffer_begin, buffer_end = buffer.region.range
+    for window in windows:
+        if not window.region.empty:
+            window_begin, window_end = window.region.range
             if (
-                buffer_begin < last
-                and first < buffer_end
-                and not overlap(buffer.region, region).disjoint
+                window_begin < last
+                and first < window_end
+                and not overlap(window.region, region).disjoint
             ):
-                touched.append(buffer)
+                touched.append(window)
     return touched
 
 
@@ -174,8 +153,7 @@ def wrap(buffer: Any, /) -> Array:
     array = _native.value_array(value)
     window = Window(memory, value, array)
     _native.open_window(array, window)
-    with _LOCK:
-        _WINDOWS.add(window)
+    _WINDOWS.add(weakref.ref(window, _WINDOWS.discard))
     return array
 
 
@@ -196,8 +174,8 @@ def write(array: Array, part: Slice, value: Any) -> None:
     written = part_of_values(window.memory.values, *part)
     region = region_of(written)
 
-    def captured() -> list[LiveBuffer]:
-        others = [buffer for buffer in _overlapping_buffers(region) if not buffer.is_alone()]
+    def captured() -> list[Window]:
+        others = [window for window in _overlapping_windows(region) if not window.is_alone()]
         if others and EXTERNAL_BUFFER_LOCK.is_reading():
             rule = "an operation assigns to a window whose value is just being computed from"
             raise RunError("assign", rule, [array], "assign before, or after, the wait")
@@ -206,8 +184,8 @@ def write(array: Array, part: Slice, value: Any) -> None:
     with EXTERNAL_BUFFER_LOCK.write_lock(lambda: not captured()):
         if shared_value is not None:
             _native.swap_elements(shared_value, dense.copy_to_pool(values, array.device))
-        for buffer in captured():
-            buffer.detach_readers()
+        for other in captured():
+            other.detach_readers()
         if values.size and not overlap(region_of(values), region).disjoint:
             values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
         np.copyto(written, values)

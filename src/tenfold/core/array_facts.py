@@ -38,8 +38,9 @@ class ArrayFacts(Generic[Fact]):
         return self._facts[id(x)][1]
 
     def __setitem__(self, x: Array, fact: Fact) -> None:
-        key, facts = id(x), self._facts
-        facts[key] = weakref.ref(x, partial(facts.pop, key)), fact  # the reference is the default
+        # the callback is C: a signal that ended it would leave a fact about the next Array there
+        forget = partial(self._facts.pop, id(x))
+        self._facts[id(x)] = weakref.ref(x, forget), fact
 
     def __contains__(self, x: Array) -> bool:
         return id(x) in self._facts

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from tenfold import _native
-from tenfold._native import Node
+from tenfold._native import Node, Scope
 from tenfold.core.graph import Graph
 
 Result = TypeVar("Result")
@@ -67,11 +67,8 @@ def rebuild_with_origin(node: Node, operands: list[Any]) -> Any:
         return rebuild(node, operands)
     if origin is None:
         return _native.apply(op.id, tuple(operands), node.params)
-    token = ORIGIN.set(origin)
-    try:
+    with Scope((ORIGIN, origin)):
         return _native.apply(op.id, tuple(operands), node.params)
-    finally:
-        ORIGIN.reset(token)
 
 
 __all__ = ["ORIGIN", "NodeRule", "interpret", "rebuild", "rebuild_with_origin"]

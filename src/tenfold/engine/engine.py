@@ -18,8 +18,8 @@ import atexit
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -87,8 +87,7 @@ class Engine(_native.Engine):
         super().__init__(min(count, MAX_THREADS), limit, int(wait * 1e9), memory)
         _end_at_process_exit()
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> AbstractContextManager[None]:
         """Start no operators until the block ends, except those that are flushed or awaited.
 
         >>> import tenfold as tn
@@ -100,11 +99,7 @@ class Engine(_native.Engine):
         ...     before, y.get().tolist()
         (False, [-1.0])
         """
-        self._begin_hold()
-        try:
-            yield
-        finally:
-            self._end_hold()
+        return _native.Scope((self._begin_hold, self._end_hold))
 
     def store(
         self,

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from errno import ENOENT
 from pathlib import Path
-from types import TracebackType
+from typing import Any, Self
 
 from tenfold import _native
+from tenfold._native import Scope
 from tenfold.deprecation import warn_renamed
 from tenfold.runtime.timeline import (
     PUSH,
@@ -34,12 +34,13 @@ from tenfold.runtime.timeline import (
     CounterSample,
     TimelineEvent,
     TimelineRecord,
+    nothing,
     recording,
 )
 from tenfold.submission import wait_idle
 
 
-class Profile:
+class Profile(Scope):
     """The counters of a block, as attributes, and its events.
 
     | Counter | Counts |
@@ -65,29 +66,22 @@ class Profile:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._begin: dict[str, int] = {}
         self._end: dict[str, int] | None = None
-        self._recording: AbstractContextManager[TimelineRecord] | None = None
         self._record = TimelineRecord([], [], {})
 
-    def __enter__(self) -> Profile:
+    def prepare(self) -> tuple[Self, Sequence[tuple[Any, Any]]]:
+        """Begin to count; return what the block does to the timeline."""
         wait_idle()  # earlier submissions do not count
-        self._recording = recording()
-        self._record = self._recording.__enter__()
+        self._record, changes = recording().prepare()
         self._end = None
         self._begin = _native.read_counters()
-        return self
+        return self, (*changes, (nothing, self._finish))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def _finish(self) -> None:
         wait_idle()
         self._end = _native.read_counters()
-        if self._recording is not None:
-            self._recording.__exit__(kind, error, traceback)
         for thread in threading.enumerate():
             self._record.threads.setdefault(thread.ident or 0, thread.name)
 

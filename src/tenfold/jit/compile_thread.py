@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from tenfold import _native
+from tenfold._native import Headroom
 from tenfold.errors import no_address_space
 from tenfold.jit import fork_safe_lock
 
@@ -53,9 +54,7 @@ class CompileThread(Generic[Result]):
         if task is None:
             new_task = self._reserved_task(name, function)
             task = self._tasks.setdefault(name, new_task)
-            if task is not new_task:  # another thread was first
-                _native.release_headroom(HEADROOM_BYTES)
-            else:
+            if task is new_task:  # no other thread was first
                 try:
                     new_task.start()
                 except RuntimeError:  # no new threads, for instance at the end of the interpreter
@@ -66,9 +65,10 @@ class CompileThread(Generic[Result]):
         self, name: Hashable, function: Callable[[], Result]
     ) -> _CompileTask[Result]:
         """Return a new task, for which address space is reserved until its end."""
-        if not _native.reserve_headroom(HEADROOM_BYTES):
+        headroom = _native.reserve_headroom(HEADROOM_BYTES)
+        if headroom is None:
             raise no_address_space(HEADROOM_BYTES)
-        return _CompileTask(self._lock, self._tasks, name, function)
+        return _CompileTask(self._lock, self._tasks, name, function, headroom)
 
     def is_running(self, name: Hashable) -> bool:
         """Whether the function of this name is running."""
@@ -102,7 +102,6 @@ class CompileThread(Generic[Result]):
             task.start()
         except RuntimeError:
             self._tasks.pop(name, None)
-            _native.release_headroom(HEADROOM_BYTES)
             return False
         return True
 
@@ -125,8 +124,10 @@ class _CompileTask(threading.Thread, Generic[Result]):
         tasks: dict[Hashable, _CompileTask[Result]],
         name: Hashable,
         function: Callable[[], Result],
+        headroom: Headroom,
     ) -> None:
         super().__init__(name="tenfold background", daemon=False)
+        self._headroom: Headroom | None = headroom  # free address space until the end
         self._lock, self._tasks, self._key, self._function = lock, tasks, name, function
         self._results: list[Result] = []
         self._error: Exception | None = None
@@ -145,7 +146,7 @@ class _CompileTask(threading.Thread, Generic[Result]):
             except Exception as error:  # noqa: BLE001  # the waiting thread raises it
                 self._error = error
             self._tasks.pop(self._key, None)
-            _native.release_headroom(HEADROOM_BYTES)
+            self._headroom = None
             self._done = True
             self._done_lock.release()
 

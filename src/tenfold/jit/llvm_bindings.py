@@ -80,8 +80,7 @@ def library() -> dict[str, Any]:
     try:
         shared_library = ctypes.CDLL(str(folder / LIBRARY))
     except OSError as error:
-        if _native.reserve_headroom(LIBRARY_BYTES):
-            _native.release_headroom(LIBRARY_BYTES)
+        if _native.reserve_headroom(LIBRARY_BYTES) is not None:
             raise
         raise no_address_space(LIBRARY_BYTES) from error
     functions: dict[str, Any] = {}

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from tenfold._native import Node
+from tenfold._native import Node, Scope
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
@@ -97,8 +97,7 @@ def _solve_with_inverted(
 ) -> NodeView | None:
     """Return the solution of equations with the inverted matrix, in a form."""
     (matrix,) = inverse.inputs
-    token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
-    try:
+    with Scope((ORIGIN, inverse.node.origin)):  # a failure names the line of the inverse
         if inverse.op is inv_factored:
             return _solve_with_factors(match, matrix, right_side, form)
         method = _solve_method(matrix, original_operand(inverse))
@@ -109,8 +108,6 @@ def _solve_with_inverted(
         if matrix.dtype != inverse.dtype:
             matrix = match.make(astype, matrix, params=(inverse.dtype,))
         return match.make(solve, apply_form(match, matrix, form), right_side)
-    finally:
-        ORIGIN.reset(token)
 
 
 def _if_root_type(match: Match, result: NodeView | None) -> NodeView | None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Scope
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import OPS, Op
@@ -352,15 +352,12 @@ class _RewriteRun:
         graph, replacement = self.graph, rule.replacement
         for position in matched[1:]:
             graph.register(position)
-        token = ORIGIN.set(graph.nodes[graph.root].origin)
-        try:
+        with Scope((ORIGIN, graph.nodes[graph.root].origin)):
             result = (
                 _build(replacement, graph, bindings)
                 if isinstance(replacement, Pattern)
                 else _replacement_node(replacement(match), graph)
             )
-        finally:
-            ORIGIN.reset(token)
         if isinstance(result, int) and graph.ops[result] is SCALAR:
             result = Constant(graph.scalar(result))
         return _full_of_value(result.value, match) if isinstance(result, Constant) else result

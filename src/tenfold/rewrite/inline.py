@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenfold import _native
-from tenfold._native import Array
+from tenfold._native import Array, Scope
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.op import Op
@@ -62,13 +62,10 @@ def _inline_call(graph: RewriteGraph, at: int, rewritten: Graph) -> None:
     node, body = graph.nodes[at], _body_of(graph, at)
     # a scalar becomes an array, so that the plan does not depend on its value
     arguments = [_native.array_of(graph.nodes[i]) for i in graph.refresh(at)]
-    token = ORIGIN.set(node.origin)  # a failure names the line of the call
-    try:
+    with Scope((ORIGIN, node.origin)):  # a failure names the line of the call
         environment = dict(zip(body.inputs, arguments, strict=True))
         nodes = map(_native.node_of, interpret(rewritten, environment, body.rule))
         results = tuple(map(_native.array_of, nodes))
-    finally:
-        ORIGIN.reset(token)
     result_nodes = list(graph.readers(at)) if len(node.types) > 1 else []
     if not result_nodes:
         _replace_node(graph, at, results[0])

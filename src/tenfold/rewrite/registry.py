@@ -13,13 +13,15 @@ the active RuleSet, whose version is part of every key of the plan cache.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from itertools import count
 from threading import Lock
+from typing import Any
 
 from tenfold import _native
+from tenfold._native import Scope
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.errors import DTypeError
@@ -148,8 +150,7 @@ def list() -> Rules:  # noqa: A001  # a settled name
     return (*_process_rules, *_open_block.get())
 
 
-@contextmanager
-def using(*rules: Rule) -> Iterator[None]:
+def using(*rules: Rule) -> AbstractContextManager[None]:
     """Put rules in force for a block, in this thread or task only.
 
     Raises DTypeError unless each is a Rule, ValueError if a rule of its name is in force.
@@ -160,17 +161,25 @@ def using(*rules: Rule) -> Iterator[None]:
     ...     (tn.asarray([1.0, 3.0]) / 2).tolist()
     [0.5, 1.5]
     """
-    for position, rule in enumerate(rules):
-        _check_new_rule(rule, (*list(), *rules[:position]))
-    block = RuleBlock((*_open_block.get(), *rules))
-    with _lock:
-        block.number = _in_force(block).number
-    _native.enable_option_blocks()
-    token = _open_block.set(block)
-    try:
-        yield
-    finally:
-        _open_block.reset(token)
+    return _Using(rules)
+
+
+class _Using(Scope, ContextDecorator):
+    """A block with further rules, or a function whose calls are such blocks."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
+        self.rules = rules
+
+    def prepare(self) -> tuple[None, Sequence[tuple[Any, Any]]]:
+        """Check the rules; return those of the block."""
+        for position, rule in enumerate(self.rules):
+            _check_new_rule(rule, (*list(), *self.rules[:position]))
+        block = RuleBlock((*_open_block.get(), *self.rules))
+        with _lock:
+            block.number = _in_force(block).number
+        _native.enable_option_blocks()
+        return None, ((_open_block, block),)
 
 
 def _check_new_rule(rule: object, rules_in_force: Rules) -> None:

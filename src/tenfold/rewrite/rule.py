@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, NamedTuple
 
-from tenfold._native import Array
+from tenfold._native import Array, Scope
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN
@@ -62,11 +62,8 @@ class Match:
     ) -> NodeView:
         """Return the operation of `term` on other operands; a failure reports the same line."""
         assert term.op is not None, "an operation"
-        token = ORIGIN.set(self._graph.nodes[term.at].origin)
-        try:
+        with Scope((ORIGIN, self._graph.nodes[term.at].origin)):
             return self.make(term.op, *operands, params=term.params if params is None else params)
-        finally:
-            ORIGIN.reset(token)
 
 
 Guard = Callable[[Match], bool]

@@ -13,13 +13,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from tenfold import _native, settings
+from tenfold._native import Scope
 
 PUSH = "push"
 """The category of events that hand an operator to an engine and compute nothing."""
@@ -69,8 +71,8 @@ class TimelineRecord:
     threads: dict[int, str]
 
 
-# No lock: list.append and iteration over a copy are atomic under the GIL.
-_recorders: list[TimelineRecord] = []
+# By id. No lock: a step of dict and a copy of its values are atomic under the GIL.
+_recorders: dict[int, TimelineRecord] = {}
 _batch: ContextVar[tuple[int, str]] = ContextVar("tenfold_batch", default=(0, ""))
 
 
@@ -104,14 +106,9 @@ def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     record_events([TimelineEvent(*event, thread, members=members, apart=apart) for event in events])
 
 
-@contextmanager
-def batch_members(members: int, apart: str = "") -> Iterator[None]:
+def batch_members(members: int, apart: str = "") -> Scope:
     """Mark the events of the block as a batch of `members` nodes; `apart`: why it is separate."""
-    token = _batch.set((members, apart))
-    try:
-        yield
-    finally:
-        _batch.reset(token)
+    return Scope((_batch, (members, apart)))
 
 
 def in_batch() -> bool:
@@ -125,7 +122,7 @@ def record_events(
     threads: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
     """Record events of any thread, counter samples, and names of threads."""
-    for recorded in tuple(_recorders):
+    for recorded in [*_recorders.values()]:
         recorded.events.extend(events)
         recorded.levels.extend(levels)
         recorded.threads.update(threads)
@@ -170,24 +167,28 @@ def _event(
     return TimelineEvent(name, category, start, end, thread, operators, inputs, depth, running)
 
 
-@contextmanager
-def recording() -> Iterator[TimelineRecord]:
-    """Collect the events of a block, of all threads."""
-    record = TimelineRecord([], [], {})
-    take_engines()  # for the recorders that are open already
-    _recorders.append(record)
-    _native.set_timeline_recording(True)
-    _native.trace_engines(True)
-    try:
-        yield record
-    finally:
-        running, names = take_engines()
-        record.events.extend(running)
-        record.threads.update(names)
+class recording(Scope):  # noqa: N801  # it is called as a function
+    """Collect the events of a block, of all threads: its value is the TimelineRecord."""
+
+    def prepare(self) -> tuple[Any, Sequence[tuple[Any, Any]]]:
+        """Return the record, and the steps that open and close it."""
+        take_engines()  # for the recorders that are open already
+        record = TimelineRecord([], [], {})
         # by identity: two open recorders may have equal events
-        _recorders[:] = [recorder for recorder in _recorders if recorder is not record]
-        _native.set_timeline_recording(is_recording())
-        _native.trace_engines(is_recording())
+        opens = partial(_recorders.__setitem__, id(record), record)
+        closes = partial(_recorders.pop, id(record), None)
+        counts = partial(_native.count_recorders, 1), partial(_native.count_recorders, -1)
+        return record, ((opens, closes), counts, (nothing, partial(_finish, record)))
+
+
+def nothing() -> None:
+    """Do nothing: the step before a block with a step after it."""
+
+
+def _finish(record: TimelineRecord) -> None:
+    running, names = take_engines()
+    record.events.extend(running)
+    record.threads.update(names)
 
 
 def debug(level: int, text: str) -> None:

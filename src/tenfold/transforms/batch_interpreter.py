@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from tenfold import _native
-from tenfold._native import Array, Node, Type
+from tenfold._native import Array, Node, Scope, Type
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.shape_rules import whole_axes
@@ -111,11 +111,8 @@ def batch_implicitly(
 
     Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
-    token = IMPLICIT_BATCH.set(True)
-    try:
+    with Scope((IMPLICIT_BATCH, True)):
         return BatchedSubgraph(member, batched_flags, length)
-    finally:
-        IMPLICIT_BATCH.reset(token)
 
 
 def _common_length(entries: Any) -> int:
@@ -133,8 +130,7 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
         return BatchedNode(results.value[node.params[0]], results.batched)
     flags = tuple([entry.batched for entry in operands])
     members = Members(node.op, length, tuple([entry.value for entry in operands]), flags)
-    token = ORIGIN.set(node.origin or ORIGIN.get())
-    try:
+    with Scope((ORIGIN, node.origin or ORIGIN.get())):
         if not any(flags):
             return BatchedNode(members.call(members.operands, node.params), batched=False)
         result = (
@@ -147,8 +143,6 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
         elif node.op.semantics.opaque:
             _check_result(result, node, length)
         return BatchedNode(result, batched=True)
-    finally:
-        ORIGIN.reset(token)
 
 
 def _batch_call(members: Members, node: Node) -> Any:

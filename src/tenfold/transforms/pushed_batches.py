@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tenfold import _native, pipeline
-from tenfold._native import Array, Executable, Node
+from tenfold._native import Array, Executable, Node, Scope
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.ops.batch_rules import ALONE_BITS
@@ -38,14 +38,12 @@ def batch_pushed(
     """
     arrays = results if isinstance(results, tuple) else (results,)
     member = Subgraph("batch", [*map(_native.node_of, arrays)], [*map(_native.node_of, inputs)])
-    token = ALONE_BITS.set(True)
     try:
-        batched = batch_implicitly(member, batched_flags, rows)
-        subgraph = batched.to_subgraph([True] * len(arrays))
+        with Scope((ALONE_BITS, True)):
+            batched = batch_implicitly(member, batched_flags, rows)
+            subgraph = batched.to_subgraph([True] * len(arrays))
     except UnsupportedError:
         return None
-    finally:
-        ALONE_BITS.reset(token)
     if any(node.op is None for node in subgraph.outputs):
         return None
     return tuple(map(_native.array_of, subgraph.outputs)), subgraph.inputs, subgraph.apply

@@ -24,8 +24,7 @@ tenfold.errors.UnsupportedError: tn.vmap: <doctest ...>:2 asks for a value, and 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Scope
 from tenfold.core.callable_signature import name_of
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
@@ -43,7 +42,7 @@ from tenfold.core.trace_state import TRACE, TraceState
 from tenfold.errors import RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.runtime.reference import TRACED
-from tenfold.settings import override
+from tenfold.settings import internal_changes
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -54,8 +53,11 @@ class Trace(TraceState):
     def __init__(self, outer: TraceState | None) -> None:
         super().__init__(outer)
         self.log = _native.TraceLog()
-        self.mutated: list[Array] = []
+
+    @property
+    def mutated(self) -> list[Array]:
         """Outside Arrays that the block has changed; their former values are restored."""
+        return self.log.changed
 
     @property
     def accessed(self) -> list[tuple[Array, Node]]:
@@ -63,50 +65,51 @@ class Trace(TraceState):
         return self.log.reads
 
 
-@contextmanager
-def open_trace() -> Iterator[Trace]:
-    """Trace the block. At its end outside Arrays get their former values back, and the accesses are
-    recorded in an enclosing trace.
+class open_trace(Scope):  # noqa: N801  # it is called as a function
+    """Trace the block; its value is the Trace. At its end outside Arrays get their former values
+    back, and the accesses are recorded in an enclosing trace.
     """
-    trace = Trace(TRACE.get())
-    token = TRACE.set(trace)
-    try:
-        trace.log.begin()
-        with override(pending_depth=0):
-            yield trace
-    finally:
-        trace.mutated = trace.log.end()
-        TRACE.reset(token)
+
+    def prepare(self) -> tuple[Any, Sequence[tuple[Any, Any]]]:
+        """Return the Trace, and the steps that open and close it."""
+        self.trace = trace = Trace(TRACE.get())
+        log = trace.log
+        return trace, ((TRACE, trace), (log.begin, log.end), *internal_changes(pending_depth=0))
 
 
-@contextmanager
-def tracing(operation: str, remedy: str) -> Iterator[None]:
+class restore_arrays(open_trace):  # noqa: N801  # it is called as a function
+    """Raise RunError where the block changes an outside array, and restore the array's value."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__()
+        self.operation = operation
+
+    def ended(self, error: BaseException | None) -> None:
+        """Tell an enclosing trace what the block asked for, and raise the error of a change."""
+        trace = self.trace
+        if trace.waited and trace.outer is not None:
+            trace.outer.waited = True  # an enclosing function may run untraced
+        if error is None and trace.assigned:  # and the function went on
+            raise mutation_error(self.operation, f"the function {ASSIGNS_WINDOW}")
+        if error is None and trace.mutated:
+            raise mutation_error(self.operation, f"the function {CHANGES_ARRAY}", trace.mutated)
+
+
+class tracing(restore_arrays):  # noqa: N801  # it is called as a function
     """Raise UnsupportedError with the user's line where the block asks for missing values.
 
     Raises RunError where it changes an outside array.
     """
-    with restore_arrays(operation):
-        try:
-            yield
-        except UnsupportedError as error:
-            if error.rule != TRACED:
-                raise
-            raise needs_values_error(operation, line_of(error), remedy) from error
 
+    def __init__(self, operation: str, remedy: str) -> None:
+        super().__init__(operation)
+        self.remedy = remedy
 
-@contextmanager
-def restore_arrays(operation: str) -> Iterator[None]:
-    """Raise RunError where the block changes an outside array, and restore the array's value."""
-    with open_trace() as trace:
-        try:
-            yield
-        finally:
-            if trace.waited and trace.outer is not None:
-                trace.outer.waited = True  # an enclosing function may run untraced
-    if trace.assigned:  # and the function went on
-        raise mutation_error(operation, f"the function {ASSIGNS_WINDOW}")
-    if trace.mutated:
-        raise mutation_error(operation, f"the function {CHANGES_ARRAY}", trace.mutated)
+    def ended(self, error: BaseException | None) -> None:
+        """Raise the error of a block that has asked for missing values."""
+        super().ended(error)
+        if isinstance(error, UnsupportedError) and error.rule == TRACED:
+            raise needs_values_error(self.operation, line_of(error), self.remedy) from error
 
 
 ASSIGNS_WINDOW = "changes the memory of a window"

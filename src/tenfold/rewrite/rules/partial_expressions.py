@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Scope
 from tenfold.core.index_map import (
     Slice,
     compose_slices,
@@ -107,11 +107,8 @@ def _build_part(base: Node, base_part: Slice) -> Array:
 
 def _reapply(node: Node, inputs: tuple[Any, ...]) -> Array:
     """Apply a node's operation to slices of its inputs; a failure reports the user's line."""
-    token = ORIGIN.set(node.origin)
-    try:
+    with Scope((ORIGIN, node.origin)):
         result: Array = _native.apply(node.op.id, inputs, node.params)
-    finally:
-        ORIGIN.reset(token)
     return result
 
 

@@ -17,16 +17,15 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from tenfold._native import BlasLibrary
+from tenfold._native import BlasLibrary, Scope
 from tenfold.jit import fork_safe_lock
 
 
@@ -116,17 +115,14 @@ def _functions(controller: Any) -> tuple[int, int] | None:
 os.register_at_fork(after_in_child=BlasLibrary.forget_holders)
 
 
-@contextmanager
-def limited_threads(threads: int = 1, package: str = "scipy") -> Iterator[None]:
+def limited_threads(threads: int = 1, package: str = "scipy") -> Scope:
     """Limit the BLAS of "scipy" or "numpy" to `threads` threads in the block.
 
     The last block to exit restores the number of threads.
     """
-    blas_libraries = libraries(package)
-    for library in blas_libraries:
-        library.limit_threads(threads)
-    try:
-        yield
-    finally:
-        for library in blas_libraries:
-            library.unlimit_threads()
+    return Scope(
+        *[
+            (partial(library.limit_threads, threads), library.unlimit_threads)
+            for library in libraries(package)
+        ]
+    )
