@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
+from interruption import interrupt
 
 LENGTHS = (1, 2, 3, 4, 5, 8, 17, 33)
 LONG = (0, 257, 1000, 4097)
@@ -523,6 +524,38 @@ class Session:
         m[:, 0] = n.max(axis=1)
         self.name(tn.vmap(function)(t), np.flip(m, 1) * 2, f"vmap over {x}")
 
+    def complex_parts(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Write into parts of complex numbers, and name the parts: later assignments go there."""
+        if n.dtype.kind != "f":
+            return
+        dtype = "complex64" if n.dtype == np.float32 else "complex128"
+        m = n.astype(dtype) * (1 - 2j)
+        if self.rng.random() < 0.3:
+            u = tn.wrap(m.copy())
+        else:
+            u = tn.astype(t, getattr(tn, dtype)) * (1 - 2j)
+        for _ in range(self.rng.randrange(4)):
+            which, key = self.rng.choice(["real", "imag"]), self.bounds(n)
+            if self.rng.random() < 0.5:
+                getattr(u, which)[key] = getattr(m, which)[key] = self.rng.randrange(5)
+            else:
+                getattr(u[key].T, which)[...] += 1
+                getattr(m[key].T, which)[...] += 1
+        self.name(u.real, m.real, f"real part of {x} as {dtype}")
+        self.name(u.imag, m.imag, f"imaginary part of {x} as {dtype}")
+
+    def interrupted(self, x: str, t: Any, n: np.ndarray) -> None:
+        """Interrupt reads and assignments somewhere: those of present values change nothing."""
+        key, point = self.bounds(n), self.rng.randrange(1, 200)
+
+        def use() -> None:
+            (t + 1).wait()
+            t[key] = n[key].copy()
+            t[key] += 0
+
+        interrupt(use, point)
+        self.steps.append(f"interrupt at {point} of a use of {x}[{key}]")
+
     def reshaped(self, x: str, t: Any, n: np.ndarray) -> None:
         which = self.rng.randrange(4)
         if which == 0:
@@ -587,6 +620,8 @@ MORE_ROW_STEPS: tuple[Step, ...] = (
     Session.steps_read_in_part,
     Session.mapped,
     Session.reshaped,
+    Session.complex_parts,
+    Session.interrupted,
 )
 
 

@@ -27,16 +27,17 @@ def compute_array(array: Array) -> Array:
     What shows an external buffer gets memory of its own: workers read it without the lock that
     assignments to the buffer take. Raises the failure of the computation.
     """
-    if not _native.try_compute(array):
-        raise_if_failed(pipeline.evaluate([array]))
     node = _native.node_of(array)
+    array = _native.array_of(node)  # a view of a window makes a node anew each time
+    if not _native.try_compute(array):
+        raise_if_failed(pipeline.compute([node]))
     if EXTERNAL_BUFFER_LOCK.enabled:
         value = node.value()
         if value is not None and isinstance(value.owner, dense.ExternalMemory):
             with EXTERNAL_BUFFER_LOCK.read_lock():
                 copied = dense.copy_to_pool(dense.export(value), array.device)
             return _native.value_array(copied)
-    return _native.array_of(node)
+    return array
 
 
 def operator_result(value: Any) -> Any:

@@ -1,18 +1,17 @@
 """After Ctrl-C at any point of a call the next use works: nothing stays locked or switched.
 
-Python looks for signals when it enters a function, and after each call of C. A profile function
-raises KeyboardInterrupt there: at one of these points in each run, at each of them in turn.
+Each run is interrupted at another point.
 """
 
-import inspect
-import sys
 import threading
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from interruption import interrupt
 from tenfold import settings
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.trace_state import TRACE
@@ -21,25 +20,6 @@ from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 MAX_POINTS = 5000
 LENGTH = 8
-
-
-class _Interrupt:
-    """A profile function that raises KeyboardInterrupt at one point; destructors would drop it."""
-
-    def __init__(self, point):
-        self.left = point
-
-    def __call__(self, frame, event, _):
-        resumes = event == "call" and frame.f_code.co_flags & inspect.CO_GENERATOR
-        if event not in ("call", "c_return") or resumes:  # a generator that is closed, perhaps
-            return
-        while frame is not None and frame.f_code is not _run_until.__code__:
-            if frame.f_code.co_name == "__del__":
-                return
-            frame = frame.f_back
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
 
 
 class _Program:
@@ -123,20 +103,6 @@ class _Program:
             assert not thread.is_alive(), "another thread hangs"
 
 
-def _run_until(program, action, point):
-    """Whether a run that is interrupted at this point has met it."""
-    interrupt = _Interrupt(point)
-    try:
-        sys.setprofile(interrupt)
-        try:
-            action(program)
-        finally:
-            sys.setprofile(None)
-    except KeyboardInterrupt:
-        program.check()
-    return interrupt.left <= 0
-
-
 STEPS = {
     _Program.read: 1,
     _Program.write: 7,
@@ -157,5 +123,6 @@ def test_the_next_use_works_after_an_interrupt_at_any_point(action):
     action(program)
     program.use()
     points = range(1, MAX_POINTS, STEPS[action])
-    met = list(takewhile(lambda point: _run_until(program, action, point), points))
+    run = partial(action, program)
+    met = list(takewhile(lambda point: interrupt(run, point, program.check), points))
     assert 5 < len(met) < len(points)
