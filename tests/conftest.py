@@ -138,6 +138,22 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
+def fused_multiply_add() -> Iterator[None]:
+    """Where kernels contain elementary functions: on the level in force, at least on x86-64-v3."""
+    import tenfold as tn
+    from tenfold import _native
+    from tenfold.settings import CPU_LEVELS, get
+
+    if CPU_LEVELS.get(str(get("cpu")), _native.processor_level()) >= CPU_LEVELS["x86-64-v3"]:
+        yield
+        return
+    if _native.processor_level() < CPU_LEVELS["x86-64-v3"]:
+        pytest.skip("this processor has no fused multiply-add")
+    with tn.options(cpu="x86-64-v3"):
+        yield
+
+
+@pytest.fixture
 def no_history() -> None:
     """Forget what other tests computed: what came with many lengths would be interpreted."""
     import tenfold as tn

@@ -287,6 +287,7 @@ def test_eval_computes_what_is_shared_once() -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_eval_together_reads_once_what_both_read() -> None:
     x, fused = tn.exp(tn.asarray([1.0, 2.0])), tn.exp(tn.asarray([1.0, 2.0]))
     with tn.profile() as unfused_count, tn.options(fuse=False):

@@ -86,6 +86,7 @@ def test_who_needs_a_value_waits_for_it() -> None:
     assert found == [4.0 * SIDE**2] * 2
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_what_was_submitted_is_computed_once() -> None:
     a = large(0.5)
     with tn.profile() as profile:
@@ -129,6 +130,7 @@ def test_later_assignment_does_not_change_what_was_submitted() -> None:
     assert np.asarray(x)[0, 0] == 8.0
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_options_are_those_of_the_call() -> None:
     launches = {}
     for fuse in (True, False):

@@ -17,6 +17,7 @@ PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("page", PAGES)
 def test_snippets_of_a_page_print_what_they_say(page: str) -> None:
     known = dict(OPS)

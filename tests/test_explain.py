@@ -149,6 +149,7 @@ def test_several_outputs_share_one_pass() -> None:
     assert p.temporaries == 0
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_softmax_of_rows_is_one_kernel_in_passes() -> None:
     text, p = counted(tn.softmax(filled(30, 100, dtype="float32"), axis=1))
     assert "3 passes" in text
@@ -171,6 +172,7 @@ def test_reason_that_holds_for_several_results_stands_once() -> None:
     assert text.count("stored, sum: another kernel reads it; 2 results") == 1
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_operand_of_a_product_is_kept_and_both_costs_are_told() -> None:
     a, b = filled(64, 64), filled(64, 64)
     text, p = counted((tn.exp(a) + 1) @ b)
@@ -184,6 +186,7 @@ def test_operand_of_a_product_is_kept_and_both_costs_are_told() -> None:
     assert p.temporaries == 1
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_named_intermediate_is_passed_through_stored_or_rewritten_away() -> None:
     x = filled(50)
     named = tn.exp(x)
@@ -200,6 +203,7 @@ def test_named_intermediate_is_passed_through_stored_or_rewritten_away() -> None
     assert "live-out" not in tn.explain(named, named + 1, stage="scheduled")
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_operand_of_a_map_is_not_kept() -> None:
     a, b = filled(64, 64), filled(64, 64)
     text, p = counted((tn.exp(a) + 1) + b)
@@ -247,6 +251,7 @@ def test_pieces_of_a_join_are_computed_where_they_lie() -> None:
     assert agrees(text, p)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_result_is_written_over_an_operand_that_dies() -> None:
     x = filled(1000)
     over = tn.exp(tn.sort(tn.sort(x) + 1)) * 2 + tn.sort(x + 3)
@@ -254,6 +259,7 @@ def test_result_is_written_over_an_operand_that_dies() -> None:
     assert agrees(text, p)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_what_is_repeated_often_is_computed_once_and_both_costs_are_told() -> None:
     row = filled(200)  # held: else what is kept is written over it
     text, p = counted(tn.exp(tn.sin(row)) + filled(100, 200))
@@ -331,6 +337,7 @@ def test_tier_of_a_launch_is_told() -> None:
 # Measured
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_analyze_computes_and_says_what_each_step_took() -> None:
     x = filled(64, 64)
     y = (tn.exp(x) + 7) @ x
@@ -411,6 +418,7 @@ def test_limits_in_doubt_count_as_none(
 # The reference device
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_reference_device_takes_one_operation_at_a_time() -> None:
     with tn.options(device="reference"):
         x = tn.asarray(np.ones((4, 4)))
@@ -479,6 +487,7 @@ def test_long_graphs_are_shown_by_their_ends(device: str) -> None:
     assert any("more nodes" in line for line in texts[0])
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_long_source_text_is_shown_by_its_ends() -> None:
     x = y = filled(10)
     for _ in range(40):

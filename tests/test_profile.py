@@ -89,6 +89,7 @@ def test_profiles_nest_and_count_the_work_of_every_thread() -> None:
     assert len({event.thread for event in outer.events}) == 2
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_saved_timeline_is_a_trace_of_complete_events(tmp_path: Path) -> None:
     with tn.profile() as p:
         tn.exp(tn.asarray([1.0])).wait()

@@ -332,6 +332,7 @@ def test_work_that_is_dropped_is_cancelled_only_if_it_is_pure(engine: tn.Engine)
     assert needed.get() == 3.0
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_work_of_the_op_table_that_is_dropped_is_never_run(engine: tn.Engine) -> None:
     x = np.ones(3)
     p, _ = held(engine, lambda: [None for _ in range(10) if engine.push(tn.operators.exp, x)])

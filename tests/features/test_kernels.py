@@ -136,12 +136,14 @@ def test_an_opaque_source_is_computed_once_and_then_broadcast(device: str) -> No
     assert len(passed) <= 2  # an element, and then all
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_a_dear_source_is_kept_before_it_is_broadcast() -> None:
     row, x = tn.asarray(randoms(1000)), tn.asarray(randoms(500, 1000))
     dear, cheap = computed(x + tn.sin(tn.exp(row))), computed(x + row * 2)
     assert (dear.temporaries, cheap.temporaries) == (1, 0)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_what_a_product_reads_many_times_is_kept_and_explain_says_at_what_cost() -> None:
     a, b = (tn.asarray(randoms(64, 64, seed=i)) for i in range(2))
     product = tn.matmul(tn.exp(a) + 1, b)
@@ -184,6 +186,7 @@ def test_the_plan_of_a_sum_names_one_kernel() -> None:
     assert (a + b).explain("scheduled").startswith("scheduled: 1 kernel, 0 calls, 0 temporaries")
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_softmax_is_stable_and_one_kernel() -> None:
     assert tn.softmax(tn.asarray([1000.0, 1000.0])).tolist() == [0.5, 0.5]
     x = randoms(64, 1000, dtype="float32")

@@ -121,6 +121,7 @@ def test_strided_operands_are_transformed_in_place_of_copies() -> None:
     assert np.allclose(np.asarray(tn.fft.fft(tn.asarray(x).T[::2], axis=0)), expected)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_transform_is_a_lazy_call_between_kernels() -> None:
     x = tn.asarray(values((1000,), "float64"))
     with tn.options(tier="1"), tn.profile() as p:

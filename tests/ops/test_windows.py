@@ -130,6 +130,7 @@ def test_pooled_table_has_the_maxima_of_its_blocks() -> None:
     np.testing.assert_allclose(found, [[0.2, 0.4, 0.6], [0.4, 0.6, 0.8], [0.6, 0.8, 1]])
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("window", [(2, 2), (8, 8)])
 def test_pooling_stores_no_columns(window: tuple[int, int]) -> None:
     x = tn.asarray(np.random.default_rng(0).standard_normal((4, 64, 64)))

@@ -113,6 +113,7 @@ def test_what_does_not_depend_on_a_failure_is_computed_with_its_bits() -> None:
     assert_equal_bits(good, wanted)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_warm_tree_of_calls_counts_its_launches() -> None:
     random = np.random.default_rng(0)
     weights = tn.asarray(random.random((8, 8), np.float32))

@@ -85,6 +85,7 @@ def test_dtypes_meet_as_in_plans() -> None:
                 assert found.tobytes() == np.asarray(made()).tobytes()
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_after_some_times_a_graph_is_planned_with_the_same_bits() -> None:
     x = tn.asarray(RANDOM.uniform(0, 1, 333))
 

@@ -129,6 +129,7 @@ def test_what_is_seen_outside_is_kept_by_a_replay(planned: list[int]) -> None:
         assert tn.sum(x * 3.25).item() == total.item()
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_a_second_part_computes_the_whole_in_a_replay_too(planned: list[int]) -> None:
     x = tn.asarray(np.arange(100.0))
     for _ in range(3):

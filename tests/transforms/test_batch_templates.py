@@ -134,6 +134,7 @@ def test_operations_of_users_are_batched_by_their_rules() -> None:
     assert not is_uniform(inside)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_batch_rules_run_for_two_sizes_of_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[int] = []
     build = batch_compiler._build_expression

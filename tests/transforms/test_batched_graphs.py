@@ -252,6 +252,7 @@ def test_bits_of_a_call_that_is_alone_do_not_depend_on_what_came_before(multipli
     assert [bits(places) for places in reversed(variants)] == before[::-1]
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("count", [2047, 2048, 2049, 3000])
 def test_a_large_stack_of_all_members_does_not_prevent_their_batches(count: int) -> None:
     weight = tn.asarray(np.random.default_rng(1).random((32, 8)))
@@ -270,6 +271,7 @@ def test_a_large_stack_of_all_members_does_not_prevent_their_batches(count: int)
         np.testing.assert_allclose(np.asarray(whole), expected, 1e-12, 1e-12)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("length", [3, 1000])
 def test_operations_that_have_been_computed_do_not_make_a_graph_deep(length: int) -> None:
     rng = np.random.default_rng(3)

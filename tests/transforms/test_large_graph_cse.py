@@ -46,6 +46,7 @@ def test_equal_calls_are_computed_once() -> None:
         np.testing.assert_allclose(np.asarray(one), alone[i % 5], rtol=1e-12)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_each_has_a_value_of_its_own_to_change() -> None:
     (x,) = shared(1, 50)
     twins = [tn.exp(x) * 2 for _ in range(MANY)]

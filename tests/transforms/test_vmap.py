@@ -131,6 +131,7 @@ def test_no_members_and_one_member() -> None:
         assert [each.shape for each in found] == [(length, 4), (length,)]
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_nothing_is_computed_before_a_result_is_asked_for() -> None:
     x = tn.asarray(numbers(3, 2))
     with tn.profile() as p:
