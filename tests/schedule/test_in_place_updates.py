@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,51 @@ def test_memory_is_written_over_once() -> None:
     taken = [source for _, source in planned(x1).reused_buffers]
     assert len(taken) == len(set(taken))
     assert_equal_bits(x1, np.float32([[0.5]]))
+
+
+def _padded(keeps: bool) -> tuple[tn.Array, ...]:
+    x = tn.asarray(np.ones((6, 8)))
+    a = x * 1
+    x[5] -= 0.25
+    c = (x * 1).wait()
+    c[3] = 1.0
+    d = c + a
+    del c
+    e = tn.pad(d, ((1, 0), (0, 0)))[:6]
+    return a @ e.T, *((x, a, d, e) if keeps else ())
+
+
+def _joined(keeps: bool) -> tuple[tn.Array, ...]:
+    x, y = tn.asarray(np.ones((6, 8))), tn.asarray(np.full((6, 8), 2.0))
+    y[:1] = y[::-1][:1]
+    x[4:] = x[::-1][4:]
+    a = x + y
+    x[:1] = x[::-1][:1]
+    b = tn.take(a, tn.asarray([0, 5]), axis=0)
+    return tn.concat([a, b]), *((a, b) if keeps else ())
+
+
+@pytest.mark.parametrize("tier", ["auto", "1"])
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("program", [_padded, _joined])
+def test_array_written_in_parts_is_complete_before_an_earlier_result_is_written_over(
+    program: Callable[[bool], tuple[tn.Array, ...]], keeps: bool, tier: str
+) -> None:
+    with tn.options(tier=tier):
+        results = [np.asarray(x) for x in program(keeps)]
+    with tn.options(device="reference"):
+        expected = [np.asarray(x) for x in program(keeps)]
+    for found, value in zip(results, expected, strict=True):
+        assert_equal_bits(found, value)
+
+
+def test_step_that_completes_no_array_writes_over_no_published_result() -> None:
+    schedule = planned(_padded(keeps=True)[0])
+    parts = [step for step in schedule.steps if step.names == ("pad",)]
+    (padded,) = parts[0].results
+    first = next(step for step in schedule.steps if padded.item in {r.item for r in step.results})
+    assert first is not parts[0]
+    assert not {r.item for r in first.results} & dict(schedule.reused_buffers).keys()
 
 
 def test_number_everywhere_that_is_seen_is_there_before_it_is_looked_at() -> None:

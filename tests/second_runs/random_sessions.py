@@ -557,8 +557,12 @@ class Session:
         self.steps.append(f"interrupt at {point} of a use of {x}[{key}]")
 
     def reshaped(self, x: str, t: Any, n: np.ndarray) -> None:
-        which = self.rng.randrange(4)
-        if which == 0:
+        which = self.rng.randrange(5)
+        if which == 4:
+            width = ((self.rng.randrange(3), self.rng.randrange(2)), *((0, 0),) * (n.ndim - 1))
+            found, expected = tn.pad(t + t, width), np.pad(n + n, width)
+            self.name(found[: len(n)] * 1, expected[: len(n)] * 1, f"{x} + {x} with {width} zeros")
+        elif which == 0:
             self.name(tn.reshape(t, (-1,)) * 1, n.reshape(-1) * 1, f"{x} in one axis")
         elif which == 1:
             self.name(tn.roll(t, 1, axis=0), np.roll(n, 1, axis=0), f"roll of {x}")

@@ -345,7 +345,8 @@ class ExecutableBuilder:
         for item in self.slots:
             computed = self.plan.items[item].kind != "value" and item not in self.dead_items
             if computed and item not in self.published and self._must_be_published(item):
-                assert self.last_write.get(item, -1) <= self.step, "another thread may read it"
+                if self.last_write.get(item, -1) > self.step:  # another thread may read it
+                    raise NotReplayable
                 self._publish_item(item)
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable

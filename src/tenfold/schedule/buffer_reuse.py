@@ -183,9 +183,11 @@ def _reuse_pairs(
 
     The operand may be an earlier value without other live references. Nothing can be computed from
     it again once it is overwritten. So the step must be restartable: the result is the value of a
-    node, published at once, and so are all live results that were computed before.
+    node, published at once, and so are all live results that were computed before. The same holds
+    of a result that was published so: its own operands are overwritten.
     """
     steps, overwritten = schedule.steps, schedule.overwriter_of
+    base_of = {join: base for base, join in overwritten.items()}
     reusable_leaves = _reusable_leaves(schedule)
     aliased = {*overwritten} | {i for step in steps if not _owns_buffers(step) for i in step.reads}
     results = {
@@ -193,9 +195,13 @@ def _reuse_pairs(
     }
     write_counts = Counter(results.item for step in steps for results in step.results)
     reused: dict[int, int] = {}
+    computed, published = set[int](), set[int]()
     for step, dead, is_restartable in zip(steps, dead_after_step, restartable, strict=True):
         candidates = {
-            i: results[i] for i in dead if i in results and i not in aliased and i in step.reads
+            i: results[i]
+            for i in dead
+            if i in results and i not in aliased and i in step.reads
+            if is_restartable or i not in published
         }
         if is_restartable:
             candidates |= {
@@ -210,6 +216,11 @@ def _reuse_pairs(
             if operand is not None:
                 del candidates[operand]
                 reused[result.item] = operand
+        step_results = [result.item for result in step.results]
+        computed.update(step_results)
+        overwrites = {reused.get(item, base_of.get(item, -1)) for item in step_results} - {-1}
+        if not overwrites <= computed - published:
+            published |= computed
     return reused
 
 
