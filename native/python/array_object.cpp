@@ -224,6 +224,11 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
         PyErr_Clear(); // a property may refuse
     }
     bool is_private = PyUnicode_GET_LENGTH(name) && PyUnicode_READ_CHAR(name, 0) == '_';
+    static PyObject* const interface_name = PyUnicode_InternFromString("__array_interface__");
+    if (name == interface_name) { // attribute names are interned
+        PyObject* interface = array_interface(self);
+        if (interface || PyErr_Occurred()) return interface;
+    }
     if (!is_private && hooks.missing_attribute)
         return PyObject_CallFunctionObjArgs(hooks.missing_attribute, self, name, nullptr);
     if (PyObject* text = private_name_text(name)) // PyObject_GetAttr adds the name to the error

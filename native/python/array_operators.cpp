@@ -91,6 +91,12 @@ bool is_sequence(PyObject* object) {
     return PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
 
+// An operand that is no array or number: another library's, which may know NumPy's arrays alone.
+PyObject* foreign_binary(OperatorIndex position, PyObject* left, PyObject* right) {
+    static PythonFunction apply{"tenfold.interop.foreign_operands", "apply_operator"};
+    return PyObject_CallFunction(apply.get().ptr(), "sOO", symbols[position].text, left, right);
+}
+
 PyObject* binary(OperatorIndex position, PyObject* left, PyObject* right) {
     return to_python_error([&]() -> PyObject* {
         if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
@@ -98,11 +104,11 @@ PyObject* binary(OperatorIndex position, PyObject* left, PyObject* right) {
                                          symbols[position].op->name.c_str(), left, right);
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
-        if (!a.get()) Py_RETURN_NOTIMPLEMENTED;
+        if (!a.get()) return foreign_binary(position, left, right);
         if (!is_immediate(right)) a.retain();
         Operand b(right, left);
         if (!b.get() && PyErr_Occurred()) return nullptr;
-        if (!b.get()) Py_RETURN_NOTIMPLEMENTED;
+        if (!b.get()) return foreign_binary(position, left, right);
         Node* inputs[] = {a.get(), b.get()};
         return wrap_node(make_node(symbols[position].op, inputs, {}), nullptr);
     });

@@ -36,6 +36,8 @@ bool is_read_only_memory(PyObject* object);
 Ref<Value> adopt_ndarray(PyObject* array, uint8_t device);
 
 int lend_buffer(PyObject* array, Py_buffer* view, int flags); // bf_getbuffer of Array
+// `x.__array_interface__`: the layout of that buffer; null without an error where NumPy asks.
+PyObject* array_interface(PyObject* array);
 
 void declare_export(nb::module_& module);
 

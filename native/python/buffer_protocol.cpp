@@ -1,5 +1,6 @@
 // Buffer protocol (PEP 3118): the values of an Array as a read-only buffer, which memoryview,
-// bytes, files and hashes take. NumPy's conversions are declined, so that they take `__array__`.
+// bytes, files and hashes take, and its layout, which Pillow takes (`__array_interface__`). NumPy's
+// conversions are declined both, so that they take `__array__`.
 #include <link.h>
 #include <unwind.h>
 
@@ -67,11 +68,12 @@ _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* data) {
     return walk->has_numpy || walk->frames == MAX_FRAMES ? _URC_NORMAL_STOP : _URC_NO_REASON;
 }
 
-// Whether NumPy's code asks for the buffer of `memoryview(x)`, by the return addresses on the
-// stack. The walk takes a microsecond, so the chain of calls that it found last is compared first:
-// the functions on it have frames of fixed size, so that equal addresses mean the same chain.
-[[gnu::noinline]] bool asked_by_numpy(const void* frame) {
-    static std::vector<ReturnAddress> known; // under the GIL
+using CallChain = std::vector<ReturnAddress>;
+
+// Whether NumPy's code asks, by the return addresses on the stack. The walk takes a microsecond, so
+// the chain of calls that it found last is compared first: the functions on it have frames of fixed
+// size, so that equal addresses mean the same chain.
+[[gnu::noinline]] bool asked_by_numpy(const void* frame, CallChain& known) {
     StackWalk walk{static_cast<const char*>(frame), 0, false, {}};
     auto is_on_stack = [&](const ReturnAddress& expected) {
         return *reinterpret_cast<const Address*>(walk.frame + expected.distance) == expected.code;
@@ -104,7 +106,8 @@ bool needs_contiguous(int flags) {
 
 [[gnu::noinline]] int lend_buffer(PyObject* array, Py_buffer* view, int flags) {
     view->obj = nullptr;
-    if (flags == PyBUF_FULL_RO && asked_by_numpy(__builtin_frame_address(0))) {
+    static CallChain known; // under the GIL
+    if (flags == PyBUF_FULL_RO && asked_by_numpy(__builtin_frame_address(0), known)) {
         PyErr_SetNone(PyExc_BufferError); // NumPy drops it
         return -1;
     }
@@ -125,6 +128,16 @@ bool needs_contiguous(int flags) {
     int status = values ? PyObject_GetBuffer(values, view, flags) : -1;
     Py_XDECREF(values);
     return status;
+}
+
+namespace {
+PythonFunction layout{"tenfold.interop.materialize", "array_interface"};
+}
+
+[[gnu::noinline]] PyObject* array_interface(PyObject* array) {
+    static CallChain known; // under the GIL
+    if (asked_by_numpy(__builtin_frame_address(0), known)) return nullptr;
+    return to_python_error([&] { return PyObject_CallOneArg(layout.get().ptr(), array); });
 }
 
 } // namespace tenfold::bindings

@@ -21,7 +21,7 @@ from tenfold.array.array import asarray, assign, eval, from_dlpack, wrap  # noqa
 from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
-from tenfold.interop import einops_backend
+from tenfold.interop import import_hooks
 from tenfold.pipeline import trim
 from tenfold.rewrite.rule import Rule
 from tenfold.settings import options, set_options
@@ -35,7 +35,7 @@ for _device in ("reference", "cpu"):
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
-einops_backend.install()
+import_hooks.install()
 del array  # the name of a module here, of a function in NumPy: its absence says what to write
 settings.load_environment()
 

@@ -276,3 +276,23 @@ def test_threads_lend_and_convert_at_once() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_layout_of_the_buffer_is_that_of_numpy(dtype: str) -> None:
+    values = values_of((3, 4), dtype)
+    x = tn.asarray(values)[::-1]
+    layout = x.__array_interface__  # type: ignore[attr-defined]  # answered by name
+    expected = np.ascontiguousarray(values[::-1]).__array_interface__
+    assert layout == {name: expected[name] for name in expected if name != "data"}
+    assert bytes(x) == values[::-1].tobytes()
+
+
+def test_the_layout_is_known_before_the_values_and_hidden_from_numpy() -> None:
+    x = tn.asarray([1.0, 2.0]) + 1
+    with tn.profile() as p:
+        assert x.__array_interface__["shape"] == (2,)  # type: ignore[attr-defined]  # by name
+    assert p.kernels == 0
+    for make in (np.asarray, np.array, lambda x: np.array([x, x])[0]):
+        assert make(x).tolist() == [2.0, 3.0]
+    assert not hasattr(tn.asarray([1.0], dtype="bfloat16"), "__array_interface__")

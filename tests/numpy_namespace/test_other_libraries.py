@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import FallbackWarning
+from tenfold.errors import DTypeError, FallbackWarning
 
 VALUES = np.arange(12.0).reshape(3, 4)
 
@@ -161,7 +162,6 @@ def test_xarray_computes_on_arrays(name: str) -> None:
 
 def test_dask_has_chunks_that_are_arrays() -> None:
     dask = library("dask.array")
-    library("dask.array.chunk_types").register_chunk_type(tn.Array)
     chunked = dask.from_array(tn.asarray(VALUES), chunks=(2, 2), asarray=False)
     assert isinstance(chunked._meta, tn.Array)
     made = (chunked * 2 + chunked.sum(axis=0)).compute(scheduler="synchronous")
@@ -176,9 +176,23 @@ def test_dask_has_chunks_that_are_arrays() -> None:
     np.testing.assert_array_equal(picked, VALUES[1:, ::-1])
 
 
-def test_zarr_stores_arrays(tmp_path: Any) -> None:
+def test_dask_computes_with_arrays_on_either_side() -> None:
+    dask = library("dask.array")
+    chunked, x = dask.from_array(VALUES, chunks=2), tn.asarray(VALUES)
+    for made in (chunked + x, x + chunked, np.add(x, chunked), np.where(x > 3, x, chunked) * 2):
+        np.testing.assert_array_equal(np.asarray(made.compute()), VALUES * 2)
+    np.testing.assert_array_equal(np.asarray((x > chunked - 1).compute()), VALUES > VALUES - 1)
+    np.testing.assert_allclose(np.asarray((x @ chunked.T).compute()), VALUES @ VALUES.T)
+    rows = dask.from_array(x.ravel(), chunks=6)
+    expected = dask.percentile(dask.from_array(VALUES.ravel(), chunks=6), [25, 50]).compute()
+    np.testing.assert_allclose(np.asarray(dask.percentile(rows, [25, 50]).compute()), expected)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_stores_arrays(version: int) -> None:
     zarr = library("zarr")
-    stored = zarr.create_array(str(tmp_path / "x.zarr"), shape=(3, 4), chunks=(2, 2), dtype="f8")
+    options = {"shape": (3, 4), "chunks": (2, 2), "dtype": "f8", "zarr_format": version}
+    stored = zarr.create_array(store={}, **options)
     stored[:] = tn.asarray(VALUES)
     stored[0, :2] = tn.asarray([7.0, 8.0])
     expected = VALUES.copy()
@@ -251,3 +265,79 @@ def test_pandas_takes_arrays() -> None:
     pandas = library("pandas")
     frame = pandas.DataFrame({"a": np.asarray(tn.asarray(VALUES[0]) * 2)})
     assert frame["a"].tolist() == (VALUES[0] * 2).tolist()
+    x = tn.asarray([0.0, 2.0, np.nan, 6.0])
+    assert pandas.isnull(x).tolist() == [False, False, True, False]
+    assert (frame["a"] == x).tolist() == (x == frame["a"]).tolist() == [True, True, False, True]
+    assert (frame["a"] < x + 1).tolist() == [True, True, False, True]
+    assert pandas.Index(x[:2]).tolist() == [0.0, 2.0]
+    assert pandas.cut(x, 2).codes.tolist() == [0, 0, -1, 1]
+
+
+def test_xarray_passes_on_what_it_is_given() -> None:
+    xarray = library("xarray")
+    pairs = [(tn.asarray(VALUES), VALUES), (tn.asarray(VALUES) * 2, VALUES * 2)]
+    for values, expected in pairs:
+        mine, theirs = (
+            xarray.DataArray(x, dims=("p", "q"), coords={"q": [1.0, 2.0, 3.0, 5.0]})
+            for x in (values, expected)
+        )
+        for call in (
+            lambda x: x.polyfit("q", 1).polyfit_coefficients,
+            lambda x: x.isin([2.0, 8.0]),
+            lambda x: x.idxmax("q"),
+            lambda x: np.any(x > 3),
+        ):
+            np.testing.assert_allclose(np.asarray(call(mine)), np.asarray(call(theirs)), atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("u1", (4, 5)), ("u1", (4, 5, 3)), ("f4", (4, 5))])
+def test_pillow_makes_images_of_arrays(dtype: str, shape: tuple[int, ...]) -> None:
+    image = library("PIL.Image")
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    for x, expected in ((tn.asarray(values), values), (tn.asarray(values)[::-1], values[::-1])):
+        made, right = image.fromarray(x), image.fromarray(expected)
+        assert (made.mode, made.size) == (right.mode, right.size)
+        np.testing.assert_array_equal(np.asarray(made), expected)
+
+
+SPARSE = ["csr_array", "csc_array", "coo_array", "csr_matrix"]
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+@pytest.mark.parametrize("symbol", "add sub mul truediv eq ne lt gt matmul".split())
+def test_a_sparse_matrix_computes_with_an_array_on_either_side(symbol: str, kind: str) -> None:
+    from scipy import sparse
+
+    apply, matrix = getattr(operator, symbol), getattr(sparse, kind)(np.eye(3, 4) * 2)
+    is_product = symbol == "matmul" or (symbol, kind) == ("mul", "csr_matrix")
+    values = VALUES.T if is_product else VALUES
+    for swap in (False, True):
+        operands, expected = (
+            (x, matrix)[:: -1 if swap else 1] for x in (tn.asarray(values), values)
+        )
+        try:
+            right = apply(*expected)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                apply(*operands)
+        else:
+            np.testing.assert_allclose(dense(apply(*operands)), dense(right))
+
+
+def test_a_sparse_matrix_is_added_in_place() -> None:
+    from scipy import sparse
+
+    x = tn.asarray(VALUES)
+    x += sparse.csr_array(np.eye(3, 4))
+    assert x.tolist() == (VALUES + np.eye(3, 4)).tolist()
+
+
+def dense(value: Any) -> np.ndarray:
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+
+
+def test_a_sparse_matrix_is_made_dense_by_name() -> None:
+    from scipy import sparse
+
+    with pytest.raises(DTypeError, match=r"tn.asarray\(matrix.toarray\(\)\)"):
+        tn.asarray(sparse.csr_array(np.eye(2)))

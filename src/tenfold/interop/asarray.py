@@ -153,10 +153,11 @@ def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]
         rule = f"{type(obj).__name__} has elements that are not numbers: {error}"
         raise DTypeError("asarray", rule, remedy="convert them first") from None
     if values.dtype == object and values.ndim == 0:
+        remedy = "give numbers, nested lists, an ndarray, a buffer or a DLPack object"
+        if hasattr(obj, "toarray"):  # a sparse matrix
+            remedy = "make it dense, as in tn.asarray(matrix.toarray())"
         raise DTypeError(
-            "asarray",
-            f"{type(obj).__name__} is not an array or a number",
-            remedy="give numbers, nested lists, an ndarray, a buffer or a DLPack object",
+            "asarray", f"{type(obj).__name__} is not an array or a number", remedy=remedy
         )
     return values, is_resolved or (values.base is None and not hasattr(obj, "__array__"))
 
@@ -199,8 +200,10 @@ def _common_dtype(items: Any) -> Any:
     for level in nested_levels(items, "asarray"):
         kinds.update(map(type, level))
         leaves.append([item for item in level if not isinstance(item, (list, tuple))])
-    if Array not in kinds or kinds & {str, bytes}:  # text is refused when its dtype is seen
+    if Array not in kinds:
         return None
+    if kinds & {str, bytes}:
+        dense.checked_dtype(np.empty(0, "U1"))  # raises: NumPy would name the Arrays, not the text
     return promote(promotion_operand(leaf) for level in leaves for leaf in level)
 
 

@@ -1,7 +1,7 @@
-"""einops backend: lets the functions of einops take Arrays, whichever of the two is imported first.
+"""einops backend: lets the functions of einops take Arrays.
 
-einops finds the backend of an array among the subclasses of its `AbstractBackend`. The subclass for
-Arrays is declared when einops is imported, which Tenfold itself never does.
+einops finds the backend of an array among the subclasses of its `AbstractBackend`.
+`interop/import_hooks.py` declares the subclass for Arrays when einops is imported.
 
 >>> import einops
 >>> import tenfold as tn
@@ -11,11 +11,7 @@ Arrays is declared when einops is imported, which Tenfold itself never does.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -28,9 +24,6 @@ from tenfold.ops.einsum import einsum
 from tenfold.ops.joining import concat, stack
 from tenfold.ops.movement import expand_dims
 from tenfold.ops.tile_repeat_roll import tile
-
-MODULE = "einops._backends"
-"""The module of einops that declares its backends."""
 
 
 def declare_backend(backends: ModuleType) -> None:
@@ -75,33 +68,3 @@ def declare_backend(backends: ModuleType) -> None:
             return einsum(pattern, *x)
 
     backends.TenfoldBackend = TenfoldBackend  # type: ignore[attr-defined]  # keeps the class alive
-
-
-class _AfterImport(MetaPathFinder):
-    """Declares the backend after the import of `MODULE`; then it is gone."""
-
-    def find_spec(
-        self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                declare_backend(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # of this one
-        return spec
-
-
-def install() -> None:
-    """Declare the backend now if einops is imported, else when it is."""
-    backends = sys.modules.get(MODULE)
-    if backends is not None:
-        declare_backend(backends)
-    else:
-        sys.meta_path.insert(0, _AfterImport())

@@ -110,6 +110,23 @@ def lent_values(array: Array) -> np.ndarray[Any, Any]:
     return value_of(array, "memoryview")
 
 
+def array_interface(array: Array) -> dict[str, Any]:
+    """Return `x.__array_interface__`: shape and element type of the buffer, row by row.
+
+    Nothing is computed. Raises AttributeError for bfloat16, which has no type code.
+    """
+    if array.dtype == BFLOAT16:
+        raise AttributeError("__array_interface__: bfloat16 has no type code")
+    text = array.dtype.str
+    return {
+        "shape": array.shape,
+        "typestr": text,
+        "descr": [("", text)],
+        "strides": None,
+        "version": 3,
+    }
+
+
 ONE_ELEMENT = "index one element, or use functions of tn: tn.sin(x), not math.sin(x)"
 SCALAR_REMEDY = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
 BRANCH_REMEDY = "choose by values with tn.where, not with Python's if"

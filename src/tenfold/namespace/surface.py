@@ -74,6 +74,8 @@ def _checked_call(operation: Operation[...]) -> Callable[..., Any]:
         except TypeError as error:
             if isinstance(error, ExplainedError) or call_forms.fits(operation, args, kwargs):
                 raise
+            if kwargs.get("out", ...) is None:  # NumPy's functions pass it on
+                return python(*args, **{name: kwargs[name] for name in kwargs if name != "out"})
             raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
     return python

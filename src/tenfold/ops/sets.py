@@ -214,7 +214,7 @@ def _isin_members(members: Members, invert: bool) -> Any:
 )
 def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> BoundCall:
     """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to
-    none: bool, the shape of `x1`. NaN equals nothing.
+    none: bool, the shape of `x1`. NaN equals nothing. `x2` may be a list.
 
     >>> import tenfold as tn
     >>> tn.isin(tn.asarray([1, 2, 3]), tn.asarray([3, 1])).tolist()
@@ -224,5 +224,9 @@ def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> BoundCall:
 
 
 def _to_strong_dtype(operand: Any) -> Any:
-    """Return an int as an array, so that 300 can be tested against uint8 without an error."""
+    """Return an int as an array, so that 300 can be tested against uint8 without an error; a list
+    too.
+    """
+    if isinstance(operand, (list, tuple)):
+        return array(np.asarray(operand))
     return array(operand) if isinstance(operand, int) else operand

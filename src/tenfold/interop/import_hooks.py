@@ -1,0 +1,82 @@
+"""Import hooks: register Arrays with libraries that know only arrays of registered classes.
+
+Takes nothing. A library is told when it is imported, which Tenfold itself never does, or at once if
+it is already imported.
+
+>>> import einops
+>>> import tenfold as tn
+>>> einops.rearrange(tn.zeros((2, 3, 4)), "a b c -> (a c) b").shape
+(8, 3)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.interop.einops_backend import declare_backend
+
+
+def register_chunks(backends: ModuleType) -> None:
+    """Let Dask take Arrays as chunks and operands; its percentiles of Arrays are NumPy's."""
+    from tenfold.interop.asarray import asarray
+
+    dask: Any = sys.modules["dask.array.chunk_types"]
+    dask.register_chunk_type(Array)
+    lookup: Any = backends.percentile_lookup
+    of_ndarray = lookup.dispatch(np.ndarray)
+
+    def percentile(a: Array, q: Any, method: str = "linear") -> Any:
+        values, count = of_ndarray(np.asarray(a), np.asarray(q), method)
+        return asarray(values), count
+
+    lookup.register(Array, percentile)
+
+
+REGISTRARS: dict[str, Callable[[ModuleType], None]] = {
+    "einops._backends": declare_backend,
+    "dask.array.backends": register_chunks,
+}
+"""By the module of another library: what registers Arrays after its import."""
+
+
+class _AfterImport(MetaPathFinder):
+    """Calls the registrars after the imports of their modules."""
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        register = _pending.pop(name, None)
+        if register is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                register(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # of this one
+        return spec
+
+
+_pending = {**REGISTRARS}
+
+
+def install() -> None:
+    """Register with the libraries that are imported; with the others when they are."""
+    for name in [*_pending]:
+        module = sys.modules.get(name)
+        if module is not None:
+            _pending.pop(name)(module)
+    if _pending:
+        sys.meta_path.insert(0, _AfterImport())
