@@ -315,3 +315,20 @@ def test_what_a_rule_has_made_is_assigned_in_place() -> None:
             c.wait()
         assert p.copies == 0
     np.testing.assert_allclose(np.asarray(c), np.diagonal(a @ b))
+
+
+@pytest.mark.parametrize("key", [0, slice(0, 2), [0, 2], ..., np.array([True, False, True])])
+def test_zero_and_one_are_truth_values(key: Any) -> None:
+    for value in (0, 1, 1.0, True):
+        x, expected = tn.asarray([True, False, True]), np.array([True, False, True])
+        x[key] = value
+        expected[key] = value
+        assert x.tolist() == expected.tolist()
+    x = tn.asarray([True, False, True])
+    for refused in (2, 0.5, 1j):
+        with pytest.raises(DTypeError, match="cannot replace elements of bool"):
+            x[key] = refused
+    x[...] = [0, 1, 1.0]
+    assert x.tolist() == [False, True, True]
+    with pytest.raises(DTypeError, match="cannot replace elements of bool"):
+        x[...] = [0, 1, 2]

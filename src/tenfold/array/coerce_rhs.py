@@ -21,7 +21,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core import op_decorators
 from tenfold.core.shape_rules import Shape, whole_axes
-from tenfold.dtypes import ScalarOperand, kind_of, promote, promotion_operand
+from tenfold.dtypes import BOOL, ScalarOperand, kind_of, promote, promotion_operand
 from tenfold.errors import DeviceError, DTypeError, ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import refuse_misfit
@@ -41,7 +41,8 @@ def coerce_rhs(value: Any, target: Array, operation: str) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return asarray(value, device=target.device)
     if isinstance(value, (bool, int, float, complex)):
-        return number(value, operation)
+        is_truth = target.dtype == BOOL and value in (0, 1)
+        return bool(value) if is_truth else number(value, operation)
     if isinstance(value, (list, tuple)):
         return _from_list(value, target)
     raise op_decorators.not_an_array_error(value).completed(operation, [target])
@@ -51,8 +52,10 @@ _SCALARS = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
 
 
 def _from_list(values: Any, target: Array) -> Array:
-    """Return lists as an Array; numbers are weak in lists too."""
+    """Return lists as an Array; numbers are weak in lists too, and 0 and 1 are truth values."""
     result = asarray(values, device=target.device)
+    if target.dtype == BOOL and np.isin(np.asarray(result), (0, 1)).all():
+        return asarray(values, dtype=BOOL, device=target.device)
     weak = promotion_operand(_SCALARS[kind_of(result.dtype)])
     if promote((ScalarOperand(target.dtype, weak=False), weak)) != target.dtype:
         return result  # which does not fit: the error says why
