@@ -85,8 +85,8 @@ PyObject* wrap_node(Ref<Node> node, PyObject* base) {
 
 namespace {
 
-// Python's sequences are refused by name: left to themselves they would repeat, or compare as
-// False.
+// Python's sequences become arrays beside an Array with axes. Beside one without axes they are
+// refused by name: left to themselves they would repeat, or compare as False.
 bool is_sequence(PyObject* object) {
     return PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
@@ -99,9 +99,12 @@ PyObject* foreign_binary(OperatorIndex position, PyObject* left, PyObject* right
 
 PyObject* binary(OperatorIndex position, PyObject* left, PyObject* right) {
     return to_python_error([&]() -> PyObject* {
-        if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
+        if (symbols[position].op && (is_sequence(left) || is_sequence(right))) {
+            if (!type_of(is_array(left) ? left : right).shape.empty())
+                return foreign_binary(position, left, right);
             return PyObject_CallFunction(hooks.refuse_operand, "s(OO)",
                                          symbols[position].op->name.c_str(), left, right);
+        }
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
         if (!a.get()) return foreign_binary(position, left, right);

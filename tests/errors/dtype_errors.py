@@ -320,7 +320,7 @@ def adding_text() -> None:
 
 @wrong(DTypeError, "subtract: list is not an array or a number", operands=1)
 def subtracting_from_a_list() -> None:
-    [1, 2, 3] - tn.zeros(3)
+    [1, 2, 3] - tn.asarray(0.0)
 
 
 @wrong(

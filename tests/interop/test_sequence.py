@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import operator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.testing import assert_equal_bits
 
 get_item = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_ssize_t)(
     ("PySequence_GetItem", ctypes.pythonapi)
@@ -67,3 +69,28 @@ def test_a_list_of_arrays_is_an_array_of_their_values() -> None:
     x = tn.asarray([1.0, 2.0])
     assert np.array([x, x + 1]).tolist() == [[1, 2], [2, 3]]
     assert np.array(x, dtype=object).tolist() == [1.0, 2.0]
+
+
+SYMBOLS = "add sub mul truediv floordiv mod pow matmul eq ne lt ge and_ xor lshift".split()
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+@pytest.mark.parametrize("items", [[1, 2, 3], (True, True, True), [[1, 2, 3]], [1.5, 2.0, 0.5]])
+def test_a_list_is_an_operand_beside_an_array_with_axes(items: Any, symbol: str) -> None:
+    apply, values = getattr(operator, symbol), np.array([3, 1, 2], np.int32)
+    for swap in (False, True):
+        mine, theirs = ((items, x)[:: -1 if swap else 1] for x in (tn.asarray(values), values))
+        try:
+            expected = apply(*theirs)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                apply(*mine)
+        else:
+            assert_equal_bits(np.asarray(apply(*mine)), expected)
+
+
+def test_a_list_is_added_in_place_and_divided() -> None:
+    x = tn.asarray([1.0, 2.0])
+    x += [1, 2]
+    assert x.tolist() == [2, 4]
+    assert [part.tolist() for part in divmod(x, [2, 3])] == [[1, 1], [0, 1]]

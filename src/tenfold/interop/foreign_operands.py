@@ -1,8 +1,8 @@
 """Foreign operands: operators of Arrays and objects of libraries that know only NumPy's arrays.
 
-Takes an operator and its operands, of which one is neither an array nor a number. SciPy's sparse
-matrices get the values of the Array, and their result becomes an Array where it is dense. Others
-answer by their own operators.
+Takes an operator and its operands, of which one is neither an array nor a number. Lists and tuples
+become Arrays. SciPy's sparse matrices get the values of the Array, and their result becomes an
+Array where it is dense. Others answer by their own operators.
 
 >>> from scipy import sparse
 >>> import tenfold as tn
@@ -38,13 +38,25 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
     ">": operator.gt,
     ">=": operator.ge,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
 }
 
 
 def apply_operator(symbol: str, left: Any, right: Any) -> Any:
-    """Return `left <symbol> right` of an Array and a sparse matrix, else NotImplemented; waits."""
-    function = OPERATORS.get(symbol)
-    if function is None or not (_is_sparse(left) or _is_sparse(right)):
+    """Return `left <symbol> right` of an Array and a list or a sparse matrix, else NotImplemented.
+
+    A sparse matrix waits for the values.
+    """
+    function = OPERATORS[symbol]
+    if isinstance(left, (list, tuple)):
+        return function(asarray(left), right)
+    if isinstance(right, (list, tuple)):
+        return function(left, asarray(right))
+    if not (_is_sparse(left) or _is_sparse(right)):
         return NotImplemented
     result = function(*(value_of(x, symbol) if isinstance(x, Array) else x for x in (left, right)))
     return asarray(result) if isinstance(result, np.ndarray) else result
