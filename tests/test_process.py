@@ -171,6 +171,65 @@ def test_interpreter_ends_quietly_while_daemon_threads_replay() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+BLOCKED = """
+import builtins, os, threading, time
+import numpy as np
+import tenfold as tn
+
+read_end, write_end = os.pipe()
+entered = threading.Event()
+
+def block(*_):  # until finalization: the thread then asks for the GIL, and is ended
+    entered.set()
+    os.read(read_end, 1)
+    return 1
+
+class Last:
+    def __del__(self, write=os.write, stat=os.stat, clock=time.monotonic, end=write_end):
+        write(end, bytes(100))
+        until = clock() + 0.1  # a thread has this time to do harm
+        while clock() < until:
+            stat("/")  # gives the GIL away
+
+class Signed(tn.BatchedOperator):
+    pure = True
+    signature = block
+
+def reference(a):
+    block()
+    return a + 0
+
+@tn.op(reference=reference)
+def declared(a):
+    "The values of a."
+
+def start(function):
+    threading.Thread(target=function, daemon=True).start()
+
+x, engine = tn.ones((3, 4)), tn.engine()
+builtins.last = Last()
+{act}
+entered.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "start(lambda: declared(x).wait())",
+        "start(lambda: tn.scan(lambda c, a: (declared(c), a), x[0], x)[0].wait())",
+        "handle = engine.push(declared, x)",
+        "handle = engine.push(Signed(), x)",
+    ],
+)
+def test_interpreter_ends_quietly_while_a_thread_is_in_python_below_native_frames(
+    act: str,
+) -> None:
+    command = [sys.executable, "-c", BLOCKED.replace("{act}", act)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_importing_is_light() -> None:
     heavy = ("llvmlite", "scipy", "click", "rich")
     code = f"import sys, tenfold; print([m for m in {heavy} if m in sys.modules])"

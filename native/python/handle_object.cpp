@@ -230,8 +230,6 @@ int wait_for_future(Future& future, double seconds, const char* what) {
         int64_t longest = LOOK;
         if (seconds >= 0)
             longest = int64_t(std::max(0.0, std::min(until - seconds_now(), 0.05)) * 1e9);
-        // Without RAII: Python may end a daemon thread that retakes the GIL, which no destructor
-        // survives.
         gil_free_threads.fetch_add(1); // it helps
         PyThreadState* state = PyEval_SaveThread();
         bool done = engine.wait(future, longest);

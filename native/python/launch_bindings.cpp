@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -117,8 +116,6 @@ bool interrupted(void* context) {
     return raised;
 }
 
-// After finalization Python ends a daemon thread that retakes the GIL. The unwound stack must not
-// touch Python.
 Result run_without_gil(Work& work) {
     Launch launch(work); // counted under the GIL: cancel_launches() misses none
     PyThreadState* state = PyEval_SaveThread();
@@ -147,24 +144,14 @@ PyObject* launch(PyObject*, PyObject* const* args, Py_ssize_t count) {
         LaunchArguments arguments;
         PyObject* status =
             take_arguments(args, count, arguments) ? status_of(arguments.work) : nullptr;
-        Py_XDECREF(arguments.buffers); // by hand: see run_without_gil
+        Py_XDECREF(arguments.buffers);
         return status;
     });
 }
 
-// After finalization Python ends a daemon thread that retakes the GIL, and unwinds its stack. A
-// noexcept function on it would terminate the process.
-std::terminate_handler before_ending = nullptr;
-void pause_daemon() {
-    while (gettid() != getpid()) pause();
-    before_ending();
-}
-
 PyObject* end(PyObject*, PyObject*) {
     ending = true;
-    before_ending = std::set_terminate(pause_daemon);
     disable_unloading();
-    gil_free_threads.fetch_add(1); // daemon threads unwind without the GIL
     cancel_launches();
     Py_RETURN_NONE;
 }

@@ -1,6 +1,4 @@
 // Module tenfold._native: registers ops and hooks, options, counters, caches and fork handlers.
-#include <unistd.h>
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -90,14 +88,6 @@ void count_by_name(const std::string& name, int64_t by) {
     for (std::size_t i = 0; i < COUNTERS; ++i)
         if (name == counter_names[i]) return count(Counter(i), by);
     throw nb::key_error(name.c_str());
-}
-
-// After finalization Python ends a daemon thread that requests the GIL, and unwinds its stack. The
-// library nanobind catches that like an exception, without an exception object. Its handler would
-// need the GIL. So the thread pauses until the process ends, as in Python 3.14.
-void hold_what_unwinds(const std::exception_ptr& exception, void*) {
-    if (exception) std::rethrow_exception(exception); // another translator's
-    for (;;) pause();
 }
 
 } // namespace
@@ -228,5 +218,4 @@ NB_MODULE(_native, module) {
         return trim_pool();
     });
     // The last translator is asked first: no other can read an object that is not an exception.
-    nb::register_exception_translator(hold_what_unwinds);
 }

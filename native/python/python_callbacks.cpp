@@ -1,11 +1,11 @@
 // Python callbacks: the engine's workers run operators, compute signatures and wake waiters in
 // Python. Each takes the GIL once.
 #include <algorithm>
-#include <unistd.h>
 #include <unordered_map>
 
 #include "exec/stacking.h"
 #include "python/engine_bindings.h"
+#include "python/thread_end.h"
 #include "threads/counters.h"
 
 namespace tenfold::bindings {
@@ -15,26 +15,15 @@ thread_local int operators_running = 0;
 thread_local PyThreadState* worker_state = nullptr; // of a worker, from its first time to its end
 thread_local PyGILState_STATE worker_gil_state;
 
-// After finalization Python ends a thread that requests the GIL, and unwinds its stack, which must
-// not touch Python. So the thread pauses.
-template <class F> auto call_python(F&& call) {
-    try {
-        return call();
-    } catch (...) {
-        for (;;) ::pause();
-    }
-}
-
 class GilGuard {
   public:
     GilGuard() {
-        call_python([&] {
-            if (!worker_state && !PyGILState_GetThisThreadState()) {
-                worker_gil_state = PyGILState_Ensure();
-                worker_state = PyEval_SaveThread();
-            }
-            saved_state_ = PyGILState_Ensure();
-        });
+        if (is_python_ending()) park(); // a state for this thread could no longer be made
+        if (!worker_state && !PyGILState_GetThisThreadState()) {
+            worker_gil_state = PyGILState_Ensure();
+            worker_state = PyEval_SaveThread();
+        }
+        saved_state_ = PyGILState_Ensure();
     }
     ~GilGuard() { PyGILState_Release(saved_state_); }
 
@@ -218,10 +207,9 @@ void run_python(Engine& engine, Job& job) {
     nb::object results;
     if (!indices.empty()) {
         OperatorScope operator_scope;
-        results = nb::steal(call_python([&] {
-            return PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind), run.ptr(),
-                                         params.ptr(), members.ptr(), Py_ssize_t(leaves));
-        }));
+        results = nb::steal(PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind),
+                                                  run.ptr(), params.ptr(), members.ptr(),
+                                                  Py_ssize_t(leaves)));
         members = nb::list();
         if (!results.is_valid()) nb::raise_python_error();
     }
@@ -257,11 +245,9 @@ void run_stacked_operator(Engine& engine, Job& job) {
     nb::object result;
     {
         OperatorScope operator_scope;
-        result = nb::steal(call_python([&] {
-            return PyObject_CallFunction(engine_hooks.run_stacked, "OOn",
-                                         static_cast<PyObject*>(operation.python), inputs.ptr(),
-                                         Py_ssize_t(job.members.size()));
-        }));
+        result = nb::steal(PyObject_CallFunction(engine_hooks.run_stacked, "OOn",
+                                                 static_cast<PyObject*>(operation.python),
+                                                 inputs.ptr(), Py_ssize_t(job.members.size())));
     }
     if (!result.is_valid() && operation.pure && job.members.size() > 1) return PyErr_Clear();
     if (!result.is_valid()) nb::raise_python_error();
@@ -295,7 +281,7 @@ class PythonCallbacks : public Host {
             for (auto it = begin; it != end; ++it) functions.push_back(it->second);
             callbacks().erase(begin, end);
             for (PyObject* function : functions) {
-                PyObject* result = call_python([&] { return PyObject_CallNoArgs(function); });
+                PyObject* result = PyObject_CallNoArgs(function);
                 if (!result) PyErr_WriteUnraisable(function);
                 Py_XDECREF(result);
                 Py_DECREF(function);
@@ -316,7 +302,7 @@ class PythonCallbacks : public Host {
     void detach_thread() override {
         if (has_deferred()) run_deferred();
         if (!worker_state) return;
-        call_python([] { PyEval_RestoreThread(worker_state); });
+        PyEval_RestoreThread(worker_state);
         worker_state = nullptr;
         PyGILState_Release(worker_gil_state);
     }
