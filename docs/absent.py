@@ -58,7 +58,7 @@ FEATURES = (
     Feature("records", "tn.asarray(np.zeros(3, [('a', 'f8')]))"),
     Feature("Python objects", "tn.asarray(np.array([None]))"),
     Feature("extended precision", "tn.asarray(np.zeros(3, 'longdouble'))"),
-    Feature("lists as operands", "tn.zeros(2) + [1, 2]"),
+    Feature("lists as operands of functions of `tn`", "tn.add(tn.zeros(2), [1, 2])"),
     Feature("another dtype in place", "tn.zeros(3).dtype = 'int8'", "write x.astype('int8')"),
 )
 

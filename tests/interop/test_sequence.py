@@ -75,7 +75,9 @@ SYMBOLS = "add sub mul truediv floordiv mod pow matmul eq ne lt ge and_ xor lshi
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
-@pytest.mark.parametrize("items", [[1, 2, 3], (True, True, True), [[1, 2, 3]], [1.5, 2.0, 0.5]])
+@pytest.mark.parametrize(
+    "items", [[1, 2, 3], (True, True, True), [[1, 2, 3]], [1.5, 2.0, 0.5], range(1, 4)]
+)
 def test_a_list_is_an_operand_beside_an_array_with_axes(items: Any, symbol: str) -> None:
     apply, values = getattr(operator, symbol), np.array([3, 1, 2], np.int32)
     for swap in (False, True):

@@ -1,8 +1,8 @@
 """Foreign operands: operators of Arrays and objects of libraries that know only NumPy's arrays.
 
-Takes an operator and its operands, of which one is neither an array nor a number. Lists and tuples
-become Arrays. SciPy's sparse matrices get the values of the Array, and their result becomes an
-Array where it is dense. Others answer by their own operators.
+Takes an operator and its operands, of which one is neither an array nor a number. Lists, tuples
+and ranges become Arrays. SciPy's sparse matrices get the values of the Array, and their result
+becomes an Array where it is dense. Others answer by their own operators.
 
 >>> from scipy import sparse
 >>> import tenfold as tn
@@ -45,6 +45,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">>": operator.rshift,
 }
 
+SEQUENCES = (list, tuple, range)
+
 
 def apply_operator(symbol: str, left: Any, right: Any) -> Any:
     """Return `left <symbol> right` of an Array and a list or a sparse matrix, else NotImplemented.
@@ -52,9 +54,9 @@ def apply_operator(symbol: str, left: Any, right: Any) -> Any:
     A sparse matrix waits for the values.
     """
     function = OPERATORS[symbol]
-    if isinstance(left, (list, tuple)):
+    if isinstance(left, SEQUENCES):
         return function(asarray(left), right)
-    if isinstance(right, (list, tuple)):
+    if isinstance(right, SEQUENCES):
         return function(left, asarray(right))
     if not (_is_sparse(left) or _is_sparse(right)):
         return NotImplemented
