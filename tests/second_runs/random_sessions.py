@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import random
 import sys
 import threading
 import time
@@ -21,13 +20,8 @@ import numpy as np
 
 import tenfold as tn
 from interruption import interrupt
+from named_arrays import EXACT, LARGEST, NamedArrays
 
-LENGTHS = (1, 2, 3, 4, 5, 8, 17, 33)
-LONG = (0, 257, 1000, 4097)
-LARGEST = 300_000
-"""Elements of an array."""
-FIRST_WIDE = 1000
-"""The first seed of sessions that have windows, loops, scatters, failures and threads, too."""
 LONGEST_PUSHED = 4097
 """Elements of an array whose views are pushed."""
 NUMBERS = (0, 1, 2, -3)
@@ -35,8 +29,6 @@ MOST_STEPS = 1000
 """Steps of a loop."""
 MOST_NAMES = 14
 STEPS = (10, 25, 60)
-EXACT = {"float64": 2.0**50, "float32": 2.0**23, "int64": 2.0**60, "int32": 2.0**30}
-"""Below these absolute values sums and products of integers are exact."""
 
 
 @tn.function
@@ -61,33 +53,8 @@ def clipped_step(carry: Any, row: Any) -> tuple[Any, Any]:
     return carry, carry - row
 
 
-class Session:
-    """Arrays of Tenfold and of NumPy under the same names."""
-
-    def __init__(self, seed: int) -> None:
-        self.is_wide = seed >= FIRST_WIDE
-        self.rng = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-        self.arrays: dict[str, tuple[Any, np.ndarray]] = {}
-        self.handles: list[tuple[Any, np.ndarray, str]] = []
-        self.windows: dict[str, np.ndarray] = {}
-        """The memory that wrapped arrays write to."""
-        self.exports: list[tuple[np.ndarray, np.ndarray, str]] = []
-        """Exported memory, which nothing may change, and its values."""
-        self.steps: list[str] = []
-        self.count = 0
-        self.engine: Any = None
-        self.lengths = [self.rng.choice(LENGTHS) for _ in range(3)]
-        if self.rng.random() < 0.1:
-            self.lengths[0] = self.rng.choice(LONG)
-        self.dtype = self.rng.choice(["float64"] * 4 + ["float32", "int64", "int32"])
-        self.options: dict[str, Any] = {}
-        if self.rng.random() < 0.3:
-            self.options["batch_limit"] = self.rng.choice([1, 7, 64])
-        if self.rng.random() < 0.2:
-            self.options["threads"] = self.rng.choice([1, 2, 7])
-        if self.rng.random() < 0.4:
-            self.options["tier"] = "1"
+class Session(NamedArrays):
+    """The steps of a session, each a method."""
 
     def run(self) -> None:
         """Take the steps, then compare each array and each result of a pushed operator twice."""
@@ -108,36 +75,6 @@ class Session:
                 np.testing.assert_array_equal(np.asarray(handle.get()), expected, step)
             for exported, values, step in self.exports:
                 np.testing.assert_array_equal(exported, values, step)
-
-    def compare(self, name: str) -> None:
-        array, expected = self.arrays[name]
-        found = np.asarray(array)
-        assert found.dtype == expected.dtype, f"{name} is {found.dtype}, not {expected.dtype}"
-        np.testing.assert_array_equal(found, expected, name)
-        if name in self.windows:
-            np.testing.assert_array_equal(self.windows[name], expected, f"memory of {name}")
-
-    def name(self, array: Any, expected: Any, step: str) -> None:
-        """Name a result, unless its sums would not be exact."""
-        expected = np.asarray(expected)
-        largest = np.abs(expected.astype(float)).max(initial=0)
-        if largest < EXACT[self.dtype] and expected.size <= LARGEST:
-            self.arrays[f"v{self.count}"] = array, expected
-            self.steps.append(f"v{self.count} = {step}")
-            self.count += 1
-
-    def pick(self, wanted: Callable[[np.ndarray], bool] = lambda _: True) -> str:
-        """Return the name of an array, empty if there is none."""
-        names = [name for name, (_, expected) in self.arrays.items() if wanted(expected)]
-        return self.rng.choice(names) if names else ""
-
-    def like(self, n: np.ndarray, count: int) -> list[str]:
-        """Return the names of arrays of the same shape."""
-        return [self.pick(lambda m: m.shape == n.shape) for _ in range(count)]
-
-    def bounds(self, n: np.ndarray) -> slice:
-        start = self.rng.randrange(n.shape[0])
-        return slice(start, self.rng.randint(start, n.shape[0]))
 
     def step(self) -> None:
         x = self.pick()
@@ -235,11 +172,6 @@ class Session:
             expected = [rule(self.arrays[y][1], n) for y in names]
         for handle, value in zip(handles, expected, strict=True):
             self.expect(handle, value, step)
-
-    def expect(self, handle: Any, value: np.ndarray, step: str) -> None:
-        """Compare the result of a pushed operator at the end, unless it would not be exact."""
-        if np.abs(value.astype(float)).max(initial=0) < EXACT[self.dtype]:
-            self.handles.append((handle, value.copy(), step))
 
     def ask(self, x: str, t: Any, n: np.ndarray) -> None:
         self.steps.append(f"ask for {x}")

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from random_sessions import FIRST_WIDE, check
+from named_arrays import FIRST_WIDE
+from random_sessions import check
 
 SESSIONS = int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
 """Of each kind, narrow and wide. `.ci/run` and `make fuzz` ask for more. Of session 63 a live array
