@@ -215,7 +215,7 @@ class Executor {
                 product[0] *= factor[0]; // a complex scale has one factor
         }
         for (std::size_t part = 0; part < parts; ++part)
-            if (scale.negative) product[part] = -product[part];
+            if (scale.negative != (scale.conjugated && part == 1)) product[part] = -product[part];
         std::array<uint64_t, 2> words{};
         std::memcpy(words.data(), product.data(), sizeof product);
         return words;

@@ -69,12 +69,12 @@ struct Executable {
         uint64_t bits = 0;
     };
     // A scale factor or an addend of a product: an element of up to 16 bytes. With `factors` it is
-    // a product, negated if `negative`. Each factor is a scalar of the linearized graph (~position)
-    // or a 0-d array (a slot).
+    // a product, negated if `negative`, of which a complex one may be conjugated. Each factor is a
+    // scalar of the linearized graph (~position) or a 0-d array (a slot).
     struct Scale {
         std::array<uint64_t, 2> element;
         uint16_t dtype; // with factors: of floats, complex ones for one factor only
-        bool negative;
+        bool negative, conjugated;
         std::vector<int64_t> factors;
     };
     // Additional multiply-adds, for each nonzero float64 that a launch leaves in a slot.

@@ -80,8 +80,8 @@ void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list
 
 // Of the last launch, a product.
 void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
-               std::vector<int64_t> factors) {
-    Executable::Scale scale{{}, 0, negative, std::move(factors)};
+               bool conjugated, std::vector<int64_t> factors) {
+    Executable::Scale scale{{}, 0, negative, conjugated, std::move(factors)};
     std::memcpy(scale.element.data(), element.c_str(),
                 std::min(element.size(), sizeof scale.element));
     int id = dtype_id(dtype.ptr());

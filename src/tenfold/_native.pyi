@@ -526,7 +526,12 @@ class Executable:
         """Set the multiply-adds of the last launch."""
 
     def add_scale(
-        self, element: bytes, dtype: np.dtype, negative: bool, factors: Sequence[int]
+        self,
+        element: bytes,
+        dtype: np.dtype,
+        negative: bool,
+        conjugated: bool,
+        factors: Sequence[int],
     ) -> None:
         """Append 16 bytes to the numbers of the last launch: an element, or the product of factors.
 

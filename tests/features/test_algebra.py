@@ -85,6 +85,10 @@ def test_transpose_conjugate_and_scale_are_flags_of_one_gemm() -> None:
     p = computed(product)
     assert (p.calls, p.kernels, p.temporaries, p.copies) == (1, 0, 0, 0)
     np.testing.assert_allclose(np.asarray(product), a.conj().T @ (3.0 * b), 1e-13)
+    product = tn.conj(tn.asarray(a)).T @ tn.conj((3.0 - 1j) * tn.asarray(b))
+    p = computed(product)
+    assert (p.calls, p.kernels, p.temporaries, p.copies) == (1, 0, 0, 0)
+    np.testing.assert_allclose(np.asarray(product), a.conj().T @ np.conj((3.0 - 1j) * b), 1e-13)
 
 
 def test_a_chain_is_multiplied_where_it_is_cheapest() -> None:

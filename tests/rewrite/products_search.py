@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from operator import itemgetter
 
-Monomial = tuple[float, tuple[str, ...]]
+Monomial = tuple[complex, tuple[str, ...]]
 Shapes = dict[str, tuple[int, int]]
 
 
@@ -20,7 +21,8 @@ def fewest(monomials: list[Monomial], shapes: Shapes) -> int:
     @cache
     def of(subset: frozenset[Monomial]) -> int:
         return min(
-            sum(of_group(group) for group in groups) for groups in partitions(sorted(subset))
+            sum(of_group(group) for group in groups)
+            for groups in partitions(sorted(subset, key=itemgetter(1)))
         )
 
     @cache

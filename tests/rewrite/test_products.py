@@ -52,7 +52,8 @@ class Expressions:
             return transposed(self.unwrapped(columns, rows, leaves))
         if wrap < 0.3:
             return scaled(
-                self.unwrapped(rows, columns, leaves), self.random.choice([2.5, -0.75, 3])
+                self.unwrapped(rows, columns, leaves),
+                self.random.choice([2.5, 0.5 - 2j if self.complex else -0.75, 3]),
             )
         return self.unwrapped(rows, columns, leaves)
 
@@ -91,7 +92,8 @@ def transposed(x: Expression) -> Expression:
 
 def conjugated(x: Expression) -> Expression:
     monomials = [
-        (scale, tuple(marked(name, "*") for name in names)) for scale, names in x.monomials
+        (scale.conjugate(), tuple(marked(name, "*") for name in names))
+        for scale, names in x.monomials
     ]
     return Expression(tn.conj(x.array), x.value.conj(), x.bound, monomials)
 
@@ -101,7 +103,7 @@ def marked(name: str, mark: str) -> str:
     return name.rstrip("'*") + "".join(sorted(marks))
 
 
-def scaled(x: Expression, scale: float) -> Expression:
+def scaled(x: Expression, scale: complex) -> Expression:
     monomials = [(scale * coefficient, names) for coefficient, names in x.monomials]
     return Expression(scale * x.array, scale * x.value, abs(scale) * x.bound, monomials)
 
@@ -189,6 +191,31 @@ def test_conjugate_transpose_and_scale_are_flags(dtype: str) -> None:
             tolerance=1e-5 if dtype in ("float32", "complex64") else 1e-11,
         )
         assert found == (1, 0, 0, 30 * 40 * 20)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("kind", [complex, np.asarray])
+def test_conjugate_of_a_scale_is_a_flag(kind: Callable[[Any], Any], dtype: str) -> None:
+    expressions: list[Callable[..., Any]] = [
+        lambda n, s, a, b, c: n.conj(a).T @ n.conj(s * b),
+        lambda n, s, a, b, c: n.conj(s * a).T @ b,
+        lambda n, s, a, b, c: n.conj(s * (a.T @ b)),
+        lambda n, s, a, b, c: n.conj(a.T @ b + s * c),
+        lambda n, s, a, b, c: s * (n.conj(a.T @ b) - c),
+    ]
+    values = matrices((30, 40), (30, 20), (40, 20), dtype=dtype)
+    arrays = [tn.asarray(x) for x in values]
+    for expression in expressions:
+        for number in (2 - 1j, 0.5 + 3j):  # the second run has the plan of the first
+            s = np.dtype(dtype).type(number)
+            with tn.options(tier=1), tn.profile() as p:
+                found = np.asarray(
+                    expression(tn, tn.asarray(s) if kind is not complex else number, *arrays)
+                )
+            assert (p.calls, p.temporaries) == (1, 0)
+            wanted = expression(np, s, *values)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, atol=1e-4 if dtype == "complex64" else 1e-11)
 
 
 def test_chain_is_multiplied_in_the_best_order() -> None:

@@ -129,6 +129,8 @@ class Epilogue(NamedTuple):
     added: int = 0
     half: str = ""
     """The triangle of the product or of an operand that suffices (`ops/syrk.py`)."""
+    conjugated: tuple[int, ...] = ()
+    """The positions of the scales that are conjugated."""
 
     @property
     def addend(self) -> int | None:

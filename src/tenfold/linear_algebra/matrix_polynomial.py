@@ -21,11 +21,15 @@ Name = tuple[int, str]
 """A unique number and a form."""
 
 
+Scalar = tuple[int, str]
+"""A unique number and a form: "N" plain, "J" conjugated, "" of a real scalar."""
+
+
 class Coefficient(NamedTuple):
-    """The coefficient of a monomial: a sign, and the sorted numbers of its scalars."""
+    """The coefficient of a monomial: a sign, and its sorted scalars."""
 
     sign: int = 1
-    scalars: tuple[int, ...] = ()
+    scalars: tuple[Scalar, ...] = ()
 
     def times(self, other: Coefficient) -> Coefficient:
         """Return the product of two."""
@@ -42,6 +46,11 @@ class Coefficient(NamedTuple):
         for scalar in other.scalars:
             quotient.remove(scalar)
         return Coefficient(self.sign * other.sign, tuple(quotient))
+
+    def conjugated(self) -> Coefficient:
+        """Return the conjugate."""
+        scalars = [(number, {"N": "J", "J": "N"}.get(form, form)) for number, form in self.scalars]
+        return Coefficient(self.sign, tuple(sorted(scalars)))
 
 
 ONE = Coefficient()
@@ -96,11 +105,11 @@ def transposed(monomials: tuple[Monomial, ...], form: str, *, real: bool) -> tup
     """Return the monomials of the transpose, the conjugate, or both."""
     if form == "N":
         return monomials
-    step = -1 if _FLAGS[form][0] else 1
+    step, conjugates = -1 if _FLAGS[form][0] else 1, _FLAGS[form][1]
     return tuple(
         [
             Monomial(
-                coefficient,
+                coefficient.conjugated() if conjugates else coefficient,
                 tuple([_transposed_factor(factor, form, real) for factor in factors[::step]]),
             )
             for coefficient, factors in monomials

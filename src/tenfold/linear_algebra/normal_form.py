@@ -13,7 +13,7 @@ one matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from tenfold.core.op import Epilogue, Op
@@ -23,6 +23,7 @@ from tenfold.linear_algebra.matrix_polynomial import (
     Coefficient,
     MatrixFactor,
     Monomial,
+    Scalar,
     sum_of,
     transposed,
 )
@@ -194,8 +195,6 @@ class MatrixExpression:
         for term in self.operations:
             if term.op is multiply or term.op in BLAS_PRODUCTS:
                 numbered.update(graph.refresh(term.at))
-            elif term.op is conj:
-                numbered.add(term.at)
         return tuple([NodeView(graph, at) for at in sorted(numbered)])
 
     @property
@@ -289,12 +288,12 @@ class _NormalFormReader:
             scaled = _scale_operands(term)
             assert scaled is not None, "it belongs"
             x, scale = scaled
-            return _scale_sum(column(x), Coefficient(1, (self.numbers[scale.at],)))
-        form = "T" if op is permute_dims else "J"
-        monomials = column(term.inputs[0])
-        if form == "J" and kind_of(term.dtype) == "c" and self._has_complex_scalar(monomials):
-            return self._leaf(term)
-        return self._transposed(term, monomials, form)
+            return _scale_sum(column(x), Coefficient(1, (self._scalar(scale),)))
+        return self._transposed(term, column(term.inputs[0]), "T" if op is permute_dims else "J")
+
+    def _scalar(self, scalar: NodeView, *, conjugated: bool = False) -> Scalar:
+        form = "" if kind_of(scalar.dtype) != "c" else "J" if conjugated else "N"
+        return self.numbers[scalar.at], form
 
     def _gemm(self, term: NodeView) -> Monomials:
         inputs, epilogue = term.inputs, epilogue_of(term)
@@ -303,8 +302,13 @@ class _NormalFormReader:
             for number, (x, form) in enumerate(zip(inputs[:2], term.params[:2], strict=True))
         )
         alpha, beta = (
-            tuple([self.numbers[scalar.at] for scalar in inputs[at]])
-            for at in (epilogue.alpha, epilogue.beta)
+            tuple(
+                sorted(
+                    self._scalar(inputs[at], conjugated=at in epilogue.conjugated)
+                    for at in range(len(inputs))[positions]
+                )
+            )
+            for positions in (epilogue.alpha, epilogue.beta)
         )
         scale = ONE.times(Coefficient(epilogue.sign, alpha))
         product = _scale_sum(_multiply_sums(x1, x2), scale)
@@ -324,18 +328,6 @@ class _NormalFormReader:
             ),
         )
 
-    def _has_complex_scalar(self, monomials: Monomials) -> bool:
-        """Whether a scalar of the monomials may have an imaginary part."""
-        scalars = {scalar for monomial in monomials for scalar in monomial.coefficient.scalars}
-        inner_scalars = {
-            scalar
-            for monomial in monomials
-            for factor in monomial.factors
-            for scalar in _scalar_numbers(factor)
-        }
-        terms = self.expression.numbered_terms
-        return any(kind_of(terms[number].dtype) == "c" for number in scalars | inner_scalars)
-
 
 def trmm_triangle(term: NodeView) -> Triangle | None:
     """Return the triangle of a triangular matrix for a trmm; None for other matrices."""
@@ -349,13 +341,6 @@ def untransposed(term: NodeView) -> NodeView:
     Other readers of the transpose do not matter, because it is a view.
     """
     return term.inputs[0] if term.op is permute_dims and is_matrix_operation(term) else term
-
-
-def _scalar_numbers(factor: MatrixFactor) -> Iterator[int]:
-    for monomial in factor.monomials:
-        yield from monomial.coefficient.scalars
-        for inner in monomial.factors:
-            yield from _scalar_numbers(inner)
 
 
 def _scale_sum(monomials: Monomials, scale: Coefficient) -> Monomials:

@@ -18,8 +18,9 @@ from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import Shape, broadcast, whole_axes
 from tenfold.dtypes import HALF_DTYPES, kind_of
 from tenfold.linear_algebra.normal_form import BLAS_PRODUCTS, epilogue_of
+from tenfold.linear_algebra.polynomial_lowering import scaled
 from tenfold.linear_algebra.structure_inference import apply_form, transpose
-from tenfold.ops.arithmetic import add, multiply, negative, subtract
+from tenfold.ops.arithmetic import add, negative, subtract
 from tenfold.ops.contract import matmul, tensordot
 from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.reduce import sum as sum_over
@@ -66,22 +67,17 @@ def _apply_epilogue(
         return result
     epilogue, inputs = epilogue_of(product), product.inputs
     sign, added = epilogue.sign, epilogue.added
-    result = _multiply_scalars(match, result, inputs[epilogue.alpha])
+    scales = [(x, at in epilogue.conjugated) for at, x in enumerate(inputs)]
+    result = scaled(match, result, scales[epilogue.alpha])
     if epilogue.addend is not None:
         addend = slice_operand(inputs[epilogue.addend])
-        addend = _multiply_scalars(match, addend, inputs[epilogue.beta])
+        addend = scaled(match, addend, scales[epilogue.beta])
         first, second = (addend, result) if sign < 0 else (result, addend)
         result = match.make(subtract if sign != added else add, first, second)
         sign = -1 if sign < 0 and added < 0 else 1
     if sign < 0:
         result = match.make(negative, result)
     return result if result.dtype == match.root.dtype else None
-
-
-def _multiply_scalars(match: Match, term: NodeView, scalars: Sequence[NodeView]) -> NodeView:
-    for scalar in scalars:
-        term = match.make(multiply, term, scalar)
-    return term
 
 
 def _stack_shape(first: NodeView, second: NodeView) -> Shape:

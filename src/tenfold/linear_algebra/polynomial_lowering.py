@@ -10,12 +10,11 @@ far; other operations are elementwise. A product with a scale, a sign, a conjuga
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tenfold.core.op import Op
-from tenfold.dtypes import kind_of
 from tenfold.linear_algebra.chain_order import (
     GENERAL,
     Tree,
@@ -29,6 +28,7 @@ from tenfold.linear_algebra.matrix_polynomial import (
     Coefficient,
     MatrixFactor,
     Monomial,
+    Scalar,
     pair_transposes,
     transpose_relation,
 )
@@ -104,6 +104,15 @@ def min_operations(cost: Cost, monomials: Sequence[Monomial], *, accumulate: boo
     single_matrices = sum([len(monomial.factors) == 1 for monomial in monomials])
     has_accumulator = accumulate or single_matrices == len(monomials)
     return cost.products + max(0, single_matrices - has_accumulator)
+
+
+def scaled(match: Match, term: NodeView, scalars: Iterable[tuple[NodeView, bool]]) -> NodeView:
+    """Return a term times scalars, each as it is or conjugated: no value of one is read."""
+    for scalar, conjugated in scalars:
+        term = match.make(conj, term) if conjugated else term
+        term = match.make(multiply, term, scalar)
+        term = match.make(conj, term) if conjugated else term
+    return term
 
 
 def _product_op(half: str) -> Op[...]:
@@ -243,22 +252,25 @@ class _NodeBuilder:
         self, left: _Operand, right: _Operand, coefficient: Coefficient, addend: _Addend | None
     ) -> NodeView:
         """Build a gemm, syrk or trmm with its scale and addend; a syrk has no addend."""
-        half, scalars = self.half(left, right), self.scalar_terms(coefficient)
+        half, scalars = self.half(left, right), list(coefficient.scalars)
         factors, op = [left.term, right.term], _product_op(half)
         if op is trmm:
             position, _ = triangular_operand(half)
             triangle = trmm_triangle(factors[position])
             assert triangle is not None, "half() found it"
             factors[position] = triangle.matrix
-        inputs = [*factors, *scalars]
+        operands: list[NodeView | Scalar] = [*factors, *scalars]
         addend_sign = 0
         if addend is not None:
-            inputs += [addend.term, *self.scalar_terms(addend.coefficient)]
+            operands += [addend.term, *addend.coefficient.scalars]
             addend_sign = addend.coefficient.sign
-        half_params = (half,) if half else ()
+        inputs = [x if isinstance(x, NodeView) else self.terms[x[0]] for x in operands]
+        conjugated = tuple(
+            [at for at, x in enumerate(operands) if not isinstance(x, NodeView) and x[1] == "J"]
+        )
         params = (*(x.gemm_form for x in (left, right)), coefficient.sign, len(scalars))
-        params = (*params, addend_sign, *half_params)
-        return self.match.make(op, *inputs, params=params)
+        half_params = (half, conjugated) if conjugated else (half,) if half else ()
+        return self.match.make(op, *inputs, params=(*params, addend_sign, *half_params))
 
     def symmetric_product(
         self, left: _Operand, right: _Operand, coefficient: Coefficient
@@ -267,15 +279,9 @@ class _NodeBuilder:
         half = self.half(left, right)
         if half not in SYMMETRIC_RESULTS:
             return None
-        if half == "hermitian" and any(
-            kind_of(scalar.dtype) == "c" for scalar in self.scalar_terms(coefficient)
-        ):
+        if half == "hermitian" and any(form for _, form in coefficient.scalars):
             return _Addend(self.gemm(left, right, ONE, None), coefficient)
         return _Addend(self.gemm(left, right, coefficient, None))
-
-    def scalar_terms(self, coefficient: Coefficient) -> list[NodeView]:
-        """Return the scalars of a coefficient."""
-        return [self.terms[scalar] for scalar in coefficient.scalars]
 
     def materialize(self, operand: _Operand) -> NodeView:
         """Return an operand as a node, transposed and conjugated; a vector has no transpose."""
@@ -302,7 +308,8 @@ class _NodeBuilder:
 
     def scale_addend(self, addend: _Addend) -> NodeView:
         """Multiply an addend by its scalars, without its sign."""
-        term = addend.term
-        for scalar in self.scalar_terms(addend.coefficient):
-            term = self.match.make(multiply, term, scalar)
-        return term
+        return scaled(
+            self.match,
+            addend.term,
+            [(self.terms[number], form == "J") for number, form in addend.coefficient.scalars],
+        )

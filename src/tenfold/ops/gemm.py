@@ -96,11 +96,21 @@ def scalars_of(
     """Return alpha and beta in the dtype; beta is 0 where nothing is added."""
     scalars = []
     for factor, at in ((epilogue.sign, epilogue.alpha), (epilogue.added, epilogue.beta)):
-        numbers = [cast_values(operand, dtype) for operand in inputs[at]]
+        numbers = [
+            np.conj(number) if position in epilogue.conjugated else number
+            for position in range(len(inputs))[at]
+            for number in [cast_values(inputs[position], dtype)]
+        ]
         with np.errstate(all="ignore"):
             value = reduce(np.multiply, numbers) if numbers else np.asarray(factor, dtype)
             scalars.append(np.asarray(-value if numbers and factor < 0 else value))
     return scalars[0], scalars[1]
+
+
+def split_arguments(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    """Return the operands and the params of a product; the first param is a form."""
+    count = next(i for i, argument in enumerate(arguments) if isinstance(argument, str))
+    return list(arguments[:count]), tuple(arguments[count:])
 
 
 def gemm_reference(inputs: Sequence[np.ndarray], first: str, second: str, *params: Any) -> Any:
@@ -118,7 +128,8 @@ def gemm_reference(inputs: Sequence[np.ndarray], first: str, second: str, *param
 
 
 def _reference(*args: Any) -> np.ndarray:
-    return np.asarray(gemm_reference(args[:-5], *args[-5:]))
+    inputs, params = split_arguments(args)
+    return np.asarray(gemm_reference(inputs, *params))
 
 
 @operation(

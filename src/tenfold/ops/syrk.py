@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Kind
+from tenfold.core.op import BoundCall, Epilogue, Kind
 from tenfold.core.op_decorators import array, operation
 from tenfold.ops.gemm import (
     TRANSPOSED,
@@ -35,6 +35,7 @@ from tenfold.ops.gemm import (
     gemm_reference,
     gemm_rule,
     leading_scales,
+    split_arguments,
 )
 from tenfold.ops.lu_and_triangular import triangle_of
 
@@ -49,9 +50,10 @@ OPPOSITE_TRIANGLE = {"lower": "upper", "upper": "lower", "either": "either"}
 
 def _syrk_reference(*args: Any) -> np.ndarray:
     """The lower triangle, mirrored."""
-    lower = np.tril(gemm_reference(args[:-6], *args[-6:]))
+    inputs, params = split_arguments(args)
+    lower = np.tril(gemm_reference(inputs, *params))
     upper = np.tril(lower, -1).T
-    if args[-1] == "symmetric":
+    if Epilogue(*params[2:]).half == "symmetric":
         return np.asarray(lower + upper)
     np.fill_diagonal(lower, np.diagonal(lower).real)
     return np.asarray(lower + upper.conj())
@@ -107,8 +109,8 @@ def triangle(x: np.ndarray, side: str) -> np.ndarray:
 
 
 def _trmm_reference(*args: Any) -> np.ndarray:
-    inputs, params = list(args[:-6]), tuple(args[-6:])
-    operand_index, side = triangular_operand(params[-1])
+    inputs, params = split_arguments(args)
+    operand_index, side = triangular_operand(Epilogue(*params[2:]).half)
     if params[operand_index] in TRANSPOSED:
         side = OPPOSITE_TRIANGLE[side]
     inputs[operand_index] = triangle(inputs[operand_index], side)
@@ -141,7 +143,7 @@ def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
 
 
 def _trmm_multiply_adds(types: tuple[Type, ...], first: str, second: str, *params: Any) -> int:
-    operand_index = triangular_operand(params[-1])[0]
+    operand_index = triangular_operand(Epilogue(*params).half)[0]
     order = types[operand_index].shape[0]
     other_shape, form = types[1 - operand_index].shape, (first, second)[1 - operand_index]
     vectors = other_shape[(1 - operand_index) ^ (form in TRANSPOSED)]

@@ -487,7 +487,8 @@ class ExecutableBuilder:
         self._add(Executable.set_multiply_adds, bound.multiply_adds)
         self._add(Executable.add_blas_limit, routines.libraries() if bound.functions else (), 1)
         for scale, scale_factors in zip(bound.scales, factors, strict=True):
-            self._add(Executable.add_scale, scale.element, dtype, scale.negative, scale_factors)
+            signs = scale.negative, scale.conjugated
+            self._add(Executable.add_scale, scale.element, dtype, *signs, scale_factors)
         if claims_value:
             self._publish_early()
 

@@ -66,6 +66,7 @@ class ProductScale(NamedTuple):
     element: bytes
     """The sign, as bytes of the dtype."""
     negative: bool
+    conjugated: bool
     operands: tuple[int, ...]
     """The positions of scalar operands to multiply: Python numbers and 0-d arrays."""
 
@@ -157,7 +158,12 @@ def _scales(epilogue: Epilogue, operands: int, dtype: np.dtype) -> tuple[Product
         return None
     pairs = ((epilogue.sign, alpha), (epilogue.added, beta))
     return tuple(
-        ProductScale(np.asarray(factor, dtype).tobytes(), factor < 0, (*positions,))
+        ProductScale(
+            np.asarray(factor, dtype).tobytes(),
+            factor < 0,
+            not {*positions}.isdisjoint(epilogue.conjugated),
+            (*positions,),
+        )
         for factor, positions in pairs
     )
 
