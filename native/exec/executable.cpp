@@ -318,8 +318,7 @@ class Executor {
     }
 
     bool execute(const Executable::Mark& mark) {
-        // Relaxed: a thread that does not see it computes it once more.
-        graph_.nodes[mark.position].node->passed_through.store(true, std::memory_order_relaxed);
+        mark_passed_through(graph_.nodes[mark.position].node.get());
         return true;
     }
 

@@ -24,6 +24,8 @@ class NodeSpinLock {
     Node* node_;
 };
 
+std::atomic<uint64_t> storable_bytes{UINT64_MAX};
+
 // A computed node stays so. Acquire: the value was written before.
 bool is_computed(const Node* node) { return !node->pending.load(std::memory_order_acquire); }
 
@@ -187,6 +189,17 @@ Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, s
     set_inputs(node, {&input, 1});
     return Ref<Node>::adopt(node);
 }
+
+bool mark_passed_through(Node* node) {
+    const Type& type = *node->type;
+    uint64_t most = storable_bytes.load(std::memory_order_relaxed);
+    bool fits = uint64_t(type.size()) <= most / std::max(dtype_of(type.dtype).bytes, 1U);
+    // Relaxed: a thread that does not see it computes it once more.
+    return fits ? node->passed_through.exchange(true, std::memory_order_relaxed)
+                : node->passed_through.load(std::memory_order_relaxed);
+}
+
+void set_storable_bytes(uint64_t bytes) { storable_bytes.store(bytes, std::memory_order_relaxed); }
 
 void publish(Node* node, Ref<Value> value) {
     std::array<Node*, 2> inline_inputs;

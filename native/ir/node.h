@@ -101,6 +101,11 @@ void recompute_depth(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.
 Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, std::size_t index);
 
+// Marks a node that an evaluation has passed through, unless its value has more than the storable
+// bytes; returns whether it was marked before.
+bool mark_passed_through(Node* node);
+void set_storable_bytes(uint64_t bytes);
+
 // Gives a pending node its value; its inputs are dropped. A node that has one keeps it.
 void publish(Node* node, Ref<Value> value);
 

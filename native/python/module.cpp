@@ -135,6 +135,7 @@ NB_MODULE(_native, module) {
     module.def("enable_option_blocks", enable_option_blocks);
     module.def("enter_internal_block", enter_internal_block, "begins"_a);
     module.def("set_process_rules", set_process_rules, "number"_a);
+    module.def("set_storable_bytes", set_storable_bytes, "storable"_a);
     module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
         set_rules_variable(variable.ptr(), none.ptr());
     });

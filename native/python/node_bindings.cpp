@@ -339,8 +339,8 @@ void declare_nodes(nb::module_& module) {
         .def(
             "passed_through",
             [](const NodeHandle& self, bool mark) {
-                std::atomic<bool>& flag = self.node->passed_through;
-                return mark ? flag.exchange(true) : flag.load();
+                return mark ? mark_passed_through(self.node.get())
+                            : self.node->passed_through.load();
             },
             "mark"_a = true)
         .def("value", node_value, "index"_a = 0)

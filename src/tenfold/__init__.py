@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from tenfold import _native, dtypes, errors, ops, rules, settings
+from tenfold import _native, dtypes, errors, machine, ops, rules, settings
 from tenfold._native import Array
 from tenfold.array import array
 from tenfold.array.array import asarray, assign, eval, from_dlpack, wrap  # noqa: A004  # settled
@@ -38,6 +38,7 @@ array.install()
 import_hooks.install()
 del array  # the name of a module here, of a function in NumPy: its absence says what to write
 settings.load_environment()
+_native.set_storable_bytes(machine.available_memory() // 2)  # the rest is for what it is made of
 
 from tenfold import testing  # noqa: E402  # made from the tables that are full now
 from tenfold._native import Handle  # noqa: E402  # as above

@@ -118,7 +118,10 @@ class Node:
     def scalar(self) -> complex: ...
     @property
     def origin(self) -> tuple[str, int] | None: ...
-    def passed_through(self, mark: bool = True) -> bool: ...
+    def passed_through(self, mark: bool = True) -> bool:
+        """Whether an evaluation has passed through it. With `mark` one does now, unless the value
+        is too large to store.
+        """
     @property
     def is_slice(self) -> bool:
         """Whether it is a slice of its input, by its parameters."""
@@ -783,6 +786,9 @@ def function_with_path(python: Callable[..., Any], name: str) -> Callable[..., A
 
 def enter_internal_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
+def set_storable_bytes(storable: int) -> None:
+    """Set the largest value that an evaluation stores only because another one needs it, too."""
+
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
 def count_recorders(by: int) -> None:
     """Open or close so many recorders of a timeline: engines trace while one is open."""

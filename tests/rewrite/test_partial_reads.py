@@ -40,6 +40,28 @@ def test_first_partial_read_computes_that_part_only_and_the_second_the_whole() -
     assert seen == [1, 100]
 
 
+@pytest.mark.parametrize("tier", ["auto", "1"])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        lambda n: tn.arange(n),
+        lambda n: tn.arange(n) * 2 + 1,
+        lambda n: tn.reshape(tn.arange(10**6), (-1, 1)) * tn.arange(n // 10**6),
+    ],
+    ids=["range", "elementwise", "outer"],
+)
+def test_every_read_of_an_array_larger_than_memory_computes_its_part(
+    whole: Callable[[int], tn.Array], tier: str
+) -> None:
+    with tn.options(tier=tier):
+        x = whole(10**6)  # what is smaller is stored at the second read
+        expected = [x[at].tolist() for at in (7, 8, 9)]
+        y = whole(10**12)
+        found = [y[at].tolist() if y.ndim == 1 else y[at, :1].tolist() for at in (7, 8, 9)]
+    assert found == [value[:1] if isinstance(value, list) else value for value in expected]
+    assert y[-1].shape == y.shape[1:]
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -2,7 +2,7 @@
 
 Input: an `index` of a pending node. Output: a node of the same value that computes that slice only.
 None if the node is not such a slice, or its base has been read in part before: the second partial
-read computes the whole base.
+read computes the whole base, unless it is larger than half the memory.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2

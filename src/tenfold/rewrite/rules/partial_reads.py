@@ -2,7 +2,7 @@
 
 Input: a rewrite graph. Output: the live-out nodes that rules may split: those below a slice that is
 an output, if they have no other readers. The second partial read computes the whole array, for all
-later reads.
+later reads, unless it is larger than half the memory (`Node.passed_through`).
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph
