@@ -83,6 +83,9 @@ def beta(key: int | Array, draw: int | Array, /, a: float | Array | Sequence[flo
 def binomial(key: int | Array, draw: int | Array, /, n: float | Array | Sequence[float], p: float | Array | Sequence[float], size: int | Shape | None = ..., *, stream: int = ...) -> Array:
     """Return the successes among `n` trials of probability `p`, int64 (inversion for n p < 10, else"""
 
+def dirichlet(key: int | Array, draw: int | Array, /, alpha: Any, size: int | Shape | None = ..., *, stream: int = ...) -> Array:
+    """Return vectors of the Dirichlet distribution: the shares of gamma numbers of shapes `alpha`"""
+
 def hypergeometric(key: int | Array, draw: int | Array, /, ngood: float | Array | Sequence[float], nbad: float | Array | Sequence[float], nsample: float | Array | Sequence[float], size: int | Shape | None = ..., *, stream: int = ...) -> Array:
     """Return the good ones among `nsample` of `ngood` + `nbad` without replacement, int64."""
 
@@ -109,9 +112,6 @@ def zipf(key: int | Array, draw: int | Array, /, a: float | Array | Sequence[flo
 
 def choice(key: int | Array, draw: int | Array, /, a: int | Array, size: int | Shape | None = ..., replace: builtins.bool = ..., p: Any = ..., axis: int = ...) -> Array:
     """Return random elements of `a` along an axis, or of the ints below it, with probabilities `p`."""
-
-def dirichlet(key: int | Array, draw: int | Array, /, alpha: Any, size: int | Shape | None = ...) -> Array:
-    """Return vectors of the Dirichlet distribution: gamma numbers of shapes `alpha` (k,), divided"""
 
 def multivariate_normal(key: int | Array, draw: int | Array, /, mean: Any, cov: Any, size: int | Shape | None = ..., *, method: str = ...) -> Array:
     """Return vectors of the normal distribution of mean `mean` (k,) and covariance `cov` (k, k), by"""

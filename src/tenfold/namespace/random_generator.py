@@ -280,7 +280,7 @@ class Generator:
 
     def dirichlet(self, alpha: Any, size: Size = None) -> Array:
         """Return vectors of the Dirichlet distribution."""
-        return permutations.dirichlet(*self.next_draw(), alpha, size)
+        return distributions.dirichlet(*self.next_draw(), alpha, size)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Size = None, *, method: str = "svd"
@@ -298,7 +298,9 @@ class Generator:
         axis: int = 0,
         shuffle: bool = True,  # noqa: ARG002  # NumPy's: their order is always random
     ) -> Array:
-        """Return random elements of `a`, or of the ints below it."""
+        """Return random elements of `a`, or of the ints below it; waits for `p`, to check it."""
+        if isinstance(p, Array):
+            p.wait()
         return permutations.choice(*self.next_draw(), a, size, replace, p, axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Array:

@@ -1,7 +1,7 @@
 """Composite distributions: lazy operations on the draws of a key, which fuse with their readers.
 
-Parameters are numbers or arrays, which broadcast with `size`. A number out of range is a
-ValueError; arrays are not checked, and give NaN or what the formula gives.
+Parameters are numbers or arrays, which broadcast with `size`. One out of range is a ValueError if
+its value is known at the call; others give NaN or what the formula gives. NaN gives NaN.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import derived
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import INT64
-from tenfold.errors import message
 from tenfold.ops.arithmetic import pow, square  # noqa: A004  # its public name
 from tenfold.ops.cast import astype
-from tenfold.ops.distributions import parameter, poisson, standard_gamma
+from tenfold.ops.distributions import (
+    is_not_negative,
+    is_positive,
+    parameter,
+    poisson,
+    refuse_out_of_range,
+    standard_gamma,
+)
 from tenfold.ops.elementary import exp, expm1, log, log1p, sqrt
 from tenfold.ops.random import (
     has_short_rows,
@@ -37,6 +43,10 @@ from tenfold.ops.selection import maximum, where
 Formula = Callable[..., Array]
 SECOND = VARIABLE_STREAMS
 """The first stream of a second variable."""
+MAX_COUNTED_MEAN = 2.0**60
+"""The mean from which a Poisson number has the relative deviation 2**-30."""
+MAX_POISSON_MEAN = 2.0**63 - 10.0 * 2.0**31.5
+"""NumPy's limit, 10 deviations below the end of int64."""
 KEY = (20260101, 77777)
 """The key and draw of the samples of tests."""
 
@@ -53,11 +63,29 @@ def _composite(formula: Formula, key: Any, draw: Any, size: Any, *parameters: An
     return reshape(formula(*operands, (product(lengths),), *arrays), lengths)
 
 
-def _require(name: str, text: str, valid: Callable[..., bool], *parameters: Any) -> None:
-    """Raise ValueError where numbers are out of range; arrays are not looked at."""
-    numbers = all(isinstance(x, (bool, int, float, np.generic)) for x in parameters)
-    if numbers and not valid(*parameters):
-        raise ValueError(message(name, f"needs {text}", (), "give numbers in that range"))
+def _require(name: str, text: str, valid: Callable[..., Any], *parameters: Any) -> None:
+    """Raise ValueError where known parameters are out of range."""
+    refuse_out_of_range(name, text, valid, [parameter(x) for x in parameters])
+
+
+def _is_finite(low: Any, high: Any) -> Any:
+    return np.isfinite(np.subtract(high, low))
+
+
+def _are_positive(*parameters: Any) -> Any:
+    return np.logical_and.reduce(np.broadcast_arrays(*map(is_positive, parameters)))
+
+
+def _poisson_float(key: Any, draw: Any, mean: Any, lengths: Shape, stream: int) -> Any:
+    """Return numbers of the Poisson distribution as floats; a mean whose deviation is below its
+    rounding, infinity and NaN stand for themselves.
+    """
+    if not isinstance(mean, Array):
+        large = not mean < MAX_COUNTED_MEAN
+        return mean if large else poisson(key, draw, mean, lengths, stream=stream)
+    counted = mean < MAX_COUNTED_MEAN
+    count = poisson(key, draw, where(counted, mean, 0.0), lengths, stream=stream)
+    return where(counted, astype(count, mean.dtype), mean)
 
 
 @derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, -1, 1))])
@@ -79,6 +107,15 @@ def uniform(
     def formula(key: Any, draw: Any, lengths: Shape, low: Any, high: Any) -> Array:
         return low + (high - low) * random(key, draw, lengths)
 
+    ends = [parameter(low), parameter(high)]
+    refuse_out_of_range("uniform", "high - low is finite", _is_finite, ends, OverflowError)
+    _require(
+        "uniform",
+        "low <= high",
+        lambda low, high: is_not_negative(np.subtract(high, low)),
+        low,
+        high,
+    )
     return _composite(formula, key, draw, size, low, high)
 
 
@@ -101,7 +138,7 @@ def normal(
     def formula(key: Any, draw: Any, lengths: Shape, loc: Any, scale: Any) -> Array:
         return loc + scale * standard_normal(key, draw, lengths)
 
-    _require("normal", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("normal", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, loc, scale)
 
 
@@ -124,7 +161,7 @@ def lognormal(
     def formula(key: Any, draw: Any, lengths: Shape, mean: Any, sigma: Any) -> Array:
         return exp(mean + sigma * standard_normal(key, draw, lengths))
 
-    _require("lognormal", "sigma >= 0", lambda sigma: sigma >= 0, sigma)
+    _require("lognormal", "sigma >= 0", is_not_negative, sigma)
     return _composite(formula, key, draw, size, mean, sigma)
 
 
@@ -146,7 +183,7 @@ def exponential(
     def formula(key: Any, draw: Any, lengths: Shape, scale: Any) -> Array:
         return scale * standard_exponential(key, draw, lengths)
 
-    _require("exponential", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("exponential", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, scale)
 
 
@@ -170,7 +207,7 @@ def laplace(
         pair = [standard_exponential(key, draw, lengths, stream=s) for s in (0, SECOND)]
         return loc + scale * (pair[0] - pair[1])
 
-    _require("laplace", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("laplace", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, loc, scale)
 
 
@@ -194,7 +231,7 @@ def logistic(
         x = standard_exponential(key, draw, lengths)
         return loc + scale * log(expm1(x))
 
-    _require("logistic", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("logistic", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, loc, scale)
 
 
@@ -217,7 +254,7 @@ def gumbel(
     def formula(key: Any, draw: Any, lengths: Shape, loc: Any, scale: Any) -> Array:
         return loc - scale * log(standard_exponential(key, draw, lengths))
 
-    _require("gumbel", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("gumbel", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, loc, scale)
 
 
@@ -239,7 +276,7 @@ def pareto(
     def formula(key: Any, draw: Any, lengths: Shape, a: Any) -> Array:
         return expm1(standard_exponential(key, draw, lengths) / a)
 
-    _require("pareto", "a > 0", lambda a: a > 0, a)
+    _require("pareto", "a > 0", is_positive, a)
     return _composite(formula, key, draw, size, a)
 
 
@@ -261,7 +298,7 @@ def power(
     def formula(key: Any, draw: Any, lengths: Shape, a: Any) -> Array:
         return pow(-expm1(-standard_exponential(key, draw, lengths)), 1.0 / a)
 
-    _require("power", "a > 0", lambda a: a > 0, a)
+    _require("power", "a > 0", is_positive, a)
     return _composite(formula, key, draw, size, a)
 
 
@@ -283,7 +320,7 @@ def rayleigh(
     def formula(key: Any, draw: Any, lengths: Shape, scale: Any) -> Array:
         return scale * sqrt(2.0 * standard_exponential(key, draw, lengths))
 
-    _require("rayleigh", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("rayleigh", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, scale)
 
 
@@ -303,9 +340,12 @@ def weibull(
     """
 
     def formula(key: Any, draw: Any, lengths: Shape, a: Any) -> Array:
-        return pow(standard_exponential(key, draw, lengths), 1.0 / a)
+        numbers = standard_exponential(key, draw, lengths)
+        if isinstance(a, Array):
+            return where(a == 0.0, 0.0, pow(numbers, 1.0 / a))
+        return pow(numbers, 1.0 / a) if a else numbers * 0.0
 
-    _require("weibull", "a > 0", lambda a: a > 0, a)
+    _require("weibull", "a >= 0", is_not_negative, a)
     return _composite(formula, key, draw, size, a)
 
 
@@ -356,7 +396,9 @@ def triangular(
     _require(
         "triangular",
         "left <= mode, mode <= right, left < right",
-        lambda left, mode, right: left <= mode <= right != left,
+        lambda left, mode, right: (
+            ~(np.greater(left, mode) | np.greater(mode, right) | np.equal(left, right))
+        ),
         left,
         mode,
         right,
@@ -383,7 +425,7 @@ def geometric(
         count = ceil(standard_exponential(key, draw, lengths) / -log1p(-p))
         return astype(maximum(count, 1.0), INT64)
 
-    _require("geometric", "p > 0, p <= 1", lambda p: 0 < p <= 1, p)
+    _require("geometric", "p > 0, p <= 1", lambda p: (np.asarray(p) > 0) & (p <= 1), p)
     return _composite(formula, key, draw, size, p)
 
 
@@ -406,7 +448,7 @@ def gamma(
     def formula(key: Any, draw: Any, lengths: Shape, shape: Any, scale: Any) -> Array:
         return scale * standard_gamma(key, draw, shape, lengths)
 
-    _require("gamma", "scale >= 0", lambda scale: scale >= 0, scale)
+    _require("gamma", "scale >= 0", is_not_negative, scale)
     return _composite(formula, key, draw, size, shape, scale)
 
 
@@ -428,7 +470,7 @@ def chisquare(
     def formula(key: Any, draw: Any, lengths: Shape, df: Any) -> Array:
         return 2.0 * standard_gamma(key, draw, df * 0.5, lengths)
 
-    _require("chisquare", "df > 0", lambda df: df > 0, df)
+    _require("chisquare", "df > 0", is_positive, df)
     return _composite(formula, key, draw, size, df)
 
 
@@ -453,9 +495,7 @@ def f(
         denominator = standard_gamma(key, draw, dfden * 0.5, lengths, stream=SECOND)
         return (numerator * dfden) / (denominator * dfnum)
 
-    _require(
-        "f", "dfnum > 0, dfden > 0", lambda dfnum, dfden: dfnum > 0 and dfden > 0, dfnum, dfden
-    )
+    _require("f", "dfnum > 0, dfden > 0", _are_positive, dfnum, dfden)
     return _composite(formula, key, draw, size, dfnum, dfden)
 
 
@@ -478,7 +518,7 @@ def standard_t(
         chi = standard_gamma(key, draw, df * 0.5, lengths, stream=SECOND)
         return standard_normal(key, draw, lengths) * sqrt(df * 0.5 / chi)
 
-    _require("standard_t", "df > 0", lambda df: df > 0, df)
+    _require("standard_t", "df > 0", is_positive, df)
     return _composite(formula, key, draw, size, df)
 
 
@@ -499,12 +539,12 @@ def wald(
     """
 
     def formula(key: Any, draw: Any, lengths: Shape, mean: Any, scale: Any) -> Array:
-        y = square(standard_normal(key, draw, lengths)) * mean
-        u, shift = random(key, draw, lengths, stream=SECOND), mean / (2.0 * scale)
-        x = mean + shift * (y - sqrt(y * (4.0 * scale + y)))
-        return where(u * (mean + x) <= mean, x, mean * mean / x)
+        t = square(standard_normal(key, draw, lengths)) * mean / scale
+        u = random(key, draw, lengths, stream=SECOND)
+        root = square(sqrt(4.0 + t) + sqrt(t)) * 0.25  # of the smaller solution: no difference
+        return where(u * (1.0 + 1.0 / root) <= 1.0, mean / root, mean * root)
 
-    _require("wald", "mean > 0, scale > 0", lambda mean, scale: mean > 0 and scale > 0, mean, scale)
+    _require("wald", "mean > 0, scale > 0", _are_positive, mean, scale)
     return _composite(formula, key, draw, size, mean, scale)
 
 
@@ -528,7 +568,18 @@ def negative_binomial(
         mean = standard_gamma(key, draw, n, lengths, stream=SECOND) * ((1.0 - p) / p)
         return poisson(key, draw, mean, lengths)
 
-    _require("negative_binomial", "n > 0, p > 0, p <= 1", lambda n, p: n > 0 and 0 < p <= 1, n, p)
+    _require(
+        "negative_binomial",
+        "n > 0, 0 < p <= 1, and n (1 - p) / p fits in int64",
+        lambda n, p: (
+            (np.asarray(n) > 0)
+            & (np.asarray(p) > 0)
+            & (p <= 1)
+            & ((1.0 - p) / np.where(p, p, 1.0) * (n + 10.0 * np.sqrt(n)) <= MAX_POISSON_MEAN)
+        ),
+        n,
+        p,
+    )
     return _composite(formula, key, draw, size, n, p)
 
 
@@ -549,11 +600,15 @@ def noncentral_chisquare(
     """
 
     def formula(key: Any, draw: Any, lengths: Shape, df: Any, nonc: Any) -> Array:
-        count = poisson(key, draw, nonc * 0.5, lengths, stream=SECOND)
+        count = _poisson_float(key, draw, nonc * 0.5, lengths, SECOND)
         return 2.0 * standard_gamma(key, draw, df * 0.5 + count, lengths)
 
     _require(
-        "noncentral_chisquare", "df > 0, nonc >= 0", lambda df, nonc: df > 0 and nonc >= 0, df, nonc
+        "noncentral_chisquare",
+        "df > 0, nonc >= 0",
+        lambda df, nonc: is_positive(df) & is_not_negative(nonc),
+        df,
+        nonc,
     )
     return _composite(formula, key, draw, size, df, nonc)
 
@@ -576,7 +631,7 @@ def noncentral_f(
     """
 
     def formula(key: Any, draw: Any, lengths: Shape, dfnum: Any, dfden: Any, nonc: Any) -> Array:
-        count = poisson(key, draw, nonc * 0.5, lengths, stream=2 * SECOND)
+        count = _poisson_float(key, draw, nonc * 0.5, lengths, 2 * SECOND)
         numerator = standard_gamma(key, draw, dfnum * 0.5 + count, lengths)
         denominator = standard_gamma(key, draw, dfden * 0.5, lengths, stream=SECOND)
         return (numerator * dfden) / (denominator * dfnum)
@@ -584,7 +639,7 @@ def noncentral_f(
     _require(
         "noncentral_f",
         "dfnum > 0, dfden > 0, nonc >= 0",
-        lambda dfnum, dfden, nonc: dfnum > 0 and dfden > 0 and nonc >= 0,
+        lambda dfnum, dfden, nonc: _are_positive(dfnum, dfden) & is_not_negative(nonc),
         dfnum,
         dfden,
         nonc,

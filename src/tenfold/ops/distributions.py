@@ -19,6 +19,7 @@ from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import FLOAT64, INT64
 from tenfold.errors import ShapeError, message
 from tenfold.ops import philox, rejection
+from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.random import (
     array_operand,
     checked_stream,
@@ -92,23 +93,60 @@ class Sampler:
             raise ValueError(f"parameters out of range: {self.range_text}")
         elements = Elements(key, draw, size, stream, self.count)
         if self.rows:
-            flat = [x.reshape(-1, size[-1]) for x in flat]
-        return self.sample(elements, *flat).reshape(lead + size)
+            flat = [x.reshape(-1, size[-1]) if x.size else x.reshape(0, size[-1]) for x in flat]
+        with np.errstate(all="ignore"):
+            return self.sample(elements, *flat).reshape(lead + size)
 
     def bind(
         self, key: Any, draw: Any, parameters: tuple[Any, ...], size: Any, stream: int
     ) -> BoundCall:
-        """Bind a call; raise ValueError for a number out of range."""
+        """Bind a call; raise ValueError for known parameters out of range."""
         operands = [operand(key, "key"), operand(draw, "draw number")]
         values = [parameter(x) for x in parameters]
         if self.rows:
             size = _size_of_rows(values, size)
-        if not any(isinstance(x, Array) for x in values) and not self.valid(*values):
-            rule = f"parameters out of range: {self.range_text}"
-            raise ValueError(message(self.name, rule, (), "give numbers in that range"))
+        refuse_out_of_range(self.name, self.range_text, self.valid, values)
         lengths, arrays = with_all_axes(values, size, operands)
         params = lengths, checked_stream(stream), self.dtype, checked_device(None)
         return BoundCall((*operands, *arrays), params)
+
+
+def is_positive(x: Any) -> Any:
+    """Whether parameters are above 0, or NaN, which is the result then, as in NumPy."""
+    return (np.asarray(x) > 0) | np.isnan(x)
+
+
+def is_not_negative(x: Any) -> Any:
+    """Whether parameters are 0, above, or NaN; -0.0 is negative, as in NumPy."""
+    return ~np.signbit(np.asarray(x, np.float64)) | np.isnan(x)
+
+
+def refuse_out_of_range(
+    name: str,
+    range_text: str,
+    valid: Callable[..., Any],
+    parameters: Sequence[Any],
+    error: type[Exception] = ValueError,
+) -> None:
+    """Raise the error if the values of all parameters are known, and one is out of range."""
+    values: list[Any] = [known_values(x) if isinstance(x, Array) else x for x in parameters]
+    if any(x is None for x in values):
+        return
+    shapes = [np.shape(x) for x in values]
+    with np.errstate(all="ignore"):
+        if any(shapes) and not _broadcast(shapes):
+            return  # an error of its own
+        if not np.all(valid(*values)):
+            rule = f"parameters out of range: {range_text}"
+            raise error(message(name, rule, (), "give numbers in that range"))
+
+
+def _broadcast(shapes: Sequence[Shape]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
 
 
 def _size_of_rows(parameters: Sequence[Any], size: Any) -> Shape:
@@ -132,7 +170,7 @@ def _is_sample(good: Any, bad: Any, sample: Any) -> Any:
     return (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= good + bad)
 
 
-GAMMA = Sampler("standard_gamma", rejection.gamma, lambda shape: shape >= 0, "shape >= 0", (2.5,))
+GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "shape >= 0", (2.5,))
 
 
 @operation(**GAMMA.facts)
@@ -155,7 +193,12 @@ def standard_gamma(
 
 
 BETA = Sampler(
-    "beta", rejection.beta, lambda a, b: (a > 0) & (b > 0), "a > 0, b > 0", (2.5, 0.5), count=2
+    "beta",
+    rejection.beta,
+    lambda a, b: is_positive(a) & is_positive(b),
+    "a > 0, b > 0",
+    (2.5, 0.5),
+    count=2,
 )
 
 
@@ -182,7 +225,7 @@ def beta(
 VONMISES = Sampler(
     "vonmises",
     rejection.vonmises,
-    lambda mu, kappa: (kappa >= 0) & (mu == mu),
+    lambda _, kappa: is_not_negative(kappa),
     "kappa >= 0",
     (0.5, 4.0),
 )
@@ -392,10 +435,18 @@ def _multinomial(elements: Elements, n: np.ndarray, p: np.ndarray) -> np.ndarray
     left, rest = n[:, :1].sum(1), np.ones(len(p))
     for at in range(count - 1):
         share = np.clip(p[:, at] / np.where(rest > 0, rest, 1.0), 0.0, 1.0)
+        ends = (rest - p[:, at] < SUM_ERROR) & ~p[:, at + 1 :].any(1)
+        share = np.where(ends, 1.0, share)  # rounding leaves nothing to outcomes of probability 0
         result[:, at] = rejection.binomial(elements.part(at, count), left, share)
         left, rest = left - result[:, at], rest - p[:, at]
     result[:, -1:] = left[:, None]
     return result
+
+
+def _is_multinomial(p: Any) -> Any:
+    if np.ndim(p) == 0:
+        return True  # the other parameter may have the axis
+    return p.shape[-1] > 0 and np.all(p[..., :-1].sum(-1) <= 1.0 + SUM_ERROR)
 
 
 MULTINOMIAL = Sampler(
@@ -428,7 +479,15 @@ def multinomial(
     >>> int(tn.sum(tn.random.multinomial(1, 2, 20, [0.2, 0.3, 0.5])))
     20
     """
+    probabilities = parameter(pvals)
+    rule = "one probability at least, and sum(pvals[:-1]) <= 1"
+    refuse_out_of_range("multinomial", rule, _is_multinomial, [probabilities])
     return MULTINOMIAL.bind(key, draw, (n, pvals), size, stream)
+
+
+def _is_draw(colors: Any, sample: Any) -> Any:
+    total = np.asarray(colors).sum(-1) if np.ndim(colors) else np.inf
+    return np.all(np.asarray(colors) >= 0) & np.all(np.asarray(sample) >= 0) & (sample <= total)
 
 
 def _colors(elements: Elements, colors: np.ndarray, sample: np.ndarray) -> np.ndarray:
@@ -445,6 +504,36 @@ def _colors(elements: Elements, colors: np.ndarray, sample: np.ndarray) -> np.nd
         left = left - result[:, at]
     result[:, -1:] = left[:, None]
     return result
+
+
+DIRICHLET = Sampler(
+    "dirichlet",
+    rejection.dirichlet,
+    lambda alpha: (np.asarray(alpha) >= 0) | np.isnan(alpha),
+    "alpha >= 0",
+    ((1.0, 2.0, 3.0),),
+    rows=True,
+)
+
+
+@operation(**DIRICHLET.facts)
+def dirichlet(
+    key: int | Array,
+    draw: int | Array,
+    /,
+    alpha: Any,
+    size: int | Shape | None = None,
+    *,
+    stream: int = 0,
+) -> BoundCall:
+    """Return vectors of the Dirichlet distribution: the shares of gamma numbers of shapes `alpha`
+    (k,) in their sum. Shape: `size`, then k.
+
+    >>> import tenfold as tn
+    >>> tn.random.dirichlet(1, 2, [1.0, 2.0, 3.0], size=2).shape
+    (2, 3)
+    """
+    return DIRICHLET.bind(key, draw, (alpha,), size, stream)
 
 
 COLORS = Sampler(
@@ -477,4 +566,7 @@ def multivariate_hypergeometric(
     >>> int(tn.sum(tn.random.multivariate_hypergeometric(1, 2, [3, 4, 5], 6)))
     6
     """
+    counts, sample = parameter(colors), parameter(nsample)
+    rule = "colors >= 0, 0 <= nsample <= sum(colors)"
+    refuse_out_of_range("multivariate_hypergeometric", rule, _is_draw, [counts, sample])
     return COLORS.bind(key, draw, (colors, nsample), size, stream)

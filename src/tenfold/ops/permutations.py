@@ -15,9 +15,9 @@ from tenfold.dtypes import INT64
 from tenfold.errors import ShapeError, message
 from tenfold.ops import philox
 from tenfold.ops.arange import arange
+from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.contract import matmul
 from tenfold.ops.cumulative import cumulative_sum
-from tenfold.ops.distributions import standard_gamma
 from tenfold.ops.elementary import sqrt
 from tenfold.ops.gathering import take, take_along_axis
 from tenfold.ops.indexing import get_item
@@ -35,7 +35,6 @@ from tenfold.ops.random import (
     standard_exponential,
     standard_normal,
 )
-from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import minimum
 from tenfold.ops.sorting import argsort, searchsorted
@@ -47,6 +46,8 @@ SPARSE_SHARE = 16
 """The elements for each chosen one from which a choice draws numbers until they are distinct."""
 SPARSE_COUNT = 4096
 """The elements below which it sorts keys all the same."""
+SMALL_SCALE = 2.0**-60
+"""Scales exponential numbers so that their quotient by any probability but 0 is finite."""
 PROBABILITY_ERROR = 1e-8
 """How far from 1 the sum of probabilities may be."""
 
@@ -90,17 +91,22 @@ def permuted(key: int | Array, draw: int | Array, /, x: Array, *, axis: int | No
     return take_along_axis(x, order, axis=position)
 
 
-def _probabilities(p: Any, count: int) -> Array:
-    """Return the probabilities of a choice; known ones are checked."""
-    if not isinstance(p, Array):
-        values = np.asarray(p, np.float64)
-        if np.any(values < 0) or not abs(values.sum() - 1.0) < PROBABILITY_ERROR:
-            rule = "probabilities are not negative, and their sum is 1"
-            raise ValueError(message("choice", rule, (), "divide them by their sum"))
-        p = array(values)
+def _probabilities(p: Any, count: int, distinct: int) -> Array:
+    """Return the probabilities of a choice of so many distinct elements; known ones are checked."""
+    p = p if isinstance(p, Array) else array(np.asarray(p, np.float64))
     if p.shape != (count,):
         rule = f"probabilities of shape {p.shape} do not fit {count} elements"
         raise ShapeError("", rule, remedy="give one for each element")
+    values = known_values(p)
+    if values is None:
+        return p
+    if np.any(values < 0) or not abs(values.sum(dtype=np.float64) - 1.0) < PROBABILITY_ERROR:
+        rule = "probabilities are not negative, and their sum is 1"
+        raise ValueError(message("choice", rule, (), "divide them by their sum"))
+    possible = int(np.count_nonzero(values))
+    if possible < distinct:
+        rule = f"Fewer non-zero entries in p than size: {possible} of {count}, not {distinct}"
+        raise ValueError(message("choice", rule, (), "give replace=True"))
     return p
 
 
@@ -135,15 +141,15 @@ def choice(
                 "choice", "there is no element to choose from", remedy="give an array with elements"
             )
         )
-    weights = None if p is None else _probabilities(p, count)
+    distinct = 0 if replace else product(lengths)
+    weights = None if p is None else _probabilities(p, count, distinct)
     if replace:
         chosen = _with_replacement(key, draw, count, lengths, weights)
     else:
-        total = product(lengths)
-        if total > count:
-            rule = f"{total} elements of {count} need replacement"
+        if distinct > count:
+            rule = f"{distinct} elements of {count} need replacement"
             raise ValueError(message("choice", rule, (), "give replace=True"))
-        chosen = reshape(_without_replacement(key, draw, count, total, weights), lengths)
+        chosen = reshape(_without_replacement(key, draw, count, distinct, weights), lengths)
     return chosen if population is None else take(population, chosen, axis=position)
 
 
@@ -151,7 +157,7 @@ def _without_replacement(
     key: Any, draw: Any, count: int, total: int, weights: Array | None
 ) -> Array:
     if weights is not None:
-        keys = standard_exponential(key, draw, count) / weights
+        keys = standard_exponential(key, draw, count) * SMALL_SCALE / weights
     elif count >= max(total * SPARSE_SHARE, SPARSE_COUNT):
         return distinct_integers(key, draw, count, total)
     else:
@@ -212,22 +218,6 @@ def _with_replacement(
     bounds = cumulative_sum(weights)
     numbers = random(key, draw, lengths) * get_item(bounds, -1)
     return minimum(searchsorted(bounds, numbers, side="right"), count - 1)
-
-
-@derived(namespace="random", samples=[SampleCall((), {"size": 2}, (*KEY, (1.0, 2.0, 3.0)))])
-def dirichlet(
-    key: int | Array, draw: int | Array, /, alpha: Any, size: int | Shape | None = None
-) -> Array:
-    """Return vectors of the Dirichlet distribution: gamma numbers of shapes `alpha` (k,), divided
-    by their sum. Shape: `size`, then k.
-
-    >>> import tenfold as tn
-    >>> tn.random.dirichlet(1, 2, [1.0, 2.0, 3.0], size=2).shape
-    (2, 3)
-    """
-    shapes = _population(alpha)
-    numbers = standard_gamma(key, draw, shapes, (*element_size(size), *shapes.shape[-1:]))
-    return numbers / sum(numbers, axis=-1, keepdims=True)
 
 
 @derived(

@@ -98,13 +98,21 @@ def gamma(elements: Elements, shape: Floats) -> Floats:
 
     For shapes below 1 the number of shape + 1 times u**(1 / shape).
     """
-    result = np.exp(log_gamma_variate(elements, shape))
+    result = np.exp(_log_gamma(*_gamma_factors(elements, shape), shape))
     result[shape == 0] = 0.0
     return result
 
 
-def log_gamma_variate(elements: Elements, shape: Floats) -> Floats:
-    """Return the logarithm of a gamma number, which may be too small for a float."""
+def _log_gamma(logarithm: Floats, power: Floats, shape: Floats) -> Floats:
+    """Return the logarithm of gamma numbers, which may be too small for a float."""
+    small = np.flatnonzero(power)
+    result = logarithm.copy()
+    result[small] += power[small] / shape[small]
+    return result
+
+
+def _gamma_factors(elements: Elements, shape: Floats) -> tuple[Floats, Floats]:
+    """Return x and y such that exp(x + y / shape) is a gamma number; y is 0 from shape 1 on."""
     is_small = shape < 1.0
     d = np.where(is_small, shape + 1.0, shape) - 1.0 / 3.0
     c = 1.0 / np.sqrt(9.0 * d)
@@ -118,18 +126,41 @@ def log_gamma_variate(elements: Elements, shape: Floats) -> Floats:
         bound = 0.5 * x * x + d[at] * (1.0 - cube + logarithm)
         return np.log(d[at]) + logarithm, positive & (log(u) < bound)
 
-    result = accepted(elements, propose, np.arange(elements.size))
+    result = accepted(elements, propose, np.flatnonzero(np.isfinite(shape)))
+    result = np.where(np.isfinite(shape), result, shape)  # infinity and NaN remain
     at = np.flatnonzero(is_small & (shape > 0.0))
     u = philox.positive_unit(ARRAYS, *elements.block(at, LAST_STREAM)[:2])
-    result[at] += log(u) / shape[at]
-    return result
+    power = np.zeros(elements.size)
+    power[at] = log(u)
+    return result, power
 
 
 def beta(elements: Elements, a: Floats, b: Floats) -> Floats:
     """The share of one gamma number in the sum of two, by their logarithms."""
     pairs = elements.part(0, 2), elements.part(1, 2)
-    x, y = (log_gamma_variate(part, p) for part, p in zip(pairs, (a, b), strict=True))
-    return np.asarray(1.0 / (1.0 + np.exp(y - x)))
+    x, y = (_gamma_factors(part, p) for part, p in zip(pairs, (a, b), strict=True))
+    difference = _log_gamma(*y, b) - _log_gamma(*x, a)
+    m = np.maximum(a, b)  # both may be below every float: the sum of logarithms, times m
+    scaled = (m * y[0] + y[1] * (m / b) - (m * x[0] + x[1] * (m / a))) / m
+    difference = np.where(np.isfinite(difference) | ~np.isfinite(a + b), difference, scaled)
+    return np.asarray(1.0 / (1.0 + np.exp(difference)))
+
+
+def dirichlet(elements: Elements, alpha: Floats) -> Floats:
+    """The shares of gamma numbers in their sums, by their logarithms, relative to the largest.
+
+    All may be below every float, so the logarithms are multiplied by the largest alpha.
+    """
+    logarithm, power = (x.reshape(alpha.shape) for x in _gamma_factors(elements, alpha.reshape(-1)))
+    largest = alpha.max(-1, initial=0.0, keepdims=True)
+    is_positive = alpha > 0.0
+    ratio = largest / np.where(is_positive, alpha, 1.0)
+    scaled = np.where(is_positive, largest * logarithm + power * ratio, -np.inf)
+    top = scaled.max(-1, initial=-np.inf, keepdims=True)
+    shares = np.exp((scaled - np.where(np.isfinite(top), top, 0.0)) / np.where(largest, largest, 1))
+    shares = np.where(np.isnan(alpha) | np.isinf(alpha), np.nan, shares)
+    total = shares.sum(-1, keepdims=True)
+    return np.asarray(shares / np.where(total == 0.0, 1.0, total))
 
 
 def poisson(elements: Elements, mean: Floats) -> np.ndarray:
@@ -281,15 +312,19 @@ def zipf(elements: Elements, a: Floats) -> np.ndarray:
     """L. Devroye, "Non-uniform random variate generation", 1986, chapter 10.6."""
     exponent = a - 1.0
     b = 2.0**exponent
+    least = (2.0**63) ** -exponent  # the others are not int64
 
     def propose(blocks: Blocks, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         u, v = uniforms(blocks(0))
+        u = u * (1.0 - least[at]) + least[at]
         x = np.floor(u ** (-1.0 / exponent[at]))
         inside = (x >= 1.0) & (x < 2.0**63)
         t = (1.0 + 1.0 / np.where(inside, x, 1.0)) ** exponent[at]
         return x, inside & (v * x * (t - 1.0) / (b[at] - 1.0) <= t / b[at])
 
-    return accepted(elements, propose, np.arange(elements.size)).astype(np.int64)
+    is_one = a >= 1025.0  # 2 has a probability below every float
+    result = accepted(elements, propose, np.flatnonzero(~is_one))
+    return np.where(is_one, 1.0, result).astype(np.int64)
 
 
 def logseries(elements: Elements, p: Floats) -> np.ndarray:
@@ -327,12 +362,14 @@ def vonmises(elements: Elements, center: Floats, kappa: Floats) -> Floats:
 
     uniform = kappa < 1e-8
     concentrated = kappa > 1e6
-    result = accepted(elements, propose, np.flatnonzero(~(uniform | concentrated)))
+    result = accepted(elements, propose, np.flatnonzero((kappa >= 1e-8) & (kappa <= 1e6)))
+    result = np.where(np.isnan(kappa), kappa, result)
     block = elements.block(np.arange(elements.size), LAST_STREAM)
     normal = philox.normal(ARRAYS, block, np.dtype(np.float64)) / np.sqrt(kappa)
     turn = np.pi * philox.symmetric_unit(ARRAYS, *block[:2])
-    result = np.where(uniform, turn, np.where(concentrated, normal, result)) + center
-    return np.asarray((result + np.pi) % (2.0 * np.pi) - np.pi)
+    result = np.where(concentrated, normal, result) + center
+    result = np.where(np.abs(result) <= np.pi, result, (result + np.pi) % (2.0 * np.pi) - np.pi)
+    return np.where(uniform, turn, result)
 
 
 def hypergeometric(elements: Elements, good: Floats, bad: Floats, sample: Floats) -> np.ndarray:
