@@ -179,10 +179,23 @@ PyObject* divide_with_remainder(PyObject* left, PyObject* right) {
     return Py_BuildValue("(NN)", quotient, remainder);
 }
 
+// Equality answers for every object, each element by itself, as in NumPy.
 PyObject* compare(PyObject* self, PyObject* other, int operation) {
     static constexpr OperatorIndex positions[] = {LESS,      LESS_EQUAL, EQUAL,
                                                   NOT_EQUAL, GREATER,    GREATER_EQUAL};
-    return binary(positions[operation], self, other);
+    static PythonFunction compare_object{"tenfold.array.array", "compare_object"};
+    const bool is_equality = operation == Py_EQ || operation == Py_NE;
+    const bool is_text = PyUnicode_Check(other) || PyBytes_Check(other); // NumPy's scalars, too
+    if (!is_equality || !is_text) {
+        PyObject* result = binary(positions[operation], self, other);
+        if (result != Py_NotImplemented || !is_equality) return result;
+        Py_DECREF(result);
+    }
+    PyObject* differs = operation == Py_NE ? Py_True : Py_False;
+    return to_python_error([&] {
+        return PyObject_CallFunctionObjArgs(compare_object.get().ptr(), self, other, differs,
+                                            nullptr);
+    });
 }
 
 constexpr char INTEGER[] = "int", FLOAT[] = "float", INDEX[] = "index", BOOL[] = "bool";

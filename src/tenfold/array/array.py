@@ -32,6 +32,7 @@ from tenfold.interop.asarray import asarray, from_dlpack, to_device
 from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
 from tenfold.ops.complex import imag, real
+from tenfold.ops.create import full
 from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
@@ -59,6 +60,23 @@ def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
     foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
     arrays = [x for x in operands if isinstance(x, Array)]
     raise op_decorators.not_an_array_error(foreign, operation).completed(operation, arrays[:8])
+
+
+def compare_object(self: Array, other: Any, differs: bool) -> Any:
+    """Return for each element whether it equals an object, or `differs`, as NumPy: an object that
+    compares itself with arrays answers; None and text equal no number; others wait for the values.
+
+    >>> import tenfold as tn
+    >>> (tn.asarray([0, 1]) == None).tolist(), (tn.asarray([0, 1]) != "a").tolist()
+    ([False, False], [True, True])
+    """
+    if other is None or isinstance(other, (str, bytes)):
+        return full(self.shape, differs, dtype=np.bool_, device=self.device)
+    answer = type(other).__ne__(other, self) if differs else type(other).__eq__(other, self)
+    if answer is not NotImplemented:
+        return answer
+    values: Any = materialize.value_of(self, "!=" if differs else "==")
+    return asarray(values != other if differs else values == other, device=self.device)
 
 
 def _origin() -> tuple[str, int]:

@@ -18,9 +18,10 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from tenfold import _native
+from tenfold import _native, settings
 from tenfold._native import Array
 from tenfold.array.assign import assign
+from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.interop.asarray import asarray
@@ -59,6 +60,11 @@ def as_operands(values: tuple[Any, ...]) -> list[Any]:
         dtype = np.result_type(*(np.asarray(operand) for operand in operands))
         return [asarray(operand, dtype=dtype) for operand in operands]
     return operands
+
+
+def may_wait() -> bool:
+    """Whether a function may compute at the call: not in a trace, nor under `strict_sync`."""
+    return TRACE.get() is None and not settings.get("strict_sync")
 
 
 def cast(x: Array, dtype: Any) -> Array:

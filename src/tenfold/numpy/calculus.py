@@ -113,6 +113,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
         if decimals:
             raise TypeError("round: bool has no decimals; convert with x.astype(float)")
         x = cast(x, np.float16)
+    if kind_of(x.dtype) == "c" and decimals:  # each part by itself, without complex quotients
+        return deliver(parts.view_as_complex(round(parts.view_as_real(x), decimals)), out)
     if decimals == 0 or (kind_of(x.dtype) in "iu" and decimals > 0):
         return deliver(rounding.round(x), out)
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)

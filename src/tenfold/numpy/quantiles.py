@@ -144,10 +144,17 @@ def _nan_of_rows(rows: Array, result: Array) -> Array:
     return selection.where(has_nan, constant(result, np.nan), result)
 
 
+def _is_weak(q: Any) -> bool:
+    """Whether a fraction is a Python number, which leaves the dtype to the array."""
+    return type(q) is float
+
+
 def _is_double(q: Any) -> bool:
     """Whether fractions are float64; integers and other floats change the dtype of the result."""
-    values = q if isinstance(q, (float, Array)) else np.asarray(export(q, "np.quantile"))
-    return isinstance(values, float) or (values.dtype == np.float64 and values.ndim > 0)
+    if _is_weak(q):
+        return True
+    values = q if isinstance(q, Array) else np.asarray(export(q, "np.quantile"))
+    return values.dtype == np.float64
 
 
 def _fractions(q: Any, name: str, *, percent: bool) -> np.ndarray[Any, Any]:
@@ -175,7 +182,7 @@ def quantile(
         options = {"method": method, "keepdims": keepdims, "weights": weights}
         return Immediate(np.quantile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.quantile", percent=False)
-    return _quantile(a, fractions, axis, out, method, keepdims, weights)
+    return _quantile(a, fractions, axis, out, method, keepdims, weights, _is_weak(q))
 
 
 def percentile(
@@ -194,17 +201,24 @@ def percentile(
         options = {"method": method, "keepdims": keepdims, "weights": weights}
         return Immediate(np.percentile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.percentile", percent=True)
-    return _quantile(a, fractions, axis, out, method, keepdims, weights)
+    return _quantile(a, fractions, axis, out, method, keepdims, weights, _is_weak(q))
 
 
 def _quantile(
-    a: Any, fractions: Any, axis: Any, out: Any, method: str, keepdims: bool, weights: Any
+    a: Any,
+    fractions: Any,
+    axis: Any,
+    out: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    weak: bool,
 ) -> Any:
     rows, axes = _folded(a, axis)
     length = rows.shape[-1]
     if method != LINEAR or weights is not None or not length:
         options = {"method": method, "keepdims": keepdims, "weights": weights}
-        q = fractions if fractions.ndim else float(fractions)  # a number is weak
+        q = float(fractions) if weak else fractions
         return Immediate(np.quantile)(a, q, axis, out=out, **options)
     position = fractions * (length - 1)
     lower = np.floor(position).astype(np.int64)
@@ -217,7 +231,7 @@ def _quantile(
     )
     weight = np.asarray(position - lower).reshape(-1, *(1,) * (rows.ndim - 1))
     shares = (as_array(share) for share in (weight, 1.0 - weight))
-    if not fractions.ndim:  # a number is weak
+    if weak:
         shares = (cast(share, rows.dtype) for share in shares)
     result = _interpolated(low, high, *shares)
     result = _nan_of_rows(rows, result)
@@ -276,7 +290,7 @@ def nanquantile(
         options = {"method": method, "keepdims": keepdims, "weights": weights}
         return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.nanquantile", percent=False)
-    rest = method, keepdims, weights, isinstance(q, float)
+    rest = method, keepdims, weights, _is_weak(q)
     return _nanquantile(a, fractions, axis, out, *rest)
 
 
@@ -296,7 +310,7 @@ def nanpercentile(
         options = {"method": method, "keepdims": keepdims, "weights": weights}
         return Immediate(np.nanpercentile)(a, q, axis, out=out, **options)
     fractions = _fractions(q, "np.nanpercentile", percent=True)
-    rest = method, keepdims, weights, isinstance(q, float)
+    rest = method, keepdims, weights, _is_weak(q)
     return _nanquantile(a, fractions, axis, out, *rest)
 
 
@@ -313,7 +327,7 @@ def _nanquantile(
     rows, axes = _folded(a, axis)
     if method != LINEAR or weights is not None or not rows.shape[-1] or kind_of(rows.dtype) == "c":
         options = {"method": method, "keepdims": keepdims, "weights": weights}
-        q = fractions if fractions.ndim else float(fractions)  # a number is weak
+        q = float(fractions) if weak else fractions
         return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
     ordered, last = sorting.sort(rows), arithmetic.subtract(_counts(rows), 1)
     steps = cast(last, rows.dtype if weak else np.float64)  # a number has the dtype of the array
@@ -324,7 +338,7 @@ def _nanquantile(
         upper = selection.minimum(arithmetic.add(lower, 1), last)
         low, high = (_at(ordered, selection.maximum(i, 0)) for i in (lower, upper))
         share = arithmetic.subtract(position, cast(lower, steps.dtype))
-        share = share if fractions.ndim else cast(share, rows.dtype)  # a number is weak
+        share = cast(share, rows.dtype) if weak else share
         results.append(_interpolated(low, high, share, arithmetic.subtract(1.0, share)))
     result = reshaping.reshape(stack(results, 0), (*fractions.shape, *rows.shape[:-1]))
     return deliver(_restored(result, axes, fractions.ndim, keepdims), out)

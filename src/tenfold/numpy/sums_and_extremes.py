@@ -21,6 +21,7 @@ from tenfold.numpy.arguments import (
     cast,
     constant,
     deliver,
+    may_wait,
     ordered,
     where_else,
 )
@@ -356,6 +357,12 @@ def _known(a: Any) -> tuple[Array, Any]:
     return x, logical_not(isnan(x)) if kind_of(x.dtype) in "fc" else True
 
 
+def _refuse_rows_of_nan(known: Any, axis: int | None) -> None:
+    is_checked = known is not True and known.size and may_wait()
+    if is_checked and not reduce.all(reduce.any(known, axis=axis)).item():
+        raise ValueError("All-NaN slice encountered")
+
+
 def _joined(mask: Any, where: Any) -> Any:
     if where is True or mask is True:
         return mask if where is True else where
@@ -488,15 +495,21 @@ def nanmin(
 
 @ordered
 def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Return the first index of the largest element that is not NaN; of rows of NaN 0."""
+    """Return the first index of the largest element that is not NaN. Raises ValueError for a row of
+    NaN, for which it waits; in a trace its index is 0.
+    """
     x, known = _known(a)
+    _refuse_rows_of_nan(known, axis)
     return argmax(where_else(x, known, -np.inf), axis, out, keepdims=keepdims)
 
 
 @ordered
 def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Return the first index of the smallest element that is not NaN; of rows of NaN 0."""
+    """Return the first index of the smallest element that is not NaN. Raises ValueError for a row
+    of NaN, for which it waits; in a trace its index is 0.
+    """
     x, known = _known(a)
+    _refuse_rows_of_nan(known, axis)
     return argmin(where_else(x, known, np.inf), axis, out, keepdims=keepdims)
 
 

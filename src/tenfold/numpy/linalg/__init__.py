@@ -18,13 +18,12 @@ from numpy.linalg import LinAlgError
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.dtypes import COMPLEX128, HALF_DTYPES
-from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver
+from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, may_wait
 from tenfold.numpy.elementwise import matmul, vecdot
 from tenfold.numpy.linalg.factoring import (
     at_call,
     factors_of,
     kept_factors,
-    may_wait,
     result_dtype,
 )
 from tenfold.numpy.manipulation import matrix_transpose

@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tenfold import _native, pipeline, settings
+from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Type
 from tenfold.core.array_facts import ArrayFacts
-from tenfold.core.trace_state import TRACE
 from tenfold.errors import DTypeError, ShapeError, raise_if_failed
+from tenfold.numpy.arguments import may_wait
 from tenfold.ops import linalg
 from tenfold.ops.factors import regular_factors
 
@@ -77,11 +77,6 @@ def factors_of(x: Array) -> Array | None:
     return made
 
 
-def may_wait() -> bool:
-    """Whether values may be computed at the call."""
-    return TRACE.get() is None and not settings.get("strict_sync")
-
-
 def _computed(packed: Array, x: Array) -> bool:
     """Compute factors, with their matrices where these are pending; whether they exist."""
     if _native.node_of(x).pending:
@@ -130,4 +125,4 @@ def _fallible(results: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
     return found
 
 
-__all__ = ["at_call", "factors_of", "kept_factors", "may_wait", "result_dtype"]
+__all__ = ["at_call", "factors_of", "kept_factors", "result_dtype"]
