@@ -72,7 +72,8 @@ def compare_object(self: Array, other: Any, differs: bool) -> Any:
     """
     if other is None or isinstance(other, (str, bytes)):
         return full(self.shape, differs, dtype=np.bool_, device=self.device)
-    answer = type(other).__ne__(other, self) if differs else type(other).__eq__(other, self)
+    kind: Any = type(other)
+    answer = kind.__ne__(other, self) if differs else kind.__eq__(other, self)
     if answer is not NotImplemented:
         return answer
     values: Any = materialize.value_of(self, "!=" if differs else "==")

@@ -16,17 +16,16 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tenfold import _native, pipeline
-from tenfold._native import Array, Node, Type
+from tenfold._native import Array, Node
 from tenfold.core.array_facts import ArrayFacts
+from tenfold.dtypes import FLOAT64, kind_of, promote_dtypes
 from tenfold.errors import DTypeError, ShapeError, raise_if_failed
 from tenfold.numpy.arguments import may_wait
-from tenfold.ops import linalg
 from tenfold.ops.factors import regular_factors
 
 Results = TypeVar("Results")
@@ -39,10 +38,10 @@ by factors of the version that it names.
 """
 
 
-@cache
-def result_dtype(*dtypes: np.dtype) -> np.dtype:
-    """Return the dtype of solutions with operands of some dtypes."""
-    return linalg.computation_dtype([Type((), dtype, "cpu") for dtype in dtypes])
+def result_dtype(first: np.dtype, second: np.dtype | None = None) -> np.dtype:
+    """Return the dtype of solutions with operands of one or two dtypes, not halves."""
+    dtype = first if second is None else promote_dtypes(first, second)
+    return dtype if kind_of(dtype) in "fc" else FLOAT64
 
 
 def kept_factors(x: Array) -> Array | None:
