@@ -11,13 +11,14 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tenfold.core.op import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = [name for name, op in OPS.items() if getattr(op, "accuracy", 0) and "." not in name]
 CALLED = re.compile(rf"\b(?:tn|operators|O)\.(?:{'|'.join(FUNCTIONS)}|softmax|logsumexp)\b")
-COUNTED = re.compile(r"\.(?:kernels|launches|temporaries|calls)\b|\bcount(?:ed|s)\(")
+COUNTED = re.compile(r"\.(?:kernels|launches|temporaries|calls)\b")
 ROUTINE = re.compile(r"BLAS [sdcz]gemm")
 PINNED = re.compile(r"\bcpu\b|TENFOLD_CPU|fused_multiply_add|generated code")
 """What sets a level; or says both, the routine and the kernel instead of it."""
@@ -31,13 +32,27 @@ def is_open(text: str, *, counts: bool = True) -> bool:
 
 
 def sources_of(path: Path) -> Iterator[tuple[str, str]]:
-    """The name and the source of each test of a file, with its decorators."""
+    """The name and the source of each test of a file, with what it uses of the file."""
     text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)):
+    lines, module = text.splitlines(), ast.parse(text)
+
+    def source(node: Any) -> str:
+        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        return "\n".join(lines[first - 1 : node.end_lineno])
+
+    shared = {name: source(node) for node in module.body for name in names_of(node)}
+    for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            yield node.name, "\n".join(lines[first - 1 : node.end_lineno])
+            used = set(re.findall(r"\w+", source(node))) & shared.keys() - {node.name}
+            yield node.name, "\n".join([source(node), *(shared[name] for name in sorted(used))])
+
+
+def names_of(node: ast.stmt) -> list[str]:
+    """The functions and constants that a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", ())
+    return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def test_tests_set_the_level_on_which_they_depend() -> None:

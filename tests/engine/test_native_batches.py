@@ -54,6 +54,7 @@ WORKS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], int]] = {
 }
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("name", WORKS)
 def test_pushes_of_one_signature_are_one_batch_that_launches_once(
     engine: tn.Engine, name: str

@@ -39,6 +39,7 @@ def bits(value: Any) -> bytes:
     return np.asarray(value).tobytes()
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_pushes_of_one_function_are_one_batch_that_launches_once(engine: tn.Engine) -> None:
     one = engine.put(np.ones(4))
     inputs = [engine.put(x) for x in VALUES]
@@ -53,6 +54,7 @@ def test_pushes_of_one_function_are_one_batch_that_launches_once(engine: tn.Engi
         assert bits(handle.get()) == bits(cell(tn.asarray(x), tn.ones(4)))
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_pushes_on_what_is_pending_are_batches_by_depth(engine: tn.Engine) -> None:
     engine.push(cell, VALUES[0], VALUES[0]).get()
     with engine.hold():

@@ -385,7 +385,7 @@ def test_list_of_new_lengths_is_not_planned_for_each(engine: tn.Engine) -> None:
         with engine.hold():
             x = engine.put(np.arange(float(length)))
             handle = engine.push(tn.operators.concat, [x, x])
-        pushed = _native.num_cached_plans() - before
+            pushed = _native.num_cached_plans() - before  # no worker has begun
         assert handle.get().tolist() == [*range(length)] * 2
         return pushed
 

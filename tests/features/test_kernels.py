@@ -171,6 +171,7 @@ EXPLAINED: dict[str, Callable[[tn.Array, tn.Array, tn.Array], tn.Array]] = {
 }
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_the_plan_says_what_the_counters_count(name: str) -> None:
     y = EXPLAINED[name](*(tn.asarray(randoms(64, 64, seed=i)) for i in range(3)))

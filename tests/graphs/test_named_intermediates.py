@@ -165,6 +165,7 @@ def _tier(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.usefixtures("_tier")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.name)
 def test_notebook_in_which_all_is_named_costs_what_it_costs_without_names(
