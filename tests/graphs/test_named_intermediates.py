@@ -236,6 +236,7 @@ def test_named_product_is_passed_through_once_then_stored() -> None:
     assert p.multiply_adds == 0
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_named_intermediate_that_a_call_reads_keeps_its_value() -> None:
     a, b, _ = vectors()
     with tn.options(tier="1"):
