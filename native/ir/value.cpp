@@ -1,10 +1,50 @@
 #include "ir/value.h"
 
+#include <unordered_map>
+#include <utility>
+
 #include "memory/allocation_pool.h"
 #include "memory/deferred_decref.h"
 #include "threads/device.h"
+#include "threads/fork_safe_lock.h"
 
 namespace tenfold {
+namespace {
+
+struct Watched {
+    Lock lock; // protects all below; while it is held no watched Allocation goes
+    uint64_t num_watched = 0;
+    std::unordered_map<uint64_t, Allocation*> allocations;
+};
+Watched* const watched = new Watched;
+
+} // namespace
+
+uint64_t Allocation::watch() {
+    Guard guard(watched->lock);
+    is_watched = true;
+    watched->allocations.emplace(++watched->num_watched, this);
+    return watched->num_watched;
+}
+
+void exchange_memory(Allocation& one, Allocation& other) {
+    std::swap(one.data, other.data);
+    std::swap(one.bytes, other.bytes);
+    std::swap(one.owner, other.owner);
+}
+
+bool exchange_watched(uint64_t number, Allocation& other) {
+    Guard guard(watched->lock);
+    auto found = watched->allocations.find(number);
+    if (found == watched->allocations.end()) return false;
+    exchange_memory(*found->second, other);
+    return true;
+}
+
+bool is_watched(uint64_t number) {
+    Guard guard(watched->lock);
+    return watched->allocations.contains(number);
+}
 
 Ref<Allocation> Allocation::from_pool(std::size_t bytes) {
     void* memory = pool_allocate(bytes);
@@ -36,6 +76,11 @@ Ref<Allocation> Allocation::foreign(void* data, std::size_t bytes, void* owner) 
 }
 
 void Allocation::destroy(Allocation* allocation) {
+    if (allocation->is_watched) {
+        Guard guard(watched->lock);
+        std::erase_if(watched->allocations,
+                      [&](const auto& entry) { return entry.second == allocation; });
+    }
     if (allocation->owner)
         defer_decref(allocation->owner);
     else if (allocation->device)

@@ -17,7 +17,8 @@ struct Device;
 
 struct Allocation {
     std::atomic<uint32_t> references{1};
-    uint8_t device = 0; // whose memory it is, by its number; 0: the pool's
+    uint8_t device = 0;      // whose memory it is, by its number; 0: the pool's
+    bool is_watched = false; // written by `watch`, whose caller holds a reference
     void* data = nullptr;
     std::size_t bytes = 0;
     void* owner =
@@ -27,10 +28,18 @@ struct Allocation {
     static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes);  // takes it over
     static Ref<Allocation> on_device(const Device& device, std::size_t bytes); // empty likewise
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
+    // A number for this allocation, by which `exchange_watched` finds it while it exists.
+    uint64_t watch();
     static void destroy(Allocation* allocation);
     static void* operator new(std::size_t) { return Slab<Allocation>::allocate(); }
     static void operator delete(void* memory) { Slab<Allocation>::deallocate(memory); }
 };
+
+// Swaps the memory of two Allocations: references to one see the memory of the other from now on.
+void exchange_memory(Allocation& one, Allocation& other);
+// The same without a reference to the first; false where that has gone.
+bool exchange_watched(uint64_t number, Allocation& other);
+bool is_watched(uint64_t number); // whether it exists
 
 struct Buffer {
     Ref<Allocation> allocation;

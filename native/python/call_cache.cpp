@@ -350,6 +350,7 @@ int clear(PyObject* object) {
 
 void deallocate(PyObject* object) {
     PyObject_GC_UnTrack(object);
+    if (as_caller(object)->weak_references) PyObject_ClearWeakRefs(object);
     clear(object);
     std::erase(all_calls, as_caller(object)->calls);
     delete as_caller(object)->calls;
@@ -357,6 +358,7 @@ void deallocate(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
+    drain_decrefs(); // of captured memory
 }
 
 nb::object make_caller(nb::object python) {
@@ -373,6 +375,7 @@ nb::object make_caller(nb::object python) {
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CallerObject, call), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(CallerObject, attributes), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(CallerObject, weak_references), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 

@@ -32,6 +32,7 @@ struct CallerObject {
     PyObject_HEAD vectorcallfunc call;
     PyObject *python, *attributes;                   // owned; `python` is called on a cache miss
     std::vector<std::shared_ptr<CachedCall>>* calls; // the latest first
+    PyObject* weak_references;
 };
 
 extern PyTypeObject* caller_type;

@@ -41,14 +41,7 @@ bool is_alone(const ValueHandle& self, nb::handle array) {
            value.buffers[0].allocation->references.load(std::memory_order_relaxed) == 1;
 }
 
-// References to one see the memory of the other from now on.
-void exchange_memory(Value& value, Value& other) {
-    Allocation& mine = *value.buffers[0].allocation;
-    Allocation& theirs = *other.buffers[0].allocation;
-    std::swap(mine.data, theirs.data);
-    std::swap(mine.bytes, theirs.bytes);
-    std::swap(mine.owner, theirs.owner);
-}
+Allocation& memory_of(const ValueHandle& self) { return *self.value->buffers[0].allocation; }
 
 // Gives the readers of a window's Value the memory of `copy`, and the window, if its Array lives, a
 // new Value that `reader` names: no signal comes between.
@@ -57,10 +50,10 @@ void detach_readers(nb::handle window, ValueHandle& copy, nb::handle reader, nb:
     if (!array.is_none()) {
         Ref<Node> node(node_of(reader.ptr()));
         window.attr("value") = ValueHandle{value_of(node.get())};
-        exchange_memory(*value, *copy.value);
+        exchange_memory(*value->buffers[0].allocation, memory_of(copy));
         rebind(array_from(array), std::move(node));
     } else {
-        exchange_memory(*value, *copy.value);
+        exchange_memory(*value->buffers[0].allocation, memory_of(copy));
     }
 }
 
@@ -71,14 +64,13 @@ void exchange_part(ValueHandle& self, ValueHandle& other) {
     std::swap(self.value->is_view, other.value->is_view);
 }
 
-PyObject* orphans = nullptr; // records of closed windows whose memory others still read
+PyObject* orphans = nullptr; // a dict: of closed windows, those whose memory others still read
 
 // A readers-writer lock. Readers enter together. A writer waits for the readers of other threads,
 // unless it is alone with what they could see; further readers wait for it. A thread that reads may
 // read again. The GIL protects all fields.
 struct ReadersWriterLock {
     bool enabled = false; // whether a window ever existed: before that no reader acquires it
-    nb::object sweep = nb::none();
     std::unordered_map<unsigned long, int> reader_depths; // by thread
     unsigned long writer = 0;                             // a thread
     int waiting_writers = 0;
@@ -91,11 +83,6 @@ struct ReadersWriterLock {
         writer = 0;
         waiting_writers = 0;
         ++forks;
-    }
-
-    void watch_orphans(nb::list list, nb::object function) {
-        orphans = list.release().ptr();
-        sweep = std::move(function);
     }
 };
 
@@ -117,11 +104,7 @@ class LockHold {
         held_ = true;
     }
 
-    void exit(nb::args) {
-        const bool was_read = held_ && !is_alone_.is_valid();
-        release();
-        if (was_read && orphans && PyList_GET_SIZE(orphans)) lock_.sweep();
-    }
+    void exit(nb::args) { release(); }
 
   private:
     void read() {
@@ -187,19 +170,27 @@ class LockHold {
 
 } // namespace
 
+// What others read of a closed window is listed by a number of its memory: calls of C alone, so
+// that no signal comes between.
 void close_window(PyObject* record) {
     nb::object window = nb::steal(record);
     if (!orphans) return;
     nb::error_scope keep_error; // an Array may be freed while one is raised
-    PyObject* value = PyObject_GetAttrString(record, "value");
-    if (value && !is_alone(nb::cast<ValueHandle&>(nb::steal(value)), nb::none()))
-        PyList_Append(orphans, record);
-    if (PyErr_Occurred()) PyErr_WriteUnraisable(record);
+    try {
+        auto& value = nb::cast<ValueHandle&>(window.attr("value"));
+        if (is_alone(value, nb::none())) return;
+        nb::object orphan = window.attr("orphan");
+        orphan.attr("number") = memory_of(value).watch();
+        if (PyDict_SetItem(orphans, orphan.attr("memory").ptr(), orphan.ptr()) < 0)
+            PyErr_WriteUnraisable(record);
+    } catch (nb::python_error& error) { error.discard_as_unraisable(record); }
 }
 
 void declare_external_buffers(nb::module_& module) {
     using namespace nb::literals;
     module.def("open_window", open_window, "array"_a, "record"_a);
+    module.def(
+        "list_orphans", [](nb::dict list) { orphans = list.release().ptr(); }, "orphans"_a);
     module.def("window_of", window_of, "array"_a);
     module.def(
         "invalidate_views", [](nb::handle array) { invalidate_views(array_from(array)); },
@@ -208,14 +199,18 @@ void declare_external_buffers(nb::module_& module) {
     module.def("detach_readers", detach_readers, "window"_a, "copy"_a, "reader"_a,
                "array"_a.none());
     module.def("swap_elements", exchange_part, "value"_a, "other"_a);
-    module.def("drain_decrefs",
-               drain_decrefs); // the memory's former owner may be used: a bytearray resized
+    module.def(
+        "swap_watched_memory",
+        [](uint64_t number, ValueHandle& other) {
+            return exchange_watched(number, memory_of(other));
+        },
+        "number"_a, "other"_a);
+    module.def("is_watched", is_watched, "number"_a);
     nb::class_<ReadersWriterLock>(module, "ReadersWriterLock")
         .def(nb::init<>())
         .def_rw("enabled", &ReadersWriterLock::enabled)
         .def("is_reading", &ReadersWriterLock::is_reading)
         .def("reset", &ReadersWriterLock::reset)
-        .def("watch_orphans", &ReadersWriterLock::watch_orphans, "records"_a, "sweep"_a)
         .def("read_lock", [](nb::object lock) { return new LockHold(lock, {}); })
         .def(
             "write_lock",

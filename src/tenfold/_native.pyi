@@ -394,11 +394,6 @@ class ReadersWriterLock:
     def reset(self) -> None:
         """Reset to an unlocked state, as the child of a fork does."""
 
-    def watch_orphans(self, records: list[Any], sweep: Callable[[], None]) -> None:
-        """Put records of closed windows that others still read into a list, and sweep it after each
-        reader.
-        """
-
     def read_lock(self) -> AbstractContextManager[None]:
         """Acquire for reading, after the active writer and writers that wait already."""
 
@@ -426,11 +421,19 @@ class Scope:
         /,
     ) -> None: ...
 
+def list_orphans(orphans: dict[Any, Any]) -> None:
+    """List what others read of windows that are freed from now on: the `orphan` of a window under
+    its `memory`, after its `number` has been set, by which native code finds that memory.
+    """
+
+def swap_watched_memory(number: int, other: Value) -> bool:
+    """Swap the memory of that number, for all its readers; False where no reader is left."""
+
+def is_watched(number: int) -> bool:
+    """Whether the memory of that number has readers."""
+
 def swap_elements(value: Value, other: Value) -> None:
     """Swap the elements of two Values, for all their holders; the first is a view."""
-
-def drain_decrefs() -> None:
-    """Release the Python objects whose decref was deferred."""
 
 def linearize(
     outputs: Sequence[Node], options: Sequence[int] = ()

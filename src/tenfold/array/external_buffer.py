@@ -19,7 +19,6 @@ from __future__ import annotations
 import mmap
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,44 @@ SPARSE_FACTOR = 4
 """A strided copy that spans more than this times its elements' bytes is mapped page by page."""
 
 
+class OrphanedBuffer:
+    """The readers of a window that has been freed.
+
+    It keeps neither their Value nor the memory: with the last reader the memory goes.
+    """
+
+    __slots__ = ("memory", "number", "region", "type")
+
+    def __init__(self, memory: dense.ExternalMemory, type_: Type, region: StridedRegion) -> None:
+        self.memory = weakref.ref(memory, _forget_orphan)
+        self.type, self.region = type_, region
+        self.number = 0
+        """Of the memory, by which native code finds it."""
+
+    def is_alone(self) -> bool:
+        """Whether no reader is left."""
+        return not _native.is_watched(self.number)
+
+    def detach_readers(self) -> None:
+        """Give the readers a copy that does not change."""
+        if (memory := self.memory()) is not None:
+            _native.count("copies")
+            _native.swap_watched_memory(self.number, _fixed_copy(memory, self.type, self.region))
+            _forget_orphan(self.memory)
+
+
 class Window:
     """The memory that a window Array writes to, the Value that reads it, and its strided region.
 
-    When the Array is freed while others refer to the memory, native code keeps this in `_ORPHANED`.
+    When the Array is freed while others refer to the memory, native code lists its `orphan`.
     """
 
-    __slots__ = ("__weakref__", "_array", "memory", "owner", "region", "value")
+    __slots__ = ("__weakref__", "_array", "memory", "orphan", "owner", "region", "value")
 
     def __init__(self, memory: dense.ExternalMemory, value: Value, array: Array) -> None:
         self.memory, self.value = memory, value
         self.region, self.owner = region_of(memory.values), _memory_extent(memory.values)
+        self.orphan = OrphanedBuffer(memory, value.type, self.region)
         self._array = weakref.ref(array)
 
     def is_alone(self) -> bool:
@@ -68,9 +94,9 @@ class Window:
 
     def detach_readers(self) -> None:
         """Give the other references to the Value a fixed copy, and the window a new Value."""
-        array, copy = self._array(), _fixed_copy(self.value, self.region)
-        device = self.value.type.device
-        reader = _native.value_array(_window_value(self.memory, device))
+        array, type_ = self._array(), self.value.type
+        copy = _fixed_copy(self.memory, type_, self.region)
+        reader = _native.value_array(_window_value(self.memory, type_.device))
         _native.count("copies")
         _native.detach_readers(self, copy, reader, array)
 
@@ -81,26 +107,21 @@ class Window:
             raise ValueError(message("assign", rule, remedy="wrap it anew"))
 
 
+LiveBuffer = Window | OrphanedBuffer
 # Both change in steps that no signal splits: calls of C.
 _WINDOWS: set[weakref.ref[Window]] = set()
-_ORPHANED: list[Window] = []
+_ORPHANED: dict[weakref.ref[dense.ExternalMemory], OrphanedBuffer] = {}
+_native.list_orphans(_ORPHANED)
 
 
-def sweep() -> None:
-    """Drop the freed windows that have no other reference left."""
-    for window in [window for window in _ORPHANED.copy() if window.is_alone()]:
-        with suppress(ValueError):  # another thread was first
-            _ORPHANED.remove(window)
-    _native.drain_decrefs()
+def _forget_orphan(memory: weakref.ref[dense.ExternalMemory]) -> None:
+    _ORPHANED.pop(memory, None)
 
 
-EXTERNAL_BUFFER_LOCK.watch_orphans(_ORPHANED, sweep)
-
-
-def _overlapping_windows(region: StridedRegion) -> list[Window]:
-    """Return the windows that overlap a region, freed ones too."""
+def _overlapping_buffers(region: StridedRegion) -> list[LiveBuffer]:
+    """Return the windows that overlap a region, and the readers of freed ones."""
     living = [window for reference in _WINDOWS.copy() if (window := reference()) is not None]
-    windows = dict.fromkeys([*living, *_ORPHANED])  # a freed one may be in both
+    windows: list[LiveBuffer] = [*living, *_ORPHANED.copy().values()]
     first, last = region.range
     touched = []
     for window in windows:
@@ -174,8 +195,8 @@ def write(array: Array, part: Slice, value: Any) -> None:
     written = part_of_values(window.memory.values, *part)
     region = region_of(written)
 
-    def captured() -> list[Window]:
-        others = [window for window in _overlapping_windows(region) if not window.is_alone()]
+    def captured() -> list[LiveBuffer]:
+        others = [window for window in _overlapping_buffers(region) if not window.is_alone()]
         if others and EXTERNAL_BUFFER_LOCK.is_reading():
             rule = "an operation assigns to a window whose value is just being computed from"
             raise RunError("assign", rule, [array], "assign before, or after, the wait")
@@ -244,24 +265,22 @@ def _window_value(memory: dense.ExternalMemory, device: str) -> Value:
     return Value.foreign(type_, begin, end - begin, strides, memory, region.address - begin)
 
 
-def _fixed_copy(value: Value, region: StridedRegion) -> Value:
-    """Return a copy of a Value, laid out as it is, in memory that nothing is written over in."""
+def _fixed_copy(memory: dense.ExternalMemory, type_: Type, region: StridedRegion) -> Value:
+    """Return a copy of a window's memory, laid out as it is, that nothing is written over in."""
     begin, end = region.range
-    byte_count, source = end - begin, dense.export(value)
+    byte_count, source = end - begin, memory.values
     owner: Any
     if byte_count > SPARSE_FACTOR * source.nbytes + mmap.PAGESIZE:
         space = np.frombuffer(mmap.mmap(-1, byte_count), np.uint8)
         owner = (space,)
     else:
-        owner = Value.allocate(
-            Type((byte_count,), BYTES, value.type.device, dense.NAME), byte_count
-        )
+        owner = Value.allocate(Type((byte_count,), BYTES, type_.device, dense.NAME), byte_count)
         space = np.frombuffer(memoryview(owner), np.uint8)
     offset = region.address - begin
     copy: Values = np.ndarray(source.shape, source.dtype, space.data, offset, source.strides)
     np.copyto(copy, source)
     address = space.__array_interface__["data"][0]
-    return Value.foreign(value.type, address, byte_count, value.strides, owner, offset)
+    return Value.foreign(type_, address, byte_count, source.strides, owner, offset)
 
 
 def _memory_extent(values: Values) -> tuple[int, int]:

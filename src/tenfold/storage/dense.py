@@ -40,7 +40,7 @@ class ExternalMemory:
     does not ensure that.
     """
 
-    __slots__ = ("pinned_buffer", "resize_guards", "values")
+    __slots__ = ("__weakref__", "pinned_buffer", "resize_guards", "values")
 
     def __init__(self, values: Values) -> None:
         self.values = values

@@ -18,6 +18,7 @@ from dataclasses import fields, is_dataclass
 from itertools import count
 from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -66,16 +67,29 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    checked: Callable[P, R] = checked_function("tn.function", user_function)
-    caller: Callable[P, R] = Function(checked).caller
+    caller: Callable[P, R] = caller_of(checked_function("tn.function", user_function))
+    return caller
+
+
+def caller_of(user_function: Callable[..., Any]) -> Any:
+    """Return the object that the user has for a traced function."""
+    traced = Function(user_function)
+    caller = _native.make_caller(traced)
+    functools.update_wrapper(caller, user_function)
+    vars(caller).setdefault("__name__", traced.name)
+    vars(caller).setdefault("__qualname__", traced.name)
+    traced.caller = ref(caller)
     return caller
 
 
 class Function:
     """A traced function: handles the calls that miss the native call cache.
 
-    `caller` is the object that the user has (`native/python/call_cache.cpp`).
+    `caller` is the object that the user has (`native/python/call_cache.cpp`), which alone keeps
+    this one: captured arrays go with it, not with a later garbage collection.
     """
+
+    caller: ref[Any]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name = function, name_of(function)
@@ -86,10 +100,6 @@ class Function:
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
-        self.caller = _native.make_caller(self)
-        functools.update_wrapper(self.caller, function)
-        vars(self.caller).setdefault("__name__", self.name)
-        vars(self.caller).setdefault("__qualname__", self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Make the node of a call; trace the function first if its signature is new."""
@@ -146,7 +156,7 @@ class Function:
         if len(order) != arrays or not trace.structure.leaves:  # a default is an array
             return
         _native.cache_call(
-            self.caller,
+            self.caller(),
             args,
             kwargs,
             op.id,

@@ -90,13 +90,13 @@ def traced_operation(operator: Any) -> Any:
         return None
     caller = _traced_operations.get(operator)
     if caller is None:
-        from tenfold.transforms.function import Function  # it imports this module
+        from tenfold.transforms.function import caller_of  # it imports this module
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return operator(*args, **kwargs)
 
         call.__name__ = operator.full_name
-        caller = _traced_operations[operator] = Function(call).caller
+        caller = _traced_operations[operator] = caller_of(call)
     return caller
 
 
