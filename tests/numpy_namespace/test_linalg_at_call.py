@@ -119,7 +119,7 @@ def test_an_error_names_the_call_and_its_line() -> None:
     with pytest.raises(tn.errors.ShapeError, match=r"^inv: "):
         ours.linalg.inv(np.ones((3, 20)))
     with pytest.raises(tn.errors.DTypeError, match=r"^solve: "):
-        ours.linalg.solve(regular(N, "int8"), tn.ones(N, dtype=tn.float16))
+        ours.linalg.solve(tn.ones((2, 2), dtype=tn.float16), tn.ones(2, dtype=tn.float16))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -141,6 +141,16 @@ def test_values_are_numpys(order: int, dtype: str) -> None:
         ):
             assert mine.dtype == numpys.dtype
             np.testing.assert_allclose(np.asarray(mine), numpys, tolerance * 10, tolerance)
+
+
+@pytest.mark.parametrize("order", [2, 20])
+def test_integers_are_solved_in_float64(order: int) -> None:
+    for first in ("int8", "float32"):
+        for second in ("int8", "float32", "complex64"):
+            a, b = regular(order, first), regular(order, second)[0]
+            for name in ("solve", "tensorsolve"):
+                found = getattr(ours.linalg, name)(tn.asarray(a), tn.asarray(b))
+                assert found.dtype == getattr(np.linalg, name)(a, b).dtype
 
 
 def test_a_product_with_an_inverse_takes_a_factorisation_and_a_substitution() -> None:

@@ -17,7 +17,7 @@ from numpy.linalg import LinAlgError
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.dtypes import COMPLEX128, HALF_DTYPES
+from tenfold.dtypes import COMPLEX128, FLOAT64, HALF_DTYPES, kind_of
 from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, may_wait
 from tenfold.numpy.elementwise import matmul, vecdot
 from tenfold.numpy.linalg.factoring import (
@@ -79,14 +79,20 @@ def slogdet(a: Any) -> Any:
     return factors.slogdet_factored(packed, result_dtype(x.dtype))
 
 
+def _floats(a: Any) -> Array:
+    """Return an operand of equations, integers in float64."""
+    x = as_array(a)
+    return x if kind_of(x.dtype) in "fc" else cast(x, FLOAT64)
+
+
 def solve(a: Any, b: Any) -> Array:
     """Return the solutions of linear equations. Factors the matrices at the call, and keeps the
     factors.
     """
-    x, y = as_array(a), as_array(b)
+    x, y = as_array(a), _floats(b)
     packed = factors_of(x)
     if packed is None or y.dtype in HALF_DTYPES:
-        return at_call(decompositions.solve(x, y), x)
+        return at_call(decompositions.solve(_floats(x), y), x)
     dtype = result_dtype(x.dtype, y.dtype)
     if dtype.kind == "c":
         packed = cast(packed, COMPLEX128)
@@ -178,7 +184,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     call: the residuals are empty below full rank, and for equations that have a solution. In a
     trace the rank is taken for full.
     """
-    x, y = as_array(a), as_array(b)
+    x, y = _floats(a), _floats(b)
     if rcond is not None and rcond < 0:  # LAPACK's own choice
         rcond = np.finfo(result_dtype(x.dtype, y.dtype)).eps
     result: Any = at_call(svd_eig.lstsq(x, y, rcond), x, y)
@@ -248,7 +254,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """Return the solution x of `tensordot(a, x, x.ndim) = b`. Computes at the call."""
-    x, y = as_array(a), as_array(b)
+    x, y = _floats(a), _floats(b)
     return at_call(matrix_functions.tensorsolve(x, y, axes), x, y)
 
 

@@ -39,9 +39,11 @@ by factors of the version that it names.
 
 
 def result_dtype(first: np.dtype, second: np.dtype | None = None) -> np.dtype:
-    """Return the dtype of solutions with operands of one or two dtypes, not halves."""
-    dtype = first if second is None else promote_dtypes(first, second)
-    return dtype if kind_of(dtype) in "fc" else FLOAT64
+    """Return the dtype of solutions with operands of one or two dtypes, not halves. Integers count
+    as float64, as in NumPy.
+    """
+    dtype = first if kind_of(first) in "fc" else FLOAT64
+    return dtype if second is None else promote_dtypes(dtype, result_dtype(second))
 
 
 def kept_factors(x: Array) -> Array | None:
