@@ -83,10 +83,17 @@ def _without_nan(form: Form) -> Form:
     return draw
 
 
-def _unary(text: str, function: Callable[..., Bounded], kinds: str, *, jumps: bool = False) -> Form:
+def _unary(
+    text: str,
+    function: Callable[..., Bounded],
+    kinds: str,
+    *,
+    jumps: bool = False,
+    view: bool = False,
+) -> Form:
     def form(draft: Draft) -> Drawn | None:
         name = draft.array(kinds, exact=jumps)
-        return None if name is None else Drawn(text.format(name), (name,), function)
+        return None if name is None else Drawn(text.format(name), (name,), function, view)
 
     return form
 
@@ -197,13 +204,10 @@ def _modulus(x: Bounded) -> Bounded:
 
 
 def _part(name: str) -> Callable[[Bounded], Bounded]:
+    """A view of the parts; the imaginary ones of real numbers are read-only."""
+
     def part(x: Bounded) -> Bounded:
-        values = (
-            getattr(x.values, name)
-            if x.kind == "c"
-            else (x.values if name == "real" else np.zeros_like(x.values))
-        )
-        return Bounded(np.array(values), np.array(x.error))
+        return Bounded(getattr(x.values, name), x.error)
 
     return part
 
@@ -274,8 +278,8 @@ ARITHMETIC: list[Form] = [
     _unary("tn.sqrt({})", error_bounds.sqrt, ALL),
     _unary("tn.square({})", lambda x: error_bounds.multiply(x, x), NUMBERS),
     _unary("tn.conj({})", _same(np.conj), NUMBERS),
-    _unary("tn.real({})", _part("real"), NUMBERS),
-    _unary("tn.imag({})", _part("imag"), NUMBERS),
+    _unary("tn.real({})", _part("real"), NUMBERS, view=True),
+    _unary("tn.imag({})", _part("imag"), NUMBERS, view=True),
     _unary("tn.relu({})", lambda x: _ordered_zeros(np.maximum)(x, 0), "iuf"),
 ]
 DISCRETE: list[Form] = [
