@@ -418,7 +418,7 @@ class ColdGraphRun : public OpInterpreter {
             steps.push_back(is_unit_stride ? '1' : stride == 0 ? '0' : 's');
             variant = variant * 3 + (is_unit_stride ? 1 : stride == 0 ? 0 : 2);
         }
-        return entry.node->inference->loops->find_or_make(compiler_.target, variant, [&] {
+        return entry.node->inference->loops->find_or_make(compiler_.target(), variant, [&] {
             std::vector<const Node*> inputs;
             for (uint32_t input : graph_.inputs(entry))
                 inputs.push_back(graph_.nodes[input].node.get());

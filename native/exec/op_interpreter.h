@@ -14,9 +14,9 @@ namespace tenfold {
 // Compiles op kernels for one target; Python implements it, this one does nothing.
 class OpKernelCompiler {
   public:
-    const uint8_t target; // of the kernels that it finds or compiles
-    explicit OpKernelCompiler(uint8_t kernel_target = 0) : target(kernel_target) {}
+    explicit OpKernelCompiler(uint8_t target = 0) : target_(target) {}
     virtual ~OpKernelCompiler() = default;
+    uint8_t target() const { return target_; }
     // Compiles a Loop, owned by the caller, if the cache has none. The string is its steps, one
     // character per array. (Another thread may have computed the node and dropped its inputs.)
     virtual const Loop* compile_loop(const Node&, std::span<const Node* const>,
@@ -40,6 +40,9 @@ class OpKernelCompiler {
     virtual bool fill_element(const Node&, ElementBytes&) { return false; }
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute_node(Node&) { return false; }
+
+  private:
+    uint8_t target_; // of the kernels that it finds or compiles
 };
 
 constexpr std::size_t LONG_GRAPH_NODES = 512; // nodes; of more no plan is made as a whole

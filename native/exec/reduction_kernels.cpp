@@ -33,7 +33,7 @@ uint64_t key_of(const Node& node, uint16_t source, ReductionForm form) {
 // Null with an error of Python where Python has failed.
 const ReductionLoop* find_or_compile(const Node& node, uint16_t source, ReductionForm form,
                                      OpKernelCompiler& compiler) {
-    return reduction_loops->find_or_make(compiler.target, key_of(node, source, form), [&] {
+    return reduction_loops->find_or_make(compiler.target(), key_of(node, source, form), [&] {
         return compiler.compile_reduction(node, source, form);
     });
 }

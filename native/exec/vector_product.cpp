@@ -27,7 +27,7 @@ Ref<Value> run_vector_product(const Node& node, const Value& first, const Value&
     bool contiguous[] = {is_contiguous(first), is_contiguous(second)};
     uint64_t key = (uint64_t(node.op->id) << 16 | node.type->dtype) << 2 |
                    uint64_t(contiguous[0]) << 1 | uint64_t(contiguous[1]);
-    const VectorProductKernel* product = kernels->find_or_make(compiler.target, key, [&] {
+    const VectorProductKernel* product = kernels->find_or_make(compiler.target(), key, [&] {
         return compiler.compile_product(node, contiguous[0], contiguous[1]);
     });
     if (!product) return {};

@@ -526,7 +526,7 @@ const Loop* contiguous_loop(const GraphTemplate& graph_template) {
     if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
     PythonKernelCompiler compiler;
     return node.inference->loops->find_or_make(
-        compiler.target, form, [&] { return compiler.compile_loop(node, inputs, steps); });
+        compiler.target(), form, [&] { return compiler.compile_loop(node, inputs, steps); });
 }
 
 void declare_op_interpreter(nb::module_& module) {
