@@ -11,15 +11,35 @@ from __future__ import annotations
 
 import os
 import threading
+from itertools import count
+from weakref import WeakValueDictionary
+
+_numbers = count()
+# no lock: each use is one call, atomic under the GIL
+_locks: WeakValueDictionary[int, threading.RLock] = WeakValueDictionary()
+_forks = threading.local()  # `held`: the locks of each fork of this thread that is going on
 
 
 def lock() -> threading.RLock:
-    """Return a reentrant lock that a fork acquires and releases; it lives as long as the process.
+    """Return a reentrant lock that a fork acquires and releases, as long as the lock exists.
 
     It is reentrant since a signal handler may fork while its thread holds the lock.
     """
     rlock = threading.RLock()
-    os.register_at_fork(
-        before=rlock.acquire, after_in_parent=rlock.release, after_in_child=rlock.release
-    )
+    _locks[next(_numbers)] = rlock
     return rlock
+
+
+def _acquire_all() -> None:
+    newest_first = [found for _, found in sorted(_locks.items(), reverse=True)]
+    for each in newest_first:
+        each.acquire()
+    _forks.__dict__.setdefault("held", []).append(newest_first)
+
+
+def _release_all() -> None:
+    for each in reversed(_forks.held.pop()):
+        each.release()
+
+
+os.register_at_fork(before=_acquire_all, after_in_parent=_release_all, after_in_child=_release_all)
