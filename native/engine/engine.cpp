@@ -251,7 +251,7 @@ void trace_push(const Future& future, std::span<Future* const> inputs) {
 } // namespace
 
 Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
-                         std::span<Future* const> inputs, bool by_operator) {
+                         std::span<Future* const> inputs, bool by_operator, std::size_t bytes) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;
@@ -288,6 +288,7 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
             ++timeline.handles;
         } else {
             if (is_traced) trace_push(*future, inputs);
+            future->bytes = bytes;
             link_inputs(*future, inputs, frees);
             schedule(*future, frees);
         }

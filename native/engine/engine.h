@@ -103,8 +103,9 @@ class Engine {
 
     // With the GIL. `inputs` are borrowed, of this engine. Returns the Future for a Handle, whose
     // reference counts already. Null when the engine is closed.
+    // `bytes`: of the results, 0 where they are not known beforehand.
     Ref<Future> push(Ref<Operation> operation, Ref<PushSite> site, std::span<Future* const> inputs,
-                     bool by_operator = false);
+                     bool by_operator = false, std::size_t bytes = 0);
     Ref<Future> put(OperatorResult answer);
     // The value of an input without other references; else nothing.
     OperatorResult take_if_unique(Future& input);
@@ -157,6 +158,8 @@ class Engine {
     // `likely`: earlier results of such operators suggest that memory may be short.
     enum Room : uint8_t { room, likely, perhaps, none };
     Room memory_room(std::size_t bytes, const Operation* operation);
+    // The bytes of an operation's results on such inputs, where that is known by now; else 0.
+    std::size_t expected_bytes(const Operation& operation, std::span<Future* const> inputs);
     // Failures that were never observed; they count as observed from now on.
     std::vector<Ref<Failure>> take_unobserved();
     void forget_failure(Failure& failure);

@@ -16,8 +16,8 @@ void Engine::account(int64_t objects, int64_t bytes) {
 
 // With the Lock, as the next two. An in-place operator needs no additional memory.
 void Engine::reserve_memory(Future& future) {
-    if (const Type* type = future.type) {
-        future.bytes = type->bytes();
+    if (future.bytes || future.type) {
+        if (!future.bytes) future.bytes = future.type->bytes();
         reserved_bytes_ += future.bytes;
     } else if (future.operation->kind != Operation::in_place) {
         future.size_is_guess = true;
@@ -40,6 +40,23 @@ void Engine::update_size_estimate(const Future& future) {
     guessed_bytes_ += estimate.pending * future.bytes - estimate.pending * estimate.bytes;
     estimate.bytes = future.bytes;
     estimate.known = true;
+}
+
+std::size_t Engine::expected_bytes(const Operation& operation, std::span<Future* const> inputs) {
+    if (const GilFreeCall* call = operation.gil_free_call.get()) {
+        if (!call->graph_template) return 0;
+        std::size_t bytes = 0;
+        const LinearizedGraph& graph = call->graph_template->graph;
+        for (uint32_t output : graph.outputs) bytes += graph.nodes[output].node->type->bytes();
+        return bytes;
+    }
+    std::array<Type*, Future::INLINE_INPUTS> types{};
+    if (inputs.empty() || inputs.size() > types.size()) return 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (!(types[i] = inputs[i]->known_type())) return 0;
+    Guard guard(lock_);
+    const Batcher* batcher = batcher_of(signature_of(operation, {types.data(), inputs.size()}));
+    return batcher && batcher->result ? batcher->result->bytes() : 0;
 }
 
 Engine::Room Engine::memory_room(std::size_t bytes, const Operation* operation) {

@@ -200,12 +200,15 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
         if (!futures[i]) return {};
     }
     std::span<Future* const> inputs{futures, args.size()};
-    if (self.engine->limits().max_bytes &&
-        !wait_for_memory(*self.engine, 0, operation.get(), "push"))
-        return {};
     if (operation->memoized) prepare_if_typed(self, *operation, inputs);
-    Ref<Future> future =
-        self.engine->push(std::move(operation), current_push_site(), inputs, is_inside_operator());
+    std::size_t bytes = 0;
+    if (self.engine->limits().max_bytes) {
+        bytes = expected_bytes(*self.engine, *operation, args, inputs);
+        const Operation* guessed = bytes ? nullptr : operation.get();
+        if (!wait_for_memory(*self.engine, bytes, guessed, "push")) return {};
+    }
+    Ref<Future> future = self.engine->push(std::move(operation), current_push_site(), inputs,
+                                           is_inside_operator(), bytes);
     if (!future) check_usable(reinterpret_cast<PyObject*>(&self), "push");
     return future;
 }

@@ -55,6 +55,9 @@ Ref<Operation> make_repeated_call(PyObject* operator_, std::span<PyObject* const
                                   PyObject* names, bool any, PushedCall& call);
 // The plan for such inputs and captured values; without a plan if it needs Python.
 Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types);
+// The bytes of the results, where the Types of the inputs tell them; else 0.
+std::size_t expected_bytes(Engine& engine, const Operation& operation,
+                           std::span<PyObject* const> args, std::span<Future* const> inputs);
 // A value as a Python object, in the form that the operation states.
 PyObject* value_to_python(const Operation* operation, Ref<Value> value);
 const Ref<OptionSet>& current_option_set(); // the options in force here; empty with a Python error

@@ -113,6 +113,8 @@ Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> a
     return {};
 }
 
+PythonFunction bytes_without_run{"tenfold.transforms.pushed_functions", "expected_bytes"};
+
 // An ndarray argument becomes an Array.
 nb::object import_array(PyObject* object) {
     bool is_foreign = !is_array(object) && !is_handle(object) &&
@@ -196,6 +198,25 @@ PyObject* value_to_python(const Operation* operation, Ref<Value> value) {
     Py_ssize_t next = 0;
     return build_tree(static_cast<PyObject*>(operation->result_tree), nb::tuple(arrays).ptr(),
                       next);
+}
+
+std::size_t expected_bytes(Engine& engine, const Operation& operation,
+                           std::span<PyObject* const> args, std::span<Future* const> inputs) {
+    std::size_t bytes = engine.expected_bytes(operation, inputs);
+    if (bytes || !operation.is_builtin() || !operation.pure || operation.gil_free_call)
+        return bytes;
+    nb::list arguments;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+        Type* type = inputs[i]->scalar ? nullptr : inputs[i]->known_type();
+        arguments.append(type ? nb::steal(new_array(placeholder_node(Ref<Type>(type))))
+                              : nb::borrow(args[i]));
+    }
+    if (operation.constants)
+        arguments.extend(nb::handle(static_cast<PyObject*>(operation.constants)));
+    nb::object params = operation.params ? nb::borrow(static_cast<PyObject*>(operation.params))
+                                         : nb::object(nb::dict());
+    return nb::cast<std::size_t>(bytes_without_run.get()(
+        nb::handle(static_cast<PyObject*>(operation.python)), arguments, params));
 }
 
 // traced_placeholder(handle) -> a placeholder Array for a trace, or the number; None if it is not

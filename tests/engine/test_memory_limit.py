@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -195,3 +196,50 @@ def test_classes_of_operators_and_what_they_hold_are_let_go() -> None:
 def test_a_limit_that_no_memory_has_is_refused(limit: Any) -> None:
     with pytest.raises(ValueError, match=r"Engine: memory_limit .* is not a size in bytes, from 1"):
         tn.Engine(threads=1, memory_limit=limit)
+
+
+ELEMENTS, LIMIT = 10_000, 200_000  # two results of float64 fit, and the inputs
+MAKERS = {
+    "zeros": lambda _: (tn.operators.zeros, (ELEMENTS,)),
+    "full": lambda _: (tn.operators.full, (ELEMENTS,), 3.0),
+    "arange": lambda _: (tn.operators.arange, float(ELEMENTS)),
+    "eye": lambda _: (tn.operators.eye, 100),
+    "broadcast": lambda x: (tn.operators.broadcast_to, x, (100, 100)),
+    "tile": lambda x: (tn.operators.tile, x, (100,)),
+    "repeat": lambda x: (tn.operators.repeat, x, 100),
+    "outer": lambda x: (tn.operators.add, tn.reshape(x, (100, 1)), x),
+    "product": lambda x: (tn.operators.matmul, tn.reshape(x, (100, 1)), tn.reshape(x, (1, 100))),
+    "concat": lambda x: (tn.operators.concat, [x] * 100),
+    "several results": lambda x: (tn.operators.meshgrid, x[:50], x),
+    "traced": lambda x: (tn.function(lambda a: a[:, None] * a), x),
+    "traced without inputs": lambda _: (tn.function(lambda: tn.zeros(ELEMENTS)),),
+}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_a_push_whose_result_passes_the_limit_raises_before_it_is_made(
+    maker: Any, is_held: bool
+) -> None:
+    with tn.Engine(threads=2, memory_limit=LIMIT) as engine:
+        operator, *inputs = maker(tn.ones(100).wait())
+        handles = []
+
+        def push_more_than_fit() -> None:
+            for _ in range(20):
+                handles.append(engine.push(operator, *inputs))
+
+        with engine.hold() if is_held else nullcontext(), pytest.raises(MemoryError):
+            push_more_than_fit()
+        engine.flush()
+        assert handles
+        assert engine.stats()["peak_bytes"] <= LIMIT
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_pushes_whose_results_are_dropped_go_on_below_the_limit(maker: Any) -> None:
+    with tn.Engine(threads=2, memory_limit=LIMIT) as engine:
+        operator, *inputs = maker(tn.ones(100).wait())
+        for _ in range(20):
+            engine.push(operator, *inputs).get()
+        assert engine.stats()["peak_bytes"] <= LIMIT

@@ -59,6 +59,24 @@ def trace_pushed(
         return
 
 
+def expected_bytes(operation: Operation[...], inputs: list[Any], params: Mapping[str, Any]) -> int:
+    """Return the bytes of an operation's results; 0 where only a run can tell.
+
+    Inputs are placeholders, numbers and other values, and lists of Arrays and Handles.
+    """
+    try:
+        results, _ = flatten(operation(*map(_placeholders, inputs), **params))
+        return sum(x.size * x.dtype.itemsize for x in results if isinstance(x, Array))
+    except Exception:  # noqa: BLE001  # the run raises it at the wait
+        return 0
+
+
+def _placeholders(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)([_placeholders(item) for item in value])
+    return _native.traced_placeholder(value) if isinstance(value, Handle) else value
+
+
 def deferred_call(
     function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] | None
 ) -> Deferred:
