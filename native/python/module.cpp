@@ -93,7 +93,7 @@ void count_by_name(const std::string& name, int64_t by) {
 } // namespace
 } // namespace tenfold::bindings
 
-NB_MODULE(_native, module) {
+NB_MODULE(_native_once, module) {
     using namespace tenfold;
     using namespace tenfold::bindings;
     using namespace nb::literals;
@@ -219,4 +219,15 @@ NB_MODULE(_native, module) {
         return trim_pool();
     });
     // The last translator is asked first: no other can read an object that is not an exception.
+}
+
+// nanobind's state, the Array type and the hooks belong to the first interpreter that imports this.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+    static bool is_imported = false; // under the GIL of the main interpreter, or its shared one
+    if (!std::exchange(is_imported, true)) return PyInit__native_once();
+    PyErr_SetString(PyExc_ImportError,
+                    "tenfold: it is imported in this process, by this or another interpreter\n"
+                    "  remedy: leave the modules of tenfold in sys.modules; compute in the "
+                    "interpreter that imported it, or in another process");
+    return nullptr;
 }

@@ -55,6 +55,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     api_sections,
     array_api_info,
     random_generator,
+    single_import,
     surface,
 )
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
@@ -128,3 +129,6 @@ __all__ = [
 def __dir__() -> list[str]:
     """The public names, for completion; the modules that make them are not among them."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+single_import.install()
