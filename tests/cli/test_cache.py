@@ -38,6 +38,7 @@ def compute() -> None:
     tn.sum(x).wait()
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_list_says_of_each_kernel_what_it_computes(tenfold: Command, place: Path) -> None:
     assert tenfold("cache", "list").out == "0 kernels, 0.0 of 256 MiB\n"
     compute()
