@@ -264,7 +264,7 @@ def test_star_import_gives_no_private_name() -> None:
 
 
 def test_a_missing_name_says_the_way_to_numpy() -> None:
-    with pytest.raises(AttributeError, match=r"use numpy.bmat\(np.asarray\(x\)\), which waits"):
+    with pytest.raises(AttributeError, match=r"use tenfold.numpy.block"):
         _ = ours.bmat
 
 
