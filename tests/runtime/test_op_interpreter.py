@@ -572,7 +572,7 @@ def test_a_gather_out_of_bounds_raises_as_a_plan_does(wrong: int, length: int) -
     at[-1] = wrong
     for _ in range(2):
         x, target = tn.asarray(np.arange(7.0)), tn.zeros(length).wait()
-        target[:] = x[tn.asarray(at)] + 1
+        target[:] = x[tn.asarray(at) * 1] + 1  # pending: known ones are checked at the call
         with pytest.raises(IndexError, match=f"{wrong} is out of bounds"):
             target.wait()
 
