@@ -198,7 +198,7 @@ static void a_product_is_given_its_scales() {
     auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     run.numbers.clear();
     run.multiply_adds = 5;
-    run.scales = {{{}, 1, true, {0, 0}}}; // -(2 * 2), before the sum
+    run.scales = {{{}, 1, true, false, {0, 0}}}; // -(2 * 2), before the sum
     int64_t before = counters[std::size_t(Counter::multiply_adds)];
     Direct direct;
     CHECK(replay(*plan, graph, {}, direct));
