@@ -221,13 +221,27 @@ NB_MODULE(_native_once, module) {
     // The last translator is asked first: no other can read an object that is not an exception.
 }
 
-// nanobind's state, the Array type and the hooks belong to the first interpreter that imports this.
-extern "C" NB_EXPORT PyObject* PyInit__native() {
-    static bool is_imported = false; // under the GIL of the main interpreter, or its shared one
-    if (!std::exchange(is_imported, true)) return PyInit__native_once();
+namespace {
+
+int refuse_import(PyObject*) {
     PyErr_SetString(PyExc_ImportError,
                     "tenfold: it is imported in this process, by this or another interpreter\n"
                     "  remedy: leave the modules of tenfold in sys.modules; compute in the "
                     "interpreter that imported it, or in another process");
-    return nullptr;
+    return -1;
+}
+
+// It fails when it is executed: Python 3.13.0 corrupts memory where another interpreter's PyInit
+// fails.
+PyModuleDef_Slot refusing_slots[] = {{Py_mod_exec, reinterpret_cast<void*>(refuse_import)},
+                                     {0, nullptr}};
+PyModuleDef refusing_module{PyModuleDef_HEAD_INIT, "_native", nullptr, 0,      nullptr,
+                            refusing_slots,        nullptr,   nullptr, nullptr};
+
+} // namespace
+
+// nanobind's state, the Array type and the hooks belong to the first interpreter that imports this.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+    static std::atomic<bool> is_imported{false}; // of any interpreter
+    return is_imported.exchange(true) ? PyModuleDef_Init(&refusing_module) : PyInit__native_once();
 }
