@@ -77,9 +77,21 @@ Batcher* Engine::batcher_of(const Signature& signature) {
     return found->second.get();
 }
 
+Engine::Batchers Engine::make_batchers() {
+    Batchers batchers;
+    batchers.emplace(Signature(), std::make_unique<Batcher>()); // of operators that run alone
+    return batchers;
+}
+
 Batcher& Engine::add_batcher(const Signature& signature, Batcher&& batcher) {
     auto owner = std::make_unique<Batcher>(std::move(batcher));
+    Batchers unused; // freed after the Lock
     Guard guard(lock_);
+    bool is_idle = num_pending_ == 0 && !lazy_list_ && num_busy_ == 0; // no Future has a Batcher
+    if (is_idle && batchers_.size() >= MAX_IDLE_BATCHERS) {
+        unused = std::exchange(batchers_, make_batchers());
+        last_batcher_ = {};
+    }
     return *batchers_.emplace(signature, std::move(owner)).first->second;
 }
 

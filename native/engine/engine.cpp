@@ -47,7 +47,6 @@ std::atomic<uint64_t> num_engines{0}; // relaxed: a count
 Engine::Engine(const Limits& limits, Host& host)
     : limits_(limits), host_(host), fork_count_(fork_count.load(std::memory_order_relaxed)),
       engine_id_(num_engines.fetch_add(1, std::memory_order_relaxed)) {
-    batchers_.emplace(Signature(), std::make_unique<Batcher>()); // of operators that run alone
     Guard guard(engine_registry->lock);
     engine_registry->all.push_back(this);
 }

@@ -95,6 +95,10 @@ struct Worker {
     OpenTrace* trace = nullptr;
 };
 
+// Signatures of functions that have gone are never seen again. So a larger number of Batchers is
+// dropped when nothing is pending; those that are needed are made anew.
+constexpr std::size_t MAX_IDLE_BATCHERS = 4096;
+
 class Engine {
   public:
     std::atomic<uint32_t> references{1};
@@ -279,7 +283,9 @@ class Engine {
     const Limits limits_;
     Host& host_;
     Ref<Operation> add_;
-    std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash> batchers_;
+    using Batchers = std::unordered_map<Signature, std::unique_ptr<Batcher>, SignatureHash>;
+    static Batchers make_batchers();
+    Batchers batchers_ = make_batchers();
     std::pair<Signature, Batcher*> last_batcher_{}; // that was found
     BatchHeap<Batcher> active_{0};                  // Batchers with live members
     BatchHeap<Batcher> due_{1}; // those of them that run now: full, or with an urgent member

@@ -136,6 +136,7 @@ void prepare_if_typed(EngineObject& self, Operation& operation, std::span<Future
     std::span<Type* const> input_types{types.data(), count};
     Signature signature = Engine::signature_of(operation, input_types);
     if (signature == self.last_signature) return;
+    if (self.prepared->size() >= MAX_IDLE_BATCHERS) self.prepared->clear();
     if (self.prepared->insert(signature).second)
         prepare_batcher(*self.engine, operation, input_types);
     self.last_signature = signature;

@@ -226,6 +226,36 @@ void worker_that_waits_for_python_keeps_no_batch_from_the_others() {
     CHECK(engine->stop(60'000'000'000));
 }
 
+// Signatures by number, of functions that were pushed once.
+Signature signature(std::size_t number) {
+    Signature result;
+    result.parts[0] = reinterpret_cast<const void*>(number);
+    return result;
+}
+
+void batchers_of_functions_that_have_gone_are_dropped_when_nothing_is_pending() {
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({1, 0, 50'000, 0}, the_host));
+    Handle one = Handle::of_put(engine->put(array_of(1)));
+    Future* inputs[] = {one.get(), one.get()};
+    engine->hold();
+    Handle pending(engine->push(addition(), {}, inputs));
+    for (std::size_t number = 1; number <= 2 * MAX_IDLE_BATCHERS; ++number)
+        engine->add_batcher(signature(number), Batcher());
+    CHECK(engine->batcher_of(signature(1))); // the pending one may have it
+    engine->release_hold();
+    CHECK(pending.number() == 2);
+    int64_t end = nanoseconds_now() + 60'000'000'000;
+    for (std::size_t number = 2 * MAX_IDLE_BATCHERS + 1;
+         engine->batcher_of(signature(1)) && nanoseconds_now() < end; ++number) {
+        engine->add_batcher(signature(number), Batcher());
+        std::this_thread::yield(); // its worker may still be busy
+    }
+    CHECK(!engine->batcher_of(signature(1)));
+    CHECK(engine->batcher_of(Signature()));
+    CHECK(Handle(engine->push(addition(), {}, inputs)).number() == 2);
+    CHECK(engine->stop(60'000'000'000));
+}
+
 } // namespace
 
 int main() {
@@ -237,6 +267,7 @@ int main() {
     worker_that_waits_for_python_keeps_no_batch_from_the_others();
     version_is_an_increment_of_its_own_object();
     engine_is_closed_while_many_threads_push();
+    batchers_of_functions_that_have_gone_are_dropped_when_nothing_is_pending();
     int pushes = given ? std::atoi(given) : 3'000;
     many_threads_push_wait_cancel_and_drop(pushes, {3, 0, 50'000, 0});
     many_threads_push_wait_cancel_and_drop(pushes / 4, {4, 5, 1'000, 100'000});
