@@ -121,18 +121,18 @@ def _forget_orphan(memory: weakref.ref[dense.ExternalMemory]) -> None:
 def _overlapping_buffers(region: StridedRegion) -> list[LiveBuffer]:
     """Return the windows that overlap a region, and the readers of freed ones."""
     living = [window for reference in _WINDOWS.copy() if (window := reference()) is not None]
-    windows: list[LiveBuffer] = [*living, *_ORPHANED.copy().values()]
+    buffers: list[LiveBuffer] = [*living, *_ORPHANED.copy().values()]
     first, last = region.range
     touched = []
-    for window in windows:
-        if not window.region.empty:
-            window_begin, window_end = window.region.range
+    for buffer in buffers:
+        if not buffer.region.empty:
+            buffer_begin, buffer_end = buffer.region.range
             if (
-                window_begin < last
-                and first < window_end
-                and not overlap(window.region, region).disjoint
+                buffer_begin < last
+                and first < buffer_end
+                and not overlap(buffer.region, region).disjoint
             ):
-                touched.append(window)
+                touched.append(buffer)
     return touched
 
 
