@@ -127,7 +127,7 @@ def test_error_of_memory_says_what_was_called_and_why() -> None:
             engine.put(np.ones(100))
         with pytest.raises(MemoryError, match="push: 800 bytes"):
             engine.push(tn.operators.add, np.ones(100), 1.0)
-        kept = engine.put(np.ones(10))
+        kept = engine.put(np.ones(5))
         with engine.hold():
             handles = [engine.push(tn.operators.add, kept, kept)]
             with pytest.raises(MemoryError, match=r"push: .* under hold nothing runs"):
