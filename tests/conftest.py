@@ -138,8 +138,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def fused_multiply_add() -> Iterator[None]:
-    """Where kernels contain elementary functions: on the level in force, at least on x86-64-v3."""
+def fused_multiply_add(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where kernels contain elementary functions, and few products are calls of BLAS: on the level
+    in force, at least on x86-64-v3. So are processes that the test starts.
+    """
     import tenfold as tn
     from tenfold import _native
     from tenfold.settings import CPU_LEVELS, get
@@ -149,6 +151,7 @@ def fused_multiply_add() -> Iterator[None]:
         return
     if _native.processor_level() < CPU_LEVELS["x86-64-v3"]:
         pytest.skip("this processor has no fused multiply-add")
+    monkeypatch.setenv("TENFOLD_CPU", "x86-64-v3")
     with tn.options(cpu="x86-64-v3"):
         yield
 

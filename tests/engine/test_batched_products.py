@@ -87,6 +87,7 @@ def test_batch_runs_while_another_thread_keeps_the_gil(engine: tn.Engine, form: 
         ((0, 3, 3), "float64"),
     ],
 )
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_batch_has_the_bits_of_each_alone(
     engine: tn.Engine, form: str, sizes: tuple[int, int, int], dtype: str
 ) -> None:

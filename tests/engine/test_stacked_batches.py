@@ -111,6 +111,7 @@ def assert_same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> No
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_batch_is_one_launch_with_the_bits_of_each_alone(engine: tn.Engine, name: str) -> None:
     case = CASES[name]
     for seed in (1, 2):  # the batch that is planned, and the next one
@@ -214,6 +215,7 @@ def test_shared_operand_is_not_copied_for_each(engine: tn.Engine, name: str, sha
     [*product((1, 2, 3, 8, 17), (1, 2, 5, 7, 8, 9, 15, 16, 24, 31, 32, 40), (1, 2, 9))],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int16", "float16"])
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_products_of_any_lengths_have_the_bits_of_each_alone(
     m: int, k: int, n: int, dtype: str
 ) -> None:
@@ -281,7 +283,6 @@ def test_batches_of_other_sizes_and_engines_need_no_new_plan(wrapped: bool) -> N
         assert [new_plans(engine, count) for count in (10, 21)] == [0, 0]
 
 
-@pytest.mark.usefixtures("fused_multiply_add")
 def test_calls_of_a_function_are_one_launch(engine: tn.Engine) -> None:
     weight = tn.asarray(np.random.default_rng(1).random((6, 8)))
 

@@ -126,6 +126,7 @@ print(p.compiles, "llvmlite" in sys.modules, found.tobytes().hex()[-64:])
 """
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_process_that_finds_its_kernels_compiles_nothing_and_imports_no_compiler(
     tmp_path: Path,
 ) -> None:
@@ -149,12 +150,14 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.listdir(sys.argv[1]
 """
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_the_child_of_a_fork_runs_loaded_kernels_and_keeps_its_own(tmp_path: Path) -> None:
     for _ in range(2):
         assert run(COMPUTED + FORKED, tmp_path) == "0 ['kernels']\n"
     assert len(stores.DiskCache(tmp_path, 1 << 20).files()) == 2
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_a_damaged_entry_is_a_line_on_stderr_and_no_failure(tmp_path: Path) -> None:
     run(COMPUTED + AGAIN, tmp_path)
     (path,) = (tmp_path / "kernels").glob("?" * 64)

@@ -173,6 +173,7 @@ def test_a_kernel_without_memory_to_compile_it_is_an_error_and_comes_back() -> N
     assert lines[3].startswith("[2.97214")
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_arrays_that_cannot_be_computed_for_memory_are_an_error() -> None:
     (line,) = told("""
         rows = [step(tn.ones(1 << 20) * i) for i in range(1000)]
