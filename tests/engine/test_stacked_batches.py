@@ -283,6 +283,7 @@ def test_batches_of_other_sizes_and_engines_need_no_new_plan(wrapped: bool) -> N
         assert [new_plans(engine, count) for count in (10, 21)] == [0, 0]
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_calls_of_a_function_are_one_launch(engine: tn.Engine) -> None:
     weight = tn.asarray(np.random.default_rng(1).random((6, 8)))
 
