@@ -91,7 +91,7 @@ bool is_sequence(PyObject* object) {
     return PyList_CheckExact(object) || PyTuple_CheckExact(object);
 }
 
-// An operand that is no array or number: another library's, which may know NumPy's arrays alone.
+// An operand of another library, which may know NumPy's arrays alone: neither array nor number.
 PyObject* foreign_binary(OperatorIndex position, PyObject* left, PyObject* right) {
     static PythonFunction apply{"tenfold.interop.foreign_operands", "apply_operator"};
     return PyObject_CallFunction(apply.get().ptr(), "sOO", symbols[position].text, left, right);

@@ -162,7 +162,7 @@ class LockHold {
 
     nb::object owner_;
     ReadersWriterLock& lock_;
-    nb::object is_alone_; // of a writer: whether nobody else can see what it changes
+    nb::object is_alone_; // of a writer: whether no other thread can see what it changes
     unsigned long thread_ = 0;
     uint64_t forks_ = 0;
     bool held_ = false;
