@@ -238,7 +238,7 @@ class Executor {
         if (!timings_ || label.empty()) return work();
         int64_t begin = now();
         bool done = work();
-        timings_->push_back({&label, kernel, begin, now()});
+        timings_->push_back({label, kernel, begin, now()});
         return done;
     }
 

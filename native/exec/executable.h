@@ -157,7 +157,7 @@ struct Executable {
 
 // A launch or call of a run: when it began and ended, in nanoseconds of the steady clock.
 struct StepTiming {
-    const std::string* label; // the plan's
+    std::string label;
     bool kernel;
     int64_t begin, end;
 };

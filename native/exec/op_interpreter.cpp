@@ -132,7 +132,7 @@ class ColdGraphRun : public OpInterpreter {
         int64_t start = timings_ ? now() : 0;
         if (type.size() > 0 && !launch_all(*loop, space, {arrays.data(), count}, *result))
             return false;
-        if (timings_) timings_->push_back({&node.op->name, true, start, now()});
+        if (timings_) timings_->push_back({node.op->name, true, start, now()});
         values_[position] = std::move(result);
         return true;
     }
@@ -146,7 +146,7 @@ class ColdGraphRun : public OpInterpreter {
         if (!graph_.nodes[position].live_out) context_.count(Counter::temporaries);
         context_.count(Counter::kernels);
         if (!copy(*result, nullptr, element)) return false;
-        if (timings_) timings_->push_back({&node.op->name, true, start, now()});
+        if (timings_) timings_->push_back({node.op->name, true, start, now()});
         values_[position] = std::move(result);
         return true;
     }
@@ -167,7 +167,7 @@ class ColdGraphRun : public OpInterpreter {
         }
         if (!result) return false;
         if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({&entry.node->op->name, false, start, now()});
+        if (timings_) timings_->push_back({entry.node->op->name, false, start, now()});
         values_[position] = std::move(result);
         return true;
     }
@@ -228,7 +228,7 @@ class ColdGraphRun : public OpInterpreter {
         }
         context_.count(Counter::kernels);
         if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
+        if (timings_) timings_->push_back({entry.node->op->name, true, start, now()});
         values_[position] = std::move(result);
         return true;
     }
@@ -299,7 +299,7 @@ class ColdGraphRun : public OpInterpreter {
                   is_number ? nullptr : computed_value(rhs).get(), element_of(*entry.node)))
             return false;
         context_.count(Counter::kernels);
-        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
+        if (timings_) timings_->push_back({entry.node->op->name, true, start, now()});
         if (in_place) {
             bool has_alias = graph_.nodes[target].value || is_claimed(target);
             num_stale_aliases_[position] = num_stale_aliases_[target] + has_alias;
@@ -379,7 +379,7 @@ class ColdGraphRun : public OpInterpreter {
         if (!reduced.supported) return !is_only_pending() && compute_by_plan(position);
         if (!reduced.value) return false;
         if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({&entry.node->op->name, true, start, now()});
+        if (timings_) timings_->push_back({entry.node->op->name, true, start, now()});
         values_[position] = std::move(reduced.value);
         return true;
     }

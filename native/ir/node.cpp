@@ -29,7 +29,16 @@ std::atomic<uint64_t> storable_bytes{UINT64_MAX};
 // A computed node stays so. Acquire: the value was written before.
 bool is_computed(const Node* node) { return !node->pending.load(std::memory_order_acquire); }
 
+// Relaxed, not added at once: nodes of two threads may have one number, but none that of an input.
+uint64_t next_creation_number() {
+    static std::atomic<uint64_t> last{0};
+    uint64_t number = last.load(std::memory_order_relaxed) + 1;
+    last.store(number, std::memory_order_relaxed);
+    return number;
+}
+
 void set_inputs(Node* node, std::span<Node* const> inputs) {
+    node->scalar.integer_bits = int64_t(next_creation_number());
     Node** slots = node->inline_inputs.data();
     if (inputs.size() > node->inline_inputs.size()) {
         slots = new Node*[inputs.size()];

@@ -69,8 +69,10 @@ struct alignas(64) Node {
     // before the node is published.
     uint16_t stride_hash = 0;
     uint8_t num_similar = 0, num_deferred = 0;
-    Scalar scalar; // of a leaf that is a Python scalar
+    Scalar scalar; // of a leaf that is a Python scalar; an operation has its number here
 
+    // Operations that were made later have larger numbers.
+    uint64_t creation_number() const { return uint64_t(scalar.integer_bits); }
     Node* const* input_slots() const {
         return input_count > inline_inputs.size() ? reinterpret_cast<Node* const*>(inline_inputs[0])
                                                   : inline_inputs.data();

@@ -26,6 +26,7 @@ struct Op {
     bool multiplies = false;     // of a call: its expansion has products or solves
     bool merges = true;          // calls on the same inputs are one
     bool contracts = false;      // a product of two arrays
+    bool shares_factors = false; // rules let all of them on one matrix share its factors
     bool keeps_products = false; // no rewrite rule matches it with a product that it reads
     bool gathers = false;        // takes elements at integer indices along axes in its Params
     bool scatters = false;       // replaces elements at such indices

@@ -3,6 +3,7 @@
 #include "engine/timeline.h"
 #include "exec/float_env.h"
 #include "exec/op_interpreter.h"
+#include "ir/loop_rerolling.h"
 #include "threads/counters.h"
 #include "threads/thread_local.h"
 
@@ -12,6 +13,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/engine_bindings.h"
 #include "python/executable_bindings.h"
 
 namespace tenfold::bindings {
@@ -159,9 +161,13 @@ struct ReplayOptions {
     Ref<Executable> fallback;
     // Where a failure is reported; null: the caller asks Python, which computes again and reports.
     std::optional<FailureHandle>* failure = nullptr;
+    // Where parts of a divided graph are left, the first of which was tried, and not computed.
+    std::vector<std::vector<Ref<Node>>>* remaining = nullptr;
+    bool divides = true; // a long graph is computed in parts
 };
 
 bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how);
+bool replay_pending(std::span<Node* const> pending, const ReplayOptions& how);
 
 // Runs a plan; functions of the user only for a caller who hears of failures.
 bool run_plan(const Executable& plan, const LinearizedGraph& graph, const Key& key,
@@ -175,12 +181,42 @@ bool run_plan(const Executable& plan, const LinearizedGraph& graph, const Key& k
     return bool(result);
 }
 
+// Computes the outputs of each part; whether all of them have their values now.
+bool replay_parts(std::vector<std::vector<Ref<Node>>> parts, const ReplayOptions& how) {
+    ReplayOptions whole = how;
+    whole.divides = false;
+    std::size_t done = 0;
+    for (; done < parts.size(); ++done) {
+        std::vector<Node*> pending;
+        for (const Ref<Node>& node : parts[done])
+            if (!value_of(node.get())) pending.push_back(node.get());
+        const std::size_t num_timings = how.timings ? how.timings->size() : 0;
+        if (!pending.empty() && !replay_pending(pending, whole)) {
+            if (how.timings) how.timings->resize(num_timings);
+            break;
+        }
+        parts[done].clear();
+        if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+    }
+    if (how.remaining && done < parts.size())
+        how.remaining->assign(std::make_move_iterator(parts.begin() + std::ptrdiff_t(done)),
+                              std::make_move_iterator(parts.end()));
+    return done == parts.size();
+}
+
 // Whether all of them have their values now.
 bool replay_pending(std::span<Node* const> pending, const ReplayOptions& how) {
     LinearizedGraph graph = linearize_when_unclaimed(pending);
     for (uint32_t output : graph.outputs)
         if (graph.nodes[output].value) // another thread has computed it meanwhile
             return replay_remaining(pending, how);
+    if (how.divides && has_loops_on(graph.nodes.back().node->type->device)) {
+        LoopSteps steps = steps_of(graph);
+        if (!steps.outputs.empty()) {
+            graph = {}; // what later steps do not read is freed
+            return replay_parts(std::move(steps.outputs), how);
+        }
+    }
     BorrowedKeys borrowed;
     GraphKeys& keys = borrowed.keys;
     DefaultFloatMode modes;
@@ -206,24 +242,65 @@ bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how) 
     return remaining.empty() || replay_pending(remaining, how);
 }
 
-// replay(nodes, options, events, planned, made) -> True if all have their values now, by a plan
-// where that is asked for; the Failure of a plan; else False.
-nb::object replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events,
-                        bool plan_only, const PlanHandle* fallback) {
-    std::vector<Node*> pending = nodes_from(nodes);
-    std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
-    if (pending.empty()) return nb::bool_(true);
+// replay(parts, options, events, planned, made, divides) -> (outcome, parts that are left). The
+// outcome is True if all have their values now, by a plan where that is asked for. Else the first
+// part that is left was not computed: it is the Failure of its plan, or False.
+nb::tuple replay_nodes(nb::list parts, const std::vector<uint64_t>& options, nb::object events,
+                       bool plan_only, const PlanHandle* fallback, bool divides) {
+    std::vector<std::vector<Ref<Node>>> given, remaining;
+    for (nb::handle part : parts) {
+        std::vector<Ref<Node>>& nodes = given.emplace_back();
+        for (Node* node : nodes_from(part))
+            if (node->op && !value_of(node)) nodes.emplace_back(node);
+        if (nodes.empty()) given.pop_back();
+    }
+    parts.clear(); // values are freed after their last reader
     std::vector<StepTiming> timings;
     std::optional<FailureHandle> failure;
-    ReplayOptions how{options, plan_only, events.is_none() ? nullptr : &timings,
-                      fallback ? fallback->plan : Ref<Executable>(), &failure};
-    bool succeeded = replay_pending(pending, how);
+    ReplayOptions how{options,
+                      plan_only,
+                      events.is_none() ? nullptr : &timings,
+                      fallback ? fallback->plan : Ref<Executable>(),
+                      &failure,
+                      &remaining,
+                      divides};
+    bool succeeded = true;
+    if (given.size() == 1) {
+        std::vector<Node*> pending;
+        for (const Ref<Node>& node : given[0]) pending.push_back(node.get());
+        succeeded = replay_pending(pending, how);
+        if (!succeeded && remaining.empty()) {
+            timings.clear(); // it is computed again
+            remaining = std::move(given);
+        }
+    } else if (!given.empty()) {
+        succeeded = replay_parts(std::move(given), how);
+    }
     for (const StepTiming& timing : timings) {
         nb::str category(timing.kernel ? "kernel" : "call");
-        nb::tuple event = nb::make_tuple(*timing.label, category, timing.begin, timing.end);
-        if (succeeded) events.attr("append")(event);
+        events.attr("append")(nb::make_tuple(timing.label, category, timing.begin, timing.end));
     }
-    return failure ? nb::cast(std::move(*failure)) : nb::object(nb::bool_(succeeded));
+    nb::list left;
+    for (std::vector<Ref<Node>>& part : remaining) {
+        nb::list nodes;
+        for (Ref<Node>& node : part) nodes.append(NodeHandle{std::move(node)});
+        left.append(nodes);
+    }
+    nb::object outcome = failure ? nb::cast(std::move(*failure)) : nb::object(nb::bool_(succeeded));
+    return nb::make_tuple(outcome, left);
+}
+
+// steps_of(nodes) -> for each part in which a long graph is computed (its results, the number of
+// steps in it, a number of their structure); empty for another graph.
+nb::list steps_to_python(nb::handle nodes) {
+    LoopSteps steps = steps_of(linearize_when_unclaimed(nodes_from(nodes)));
+    nb::list parts;
+    for (std::size_t i = 0; i < steps.outputs.size(); ++i) {
+        nb::list outputs;
+        for (Ref<Node>& node : steps.outputs[i]) outputs.append(NodeHandle{std::move(node)});
+        parts.append(nb::make_tuple(outputs, steps.counts[i], steps.kinds[i]));
+    }
+    return parts;
 }
 
 // run_apart(executable, nodes) -> the values of each node, which stays pending; None on failure.
@@ -323,7 +400,7 @@ bool compute_by_plan(std::span<Node* const> pending) {
     if (has_external_buffers || num_recorders || current_options().verify ||
         !current_option_key(options))
         return false;
-    return replay_pending(pending, {options});
+    return replay_pending(pending, {.options = options});
 }
 
 Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
@@ -391,9 +468,10 @@ void declare_replay(nb::module_& module) {
         .def_prop_ro("nbytes", [](const FailureHandle& self) { return self.result.bytes; })
         .def_prop_ro("error", [](const FailureHandle& self) { return self.error; });
     module.def("find_plan", find_plan_of, "arrays"_a);
+    module.def("steps_of", steps_to_python, "nodes"_a);
     module.def("run_apart", run_apart, "executable"_a, "nodes"_a);
-    module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
-               "planned"_a = false, "made"_a = nb::none());
+    module.def("replay", replay_nodes, "parts"_a, "options"_a, "events"_a = nb::none(),
+               "planned"_a = false, "made"_a = nb::none(), "divides"_a = false);
     module.def(
         "count_recorders",
         [](int by) {

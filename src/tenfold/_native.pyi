@@ -245,6 +245,7 @@ def declare_op(
     gathers: bool = False,
     scatters: bool = False,
     keeps_products: bool = False,
+    shares_factors: bool = False,
     per_member: bool = False,
     is_permanent: bool = True,
 ) -> int: ...
@@ -730,16 +731,24 @@ def run_loop(
     """
 
 def replay(
-    nodes: Sequence[Node],
+    parts: list[Sequence[Node]],
     options: Sequence[int],
     events: list[tuple[str, str, int, int]] | None = None,
     planned: bool = False,
     made: Executable | None = None,
-) -> bool | Failure:
-    """Compute nodes by their cached plan, by `made`, or op by op if they are cold and `planned` is
-    false. False if none of these is possible, the Failure if an instruction of a plan failed.
+    divides: bool = False,
+) -> tuple[bool | Failure, list[Sequence[Node]]]:
+    """Compute the nodes of each part by their cached plan, by `made`, or op by op if they are cold
+    and `planned` is false. With `divides` a long graph is computed step by step. Empties the list.
 
+    Return True and no parts; or the parts that are left, and why the first of them was not
+    computed: False if none of these is possible, the Failure if an instruction of a plan failed.
     `events` gets the name, category, begin and end (ns) of each launch and call.
+    """
+
+def steps_of(nodes: Sequence[Node]) -> list[tuple[list[Node], int, int]]:
+    """Return the parts in which a long graph is computed: the results, the number of steps, and a
+    number of their structure. None for a graph that is computed as a whole or in batches.
     """
 
 def find_plan(arrays: Sequence[Array]) -> Executable | None:

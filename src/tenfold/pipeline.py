@@ -66,7 +66,7 @@ def _compute_nodes(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a cached plan if there is one."""
     if settings.inspects():
         return _compute_inspected(nodes, planned)
-    return _compute_by_plan(nodes, planned)
+    return _compute_parts([nodes], planned)
 
 
 def _compute_inspected(nodes: Sequence[Node], planned: bool) -> Exception | None:
@@ -79,7 +79,7 @@ def _compute_inspected(nodes: Sequence[Node], planned: bool) -> Exception | None
     pending = [node for node in nodes if node.pending] if get("check_nans") else []
     if pending and DEVICES[pending[0].type.device].rewrites:
         return _compute_each(pending, None)
-    return _compute_by_plan(nodes, planned)
+    return _compute_parts([nodes], planned)
 
 
 def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
@@ -88,11 +88,21 @@ def _compute_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
     Graphs with batches are not compared here: batches are compared with their members.
     """
     pending = [node for node in nodes if node.pending]
+    steps = [outputs for outputs, *_ in _native.steps_of(pending)] if pending else []
+    while steps:
+        failure = _compute_part_verified(steps.pop(0), planned)
+        if failure is not None:
+            return failure
+    return _compute_part_verified(pending, planned)
+
+
+def _compute_part_verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
+    pending = [node for node in nodes if node.pending]
     if not pending or _has_batches(pending):
-        return _compute_by_plan(nodes, planned)
+        return _compute_parts([nodes], planned, divides=False)
     shadow = shadow_compute(pending)
     with settings.override(verify=False):
-        failure = _compute_by_plan(nodes, planned)
+        failure = _compute_parts([nodes], planned, divides=False)
     if failure is not None or shadow is None:
         return failure
     return _shadow_mismatch(pending, shadow)
@@ -151,23 +161,44 @@ def _shadow_mismatch(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]])
     return None
 
 
-def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
-    """Compute nodes by a cached plan, interpreted if the graph is cold, or by a new plan."""
+def _compute_parts(
+    parts: list[Sequence[Node]], planned: bool, *, divides: bool = True
+) -> Exception | None:
+    """Compute the nodes of each part in order, each by a cached plan, interpreted if the graph is
+    cold, or by a new plan. After a failure compute what does not depend on it.
+
+    A long graph is divided: the equal steps of a loop have one plan.
+    """
     options = options_key()
-    try:
-        outcome = _replay(nodes, options, planned)
-    except RunError as failure:  # under verify=True: a batch differs from its members
-        return failure
-    if outcome is True:
-        return None
-    pending = [node for node in nodes if node.pending]
+    while parts:
+        try:
+            outcome, parts = _replay(parts, options, planned, divides=divides)
+        except RunError as failure:  # under verify=True: a batch differs from its members
+            return failure
+        if outcome is True:
+            return None
+        divides = False
+        pending = [node for node in (parts.pop(0) if parts else ()) if node.pending]
+        failure = _compute_unreplayed(pending, options, outcome)
+        if failure is not None:
+            remaining = [node for part in parts for node in part if node.pending]
+            if remaining:
+                _compute_each(remaining, None)
+            return failure
+    return None
+
+
+def _compute_unreplayed(
+    pending: Sequence[Node], options: Sequence[int], outcome: bool | Failure
+) -> Exception | None:
+    """Compute nodes that have no plan, or of which an instruction of the plan failed."""
     if not pending:  # another thread has computed them
         return None
     if not DEVICES[pending[0].type.device].rewrites:
-        return _compute_parts(pending)
+        return _compute_unchanged(pending)
     if outcome is False:
         outcome = _run_new_plan(pending, options)
-        pending = [node for node in nodes if node.pending]
+        pending = [node for node in pending if node.pending]
     if not pending:
         return None
     if isinstance(outcome, Failure):
@@ -176,19 +207,22 @@ def _compute_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
 
 
 def _replay(
-    nodes: Sequence[Node],
+    parts: list[Sequence[Node]],
     options: Sequence[int],
     planned: bool,
     executable: Executable | None = None,
-) -> bool | Failure:
-    """Compute nodes by a cached plan, by `executable`, or interpreted if the graph is cold.
+    *,
+    divides: bool = False,
+) -> tuple[bool | Failure, list[Sequence[Node]]]:
+    """Compute parts by cached plans, by `executable`, or interpreted if the graph is cold.
 
-    False if none of these is possible, the Failure if an instruction of the plan failed.
+    Return True, or why the first of the parts that are left was not computed: False if none of
+    these is possible, the Failure if an instruction of the plan failed.
     """
     if not timeline.is_recording():
-        return _native.replay(nodes, options, None, planned, executable)
+        return _native.replay(parts, options, None, planned, executable, divides)
     events: list[tuple[str, str, int, int]] = []
-    outcome = _native.replay(nodes, options, events, planned, executable)
+    outcome = _native.replay(parts, options, events, planned, executable, divides)
     timeline.record_all(events)
     return outcome
 
@@ -197,7 +231,7 @@ def _run_new_plan(pending: Sequence[Node], options: Sequence[int]) -> bool | Fai
     """Make a plan of nodes and run it; False if they need several plans."""
     executable = _bind_plan(pending, options)
     pending = [node for node in pending if node.pending]
-    return bool(executable and pending) and _replay(pending, options, True, executable)
+    return bool(executable and pending) and _replay([pending], options, True, executable)[0]
 
 
 def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
@@ -249,7 +283,7 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     del graph, operations  # values of a chunk are freed after their last reader
     with settings.override(optimise=False):
         while outputs and failure is None:
-            failure = _compute_by_plan(outputs.pop(0), planned=True)
+            failure = _compute_parts([outputs.pop(0)], planned=True)
     remaining = [node for nodes in outputs for node in nodes]
     if remaining:
         _compute_each(remaining, None)
@@ -309,7 +343,7 @@ def _any_pending(nodes: Sequence[Node | None], positions: Sequence[int]) -> bool
 
 
 def _compute_single(node: Node) -> Exception | None:
-    return _compute_by_plan([node], planned=True)
+    return _compute_parts([[node]], planned=True)
 
 
 def _compute_checked(node: Node) -> Exception | None:
@@ -362,7 +396,7 @@ def _optimised(pending: Sequence[Node]) -> tuple[Graph, _Replaced]:
     return graph, _Replaced(replaced, [original.nodes[at] for at in original.named()])
 
 
-def _compute_parts(pending: Sequence[Node]) -> Exception | None:
+def _compute_unchanged(pending: Sequence[Node]) -> Exception | None:
     """Compute nodes unchanged, by the reference device; of a node first read in part that part."""
     computed_nodes = [partial_expression(node) or node for node in pending]
     device, graph = pending[0].type.device, Graph.of(computed_nodes)

@@ -101,12 +101,9 @@ def test_a_million_operations_are_computed(shape: str, tier: str) -> None:
 
     with tn.profile() as p:
         assert on_small_stack(work) is x
-    if tier == "0":  # fused, piece by piece
+    if tier == "0" or shape == "chain":  # fused, piece by piece
         assert 1 <= p.kernels <= MILLION // 50
-        assert p.compiles < 1000
-    elif shape == "chain":  # of operations on elements alone: node by node
-        assert p.kernels > MILLION // 2
-        assert p.compiles < 10
+        assert p.compiles < (1000 if tier == "0" else 10)
     elif shape == "fan":  # equal operations, whose operands are there, together
         assert p.kernels < 1000
         assert p.compiles < 10

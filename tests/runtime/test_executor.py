@@ -22,8 +22,9 @@ def failure_of(*arrays: tn.Array) -> Failure:
     nodes = [_native.node_of(x) for x in arrays]
     options = pipeline.options_key()
     executable = pipeline._bind_plan(nodes, options)
-    found = _native.replay(nodes, options, None, True, executable)
+    found, remaining = _native.replay([nodes], options, None, True, executable)
     assert isinstance(found, Failure)
+    assert remaining == [nodes]
     return found
 
 

@@ -296,6 +296,8 @@ class OpRewriting:
     together with other such ops keep all bits (native/exec/op_interpreter.cpp)."""
     keeps_products: bool = False
     """Whether no rewrite rule matches it together with a product that it reads."""
+    shares_factors: bool = False
+    """Whether rewrite rules let all such operations on one matrix share its factorisation."""
     multiplies: bool = False
     """For a call of a traced function: whether its body has products or solves."""
 
@@ -451,6 +453,7 @@ class Op(Operation[P]):
             gathers=self.lowering.gathers,
             scatters=self.lowering.scatter is not None and self.lowering.scatter.replaces,
             keeps_products=self.rewriting.keeps_products,
+            shares_factors=self.rewriting.shares_factors,
             per_member=self.is_per_member,
             is_permanent=self.permanent and self.semantics.body is None,
         )

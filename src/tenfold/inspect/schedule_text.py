@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tenfold import _native
+from tenfold._native import Node
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
 from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
@@ -84,10 +85,52 @@ def _missing_schedule_text(stage: str, snapshot: Snapshot) -> str | None:
         return f"{stage}: nothing is left to run on {snapshot.device}, all values are computed"
     if not snapshot.has_schedule:
         return f"{stage}: device {snapshot.device} has no schedule, it runs one operation at a time"
+    if snapshot.steps:
+        head, *lines = _loop_lines(snapshot)
+        return "\n".join([f"{stage}: {head}", *shortened(lines)])
     if snapshot.chunks > 1:
         nodes = f"{len(snapshot.optimised)} nodes are computed in {snapshot.chunks} chunks"
         return f"{stage}: {nodes}, each with its own schedule"
     return None
+
+
+def _loop_lines(snapshot: Snapshot) -> list[str]:
+    """The number of steps of a loop and of their plans, then each run of equal steps with the
+    operations of one.
+    """
+    runs: list[tuple[int, int, list[Node]]] = []
+    for outputs, count, kind in snapshot.steps:
+        if runs and runs[-1][0] == kind:
+            runs[-1] = (kind, runs[-1][1] + count, runs[-1][2])
+        else:
+            runs.append((kind, count, outputs))
+    # the first step reads what was there before the loop, the last one has other readers
+    kinds = {kind for kind, *_ in runs[1:-1] or runs[:1]}
+    steps = sum(count for _, count, _ in runs)
+    plans = "one plan" if len(kinds) == 1 else f"{len(kinds)} plans"
+    lines = [f"{steps} steps of {plans}, one after another, with the bits of waiting in each"]
+    results = {node for outputs, *_ in snapshot.steps for node in outputs}
+    first = 1
+    for _, count, outputs in runs:
+        which = f"step {first}" if count == 1 else f"steps {first} to {first + count - 1}"
+        lines.append(f"  {which}: {operations(_operations_above(outputs, results), ', ')}")
+        first += count
+    return lines
+
+
+def _operations_above(outputs: Sequence[Node], results: set[Node]) -> list[str]:
+    """The names of the operations that compute results from those of earlier steps."""
+    names: list[str] = []
+    worklist, visited = [*outputs], {*outputs}
+    while worklist:
+        node = worklist.pop()
+        if not node.pending or node.is_scalar:
+            continue
+        names.append(node.name)
+        inputs = [x for x in node.inputs if x not in visited and x not in results]
+        visited.update(inputs)
+        worklist += inputs
+    return names[::-1]
 
 
 def _is_call(step: Step) -> bool:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tenfold import _native
+from tenfold._native import Node
 from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
@@ -51,6 +53,8 @@ class Snapshot:
             return f"device {self.device} computes what was written"
         if not get("optimise"):
             return "the option optimise is off"
+        if self.steps:
+            return "it is computed step by step, and rules look at each step by itself"
         if len(self.graph) > MAX_REWRITE_NODES:
             return f"it has more than {MAX_REWRITE_NODES} nodes"
         return ""
@@ -78,9 +82,18 @@ class Snapshot:
         structure = self.graph.structure
         return structure is not None and structure.is_cold
 
+    @cached
+    def steps(self) -> list[tuple[list[Node], int, int]]:
+        """The parts in which the steps of a loop are computed, as `_native.steps_of`."""
+        if not self.has_schedule or not self.pending_operations:
+            return []
+        return _native.steps_of([self.graph.nodes[position] for position in self.graph.outputs])
+
     @property
     def chunks(self) -> int:
-        """The number of chunks, each with its own schedule, in which the device computes it."""
+        """The number of parts, each with its own schedule, in which the device computes it."""
+        if self.steps:
+            return len(self.steps)
         nodes = len(self.optimised)
         return 1 if nodes <= LONGEST else -(-nodes // CHUNK)
 

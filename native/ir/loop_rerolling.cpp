@@ -1,0 +1,265 @@
+#include "ir/loop_rerolling.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+namespace tenfold {
+namespace {
+
+constexpr uint32_t NONE = LinearizedGraph::NONE;
+constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
+// What does not repeat has one plan up to so many operations, else one for each chunk.
+constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
+constexpr uint32_t MAX_GROUP_OPERATIONS = 96; // of steps that are computed at once
+constexpr int64_t NODE_BYTES = 64;            // what a result costs beside its elements
+
+struct Step {
+    uint32_t begin, end; // numbers of operations
+    std::size_t hash = 0;
+    bool joins = false; // see may_join
+    std::size_t size() const { return end - begin; }
+};
+
+// Operations have numbers in the order in which the program made them.
+class LoopRerolling {
+  public:
+    explicit LoopRerolling(const LinearizedGraph& graph) : graph_(graph) {
+        number_operations();
+        if (valid_) describe_operations();
+    }
+
+    LoopSteps run() {
+        LoopSteps parts;
+        if (!valid_ || operations_.size() < 2) return parts;
+        split(0, uint32_t(operations_.size()));
+        if (steps_.size() < 2 || !is_sequential()) return parts;
+        for (Step& step : steps_) describe(step);
+        write_groups(parts);
+        return parts;
+    }
+
+  private:
+    struct Operation {
+        uint32_t position;
+        std::size_t role = 0; // equal for the same operation of each step
+        uint32_t last_reader = 0;
+        bool is_output = false;     // of the graph
+        int64_t crossing_bytes = 0; // of results that are read after it
+    };
+
+    const LinearizedNode& entry(uint32_t position) const { return graph_.nodes[position]; }
+    bool is_pending(uint32_t position) const {
+        return !entry(position).value && entry(position).node->op;
+    }
+
+    void number_operations() {
+        std::vector<std::pair<uint64_t, uint32_t>> created;
+        created.reserve(graph_.nodes.size());
+        for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+            graph_.prefetch(i);
+            if (is_pending(i)) created.emplace_back(entry(i).node->creation_number(), i);
+        }
+        if (!std::ranges::is_sorted(created)) std::ranges::sort(created);
+        number_of_.assign(graph_.nodes.size(), NONE);
+        operations_.reserve(created.size());
+        for (const auto& [_, position] : created) {
+            number_of_[position] = uint32_t(operations_.size());
+            operations_.push_back({position});
+            for (uint32_t input : graph_.inputs(entry(position)))
+                valid_ &= !is_pending(input) || number_of_[input] != NONE;
+        }
+    }
+
+    static std::size_t kind_of(const Node& node) {
+        return mix(reinterpret_cast<std::size_t>(node.op),
+                   reinterpret_cast<std::size_t>(node.type.get()));
+    }
+
+    void describe_operations() {
+        std::vector<int64_t> freed(operations_.size());
+        for (uint32_t i = 0; i < operations_.size(); ++i) {
+            Operation& operation = operations_[i];
+            const LinearizedNode& current = entry(operation.position);
+            operation.role = kind_of(*current.node);
+            operation.last_reader = i;
+            for (uint32_t input : graph_.inputs(current)) {
+                const Node& node = *entry(input).node;
+                operation.role = mix(3 * operation.role, node.is_scalar() ? 1 : kind_of(node));
+                if (number_of_[input] != NONE) operations_[number_of_[input]].last_reader = i;
+            }
+        }
+        for (uint32_t output : graph_.outputs)
+            if (number_of_[output] != NONE) operations_[number_of_[output]].is_output = true;
+        int64_t bytes = 0;
+        for (uint32_t i = 0; i < operations_.size(); ++i) {
+            const Type& type = *entry(operations_[i].position).node->type;
+            int64_t own = NODE_BYTES + type.size() * dtype_of(type.dtype).bytes;
+            bytes += own;
+            freed[operations_[i].last_reader] += own;
+            bytes -= freed[i];
+            operations_[i].crossing_bytes = bytes;
+        }
+    }
+
+    // Occurrences of a role in a range of operations.
+    struct Occurrences {
+        uint32_t count = 0, first = 0, last = 0, middle = 0;
+        uint32_t span() const { return last - first; }
+    };
+
+    // A role after whose operations steps end: few bytes cross there, and the last one has a name
+    // or is the result. 0 without steps.
+    std::size_t find_step_end(uint32_t begin, uint32_t end) const {
+        std::unordered_map<std::size_t, Occurrences> roles;
+        for (uint32_t i = begin; i < end; ++i) {
+            Occurrences& role = roles[operations_[i].role];
+            if (role.count++ == 0) role.first = i;
+            role.last = i;
+            if (std::has_single_bit(role.count)) role.middle = i;
+        }
+        auto repeats = [&](const Occurrences& role) {
+            return role.count >= MIN_STEPS &&
+                   role.span() <= uint64_t(MAX_STEP_OPERATIONS) * (role.count - 1);
+        };
+        uint32_t longest = 0;
+        for (const auto& [_, role] : roles)
+            if (repeats(role)) longest = std::max(longest, role.span());
+        const Occurrences* best = nullptr;
+        auto rank = [&](const Occurrences& role) {
+            const LinearizedNode& last = entry(operations_[role.last].position);
+            return std::tuple(-operations_[role.middle].crossing_bytes, last.live_out, role.last);
+        };
+        for (const auto& [_, role] : roles)
+            if (repeats(role) && role.span() >= longest - longest / 4 &&
+                (!best || rank(role) > rank(*best)))
+                best = &role;
+        return best ? operations_[best->last].role : 0;
+    }
+
+    // Appends the steps of a range.
+    void split(uint32_t begin, uint32_t end) {
+        if (end - begin <= MAX_GROUP_OPERATIONS) return steps_.push_back({begin, end});
+        std::size_t role = find_step_end(begin, end);
+        if (!role) return split_evenly(begin, end);
+        std::vector<uint32_t> ends;
+        for (uint32_t i = begin; i < end; ++i)
+            if (operations_[i].role == role) ends.push_back(i + 1);
+        add_first_end(begin, ends);
+        if (ends.back() != end) ends.push_back(end);
+        std::vector<uint32_t> lengths(ends.size());
+        std::adjacent_difference(ends.begin(), ends.end(), lengths.begin());
+        lengths[0] -= begin;
+        std::vector<uint32_t> sorted = lengths;
+        std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
+        uint32_t usual = std::max(MAX_GROUP_OPERATIONS, 2 * sorted[sorted.size() / 2]);
+        for (std::size_t k = 0; k < ends.size(); ++k) {
+            if (lengths[k] > usual && lengths[k] < end - begin)
+                split(ends[k] - lengths[k], ends[k]);
+            else
+                steps_.push_back({ends[k] - lengths[k], ends[k]});
+        }
+    }
+
+    // The operation that ends the first step reads no other step, so that it has another role.
+    void add_first_end(uint32_t begin, std::vector<uint32_t>& ends) const {
+        uint32_t second = ends[0] - 1, length = ends[1] - ends[0];
+        if (second < begin + length) return;
+        const Node& last = *entry(operations_[second].position).node;
+        const Node& same_of_first = *entry(operations_[second - length].position).node;
+        if (kind_of(last) == kind_of(same_of_first)) ends.insert(ends.begin(), second - length + 1);
+    }
+
+    void split_evenly(uint32_t begin, uint32_t end) {
+        uint32_t length = end - begin > MAX_PLAN_OPERATIONS ? CHUNK_OPERATIONS : end - begin;
+        for (; begin < end; begin += length)
+            steps_.push_back({begin, std::min(begin + length, end)});
+    }
+
+    // Inputs come from few steps: a long way leads through all of them.
+    bool is_sequential() const {
+        std::vector<uint32_t> depth(operations_.size());
+        uint32_t deepest = 0;
+        for (const Step& step : steps_) {
+            uint32_t below = 0;
+            for (uint32_t i = step.begin; i < step.end; ++i)
+                for (uint32_t input : graph_.inputs(entry(operations_[i].position)))
+                    if (uint32_t number = number_of_[input]; number < step.begin)
+                        below = std::max(below, depth[number]);
+            std::fill(depth.begin() + step.begin, depth.begin() + step.end, below + 1);
+            deepest = std::max(deepest, below + 1);
+        }
+        const std::size_t least_in_batch = graph_.num_calls > 0 ? 2 : 4;
+        return steps_.size() < least_in_batch * deepest;
+    }
+
+    // Steps with it may be computed at once: the rules that look at it and at another step change
+    // no bit, or save the factorisation of one matrix in each step.
+    bool may_join(const LinearizedNode& current) const {
+        const Op& op = *current.node->op;
+        return op.rule_free || (op.shares_factors && entry(graph_.inputs(current)[0]).value);
+    }
+
+    void describe(Step& step) const {
+        step.joins = true;
+        for (uint32_t i = step.begin; i < step.end; ++i) {
+            const Operation& operation = operations_[i];
+            bool is_kept = operation.last_reader >= step.end + step.size();
+            step.hash = mix(3 * step.hash, operation.role + is_kept);
+            step.joins &= may_join(entry(operation.position));
+        }
+        step.hash = mix(step.hash, step.size());
+    }
+
+    // A run of equal small steps is computed many, some and one at a time, so that runs of all
+    // lengths share three plans. At its ends steps have neighbours of other kinds.
+    void write_groups(LoopSteps& parts) const {
+        for (std::size_t first = 0; first < steps_.size();) {
+            std::size_t last = first + 1;
+            while (last < steps_.size() && steps_[first].joins && steps_[last].joins &&
+                   steps_[last].hash == steps_[first].hash)
+                ++last;
+            std::size_t many =
+                std::max<std::size_t>(1, MAX_GROUP_OPERATIONS / steps_[first].size());
+            auto some = std::size_t(std::sqrt(double(many)));
+            for (std::size_t at = first; at < last;) {
+                std::size_t remaining = last - at - 1, size = 1;
+                if (at >= first + 2) size = remaining >= many ? many : remaining >= some ? some : 1;
+                write_part(at, at + size, parts);
+                at += size;
+            }
+            first = last;
+        }
+    }
+
+    void write_part(std::size_t first_step, std::size_t end_step, LoopSteps& parts) const {
+        std::vector<Ref<Node>>& outputs = parts.outputs.emplace_back();
+        uint32_t end = steps_[end_step - 1].end;
+        for (uint32_t i = steps_[first_step].begin; i < end; ++i) {
+            const Operation& operation = operations_[i];
+            if (operation.is_output || operation.last_reader >= end)
+                outputs.push_back(entry(operation.position).node);
+        }
+        if (outputs.empty()) return parts.outputs.pop_back();
+        parts.counts.push_back(uint32_t(end_step - first_step));
+        parts.kinds.push_back(uint32_t(steps_[first_step].hash));
+    }
+
+    const LinearizedGraph& graph_;
+    bool valid_ = true; // inputs have smaller numbers than their readers
+    std::vector<Operation> operations_;
+    std::vector<uint32_t> number_of_; // the number of an operation, by its position
+    std::vector<Step> steps_;
+};
+
+} // namespace
+
+LoopSteps steps_of(const LinearizedGraph& graph) {
+    if (graph.nodes.size() <= MAX_UNDIVIDED_NODES) return {};
+    return LoopRerolling(graph).run();
+}
+
+} // namespace tenfold
