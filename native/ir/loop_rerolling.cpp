@@ -15,6 +15,7 @@ constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
 // What does not repeat has one plan up to so many operations, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
 constexpr uint32_t MAX_GROUP_OPERATIONS = 96; // of steps that are computed at once
+constexpr int MAX_NESTED_LOOPS = 32;          // and loops in turn: each look takes linear time
 constexpr int64_t NODE_BYTES = 64;            // what a result costs beside its elements
 
 struct Step {
@@ -35,7 +36,7 @@ class LoopRerolling {
     LoopSteps run() {
         LoopSteps parts;
         if (!valid_ || operations_.size() < 2) return parts;
-        split(0, uint32_t(operations_.size()));
+        split(0, uint32_t(operations_.size()), MAX_NESTED_LOOPS);
         if (steps_.size() < 2 || !is_sequential()) return parts;
         for (Step& step : steps_) describe(step);
         write_groups(parts);
@@ -140,10 +141,10 @@ class LoopRerolling {
         return best ? operations_[best->last].role : 0;
     }
 
-    // Appends the steps of a range.
-    void split(uint32_t begin, uint32_t end) {
+    // Appends the steps of a range; those of loops in it, so many deep.
+    void split(uint32_t begin, uint32_t end, int depth) {
         if (end - begin <= MAX_GROUP_OPERATIONS) return steps_.push_back({begin, end});
-        std::size_t role = find_step_end(begin, end);
+        std::size_t role = depth ? find_step_end(begin, end) : 0;
         if (!role) return split_evenly(begin, end);
         std::vector<uint32_t> ends;
         for (uint32_t i = begin; i < end; ++i)
@@ -158,7 +159,7 @@ class LoopRerolling {
         uint32_t usual = std::max(MAX_GROUP_OPERATIONS, 2 * sorted[sorted.size() / 2]);
         for (std::size_t k = 0; k < ends.size(); ++k) {
             if (lengths[k] > usual && lengths[k] < end - begin)
-                split(ends[k] - lengths[k], ends[k]);
+                split(ends[k] - lengths[k], ends[k], depth - 1);
             else
                 steps_.push_back({ends[k] - lengths[k], ends[k]});
         }
