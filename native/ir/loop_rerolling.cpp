@@ -14,9 +14,13 @@ constexpr uint32_t NONE = LinearizedGraph::NONE;
 constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
 // What does not repeat has one plan up to so many operations, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
-constexpr uint32_t MAX_GROUP_OPERATIONS = 96; // of steps that are computed at once
-constexpr int MAX_NESTED_LOOPS = 32;          // and loops in turn: each look takes linear time
-constexpr int64_t NODE_BYTES = 64;            // what a result costs beside its elements
+constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // of steps that are computed at once
+constexpr uint32_t MIN_LOOP_OPERATIONS = 96;
+// One plan is best for fewer steps that may be computed at once, such as the terms of a sum, and
+// for a graph of which less than three quarters repeat.
+constexpr std::size_t MIN_JOINING_STEPS = 64, MAX_WHOLE_NODES = 1024, MAX_JOINED_NODES = 512;
+constexpr int MAX_NESTED_LOOPS = 32; // and loops in turn: each look takes linear time
+constexpr int64_t NODE_BYTES = 64;   // what a result costs beside its elements
 
 struct Step {
     uint32_t begin, end; // numbers of operations
@@ -37,9 +41,8 @@ class LoopRerolling {
         LoopSteps parts;
         if (!valid_ || operations_.size() < 2) return parts;
         split(0, uint32_t(operations_.size()), MAX_NESTED_LOOPS);
-        if (steps_.size() < 2 || !is_sequential()) return parts;
         for (Step& step : steps_) describe(step);
-        write_groups(parts);
+        if (steps_.size() >= 2 && !is_best_whole() && is_sequential()) write_groups(parts);
         return parts;
     }
 
@@ -143,7 +146,7 @@ class LoopRerolling {
 
     // Appends the steps of a range; those of loops in it, so many deep.
     void split(uint32_t begin, uint32_t end, int depth) {
-        if (end - begin <= MAX_GROUP_OPERATIONS) return steps_.push_back({begin, end});
+        if (end - begin <= MIN_LOOP_OPERATIONS) return steps_.push_back({begin, end});
         std::size_t role = depth ? find_step_end(begin, end) : 0;
         if (!role) return split_evenly(begin, end);
         std::vector<uint32_t> ends;
@@ -156,7 +159,7 @@ class LoopRerolling {
         lengths[0] -= begin;
         std::vector<uint32_t> sorted = lengths;
         std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
-        uint32_t usual = std::max(MAX_GROUP_OPERATIONS, 2 * sorted[sorted.size() / 2]);
+        uint32_t usual = std::max(MIN_LOOP_OPERATIONS, 2 * sorted[sorted.size() / 2]);
         for (std::size_t k = 0; k < ends.size(); ++k) {
             if (lengths[k] > usual && lengths[k] < end - begin)
                 split(ends[k] - lengths[k], ends[k], depth - 1);
@@ -178,6 +181,18 @@ class LoopRerolling {
         uint32_t length = end - begin > MAX_PLAN_OPERATIONS ? CHUNK_OPERATIONS : end - begin;
         for (; begin < end; begin += length)
             steps_.push_back({begin, std::min(begin + length, end)});
+    }
+
+    bool is_best_whole() const {
+        if (graph_.nodes.size() > MAX_WHOLE_NODES) return false;
+        std::unordered_map<std::size_t, uint32_t> num_equal;
+        for (const Step& step : steps_) ++num_equal[step.hash];
+        std::size_t repeated = 0;
+        for (const Step& step : steps_)
+            if (num_equal[step.hash] >= MIN_STEPS) repeated += step.size();
+        if (4 * repeated < 3 * operations_.size()) return true;
+        return steps_.size() < MIN_JOINING_STEPS && graph_.nodes.size() <= MAX_JOINED_NODES &&
+               std::ranges::all_of(steps_, [](const Step& step) { return step.joins; });
     }
 
     // Inputs come from few steps: a long way leads through all of them.
