@@ -178,8 +178,8 @@ def _compute_parts(
         if outcome is True:
             return None
         divides = False
-        pending = [node for node in (parts.pop(0) if parts else ()) if node.pending]
-        failure = _compute_unreplayed(pending, options, outcome)
+        # no name here: what is dead after the next part has no other reference
+        failure = _compute_unreplayed(parts.pop(0) if parts else (), options, outcome)
         if failure is not None:
             remaining = [node for part in parts for node in part if node.pending]
             if remaining:
@@ -189,9 +189,10 @@ def _compute_parts(
 
 
 def _compute_unreplayed(
-    pending: Sequence[Node], options: Sequence[int], outcome: bool | Failure
+    nodes: Sequence[Node], options: Sequence[int], outcome: bool | Failure
 ) -> Exception | None:
     """Compute nodes that have no plan, or of which an instruction of the plan failed."""
+    pending = [node for node in nodes if node.pending]
     if not pending:  # another thread has computed them
         return None
     if not DEVICES[pending[0].type.device].rewrites:
