@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import itertools
 import re
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,22 @@ def test_trimming_empties_every_cache_and_changes_no_result() -> None:
     # another thread has its last plan until it computes again
     assert loaded() <= elsewhere + (code - elsewhere) // 2 + LAST_PLAN
     assert work() == before
+
+
+def resident() -> int:
+    """Return the bytes of memory that the process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("length", [60, 5_000, 40_000])
+def test_trimming_returns_its_bytes_to_the_system(length: int) -> None:
+    arrays = [tn.full(length, float(i)).wait() for i in range(12_000_000 // (length + 60))]
+    arrays = arrays[::100]  # between freed ones
+    before = resident()
+    returned = tn.trim()
+    assert returned > 40_000_000
+    assert before - resident() >= 0.9 * returned
+    assert arrays[-1][-1] == 100.0 * (len(arrays) - 1)
 
 
 def test_trimming_lets_go_of_code_that_nobody_needs() -> None:

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <malloc.h>
 #include <map>
 #include <sys/mman.h>
 #include <unordered_map>
@@ -267,6 +268,9 @@ std::size_t trim_pool() {
     }
     for (auto& [bytes, free_blocks] : lists)
         for (void* memory : free_blocks.blocks) std::free(memory);
+#ifdef __GLIBC__
+    malloc_trim(0); // else blocks between others, live or not, keep their pages
+#endif
     return returned;
 }
 

@@ -1,14 +1,15 @@
 // Slab<T>: allocates many objects of one type that one thread makes and another frees. They are cut
-// from pages that are never returned. Free objects are tracked by pages, and a wholly free page is
-// cut anew from its begin. So objects made in succession are adjacent in memory, whatever the
-// history of the slab. Each thread claims all free objects of a page at once, and returns them by
-// pages. Making or freeing one therefore takes no lock in the common case.
+// from pages whose addresses are never returned. Free objects are tracked by pages, and a wholly
+// free page is cut anew from its begin. So objects made in succession are adjacent in memory,
+// whatever the history of the slab. Each thread claims all free objects of a page at once, and
+// returns them by pages. Making or freeing one therefore takes no lock in the common case.
 #pragma once
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,20 @@ template <class T> class Slab {
             for (std::size_t i = 0; i < SLOTS_PER_PAGE; ++i) visit(page->slots() + i);
     }
 
+    // Returns the memory of wholly free pages to the system. They keep their addresses, and read as
+    // free slots.
+    static void trim() {
+        ThreadLocal<Local>::get().flush();
+        Guard guard(shared_->lock);
+        for (Page* page = shared_->first; page; page = page->next)
+            if (page->num_carved == 0)
+                madvise(reinterpret_cast<char*>(page) + SYSTEM_PAGE_BYTES,
+                        PAGE_BYTES - SYSTEM_PAGE_BYTES, MADV_DONTNEED);
+    }
+
   private:
     static constexpr std::size_t PAGE_BYTES = std::size_t(1) << 16, CACHE_LINE_BYTES = 64,
-                                 CHUNK_SLOTS = 256;
+                                 SYSTEM_PAGE_BYTES = 4096, CHUNK_SLOTS = 256;
     static constexpr std::size_t SLOTS_PER_PAGE = (PAGE_BYTES - CACHE_LINE_BYTES) / sizeof(Slot);
 
     // Free slots of a page, the one freed last first.
@@ -187,10 +199,12 @@ template <class T> class Slab {
             run.chain.push(slot);
         }
 
-        ~Local() {
+        void flush() {
             current.flush();
             for (PageRun& run : others) run.flush();
         }
+
+        ~Local() { flush(); }
     };
 
     // Made when the library is loaded; outlives every T.

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "engine/future.h"
 #include "exec/executable.h"
 #include "ir/inferred_shapes.h"
 #include "memory/allocation_pool.h"
@@ -218,6 +219,10 @@ NB_MODULE(_native_once, module) {
     module.def("trim", [] {
         clear_caches();
         drain_decrefs(); // the former objects of the caches
+        Slab<Node>::trim();
+        Slab<Value>::trim();
+        Slab<Allocation>::trim();
+        Slab<Future>::trim();
         return trim_pool();
     });
     // The last translator is asked first: no other can read an object that is not an exception.

@@ -2,6 +2,7 @@
 #include "memory/slab.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -85,6 +86,32 @@ void test_memory_does_not_grow_where_as_many_are_freed() {
     for (Thing* thing : things) delete thing;
 }
 
+constexpr std::size_t SYSTEM_PAGE_BYTES = 4096, SYSTEM_PAGES = 16; // of a page of the slab
+
+// How many system pages of the slab's page that holds an object are in memory.
+std::ptrdiff_t resident_pages(const Thing* thing) {
+    std::uintptr_t bytes = SYSTEM_PAGES * SYSTEM_PAGE_BYTES;
+    std::array<unsigned char, SYSTEM_PAGES> pages{};
+    auto* begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(thing) & ~(bytes - 1));
+    CHECK(mincore(begin, bytes, pages.data()) == 0);
+    return std::ranges::count_if(pages, [](unsigned char page) { return page & 1; });
+}
+
+void test_trim_returns_the_pages_of_freed_objects() {
+    std::vector<Thing*> things = result(100'000);
+    Thing *kept = things.front(), *middle = things[50'000];
+    for (std::size_t i = 1; i < things.size(); ++i) delete things[i];
+    kept->words[3] = 7;
+    CHECK(resident_pages(middle) == SYSTEM_PAGES);
+    Slab<Thing>::trim();
+    CHECK(resident_pages(middle) == 1);
+    CHECK(alive() == 1 && kept->words[3] == 7);
+    delete kept;
+    things = result(100'000);
+    CHECK(in_a_row(things) > 95'000 && alive() == things.size());
+    for (Thing* thing : things) delete thing;
+}
+
 // Each thread frees objects that another has made.
 void test_threads_make_and_free() {
     constexpr std::size_t THREADS = 4, COUNT = 20'000;
@@ -115,5 +142,6 @@ int main() {
     test_what_is_made_after_all_was_freed_lies_in_a_row();
     test_what_was_freed_last_is_taken_next();
     test_memory_does_not_grow_where_as_many_are_freed();
+    test_trim_returns_the_pages_of_freed_objects();
     test_threads_make_and_free();
 }
