@@ -181,15 +181,20 @@ bool run_plan(const Executable& plan, const LinearizedGraph& graph, const Key& k
     return bool(result);
 }
 
+std::vector<Node*> pointers_to(std::span<const Ref<Node>> nodes) {
+    std::vector<Node*> pointers;
+    for (const Ref<Node>& node : nodes) pointers.push_back(node.get());
+    return pointers;
+}
+
 // Computes the outputs of each part; whether all of them have their values now.
 bool replay_parts(std::vector<std::vector<Ref<Node>>> parts, const ReplayOptions& how) {
     ReplayOptions whole = how;
     whole.divides = false;
     std::size_t done = 0;
     for (; done < parts.size(); ++done) {
-        std::vector<Node*> pending;
-        for (const Ref<Node>& node : parts[done])
-            if (!value_of(node.get())) pending.push_back(node.get());
+        std::vector<Node*> pending = pointers_to(parts[done]);
+        std::erase_if(pending, [](Node* node) { return bool(value_of(node)); });
         const std::size_t num_timings = how.timings ? how.timings->size() : 0;
         if (!pending.empty() && !replay_pending(pending, whole)) {
             if (how.timings) how.timings->resize(num_timings);
@@ -242,19 +247,12 @@ bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how) 
     return remaining.empty() || replay_pending(remaining, how);
 }
 
-// replay(parts, options, events, planned, made, divides) -> (outcome, parts that are left). The
-// outcome is True if all have their values now, by a plan where that is asked for. Else the first
-// part that is left was not computed: it is the Failure of its plan, or False.
-nb::tuple replay_nodes(nb::list parts, const std::vector<uint64_t>& options, nb::object events,
-                       bool plan_only, const PlanHandle* fallback, bool divides) {
-    std::vector<std::vector<Ref<Node>>> given, remaining;
-    for (nb::handle part : parts) {
-        std::vector<Ref<Node>>& nodes = given.emplace_back();
-        for (Node* node : nodes_from(part))
-            if (node->op && !value_of(node)) nodes.emplace_back(node);
-        if (nodes.empty()) given.pop_back();
-    }
-    parts.clear(); // values are freed after their last reader
+// replay(parts, options, events, planned, made, divides) -> True if all have their values now, by a
+// plan where that is asked for. Else why the first part that is left in the list was not computed:
+// the Failure of its plan, or False.
+nb::object replay_nodes(nb::list parts, const std::vector<uint64_t>& options, nb::object events,
+                        bool plan_only, const PlanHandle* fallback, bool divides) {
+    std::vector<std::vector<Ref<Node>>> steps;
     std::vector<StepTiming> timings;
     std::optional<FailureHandle> failure;
     ReplayOptions how{options,
@@ -262,32 +260,36 @@ nb::tuple replay_nodes(nb::list parts, const std::vector<uint64_t>& options, nb:
                       events.is_none() ? nullptr : &timings,
                       fallback ? fallback->plan : Ref<Executable>(),
                       &failure,
-                      &remaining,
+                      &steps,
                       divides};
-    bool succeeded = true;
-    if (given.size() == 1) {
-        std::vector<Node*> pending;
-        for (const Ref<Node>& node : given[0]) pending.push_back(node.get());
-        succeeded = replay_pending(pending, how);
-        if (!succeeded && remaining.empty()) {
-            timings.clear(); // it is computed again
-            remaining = std::move(given);
+    Py_ssize_t done = 0, count = Py_ssize_t(parts.size());
+    for (bool succeeded = true; done < count; ++done) {
+        std::vector<Ref<Node>> nodes;
+        for (Node* node : nodes_from(parts[std::size_t(done)]))
+            if (node->op && !value_of(node)) nodes.emplace_back(node);
+        parts[std::size_t(done)] = nb::none(); // values are freed after their last reader
+        const std::size_t num_timings = timings.size();
+        succeeded = nodes.empty() || replay_pending(pointers_to(nodes), how);
+        if (!succeeded && steps.empty()) {
+            timings.resize(num_timings); // it is computed again
+            steps.push_back(std::move(nodes));
         }
-    } else if (!given.empty()) {
-        succeeded = replay_parts(std::move(given), how);
+        if (!succeeded) break;
+        if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     }
     for (const StepTiming& timing : timings) {
         nb::str category(timing.kernel ? "kernel" : "call");
         events.attr("append")(nb::make_tuple(timing.label, category, timing.begin, timing.end));
     }
-    nb::list left;
-    for (std::vector<Ref<Node>>& part : remaining) {
+    if (done == count) return nb::bool_(true);
+    nb::list remaining;
+    for (std::vector<Ref<Node>>& part : steps) {
         nb::list nodes;
         for (Ref<Node>& node : part) nodes.append(NodeHandle{std::move(node)});
-        left.append(nodes);
+        remaining.append(nodes);
     }
-    nb::object outcome = failure ? nb::cast(std::move(*failure)) : nb::object(nb::bool_(succeeded));
-    return nb::make_tuple(outcome, left);
+    if (PyList_SetSlice(parts.ptr(), 0, done + 1, remaining.ptr()) != 0) nb::raise_python_error();
+    return failure ? nb::cast(std::move(*failure)) : nb::object(nb::bool_(false));
 }
 
 // steps_of(nodes) -> for each part in which a long graph is computed (its results, the number of

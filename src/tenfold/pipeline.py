@@ -172,7 +172,7 @@ def _compute_parts(
     options = options_key()
     while parts:
         try:
-            outcome, parts = _replay(parts, options, planned, divides=divides)
+            outcome = _replay(parts, options, planned, divides=divides)
         except RunError as failure:  # under verify=True: a batch differs from its members
             return failure
         if outcome is True:
@@ -214,11 +214,11 @@ def _replay(
     executable: Executable | None = None,
     *,
     divides: bool = False,
-) -> tuple[bool | Failure, list[Sequence[Node]]]:
+) -> bool | Failure:
     """Compute parts by cached plans, by `executable`, or interpreted if the graph is cold.
 
-    Return True, or why the first of the parts that are left was not computed: False if none of
-    these is possible, the Failure if an instruction of the plan failed.
+    Return True, or why the first of the parts that are left in the list was not computed: False if
+    none of these is possible, the Failure if an instruction of the plan failed.
     """
     if not timeline.is_recording():
         return _native.replay(parts, options, None, planned, executable, divides)
@@ -232,7 +232,7 @@ def _run_new_plan(pending: Sequence[Node], options: Sequence[int]) -> bool | Fai
     """Make a plan of nodes and run it; False if they need several plans."""
     executable = _bind_plan(pending, options)
     pending = [node for node in pending if node.pending]
-    return bool(executable and pending) and _replay([pending], options, True, executable)[0]
+    return bool(executable and pending) and _replay([pending], options, True, executable)
 
 
 def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:

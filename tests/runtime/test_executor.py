@@ -22,9 +22,10 @@ def failure_of(*arrays: tn.Array) -> Failure:
     nodes = [_native.node_of(x) for x in arrays]
     options = pipeline.options_key()
     executable = pipeline._bind_plan(nodes, options)
-    found, remaining = _native.replay([nodes], options, None, True, executable)
+    parts = [nodes]
+    found = _native.replay(parts, options, None, True, executable)
     assert isinstance(found, Failure)
-    assert remaining == [nodes]
+    assert parts == [nodes]
     return found
 
 
