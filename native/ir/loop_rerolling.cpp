@@ -195,19 +195,18 @@ class LoopRerolling {
                std::ranges::all_of(steps_, [](const Step& step) { return step.joins; });
     }
 
-    // Inputs come from few steps: a long way leads through all of them.
+    // Whether a way down leads through most steps. It follows operations, not steps: one step may
+    // have parts of two programs that do not need each other.
     bool is_sequential() const {
-        std::vector<uint32_t> depth(operations_.size());
+        std::vector<uint32_t> depth(operations_.size()); // of steps
         uint32_t deepest = 0;
-        for (const Step& step : steps_) {
-            uint32_t below = 0;
-            for (uint32_t i = step.begin; i < step.end; ++i)
+        for (const Step& step : steps_)
+            for (uint32_t i = step.begin; i < step.end; ++i) {
                 for (uint32_t input : graph_.inputs(entry(operations_[i].position)))
-                    if (uint32_t number = number_of_[input]; number < step.begin)
-                        below = std::max(below, depth[number]);
-            std::fill(depth.begin() + step.begin, depth.begin() + step.end, below + 1);
-            deepest = std::max(deepest, below + 1);
-        }
+                    if (uint32_t number = number_of_[input]; number != NONE)
+                        depth[i] = std::max(depth[i], depth[number] + (number < step.begin));
+                deepest = std::max(deepest, depth[i] + 1);
+            }
         const std::size_t least_in_batch = graph_.num_calls > 0 ? 2 : 4;
         return steps_.size() < least_in_batch * deepest;
     }
