@@ -1,13 +1,16 @@
-"""tn.scan and tn.while_loop beside the same loop of Python in tenfold, NumPy, and jax.lax.scan.
+"""Loops of Python beside waiting in every step and NumPy; tn.scan beside them and jax.lax.scan.
 
-Run: python bench/loops.py. A row each: microseconds for one step, the best of some turns, of the
-loop as one node; of tenfold's own loop of Python, written as a whole and looked at in the end, and
-step by step; of NumPy's; and of the jitted scan of JAX, where it is installed. Then long loops
-of numbers: 10^6 steps beside Python's floats, and a banded solve beside SciPy.
+Run: python bench/loops.py [--seed 0] [--only-scans]. First come the loops of `loop_work`: what
+people write, read at the end; the seed varies their shapes a little. Then a row for each loop of
+tn.scan: microseconds for one step, the best of some turns, of the loop as one node; of tenfold's
+own loop of Python, written as a whole and read in the end, and step by step; of NumPy's; and of the
+jitted scan of JAX, where it is installed. Then long loops of numbers: 10^6 steps beside Python's
+floats, and a banded solve beside SciPy.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Callable
@@ -15,8 +18,10 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.pop("OPENBLAS_CORETYPE", None)  # NumPy has the kernels of this processor
 
 import numpy as np
+from loop_work import measure
 from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
@@ -183,6 +188,7 @@ def inputs(work: Work) -> np.ndarray:
 def compare() -> None:
     """Compare the values of every step with those of NumPy's loop."""
     comparison = Comparison()
+    measure.compare(comparison)
     for work in WORKS:
         found = loops(work, inputs(work))
         expected = found["NumPy"]()
@@ -201,6 +207,12 @@ def main() -> None:
     if smoke_wanted():
         compare()
         return
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only-scans", action="store_true")
+    options = parser.parse_args()
+    if not options.only_scans:
+        measure.report(options.seed)
     for work in WORKS:
         xs = inputs(work)
         times = {name: best(run) / STEPS * 1e6 for name, run in loops(work, xs).items()}

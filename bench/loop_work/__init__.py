@@ -1,0 +1,1 @@
+"""Loops of Python beside NumPy and beside waiting in every step: programs, and their measures."""
