@@ -212,10 +212,13 @@ class LoopRerolling {
     }
 
     // Steps with it may be computed at once: the rules that look at it and at another step change
-    // no bit, or save the factorisation of one matrix in each step.
+    // no bit, or save the factorisation of one matrix in each step. Not with a reduction: its
+    // operand may be computed again for another reader, with all joined steps before it.
     bool may_join(const LinearizedNode& current) const {
         const Op& op = *current.node->op;
-        return op.rule_free || (op.shares_factors && entry(graph_.inputs(current)[0]).value);
+        bool has_loops = current.node->inference->kind == COMPLEX;
+        return (op.rule_free && !has_loops) ||
+               (op.shares_factors && entry(graph_.inputs(current)[0]).value);
     }
 
     void describe(Step& step) const {
