@@ -173,8 +173,8 @@ def _compute_parts(
     while parts:
         try:
             outcome = _replay(parts, options, planned, divides=divides)
-        except RunError as failure:  # under verify=True: a batch differs from its members
-            return failure
+        except RunError as difference:  # under verify=True: of a batch from its members
+            return difference
         if outcome is True:
             return None
         divides = False
