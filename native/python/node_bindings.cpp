@@ -70,14 +70,39 @@ Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Infer
     return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
 }
 
-// None on a thread that runs no Python code: a worker of an engine.
+bool is_ours(nb::handle frame) {
+    nb::object globals =
+        nb::steal(PyFrame_GetGlobals(reinterpret_cast<PyFrameObject*>(frame.ptr())));
+    PyObject* name = PyDict_GetItemString(globals.ptr(), "__name__"); // borrowed
+    const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (!text) PyErr_Clear();
+    return text && std::string_view(text).starts_with("tenfold.");
+}
+
+// The innermost line outside of tenfold; for a rewrite, that of the replaced node. None on a thread
+// that runs no Python code: a worker of an engine.
 Ref<Origin> origin() {
-    if (!PyEval_GetFrame()) return {};
-    nb::object location = nb::steal(PyObject_CallNoArgs(hooks.origin));
-    if (!location.is_valid()) nb::raise_python_error();
+    nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+    if (!frame.is_valid()) return {};
     auto found = Ref<Origin>::adopt(new Origin);
-    found->file = nb::cast<std::string>(location[0]);
-    found->line = nb::cast<int>(location[1]);
+    PyObject* value = nullptr;
+    if (PyContextVar_Get(hooks.origin, nullptr, &value) != 0) nb::raise_python_error();
+    nb::object inherited = nb::steal(value);
+    if (inherited.is_valid() && !inherited.is_none()) {
+        found->file = nb::cast<std::string>(inherited[0]);
+        found->line = nb::cast<int>(inherited[1]);
+        return found;
+    }
+    auto as_frame = [&] { return reinterpret_cast<PyFrameObject*>(frame.ptr()); };
+    while (is_ours(frame)) {
+        nb::object caller = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(as_frame())));
+        if (!caller.is_valid()) break;
+        frame = std::move(caller);
+    }
+    nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(as_frame())));
+    found->file =
+        nb::cast<std::string>(nb::handle(reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename));
+    found->line = PyFrame_GetLineNumber(as_frame());
     return found;
 }
 

@@ -173,7 +173,7 @@ PyObject* scalar_to_python(const Scalar& scalar);
 Ref<Params> params_of(const Op& op, PyObject* tuple);
 std::vector<IndexMap::Step> index_steps(nb::handle tuple); // of an index map of Python
 // Appends the canonical bytes of an object with value semantics: numbers, strings, None, dtypes,
-// and tuples of them. False for anything else.
+// static types, and tuples of them. False for anything else.
 bool append_plain_bytes(std::string& bytes, PyObject* object);
 
 PyObject* params_to_python(const Params* params); // a new reference

@@ -368,9 +368,34 @@ PyObject* wait_array(PyObject* array, PyObject*) {
 // time.
 PyObject* try_compute(PyObject*, PyObject* array) { return compute_natively(array, false); }
 
+// compute_at_call(result, *operands) -> whether the result is one of an operation that may fail,
+// and all have their values now, without Python. In a trace, and where waits are refused, false.
+PyObject* compute_at_call(PyObject*, PyObject* const* arrays, Py_ssize_t length) {
+    return to_python_error([&]() -> PyObject* {
+        if (num_active_traces || current_options().strict_sync) Py_RETURN_FALSE;
+        std::vector<Ref<Node>> held; // the Arrays may be rebound meanwhile
+        std::vector<Node*> pending;
+        for (Py_ssize_t i = 0; i < length; ++i) {
+            if (!is_array(arrays[i])) Py_RETURN_FALSE;
+            Node* node = node_of(arrays[i]);
+            if (!node) return nullptr;
+            if (i == 0 && !(node->op && node->op->can_fail)) Py_RETURN_FALSE;
+            if (value_of(node)) continue;
+            if (!node->op) Py_RETURN_FALSE;
+            pending.push_back(held.emplace_back(node).get());
+        }
+        if (!pending.empty() && !compute_by_plan(pending)) Py_RETURN_FALSE;
+        count(Counter::host_syncs);
+        Py_RETURN_TRUE;
+    });
+}
+
 PyMethodDef functions[] = {
     {"try_compute", try_compute, METH_O,
      "Whether an Array has its value, or it is small and a plan known."},
+    {"compute_at_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(compute_at_call)),
+     METH_FASTCALL,
+     "Whether a result that may fail and its operands have their values, by a plan."},
     {nullptr, nullptr, 0, nullptr},
 };
 

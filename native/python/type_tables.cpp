@@ -165,8 +165,13 @@ bool append_plain_bytes(std::string& bytes, PyObject* object) {
         return true;
     }
     const auto& known = dtypes().objects;
-    bool plain = object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) ||
-                 PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+    auto is_for_ever = [](PyObject* type) { // as float, and NumPy's scalar types
+        return PyType_Check(type) &&
+               !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE);
+    };
+    bool plain = object == Py_None || is_for_ever(object) || PyBool_Check(object) ||
+                 PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+                 PyUnicode_CheckExact(object) ||
                  std::find(known.begin(), known.end(), object) != known.end();
     if (!plain || encode(bytes, object, 0)) return plain;
     PyErr_Clear();

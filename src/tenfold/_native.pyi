@@ -687,6 +687,11 @@ def take_engine_trace() -> tuple[
 def inside_operator() -> bool:
     """Whether this thread is running an operator of an engine."""
 
+def compute_at_call(results: object, /, *operands: Array) -> bool:
+    """Whether a result of an operation that may fail and the operands have their values now, by
+    native code alone.
+    """
+
 def try_compute(array: Array) -> bool:
     """Compute an Array by a cached plan, unless it is large; return whether it has its value."""
 

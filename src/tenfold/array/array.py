@@ -35,7 +35,7 @@ from tenfold.ops.complex import imag, real
 from tenfold.ops.create import full
 from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
-from tenfold.ops.movement import matrix_transpose, transpose
+from tenfold.ops.movement import matrix_transpose, permute_dims, transpose
 from tenfold.submission import eval  # noqa: A004  # the settled public name
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -78,17 +78,6 @@ def compare_object(self: Array, other: Any, differs: bool) -> Any:
         return answer
     values: Any = materialize.value_of(self, "!=" if differs else "==")
     return asarray(values != other if differs else values == other, device=self.device)
-
-
-def _origin() -> tuple[str, int]:
-    """The innermost line outside of tenfold; for a rewrite, the line of the replaced node."""
-    inherited = ORIGIN.get()
-    if inherited is not None:
-        return inherited
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tenfold."):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _evaluate_all(arrays: tuple[Array, ...]) -> None:
@@ -201,7 +190,7 @@ def explained(
 
 PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
-    "T": property(transpose, view_setter(transpose)),
+    "T": property(permute_dims.call, view_setter(transpose), doc=transpose.__doc__),
     "imag": property(imag_parts, set_imag_parts),
     "mT": property(matrices_transposed, view_setter(matrices_transposed)),
     "real": property(real_parts, view_setter(real_parts)),
@@ -244,7 +233,7 @@ def install() -> None:
         assign=assign_result,
         advance=advance,
         scalar_of=materialize.scalar_of,
-        origin=_origin,
+        origin=ORIGIN,
         format=display.represent,
         refuse_operand=_refuse_operand,
         wait=materialize.wait,

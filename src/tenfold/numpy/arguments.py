@@ -57,6 +57,8 @@ def as_operands(values: tuple[Any, ...]) -> list[Any]:
     """Return the operands of an elementwise function; one of them at least is an Array."""
     operands = [as_operand(value) for value in values]
     if operands and not any(isinstance(operand, Array) for operand in operands):
+        if len(operands) == 1 or all(type(operand) is float for operand in operands):
+            return [asarray(operand) for operand in operands]
         dtype = np.result_type(*(np.asarray(operand) for operand in operands))
         return [asarray(operand, dtype=dtype) for operand in operands]
     return operands

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.op import Op
 from tenfold.dtypes import BOOL, kind_of, same_kind
 from tenfold.errors import DTypeError
 from tenfold.numpy import sums_and_extremes as reductions
@@ -62,12 +63,17 @@ class Ufunc:
         self.nin, self.nout, self.nargs = ufunc.nin, ufunc.nout, ufunc.nargs
         self.identity, self.signature = ufunc.identity, ufunc.signature
         self.types, self.ntypes = ufunc.types, ufunc.ntypes
+        self._native = function.with_call_cache(self._call) if isinstance(function, Op) else None
+        """The call that runs no Python for Arrays and numbers."""
 
     def __repr__(self) -> str:
         return f"<ufunc 'tenfold.numpy.{self.__name__}'>"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Apply it to the elements of broadcast operands."""
+        return (self._native or self._call)(*args, **options)
+
+    def _call(self, *args: Any, **options: Any) -> Any:
         if len(args) > self.nin:
             options["out"] = args[self.nin :] if self.nout > 1 else args[self.nin]
             args = args[: self.nin]

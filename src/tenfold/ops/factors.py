@@ -148,6 +148,7 @@ def cholesky_multiply_adds(order: int) -> int:
     rule=_factors_rule,
     reference=_factors,
     multiply_adds=_factors_multiply_adds,
+    bind_depends_on="types",
     public=False,
     batch_params=as_stack,
 )
@@ -168,6 +169,7 @@ def _regular_factors(x: np.ndarray, method: str) -> np.ndarray:
     can_fail=True,
     remedy=SINGULAR,
     multiply_adds=_factors_multiply_adds,
+    bind_depends_on="types",
     public=False,
     batch_params=as_stack,
 )
@@ -235,6 +237,7 @@ def _of_factors(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     rule=_of_factors,
     reference=lambda packed, _: sign_and_logarithm(packed)[0],
     name="sign_of_determinant",
+    bind_depends_on="types",
     public=False,
     batch_params=as_stack,
 )
@@ -247,6 +250,7 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     rule=_of_factors,
     reference=lambda packed, _: sign_and_logarithm(packed)[1],
     name="logarithm_of_determinant",
+    bind_depends_on="types",
     public=False,
     batch_params=as_stack,
 )
@@ -384,6 +388,7 @@ def _inv_factored(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
         product(types[0].shape[:-2]) * (types[0].shape[-1] ** 3 - types[0].shape[-1] ** 3 // 3)
     ),
     name="inv",
+    bind_depends_on="types",
     public=False,
     batch_params=as_stack,
 )

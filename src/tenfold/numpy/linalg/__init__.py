@@ -55,7 +55,7 @@ def inv(a: Any) -> Array:
     x = as_array(a)
     packed = factors_of(x)
     if packed is None:
-        return at_call(decompositions.inv(x), x)
+        return at_call(decompositions.inv.call(x), x)
     params = (result_dtype(x.dtype),)
     inverse: Array = _native.apply(factors.inv_factored.id, (packed,), params)
     return inverse
@@ -66,7 +66,7 @@ def det(a: Any) -> Array:
     x = as_array(a)
     packed = kept_factors(x)
     if packed is None:
-        return decompositions.det(x)
+        return decompositions.det.call(x)
     return factors.det_factored(packed, dtype=result_dtype(x.dtype))
 
 
@@ -92,7 +92,7 @@ def solve(a: Any, b: Any) -> Array:
     x, y = as_array(a), _floats(b)
     packed = factors_of(x)
     if packed is None or y.dtype in HALF_DTYPES:
-        return at_call(decompositions.solve(_floats(x), y), x)
+        return at_call(decompositions.solve.call(_floats(x), y), x)
     dtype = result_dtype(x.dtype, y.dtype)
     if dtype.kind == "c":
         packed = cast(packed, COMPLEX128)

@@ -94,12 +94,9 @@ def at_call(results: Results, *operands: Array) -> Results:
 
     Operands are computed with them, since they are read.
     """
-    if not may_wait():
+    if _native.compute_at_call(results, *operands) or not may_wait():
         return results
     pending = [node for x in operands if (node := _native.node_of(x)).pending]
-    if not pending and isinstance(results, Array) and _can_fail(_native.node_of(results)):
-        results.wait()  # native code alone
-        return results
     fallible = _fallible(results if isinstance(results, tuple) else (results,), pending)
     if fallible:
         raise_if_failed(pipeline.compute([*fallible, *pending]))
