@@ -207,8 +207,9 @@ class LoopRerolling {
                         depth[i] = std::max(depth[i], depth[number] + (number < step.begin));
                 deepest = std::max(deepest, depth[i] + 1);
             }
+        // The first and the last steps may be cut otherwise: half a step less counts as enough.
         const std::size_t least_in_batch = graph_.num_calls > 0 ? 2 : 4;
-        return steps_.size() < least_in_batch * deepest;
+        return 2 * steps_.size() < (2 * least_in_batch - 1) * deepest;
     }
 
     // Steps with it may be computed at once: the rules that look at it and at another step change
@@ -232,8 +233,9 @@ class LoopRerolling {
         step.hash = mix(step.hash, step.size());
     }
 
-    // A run of equal small steps is computed many, some and one at a time, so that runs of all
-    // lengths share three plans. At its ends steps have neighbours of other kinds.
+    // A run of equal small steps is computed one, some and many at a time, so that runs of all
+    // lengths share three plans; each that is long has all of them. At its ends steps have
+    // neighbours of other kinds.
     void write_groups(LoopSteps& parts) const {
         for (std::size_t first = 0; first < steps_.size();) {
             std::size_t last = first + 1;
@@ -245,7 +247,8 @@ class LoopRerolling {
             auto some = std::size_t(std::sqrt(double(many)));
             for (std::size_t at = first; at < last;) {
                 std::size_t remaining = last - at - 1, size = 1;
-                if (at >= first + 2) size = remaining >= many ? many : remaining >= some ? some : 1;
+                if (at >= first + 2 && remaining >= some)
+                    size = at > first + 2 && remaining >= many ? many : some;
                 write_part(at, at + size, parts);
                 at += size;
             }

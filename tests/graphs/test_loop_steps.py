@@ -1,0 +1,176 @@
+"""Loops that name their state: the steps of a long graph are computed one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+
+MATRIX = np.random.default_rng(0).standard_normal((12, 12)) / 12
+WEIGHTS = tn.asarray(MATRIX)
+
+Wait = Callable[..., Any]
+
+
+@tn.function
+def cell(h: tn.Array, x: tn.Array) -> tn.Array:
+    return tn.tanh(WEIGHTS @ h + x)
+
+
+def descent(steps: int, wait: Wait) -> list[tn.Array]:
+    x, y = tn.asarray(MATRIX), tn.asarray(MATRIX[0])
+    w = tn.zeros(12)
+    for _ in range(steps):
+        w = w - 0.1 * (x.T @ (x @ w - y) / 12)
+        wait(w)
+    return [w]
+
+
+def power_iteration(steps: int, wait: Wait) -> list[tn.Array]:
+    g, d = tn.asarray(MATRIX), tn.asarray(MATRIX[0])
+    for _ in range(steps):
+        d = g @ d
+        d = d / tn.linalg.vector_norm(d)
+        wait(d)
+    return [d]
+
+
+def swapped(steps: int, wait: Wait) -> list[tn.Array]:
+    a, b = tn.asarray(MATRIX[0]), tn.asarray(MATRIX[1])
+    for _ in range(steps):
+        a, b = b, tn.sin(a + b) @ tn.asarray(MATRIX)
+        wait(a, b)
+    return [a, b]
+
+
+def assigned(steps: int, wait: Wait) -> list[tn.Array]:
+    u = tn.asarray(MATRIX[0])
+    for _ in range(steps):
+        u[1:-1] += 0.25 * (u[:-2] + u[2:] - 2 * u[1:-1])
+        wait(u)
+    return [u]
+
+
+def drawn(steps: int, wait: Wait) -> list[tn.Array]:
+    rng, x, losses = tn.random.default_rng(3), tn.asarray(MATRIX[0]), []
+    for k in range(steps):
+        x = 0.5 * x + rng.random(12) if k % 7 else tn.roll(x, 1)
+        losses.append(tn.mean(x * x))
+        wait(x, losses[-1])
+    return [x, *losses]
+
+
+def nested(steps: int, wait: Wait) -> list[tn.Array]:
+    a, matrix, kept = tn.asarray(MATRIX[0]), tn.asarray(MATRIX + 3 * np.eye(12)), []
+    for k in range(steps // 4):
+        for _ in range(4):
+            a = tn.linalg.solve(matrix, a) + 0.1
+            wait(a)
+        a = cell(a, a)
+        wait(a)
+        if k % 10 == 0:
+            kept.append(a)
+    return [a, *kept]
+
+
+LOOPS = (descent, power_iteration, swapped, assigned, drawn, nested)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("steps", [57, 150])
+def test_results_have_the_bits_of_waiting_in_each_step(
+    loop: Callable[[int, Wait], list[tn.Array]], steps: int
+) -> None:
+    expected = [np.asarray(x) for x in loop(steps, tn.eval)]
+    for _ in range(2):
+        found = loop(steps, lambda *_: None)
+        tn.eval(*found)
+        assert [np.asarray(x).tobytes() for x in found] == [x.tobytes() for x in expected]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x: tn.roll(x, -1),
+        lambda x: x * 0.5 + 1,
+        lambda x: tn.maximum(x * x, 0.5) - 0.25,
+        lambda x: tn.asarray(MATRIX) @ x,
+        lambda x: x / (1 + tn.sum(x * x)),
+    ],
+)
+def test_more_steps_need_no_more_plans(step: Callable[[tn.Array], tn.Array]) -> None:
+    def run(steps: int) -> None:
+        x = tn.asarray(MATRIX[0])
+        for _ in range(steps):
+            x = step(x)
+        x.wait()
+
+    with tn.options(tier="1"):  # nothing compiles meanwhile
+        tn.trim()
+        run(300)
+        before = _native.num_cached_plans()
+        for steps in (301, 302, 303, 309, 310, 333, 399):
+            run(steps)
+        assert 0 < _native.num_cached_plans() <= before
+
+
+@pytest.mark.parametrize("samples", [2, 4, 32])
+def test_steps_of_samples_are_batched_in_either_order(samples: int) -> None:
+    steps = 128 // samples + 40
+    xs = [[tn.asarray(MATRIX[s % 12] * t) for t in range(steps)] for s in range(samples)]
+
+    def launches(order: list[tuple[int, int]]) -> int:
+        hs = [tn.zeros(12) for _ in range(samples)]
+        for s, t in order:
+            hs[s] = cell(hs[s], xs[s][t])
+        with tn.profile() as p:
+            tn.eval(*hs)
+            for h in hs:
+                h.wait()
+        return p.launches
+
+    by_time = launches([(s, t) for t in range(steps) for s in range(samples)])
+    by_sample = launches([(s, t) for s in range(samples) for t in range(steps)])
+    assert by_sample == by_time < 3 * steps
+
+
+def test_an_interrupted_loop_goes_on_where_it_was() -> None:
+    calls = []
+
+    def half(x: np.ndarray) -> np.ndarray:
+        calls.append(x)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+        return x / 2
+
+    @tn.op(reference=half, dtypes="floating")
+    def halved(x: tn.Array) -> tn.Array:
+        """Half of x."""
+
+    x = tn.asarray([1.0])
+    for _ in range(200):
+        x = halved(x) + 1
+    with pytest.raises(KeyboardInterrupt):
+        x.wait()
+    assert x.tolist() == [2.0]
+    assert len(calls) <= 210
+
+
+def test_a_failing_step_has_its_error_and_keeps_what_came_before() -> None:
+    regular, singular = tn.asarray(np.eye(3) * 2), tn.zeros((3, 3))
+    w, other, kept = tn.ones(3), tn.zeros(4), []
+    for k in range(200):
+        other = other * 0.5 + 1
+        w = tn.linalg.solve(singular if k == 57 else regular, w) + 1
+        kept.append(w)
+    for _ in range(2):
+        tn.eval(other, w)
+        with pytest.raises(np.linalg.LinAlgError, match="solve: Singular matrix"):
+            w.wait()
+    assert kept[56].tolist() == pytest.approx([2.0] * 3)
+    assert other.tolist() == [2.0] * 4
