@@ -181,11 +181,21 @@ def _compute_parts(
         # no name here: what is dead after the next part has no other reference
         failure = _compute_unreplayed(parts.pop(0) if parts else (), options, outcome)
         if failure is not None:
-            remaining = [node for part in parts for node in part if node.pending]
-            if remaining:
-                _compute_each(remaining, None)
+            _compute_remaining(pending, parts)
             return failure
     return None
+
+
+def _compute_remaining(tried: Sequence[Node], parts: Sequence[Sequence[Node]]) -> None:
+    """Compute what does not depend on a failure of nodes that come before.
+
+    What these nodes still lack has failed, or depends on what has: it is not called again.
+    """
+    pending = [node for node in tried if node.pending]
+    failed = _operations(Graph.of(pending)) if pending else []
+    remaining = [node for part in parts for node in part if node.pending]
+    if remaining:
+        _compute_each(remaining, None, failed)
 
 
 def _compute_unreplayed(
@@ -284,10 +294,10 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
     del graph, operations  # values of a chunk are freed after their last reader
     with settings.override(optimise=False):
         while outputs and failure is None:
-            failure = _compute_parts([outputs.pop(0)], planned=True)
-    remaining = [node for nodes in outputs for node in nodes]
-    if remaining:
-        _compute_each(remaining, None)
+            tried = outputs.pop(0)
+            failure = _compute_parts([tried], planned=True)
+            if failure is not None:
+                _compute_remaining(tried, outputs)
     original.finish()
     return failure
 
@@ -307,19 +317,23 @@ def _compute_unplanned(operations: Sequence[Node]) -> Exception | None:
     return None
 
 
-def _compute_each(pending: Sequence[Node], failed: Failure | None) -> Exception | None:
+def _compute_each(
+    pending: Sequence[Node], failed: Failure | None, tried: Sequence[Node] = ()
+) -> Exception | None:
     """Compute the operations one by one: those that do not depend on a failure keep their bits.
 
     Return the exception of the first one that fails, for a single one that of the Failure.
+    Operations that were `tried` have failed.
     """
     graph, original = _optimised(pending)
     operations = _operations(graph)
     if failed is not None and len(operations) == 1:
         return error_of(failed, operations[0])
     failure: Exception | None = None
-    raised: list[Node] = []  # it is not called again
+    raised = {*tried}  # they are not called again
     if failed is not None and failed.cause == "exception" and failed.node is not None:
-        failure, raised = error_of(failed, failed.node), [failed.node]
+        failure = error_of(failed, failed.node)
+        raised.add(failed.node)
     nodes: list[Node | None] = [*graph.nodes]
     inputs, remaining_uses = graph.inputs, [*graph.uses]
     del graph, operations  # values are freed after their last reader

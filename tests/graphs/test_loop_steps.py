@@ -139,6 +139,31 @@ def test_steps_of_samples_are_batched_in_either_order(samples: int) -> None:
     assert by_sample == by_time < 3 * steps
 
 
+def test_a_function_that_raises_in_a_step_is_called_once() -> None:
+    raised = []
+
+    def half(x: np.ndarray) -> np.ndarray:
+        if x[0] < 1e-9:
+            raised.append(x)
+            raise ValueError("too small")
+        return x / 2
+
+    @tn.op(reference=half, dtypes="floating")
+    def halved(x: tn.Array) -> tn.Array:
+        """Half of x."""
+
+    x, other, kept = tn.asarray([1.0]), tn.asarray([0.0]), []
+    for _ in range(200):
+        x, other = halved(x), other + 1
+        kept.append(x)
+    results = tn.stack([other, other])
+    with pytest.raises(tn.errors.RunError, match="too small"):
+        x.wait()
+    assert len(raised) == 1
+    assert kept[20].tolist() == [2.0**-21]
+    assert results.tolist() == [[200.0]] * 2
+
+
 def test_an_interrupted_loop_goes_on_where_it_was() -> None:
     calls = []
 
