@@ -253,6 +253,7 @@ def op_record(id: int) -> object:
     """Return an object that frees the record of an operation when it is freed."""
 
 def declared_ops() -> int: ...
+
 MAX_PENDING_UPDATES: int
 MAX_PENDING_READ: int
 HOT_THRESHOLD: int
@@ -548,7 +549,9 @@ class Executable:
     def add_blas_limit(self, libraries: Sequence[BlasLibrary], threads: int) -> None:
         """Limit the threads of libraries during the last launch."""
 
-    def set_extra_work(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
+    def set_extra_work(
+        self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int
+    ) -> None:
         """Count more multiply-adds for each nonzero float64 that the last launch leaves in a slot.
 
         They begin `first` bytes in, `apart` bytes from one another.
@@ -742,12 +745,13 @@ def replay(
     planned: bool = False,
     made: Executable | None = None,
     divides: bool = False,
-) -> tuple[bool | Failure, list[Sequence[Node]]]:
+) -> bool | Failure:
     """Compute the nodes of each part by their cached plan, by `made`, or op by op if they are cold
-    and `planned` is false. With `divides` a long graph is computed step by step. Empties the list.
+    and `planned` is false. With `divides` a long graph is computed step by step.
 
-    Return True and no parts; or the parts that are left, and why the first of them was not
-    computed: False if none of these is possible, the Failure if an instruction of a plan failed.
+    Return True, or why the first part that is left in the list was not computed: False if none of
+    these is possible, the Failure if an instruction of the plan failed.
+
     `events` gets the name, category, begin and end (ns) of each launch and call.
     """
 
@@ -856,8 +860,7 @@ def load_entry(
     """
 
 def sha256(data: bytes) -> bytes: ...
-
-def set_hooks(**hooks: Callable[..., Any]) -> None: ...
+def set_hooks(**hooks: Callable[..., Any] | ContextVar[tuple[str, int] | None]) -> None: ...
 def set_missing_attribute(function: Callable[[Array, str], Any]) -> None:
     """Set the function that is called for public names that Array does not have."""
 

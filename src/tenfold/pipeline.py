@@ -178,11 +178,12 @@ def _compute_parts(
         if outcome is True:
             return None
         divides = False
-        # no name here: what is dead after the next part has no other reference
-        failure = _compute_unreplayed(parts.pop(0) if parts else (), options, outcome)
+        tried = parts.pop(0)
+        failure = _compute_unreplayed(tried, options, outcome)
         if failure is not None:
-            _compute_remaining(pending, parts)
+            _compute_remaining(tried, parts)
             return failure
+        del tried  # else what the next part reads would not be dead after it
     return None
 
 

@@ -55,7 +55,8 @@ def inv(a: Any) -> Array:
     x = as_array(a)
     packed = factors_of(x)
     if packed is None:
-        return at_call(decompositions.inv.call(x), x)
+        found: Array = decompositions.inv.call(x)
+        return at_call(found, x)
     params = (result_dtype(x.dtype),)
     inverse: Array = _native.apply(factors.inv_factored.id, (packed,), params)
     return inverse
@@ -66,7 +67,8 @@ def det(a: Any) -> Array:
     x = as_array(a)
     packed = kept_factors(x)
     if packed is None:
-        return decompositions.det.call(x)
+        found: Array = decompositions.det.call(x)
+        return found
     return factors.det_factored(packed, dtype=result_dtype(x.dtype))
 
 
@@ -92,7 +94,8 @@ def solve(a: Any, b: Any) -> Array:
     x, y = as_array(a), _floats(b)
     packed = factors_of(x)
     if packed is None or y.dtype in HALF_DTYPES:
-        return at_call(decompositions.solve.call(_floats(x), y), x)
+        found: Array = decompositions.solve.call(_floats(x), y)
+        return at_call(found, x)
     dtype = result_dtype(x.dtype, y.dtype)
     if dtype.kind == "c":
         packed = cast(packed, COMPLEX128)
