@@ -82,13 +82,6 @@ PyObject* ndarray_like(PyObject* values, PyObject* base) {
     return new_ndarray(shape, strides.data(), source.dtype, source.data, base);
 }
 
-// Whether native code may read and lend the memory: not that of a window, which may change.
-bool is_readable(const Value& value) {
-    auto* owner = static_cast<PyObject*>(value.buffers[0].allocation->owner);
-    if (value.type->storage || !device_of(value.type->device).is_host) return false;
-    return !owner || (is_ndarray(owner) && !value.is_view);
-}
-
 using ToPython = PyObject* (*)(const char*);
 using ToDouble = double (*)(const char*);
 
@@ -278,6 +271,12 @@ PyObject* array_to_ndarray(std::span<PyObject* const> args, std::size_t position
 }
 
 } // namespace
+
+bool is_readable(const Value& value) {
+    auto* owner = static_cast<PyObject*>(value.buffers[0].allocation->owner);
+    if (value.type->storage || !device_of(value.type->device).is_host) return false;
+    return !owner || (is_ndarray(owner) && !value.is_view);
+}
 
 Ref<Value> readable_value(PyObject* array) {
     Ref<Node> node(node_of(array)); // another thread may rebind the Array

@@ -91,31 +91,58 @@ Ref<Value> copied_value(PyObject* array, int dtype) {
 }
 
 // An ndarray in a dtype of ours, in native byte order, and not of a subclass; else empty.
-Ref<Value> import_ndarray(PyObject* object, int target) {
+Ref<Value> import_ndarray(PyObject* object, int target, bool copies) {
     const NdArray& array = as_ndarray(object);
     int dtype = declared_dtype(array.dtype);
     if (dtype < 0 || (target != NO_DTYPE && target != dtype) || !array.has(NdArray::ALIGNED))
         return {};
-    if (array.has(NdArray::WRITEABLE)) return copied_value(object, dtype);
+    if (copies || array.has(NdArray::WRITEABLE)) return copied_value(object, dtype);
     return is_plainly_read_only(array) ? shared_value(object, dtype) : Ref<Value>();
 }
 
-// Nested lists of Python's bools, ints that fit int64, and floats. Nothing here runs Python code,
-// so the lists stay as they are.
+// Nested lists of Python's bools, ints that fit int64, and floats, which are weak among Arrays
+// without axes; or lists of Arrays of one shape. Nothing here runs Python code, so the lists stay
+// as they are, but in `compute`.
 class NestedNumbers {
   public:
     // False for lists of unequal lengths and of anything else, which Python looks at.
     bool parse(PyObject* object) {
-        for (PyObject* first = object; is_list(first); first = items_of(first)[0]) {
+        PyObject* first = object;
+        for (; is_list(first); first = items_of(first)[0]) {
             if (shape_.size() == MAX_LEVELS || length_of(first) == 0) return false;
             shape_.push_back(length_of(first));
         }
+        levels_ = shape_.size();
+        if (levels_ > 0 && is_array(first))
+            shape_.insert(shape_.end(), type_of(first).shape.begin(), type_of(first).shape.end());
         return check(object, 0);
     }
 
     std::span<const int64_t> shape() const { return shape_; }
     // The dtype that NumPy gives them.
-    int dtype() const { return dtype_of_numbers(has_floats_ ? 2 : int(has_integers_)); }
+    int dtype() const {
+        return has_arrays() ? array_dtype_ : dtype_of_numbers(has_floats_ ? 2 : int(has_integers_));
+    }
+    bool has_arrays() const { return !nodes_.empty(); }
+    // Computes the Arrays together. Other threads may run, and change the lists.
+    bool compute() {
+        std::vector<Node*> pending;
+        for (const Ref<Node>& node : nodes_)
+            if (!value_of(node.get())) pending.push_back(node.get());
+        auto is_placeholder = [](Node* node) { return !node->op; };
+        if (pending.empty()) return true;
+        if (num_active_traces || current_options().strict_sync ||
+            std::ranges::any_of(pending, is_placeholder) || !compute_by_plan(pending))
+            return false;
+        count(Counter::host_syncs);
+        return true;
+    }
+    bool are_readable() const {
+        return std::ranges::all_of(nodes_, [](const Ref<Node>& node) {
+            Ref<Value> value = value_of(node.get());
+            return value && is_readable(*value);
+        });
+    }
 
     // Writes the elements in C order; false if `dtype` cannot hold one of them, or Python converts.
     bool write(PyObject* object, char* to, uint16_t dtype) const {
@@ -146,7 +173,7 @@ class NestedNumbers {
     }
 
     bool check(PyObject* object, std::size_t level) {
-        if (level == shape_.size()) return check_number(object);
+        if (level == levels_) return is_array(object) ? check_array(object) : check_number(object);
         if (!is_list(object) || length_of(object) != shape_[level]) return false;
         PyObject** items = items_of(object);
         for (int64_t i = 0; i < shape_[level]; ++i)
@@ -154,7 +181,21 @@ class NestedNumbers {
         return true;
     }
 
+    bool check_array(PyObject* object) {
+        const Type& type = type_of(object);
+        const int dtype = type.dtype;
+        if (!levels_ || !is_immediate(object) || (has_arrays() && dtype != array_dtype_) ||
+            !std::ranges::equal(type.shape, std::span(shape_).subspan(levels_)))
+            return false;
+        array_dtype_ = dtype;
+        has_floats_ |= dtype_of(uint16_t(dtype)).kind == 'f';
+        has_integers_ |= dtype_of(uint16_t(dtype)).kind != 'b';
+        nodes_.emplace_back(node_of(object));
+        return true;
+    }
+
     bool check_number(PyObject* object) {
+        if (levels_ < shape_.size()) return false;
         if (PyFloat_CheckExact(object)) return has_floats_ = true;
         if (PyBool_Check(object)) return true;
         if (!PyLong_CheckExact(object)) return false;
@@ -186,7 +227,12 @@ class NestedNumbers {
     }
 
     template <class T> T* fill(PyObject* object, std::size_t level, T* to) const {
-        if (level == shape_.size()) {
+        if (level == levels_ && is_array(object)) {
+            Ref<Value> value = value_of(node_of(object));
+            copy_elements(reinterpret_cast<char*>(to), *value);
+            return to + value->type->size();
+        }
+        if (level == levels_) {
             *to = number<T>(object);
             return to + 1;
         }
@@ -196,6 +242,9 @@ class NestedNumbers {
     }
 
     std::vector<int64_t> shape_;
+    std::size_t levels_ = 0;       // of lists
+    std::vector<Ref<Node>> nodes_; // of the Arrays
+    int array_dtype_ = NO_DTYPE;
     bool has_floats_ = false, has_integers_ = false;
     int64_t smallest_ = 0, largest_ = 0; // of the ints
 };
@@ -204,27 +253,50 @@ class NestedNumbers {
 Ref<Value> import_numbers(PyObject* object, int target) {
     NestedNumbers numbers;
     if (!numbers.parse(object)) return {};
+    if (numbers.has_arrays()) {
+        if (!numbers.compute()) return {};
+        numbers = {};
+        if (!numbers.parse(object) || !numbers.are_readable()) return {};
+    }
     int dtype = target == NO_DTYPE ? numbers.dtype() : target;
-    Ref<Value> value = Value::uninitialized(dense_type(numbers.shape(), dtype));
+    if (numbers.has_arrays() && dtype != numbers.dtype()) return {};
+    Ref<Type> type = dense_type(numbers.shape(), dtype);
+    if (numbers.has_arrays() && int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
+    Ref<Value> value = Value::uninitialized(type);
     if (!value) return {};
     auto* to = static_cast<char*>(value->buffers[0].address());
     return numbers.write(object, to, uint16_t(dtype)) ? value : Ref<Value>();
 }
 
-// tn.asarray(obj, dtype=...)
+// A dtype of ours, or Python's bool, int or float; else -1.
+int dtype_named(PyObject* object) {
+    const std::array<PyTypeObject*, 3> numbers{&PyBool_Type, &PyLong_Type, &PyFloat_Type};
+    for (std::size_t form = 0; form < numbers.size(); ++form)
+        if (object == reinterpret_cast<PyObject*>(numbers[form]))
+            return dtype_of_numbers(int(form));
+    return declared_dtype(object);
+}
+
+// tn.asarray(obj, dtype=..., copy=...)
 PyObject* import_array(std::span<PyObject* const> args, std::size_t positional, PyObject* names) {
-    if (positional != 1 || args.size() > 2) return nullptr;
+    if (positional != 1) return nullptr;
     int target = NO_DTYPE;
-    if (args.size() == 2) {
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "dtype") != 0)
-            return nullptr;
-        if (args[1] != Py_None && (target = declared_dtype(args[1])) < 0) return nullptr;
+    bool copies = false;
+    for (std::size_t i = 1; i < args.size(); ++i) {
+        PyObject* name = PyTuple_GET_ITEM(names, Py_ssize_t(i - 1));
+        if (args[i] == Py_None) continue;
+        const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
+        if (is_dtype && (target = dtype_named(args[i])) < 0) return nullptr;
+        if (is_dtype) continue;
+        copies = PyUnicode_CompareWithASCIIString(name, "copy") == 0 && args[i] == Py_True;
+        if (!copies) return nullptr;
     }
     PyObject* object = args[0];
-    if (is_array(object)) return target == NO_DTYPE ? Py_NewRef(object) : nullptr;
+    if (is_array(object)) return target == NO_DTYPE && !copies ? Py_NewRef(object) : nullptr;
     if (!device_of(current_options().device).is_host) return nullptr;
     bool is_plain = Py_TYPE(object) == NumpyApi::get().array_type;
-    Ref<Value> value = is_plain ? import_ndarray(object, target) : import_numbers(object, target);
+    Ref<Value> value =
+        is_plain ? import_ndarray(object, target, copies) : import_numbers(object, target);
     return value ? new_array(value_node(std::move(value))) : nullptr;
 }
 

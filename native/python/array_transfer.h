@@ -22,6 +22,8 @@ NativePath import_path(std::string_view name);
 std::optional<double> real_number_of(PyObject* array);
 PyObject* integer_of(PyObject* array, bool truncates); // null likewise
 
+// Whether native code may read and lend the memory: not that of a window, which may change.
+bool is_readable(const Value& value);
 // The Value of an Array that native code may read, computed now if it may be. Empty likewise.
 Ref<Value> readable_value(PyObject* array);
 // A read-only ndarray of a Value in host memory. `keeper` (or null) keeps the memory alive, in

@@ -12,6 +12,8 @@ import pytest
 import tenfold as tn
 import tenfold.numpy as np
 from tenfold import _native
+from tenfold.errors import ShapeError
+from tenfold.interop.asarray import asarray
 
 S = np.array([[2.0, 0.5], [0.5, 1.0]])
 
@@ -78,3 +80,46 @@ def test_an_operation_that_may_fail_names_the_line_of_the_user() -> None:
     line = sys._getframe().f_lineno - 1
     with pytest.raises(numpy.linalg.LinAlgError, match=rf"test_warm_calls.py:{line}\b"):
         singular.wait()
+
+
+def test_lists_of_scalar_arrays_are_imported_by_native_code_and_one_wait() -> None:
+    def make() -> Any:
+        return np.array([[S[0, 0] * 2, 1], [S[0, 1] - 1, S[1, 1]]])
+
+    assert functions_of(make) == ["tenfold.numpy.creation.array"]
+    before = _native.read_counters()["host_syncs"]
+    made = make()
+    assert _native.read_counters()["host_syncs"] == before + 1
+    assert made.tolist() == [[4.0, 1.0], [-0.5, 1.0]]
+    assert functions_of(lambda: np.array([1.0, 2.0])) == ["tenfold.numpy.creation.array"]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [1, S[0, 0], True],
+        [S[0], S[1] + 1],
+        [[S[0]], (S[1] * 2,)],
+        [tn.asarray(3, dtype="int8"), 2],
+        [tn.asarray(3, dtype="int8"), 2.5],
+        [tn.asarray(True), False],
+        [tn.asarray(True), 3],
+        [tn.asarray(1.5, dtype="float32"), S[0, 0]],
+        [tn.asarray(0.1, dtype="float32"), 0.1],
+        [S[:, :0], S[:, :0]],
+        [numpy.float64(2), S[0, 0]],
+    ],
+)
+@pytest.mark.parametrize("dtype", [None, float, tn.float64, tn.int64])
+def test_lists_with_arrays_have_the_elements_that_python_gives(items: Any, dtype: Any) -> None:
+    made, expected = asarray(items, dtype=dtype), asarray.__wrapped__(items, dtype=dtype)
+    assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+    assert made.tolist() == expected.tolist()
+
+
+def test_a_list_of_arrays_of_unequal_shapes_or_numbers_beyond_the_dtype_is_refused() -> None:
+    for items in ([S[0], S], [S[0], 1.0], [S, [1.0, 2.0]]):
+        with pytest.raises(ShapeError):
+            np.array(items)
+    with pytest.raises(OverflowError):
+        np.array([tn.asarray(3, dtype="int8"), 300])

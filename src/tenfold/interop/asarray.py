@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import _native
+from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.core.native_path import native_path
 from tenfold.core.shape_rules import nested_levels
+from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_operand
-from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.errors import DTypeError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype
-from tenfold.settings import checked_device
+from tenfold.settings import checked_device, get
 from tenfold.storage import dense
 
 
@@ -194,14 +195,19 @@ def _exact_integers(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any,
 
 
 def _common_dtype(items: Any) -> Any:
-    """Return the dtype of nested lists with Arrays among their items, else None."""
-    leaves: list[Any] = []
+    """Return the dtype of nested lists with Arrays among their items, which are computed together;
+    else None.
+    """
+    leaves: list[list[Any]] = []
     kinds: set[type] = set()
     for level in nested_levels(items, "asarray"):
         kinds.update(map(type, level))
         leaves.append([item for item in level if not isinstance(item, (list, tuple))])
     if Array not in kinds:
         return None
+    if TRACE.get() is None and not get("strict_sync"):  # else each item refuses
+        arrays = [leaf for level in leaves for leaf in level if isinstance(leaf, Array)]
+        raise_if_failed(pipeline.evaluate(arrays))
     if kinds & {str, bytes}:
         dense.checked_dtype(np.empty(0, "U1"))  # raises: NumPy would name the Arrays, not the text
     return promote(promotion_operand(leaf) for level in leaves for leaf in level)

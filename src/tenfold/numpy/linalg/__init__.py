@@ -49,14 +49,18 @@ __all__ = [
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
+_inv: Callable[..., Array] = decompositions.inv.call
+_det: Callable[..., Array] = decompositions.det.call
+_solve: Callable[..., Array] = decompositions.solve.call
+"""The calls that run no Python for Arrays of known Types."""
+
 
 def inv(a: Any) -> Array:
     """Return the inverses of matrices. Factors them at the call, and keeps the factors."""
     x = as_array(a)
     packed = factors_of(x)
     if packed is None:
-        found: Array = decompositions.inv.call(x)
-        return at_call(found, x)
+        return at_call(_inv(x), x)
     params = (result_dtype(x.dtype),)
     inverse: Array = _native.apply(factors.inv_factored.id, (packed,), params)
     return inverse
@@ -67,8 +71,7 @@ def det(a: Any) -> Array:
     x = as_array(a)
     packed = kept_factors(x)
     if packed is None:
-        found: Array = decompositions.det.call(x)
-        return found
+        return _det(x)
     return factors.det_factored(packed, dtype=result_dtype(x.dtype))
 
 
@@ -94,8 +97,7 @@ def solve(a: Any, b: Any) -> Array:
     x, y = as_array(a), _floats(b)
     packed = factors_of(x)
     if packed is None or y.dtype in HALF_DTYPES:
-        found: Array = decompositions.solve.call(_floats(x), y)
-        return at_call(found, x)
+        return at_call(_solve(_floats(x), y), x)
     dtype = result_dtype(x.dtype, y.dtype)
     if dtype.kind == "c":
         packed = cast(packed, COMPLEX128)
