@@ -1,7 +1,6 @@
 #include "ir/loop_rerolling.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -111,19 +110,21 @@ class LoopRerolling {
 
     // Occurrences of a role in a range of operations.
     struct Occurrences {
-        uint32_t count = 0, first = 0, last = 0, middle = 0;
+        uint32_t count = 0, first = 0, last = 0;
+        int64_t crossing_bytes = 0; // after all of them
         uint32_t span() const { return last - first; }
     };
 
     // A role after whose operations steps end: few bytes cross there, and the last one has a name
-    // or is the result. 0 without steps.
+    // or is the result. The bytes are a mean: in a few steps results were computed before. 0
+    // without steps.
     std::size_t find_step_end(uint32_t begin, uint32_t end) const {
         std::unordered_map<std::size_t, Occurrences> roles;
         for (uint32_t i = begin; i < end; ++i) {
             Occurrences& role = roles[operations_[i].role];
             if (role.count++ == 0) role.first = i;
             role.last = i;
-            if (std::has_single_bit(role.count)) role.middle = i;
+            role.crossing_bytes += operations_[i].crossing_bytes;
         }
         auto repeats = [&](const Occurrences& role) {
             return role.count >= MIN_STEPS &&
@@ -135,7 +136,7 @@ class LoopRerolling {
         const Occurrences* best = nullptr;
         auto rank = [&](const Occurrences& role) {
             const LinearizedNode& last = entry(operations_[role.last].position);
-            return std::tuple(-operations_[role.middle].crossing_bytes, last.live_out, role.last);
+            return std::tuple(-role.crossing_bytes / role.count, last.live_out, role.last);
         };
         for (const auto& [_, role] : roles)
             if (repeats(role) && role.span() >= longest - longest / 4 &&
