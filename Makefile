@@ -38,7 +38,7 @@ guard: ## tests of operations and plans with each array between unmapped pages
 
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py \
-	    tests/second_runs/test_random_sessions.py
+	    tests/second_runs/test_random_sessions.py tests/second_runs/test_random_loops.py
 
 planted: ## bugs that are planted one by one: how many the tests find (PLANTS="numbers or names")
 	$(PYTHON) tools/planted_bugs.py $(PLANTS)
@@ -120,6 +120,7 @@ fuzz: ## 100,000 random expressions against the reference, then FUZZ_SECONDS of 
 	$(PYTHON) tests/second_runs/fuzz.py --seconds $(FUZZ_SECONDS)
 	$(PYTHON) tests/second_runs/fuzz.py --seconds $(FUZZ_SECONDS) --large
 	$(PYTHON) tests/second_runs/random_sessions.py --seconds $(FUZZ_SECONDS)
+	$(PYTHON) tests/second_runs/random_loops.py --seconds $(FUZZ_SECONDS)
 
 model: ## engines against the sequential interpreter: all small graphs, 100,000 random programs
 	MODEL_OPERATORS=5 MODEL_SORTS=3 MODEL_PROGRAMS=100000 $(PYTHON) -m pytest --numprocesses=0 \
