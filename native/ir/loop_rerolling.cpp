@@ -111,7 +111,7 @@ class LoopRerolling {
     // Occurrences of a role in a range of operations.
     struct Occurrences {
         uint32_t count = 0, first = 0, last = 0;
-        int64_t crossing_bytes = 0; // after all of them
+        int64_t crossing_bytes = 0; // after all but the last: few need what that leaves
         uint32_t span() const { return last - first; }
     };
 
@@ -122,9 +122,11 @@ class LoopRerolling {
         std::unordered_map<std::size_t, Occurrences> roles;
         for (uint32_t i = begin; i < end; ++i) {
             Occurrences& role = roles[operations_[i].role];
-            if (role.count++ == 0) role.first = i;
+            if (role.count++ == 0)
+                role.first = i;
+            else
+                role.crossing_bytes += operations_[role.last].crossing_bytes;
             role.last = i;
-            role.crossing_bytes += operations_[i].crossing_bytes;
         }
         auto repeats = [&](const Occurrences& role) {
             return role.count >= MIN_STEPS &&
@@ -136,7 +138,7 @@ class LoopRerolling {
         const Occurrences* best = nullptr;
         auto rank = [&](const Occurrences& role) {
             const LinearizedNode& last = entry(operations_[role.last].position);
-            return std::tuple(-role.crossing_bytes / role.count, last.live_out, role.last);
+            return std::tuple(-role.crossing_bytes / (role.count - 1), last.live_out, role.last);
         };
         for (const auto& [_, role] : roles)
             if (repeats(role) && role.span() >= longest - longest / 4 &&
