@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import _native
+from tenfold import pipeline
 
 MATRIX = np.random.default_rng(0).standard_normal((12, 12)) / 12
 WEIGHTS = tn.asarray(MATRIX)
@@ -20,6 +20,11 @@ Wait = Callable[..., Any]
 @tn.function
 def cell(h: tn.Array, x: tn.Array) -> tn.Array:
     return tn.tanh(WEIGHTS @ h + x)
+
+
+@tn.function
+def sine(x: tn.Array) -> tn.Array:
+    return tn.sin(x) - 0.25 * x
 
 
 def descent(steps: int, wait: Wait) -> list[tn.Array]:
@@ -93,30 +98,43 @@ def test_results_have_the_bits_of_waiting_in_each_step(
         assert [np.asarray(x).tobytes() for x in found] == [x.tobytes() for x in expected]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda x: tn.roll(x, -1),
-        lambda x: x * 0.5 + 1,
-        lambda x: tn.maximum(x * x, 0.5) - 0.25,
-        lambda x: tn.asarray(MATRIX) @ x,
-        lambda x: x / (1 + tn.sum(x * x)),
-    ],
-)
-def test_more_steps_need_no_more_plans(step: Callable[[tn.Array], tn.Array]) -> None:
-    def run(steps: int) -> None:
-        x = tn.asarray(MATRIX[0])
-        for _ in range(steps):
-            x = step(x)
-        x.wait()
+Step = Callable[[tn.Array, tn.Array], tuple[tn.Array, tn.Array]]
 
+STEPS: dict[str, Step] = {
+    "roll": lambda x, y: (tn.roll(x, -1), y),
+    "affine": lambda x, y: (x * 0.5 + 1, y),
+    "swap": lambda x, y: (y, tn.maximum(x * y, 0.5) - 0.25),
+    "product": lambda x, y: (WEIGHTS @ x, y),
+    "sum": lambda x, y: (x / (1 + tn.sum(x * x)), y),
+    "call": lambda x, y: (0.5 * cell(x, x), y),
+    "calls and a swap": lambda x, y: (y - 0.45 * sine(x), 0.5 * cell(y, sine(x))),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_equal_steps_are_planned_once_and_more_steps_never(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, bind_plan = [0], pipeline._bind_plan
+
+    def counted(*arguments: Any) -> Any:
+        made[0] += 1
+        return bind_plan(*arguments)
+
+    def plans(steps: int) -> int:
+        x, y = tn.asarray(MATRIX[0]), tn.asarray(MATRIX[1])
+        for _ in range(steps):
+            x, y = step(x, y)
+        before = made[0]
+        x.wait()
+        return made[0] - before
+
+    monkeypatch.setattr(pipeline, "_bind_plan", counted)
     with tn.options(tier="1"):  # nothing compiles meanwhile
         tn.trim()
-        run(300)
-        before = _native.num_cached_plans()
-        for steps in (301, 302, 303, 309, 310, 333, 399):
-            run(steps)
-        assert 0 < _native.num_cached_plans() <= before
+        assert 0 < plans(299) < 10
+        assert plans(300) < 3
+        assert [plans(steps) for steps in (301, 302, 303, 309, 310, 333, 398, 399)] == [0] * 8
 
 
 @pytest.mark.parametrize("samples", [2, 4, 32])
