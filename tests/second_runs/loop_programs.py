@@ -4,8 +4,8 @@ The source runs with `tenfold` and with `numpy` as `xp`. A carry is scaled at th
 so that it is at most 1, and moves by at most 0.9 of what the state before moved: rounding errors
 do not grow from step to step, and `error` bounds them.
 
->>> draw_program(3).source.splitlines()[0]
-'def main(steps):'
+>>> "def main(steps):" in draw_program(3).source
+True
 """
 
 from __future__ import annotations
@@ -173,7 +173,6 @@ def draw_program(seed: int) -> Program:
         "rng, kept, losses, seen, old, last = generator(), [], [], [], None, None",
         *leaves,
         *start,
-        *d.functions,
         *loops,
         f"results = {{{results}}}",
         "results |= {f'loss {i}': x for i, x in enumerate(losses)}",
@@ -183,7 +182,7 @@ def draw_program(seed: int) -> Program:
         d.rng.choice(RESULTS),
         "return finish(results)",
     ]
-    program.source = "\n".join(["def main(steps):", *indented(body)])
+    program.source = "\n".join([*d.functions, "def main(steps):", *indented(body)])
     if "rng.random" in program.source and program.reading in ("part", "last"):
         program.is_steady = False  # a draw that is read in part is planned anew
     program.is_single = any(x.dtype == np.float32 for x in program.leaves.values())

@@ -8,21 +8,22 @@ they differ by rounding. Prints what is wrong, with the seed and the source.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import tenfold as tn
 from loop_operations import Program
 from loop_programs import draw_program
-from tenfold import _native
+from tenfold import _native, pipeline
 from tenfold.core.bitwise_equal import different
-from tenfold.pipeline import graph_of
 from tenfold.settings import get
 
 OPTIONS: tuple[dict[str, Any], ...] = (
@@ -40,6 +41,8 @@ MORE_STEPS = (1, 2, 5, 41)
 LONGEST, VERIFIED_STEPS = 500, 60
 """Steps; those that are compared with plans made anew are fewer."""
 STEADY_STEPS = 300
+FEW_PLANS = 4
+"""Which may be made and not kept."""
 STEADY = 0.15
 """How often plans of loops of more than STEADY_STEPS are counted."""
 
@@ -51,19 +54,19 @@ class Run:
 
     def __init__(self, program: Program, xp: Any, *, waits: bool = False) -> None:
         self.program, self.xp, self.waits = program, xp, waits
-        self.engine = tn.Engine() if xp is tn and "push(" in program.source else None
+        self.engine: tn.Engine | None = None
         self.is_exact = not program.assigns_products or not get("reassociate")
         """Whether no rule could look across the products of several steps."""
+        names = ("wait", "read", "leaf", "generator", "function", "push", "finish")
+        self.scope: dict[str, Any] = {name: getattr(self, name) for name in names} | {"xp": xp}
+        exec(compile(program.source, f"<loop {program.seed}>", "exec"), self.scope)
 
     def __call__(self, steps: int) -> Results:
-        names = ("wait", "read", "leaf", "generator", "function", "push", "finish")
-        scope: dict[str, Any] = {name: getattr(self, name) for name in names} | {"xp": self.xp}
-        exec(compile(self.program.source, f"<loop {self.program.seed}>", "exec"), scope)
-        try:
-            found: Results = scope["main"](steps)
-        finally:
-            if self.engine is not None:
-                self.engine.shutdown()
+        with contextlib.ExitStack() as stack:
+            if self.xp is tn and "push(" in self.program.source:
+                self.engine = tn.Engine()
+                stack.callback(self.engine.shutdown)
+            found: Results = self.scope["main"](steps)
         return found
 
     def wait(self, *arrays: Any) -> None:
@@ -95,7 +98,7 @@ class Run:
     def _note_products(self, arrays: Sequence[tn.Array]) -> None:
         pending = [node for node in map(_native.node_of, arrays) if node.pending]
         if get("reassociate") and pending and not _native.steps_of(pending):
-            names = {node.name for node in graph_of(arrays).nodes}
+            names = {node.name for node in pipeline.graph_of(arrays).nodes}
             self.is_exact = self.is_exact and names.isdisjoint(PRODUCTS)
 
     def finish(self, results: dict[str, Any]) -> Results:
@@ -167,19 +170,35 @@ def _wrong(program: Program, steps: int, options: dict[str, Any]) -> str:
     return ""
 
 
+@contextlib.contextmanager
+def _count_plans() -> Iterator[list[int]]:
+    """Count the plans that are made, in a list of one number."""
+    count, bind_plan = [0], pipeline._bind_plan
+
+    def counted(*arguments: Any) -> Any:
+        count[0] += 1
+        return bind_plan(*arguments)
+
+    with mock.patch.object(pipeline, "_bind_plan", counted):
+        yield count
+
+
 def _planned_again(program: Program) -> str:
-    """Whether some more steps need other plans or kernels."""
-    with tn.options(tier="1"):
+    """Whether steps need plans of their own, or some more steps other plans or kernels."""
+    with tn.options(tier="1"), _count_plans() as made:
+        run, cached = Run(program, tn), _native.num_cached_plans()
         with tn.profile():  # what is recorded takes other plans
             for fewer in range(6, -1, -1):  # carries that swap end in several ways
-                Run(program, tn)(STEADY_STEPS - fewer)
-        before = _native.num_cached_plans()
+                run(STEADY_STEPS - fewer)
+        cached = _native.num_cached_plans() - cached
+        if made[0] > cached + FEW_PLANS:
+            return f"{made[0]} plans are made, {cached} kept"
+        made[0] = 0
         with tn.profile() as profile:
             for more in range(1, 6):
-                Run(program, tn)(STEADY_STEPS + more)
-        plans = _native.num_cached_plans() - before
-    if profile.compiles or plans > 0:
-        return f"{plans} more plans, {profile.compiles} compiles for 1 to 5 more steps"
+                run(STEADY_STEPS + more)
+    if profile.compiles or made[0]:
+        return f"{made[0]} plans, {profile.compiles} compiles for 1 to 5 more steps"
     return ""
 
 
