@@ -60,8 +60,8 @@ struct Starts {
     IndexMap map;                    // of a pattern
     // Of a pattern of `index` with axes of length 1: that of `set_at`. Under the GIL.
     mutable Ref<Params> update_pattern;
-    // Of a pattern: assignments to such slices were not computed together in one go.
-    mutable std::atomic<bool> not_deferred{false};
+    // Of a pattern: assignments of values of these forms were not computed together in one go.
+    mutable std::atomic<uint64_t> not_deferred{0};
 };
 
 // The Params of a slice. Under the GIL.

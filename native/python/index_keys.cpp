@@ -367,11 +367,20 @@ uint16_t offset_hash(Node& previous, const Params& part) {
     return uint16_t(number >> 48 | 1); // a collision only defers; the result stays right
 }
 
+// One bit for the operations of an assigned value and of its operands.
+uint64_t bit_of_form(Node* rhs) {
+    auto number = [](const Node* node) { return reinterpret_cast<uint64_t>(node->op); };
+    uint64_t form = number(rhs);
+    for (const Ref<Node>& operand : inputs_of(rhs))
+        form = form * 0x9e3779b97f4a7c15ULL + number(operand.get());
+    return uint64_t(1) << (form * 0x9e3779b97f4a7c15ULL >> 58);
+}
+
 // Whether an assignment in a long run may defer earlier work, so that it is done at once.
-bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash) {
+bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash, Node* rhs) {
     return previous.num_similar >= MIN_RUN_TO_DEFER && previous.num_deferred < MAX_DEFERRED &&
            (previous.num_deferred == 1 || previous.stride_hash == offset_hash) &&
-           !pattern_of(part).not_deferred.load(std::memory_order_relaxed);
+           !(pattern_of(part).not_deferred.load(std::memory_order_relaxed) & bit_of_form(rhs));
 }
 
 // Whether a slice is neither empty nor the whole array.
@@ -385,10 +394,11 @@ bool assign_slice(ArrayObject* array, const Params& part, PyObject* value) {
     if (!changes_part(part, *array->node->type)) return false;
     Ref<Params> slice = update_params(part);
     uint16_t stride_hash = offset_hash(*array->node, *slice);
-    bool deferred = stride_hash && may_defer(*array->node, *slice, stride_hash);
     PyObject* target = reinterpret_cast<PyObject*>(array);
     Ref<Node> rhs = rhs_node(value, target); // another thread may rebind the value
-    if (!rhs || (!deferred && !run_earlier_updates(target, value, rhs.get()))) return false;
+    if (!rhs) return false;
+    bool deferred = stride_hash && may_defer(*array->node, *slice, stride_hash, rhs.get());
+    if (!deferred && !run_earlier_updates(target, value, rhs.get())) return false;
     Node* inputs[] = {array->node, rhs.get()};
     Ref<Node> node = make_node(update_op, inputs, std::move(slice));
     if (!node) {
@@ -438,8 +448,10 @@ bool update_view(ArrayObject* part, PyObject* value) {
     return assign_slice(array, *picks, value);
 }
 
-void disable_deferral(const Node& node) {
-    if (node.op == update_op) pattern_of(*node.params).not_deferred = true;
+void disable_deferral(Node& node) {
+    if (node.op != update_op) return;
+    std::vector<Ref<Node>> inputs = inputs_of(&node);
+    if (!inputs.empty()) pattern_of(*node.params).not_deferred |= bit_of_form(inputs[1].get());
 }
 
 void set_slice_ops(Op& index, Op& update, Op& gather) {

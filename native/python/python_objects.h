@@ -189,7 +189,7 @@ constexpr uint32_t MAX_PENDING_UPDATES = 1, MAX_PENDING_READ = 32;
 // After MIN_RUN_TO_DEFER successive assignments to similar parts of one Array, up to MAX_DEFERRED
 // are computed together.
 constexpr uint32_t MIN_RUN_TO_DEFER = 32, MAX_DEFERRED = 8;
-void disable_deferral(const Node& node); // such assignments do not wait any more
+void disable_deferral(Node& node); // such assignments do not wait any more
 void set_slice_ops(Op& index, Op& update, Op& gather);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
