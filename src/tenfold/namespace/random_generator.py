@@ -14,22 +14,40 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import MutableSequence
-from typing import Any, NoReturn
+from collections.abc import Callable, MutableSequence
+from math import inf
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.trace_state import TRACE, note_wait
 from tenfold.errors import UnsupportedError, message
+from tenfold.interop.asarray import asarray
 from tenfold.namespace.absent import missing_generator_attribute
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
+from tenfold.settings import get
 
 NAME = "Philox4x32-10"
 DRAW_BITS = 62
 Size = int | tuple[int, ...] | None
+RUN, LONGEST_GAP, AHEAD = 32, 8, 256
+"""After RUN single numbers of one form, each at most LONGEST_GAP draws after the one before, the
+numbers of AHEAD draws are made at once.
+"""
+MAX_FORMS = 16
+"""The forms that a Generator counts."""
+
+
+class Ahead(NamedTuple):
+    """Single numbers of one form: those of the draws from `first` on are made."""
+
+    first: int
+    numbers: list[Any]
+    run: int
+    """How many were asked for one by one."""
 
 
 class Generator:
@@ -53,6 +71,7 @@ class Generator:
         self._sequence = sequence
         key, start = sequence.generate_state(2, np.uint64)
         self._key, self._draw = int(key), int(start) >> 64 - DRAW_BITS
+        self._ahead: dict[tuple[Any, ...], Ahead] = {}
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing_generator_attribute(type(self).__name__, name)
@@ -64,7 +83,7 @@ class Generator:
         return {"state": self.state, "sequence": self._sequence}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock, self._sequence = threading.Lock(), state["sequence"]
+        self._lock, self._sequence, self._ahead = threading.Lock(), state["sequence"], {}
         self.state = state["state"]
 
     @property
@@ -88,6 +107,7 @@ class Generator:
             rule = f"a state of {value.get('bit_generator')!r} is not one of {NAME}"
             raise ValueError(message("state", rule, (), "assign what `state` has given"))
         with self._lock:
+            self._ahead.clear()
             self._key = operator.index(value["key"]) % 2**64
             self._draw = operator.index(value["draw"]) % 2**DRAW_BITS
 
@@ -110,6 +130,41 @@ class Generator:
             self._draw = (draw + 1) % 2**DRAW_BITS
             return self._key, draw
 
+    def _number(self, draw_op: Callable[..., Array], *args: Any, **kw: Any) -> Any:
+        """Take the next draw, and return its only number, if it was made ahead; else None, and no
+        draw is taken.
+        """
+        form = (draw_op, *args, *kw.values())
+        with self._lock:
+            draw = self._draw
+            ahead = self._ahead.get(form)
+            if ahead is not None and 0 <= draw - ahead.first < len(ahead.numbers):
+                if TRACE.get() is not None:
+                    return None
+                self._draw = (draw + 1) % 2**DRAW_BITS
+                return ahead.numbers[draw - ahead.first]
+            key = self._key
+        if not self._looks_ahead(form, draw):
+            return None
+        several = asarray(np.arange(draw, draw + AHEAD))
+        numbers = draw_op(key, several, *args, **kw).tolist()
+        with self._lock:
+            if self._key != key or self._draw != draw:  # another thread was faster
+                return None
+            self._ahead[form] = Ahead(draw, numbers, RUN)
+            self._draw = draw + 1
+            return numbers[0]
+
+    def _looks_ahead(self, form: tuple[Any, ...], draw: int) -> bool:
+        """Count a single number that was not made ahead; whether some are to be made now."""
+        if len(self._ahead) >= MAX_FORMS:
+            self._ahead.clear()
+        first, numbers, run = self._ahead.get(form, (draw, (), 0))
+        run = run + 1 if 0 <= draw - first - len(numbers) <= LONGEST_GAP else 1
+        self._ahead[form] = Ahead(draw, [], run)
+        may_wait = TRACE.get() is None and not get("strict_sync")
+        return run > RUN and may_wait and draw + AHEAD < 2**DRAW_BITS
+
     def spawn(self, n_children: int) -> list[Generator]:
         """Return Generators with keys of their own, by NumPy's SeedSequence.
 
@@ -121,9 +176,14 @@ class Generator:
             children = self._sequence.spawn(n_children)
         return [Generator(child) for child in children]
 
+    def _standard(self, draw_op: Callable[..., Array], size: Size, dtype: Any) -> Array:
+        if size is None and (number := self._number(draw_op, dtype=dtype)) is not None:
+            return asarray(number) if dtype == "float64" else asarray(number, dtype=dtype)
+        return draws.in_one_row(draw_op, *self.next_draw(), size, dtype=dtype)
+
     def random(self, size: Size = None, dtype: Any = "float64") -> Array:
         """Return uniform numbers in [0, 1)."""
-        return draws.in_one_row(draws.random, *self.next_draw(), size, dtype=dtype)
+        return self._standard(draws.random, size, dtype)
 
     def integers(
         self,
@@ -134,6 +194,11 @@ class Generator:
         endpoint: bool = False,
     ) -> Array:
         """Return integers from `low` (0 if it is the only bound) to below `high`."""
+        if size is None and type(low) is int and (high is None or type(high) is int):
+            bounds = (0, low) if high is None else (low, high)
+            number = self._number(draws.integers, *bounds, dtype=dtype, endpoint=endpoint)
+            if number is not None:
+                return asarray(number) if dtype == "int64" else asarray(number, dtype=dtype)
         key = self.next_draw()
         return draws.integers(*key, low, high, size, dtype=dtype, endpoint=endpoint)
 
@@ -144,11 +209,11 @@ class Generator:
 
     def standard_normal(self, size: Size = None, dtype: Any = "float64") -> Array:
         """Return numbers of the standard normal distribution."""
-        return draws.in_one_row(draws.standard_normal, *self.next_draw(), size, dtype=dtype)
+        return self._standard(draws.standard_normal, size, dtype)
 
     def standard_exponential(self, size: Size = None, dtype: Any = "float64") -> Array:
         """Return numbers of the exponential distribution of mean 1."""
-        return draws.in_one_row(draws.standard_exponential, *self.next_draw(), size, dtype=dtype)
+        return self._standard(draws.standard_exponential, size, dtype)
 
     def standard_gamma(self, shape: Any, size: Size = None) -> Array:
         """Return numbers of the gamma distribution of scale 1."""
@@ -156,10 +221,20 @@ class Generator:
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
         """Return uniform numbers in [low, high)."""
+        if size is None and type(low) is float and type(high) is float and 0.0 < high - low < inf:
+            number = self._number(draws.random)
+            if number is not None:
+                return asarray(low + (high - low) * number)
         return composite.uniform(*self.next_draw(), low, high, size)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Return numbers of the normal distribution of mean `loc` and deviation `scale`."""
+        is_array = isinstance(loc, Array) and loc.ndim == 0
+        if size is None and (is_array or type(loc) is float) and type(scale) is float and scale > 0:
+            number = self._number(draws.standard_normal)
+            if number is not None:
+                step = scale * number
+                return loc + asarray(step) if is_array else asarray(loc + step)
         return composite.normal(*self.next_draw(), loc, scale, size)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
