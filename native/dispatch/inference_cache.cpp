@@ -13,8 +13,9 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t CAPACITY = 1 << 16;
-// Inputs; a wider call is inferred anew, its key would outweigh the rule.
-constexpr std::size_t MAX_CACHED_INPUTS = 64;
+// A wider call is inferred anew. Plans know an operation by its inference: it is planned anew, too.
+constexpr std::size_t MAX_CACHED_INPUTS = 4096;
+constexpr std::size_t MAX_CACHED_TYPES = 1 << 20; // of all keys together
 
 struct InferenceKey {
     const Op* op;
@@ -45,7 +46,7 @@ using Table = LruCache<InferenceKey, Inferred, InferenceHash, SameInference>;
 
 struct InferenceCache {
     Lock lock; // protects the table
-    Table table{CAPACITY};
+    Table table{CAPACITY, MAX_CACHED_TYPES};
 };
 
 struct ThreadInference {
@@ -116,10 +117,11 @@ void insert(const InferenceQuery& query, const Inferred& inferred) {
     InferenceKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);
+    const std::size_t num_types = key.types.size();
     Table::Entries evicted; // freed outside the lock
     Guard guard(inference_cache().lock);
     if (inference_cache().table.find(query)) return; // another thread was first
-    inference_cache().table.insert(std::move(key), inferred, evicted);
+    inference_cache().table.insert(std::move(key), inferred, evicted, num_types);
 }
 
 void cache_shapes_and_types(const InferenceQuery& query, const Inferred& inferred) {

@@ -42,3 +42,14 @@ def test_steps_with_a_reduction_are_not_joined(reduce: Callable[[tn.Array], tn.A
 
     assert most_joined_steps(step) == 1
     assert most_joined_steps(lambda x: tn.sin(x) * 0.5 + 1) > 1
+
+
+@pytest.mark.parametrize("count", [65, 300])
+def test_stack_of_many_results_is_planned_once(count: int, planned: list[int]) -> None:
+    states = [tn.asarray([float(number), 1.0]) for number in range(count)]
+    first = tn.stack(states).wait()
+    plans = len(planned)
+    for _ in range(3):
+        again = tn.stack(states).wait()
+    assert 1 <= plans == len(planned)
+    np.testing.assert_array_equal(np.asarray(first), np.asarray(again))
