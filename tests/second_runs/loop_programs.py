@@ -183,7 +183,7 @@ def draw_program(seed: int) -> Program:
         "return finish(results)",
     ]
     program.source = "\n".join([*d.functions, "def main(steps):", *indented(body)])
-    if "rng.random" in program.source and program.reading in ("part", "last"):
-        program.is_steady = False  # a draw that is read in part is planned anew
+    if "rng.random" in program.source:
+        program.is_steady = False  # a part of a product of a number and a draw is planned anew
     program.is_single = any(x.dtype == np.float32 for x in program.leaves.values())
     return program
