@@ -50,6 +50,13 @@ class Ahead(NamedTuple):
     """How many were asked for one by one."""
 
 
+NOTHING = Ahead(0, [], 0)
+Form = tuple[Any, ...]
+"""The operation of a draw, its parameters, and its options: (name, value) of each."""
+UNIT: Form = (draws.random, ())
+NORMAL: Form = (draws.standard_normal, ())
+
+
 class Generator:
     """Random numbers by Philox4x32-10: made lazily, inside the kernels that use them.
 
@@ -130,24 +137,22 @@ class Generator:
             self._draw = (draw + 1) % 2**DRAW_BITS
             return self._key, draw
 
-    def _number(self, draw_op: Callable[..., Array], *args: Any, **kw: Any) -> Any:
+    def _number(self, form: Form) -> Any:
         """Take the next draw, and return its only number, if it was made ahead; else None, and no
         draw is taken.
         """
-        form = (draw_op, *args, *kw.values())
         with self._lock:
             draw = self._draw
-            ahead = self._ahead.get(form)
-            if ahead is not None and 0 <= draw - ahead.first < len(ahead.numbers):
-                if TRACE.get() is not None:
-                    return None
-                self._draw = (draw + 1) % 2**DRAW_BITS
-                return ahead.numbers[draw - ahead.first]
+            first, numbers, _ = self._ahead.get(form, NOTHING)
+            if 0 <= draw - first < len(numbers) and TRACE.get() is None:
+                self._draw = draw + 1  # no run goes beyond the last draw
+                return numbers[draw - first]
             key = self._key
         if not self._looks_ahead(form, draw):
             return None
+        draw_op, parameters, *options = form
         several = asarray(np.arange(draw, draw + AHEAD))
-        numbers = draw_op(key, several, *args, **kw).tolist()
+        numbers = draw_op(key, several, *parameters, **dict(options)).tolist()
         with self._lock:
             if self._key != key or self._draw != draw:  # another thread was faster
                 return None
@@ -155,7 +160,7 @@ class Generator:
             self._draw = draw + 1
             return numbers[0]
 
-    def _looks_ahead(self, form: tuple[Any, ...], draw: int) -> bool:
+    def _looks_ahead(self, form: Form, draw: int) -> bool:
         """Count a single number that was not made ahead; whether some are to be made now."""
         if len(self._ahead) >= MAX_FORMS:
             self._ahead.clear()
@@ -177,7 +182,7 @@ class Generator:
         return [Generator(child) for child in children]
 
     def _standard(self, draw_op: Callable[..., Array], size: Size, dtype: Any) -> Array:
-        if size is None and (number := self._number(draw_op, dtype=dtype)) is not None:
+        if size is None and (number := self._number((draw_op, (), ("dtype", dtype)))) is not None:
             return asarray(number) if dtype == "float64" else asarray(number, dtype=dtype)
         return draws.in_one_row(draw_op, *self.next_draw(), size, dtype=dtype)
 
@@ -196,7 +201,8 @@ class Generator:
         """Return integers from `low` (0 if it is the only bound) to below `high`."""
         if size is None and type(low) is int and (high is None or type(high) is int):
             bounds = (0, low) if high is None else (low, high)
-            number = self._number(draws.integers, *bounds, dtype=dtype, endpoint=endpoint)
+            form = draws.integers, bounds, ("dtype", dtype), ("endpoint", endpoint)
+            number = self._number(form)
             if number is not None:
                 return asarray(number) if dtype == "int64" else asarray(number, dtype=dtype)
         key = self.next_draw()
@@ -222,19 +228,20 @@ class Generator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
         """Return uniform numbers in [low, high)."""
         if size is None and type(low) is float and type(high) is float and 0.0 < high - low < inf:
-            number = self._number(draws.random)
+            number = self._number(UNIT)
             if number is not None:
                 return asarray(low + (high - low) * number)
         return composite.uniform(*self.next_draw(), low, high, size)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Return numbers of the normal distribution of mean `loc` and deviation `scale`."""
-        is_array = isinstance(loc, Array) and loc.ndim == 0
-        if size is None and (is_array or type(loc) is float) and type(scale) is float and scale > 0:
-            number = self._number(draws.standard_normal)
-            if number is not None:
-                step = scale * number
-                return loc + asarray(step) if is_array else asarray(loc + step)
+        if size is None and type(scale) is float and scale > 0.0:
+            is_plain = type(loc) is float
+            if is_plain or (isinstance(loc, Array) and not loc.ndim):
+                number = self._number(NORMAL)
+                if number is not None:
+                    step = scale * number
+                    return asarray(loc + step) if is_plain else loc + asarray(step)
         return composite.normal(*self.next_draw(), loc, scale, size)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
