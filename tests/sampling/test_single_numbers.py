@@ -10,7 +10,8 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.errors import UnsupportedError
-from tenfold.namespace.random_generator import AHEAD, RUN, Generator
+from tenfold.namespace.draw_counter import AHEAD, RUN
+from tenfold.namespace.random_generator import Generator
 from tenfold.testing import assert_equal_bits
 
 LOC = tn.asarray(0.37)

@@ -16,7 +16,7 @@ import operator
 import threading
 from collections.abc import Callable, MutableSequence
 from math import inf
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,36 +25,13 @@ from tenfold.core.trace_state import TRACE, note_wait
 from tenfold.errors import UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.namespace.absent import missing_generator_attribute
+from tenfold.namespace.draw_counter import DRAW_BITS, NORMAL, UNIT, DrawCounter
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
-from tenfold.settings import get
 
 NAME = "Philox4x32-10"
-DRAW_BITS = 62
 Size = int | tuple[int, ...] | None
-RUN, LONGEST_GAP, AHEAD = 32, 8, 256
-"""After RUN single numbers of one form, each at most LONGEST_GAP draws after the one before, the
-numbers of AHEAD draws are made at once.
-"""
-MAX_FORMS = 16
-"""The forms that a Generator counts."""
-
-
-class Ahead(NamedTuple):
-    """Single numbers of one form: those of the draws from `first` on are made."""
-
-    first: int
-    numbers: list[Any]
-    run: int
-    """How many were asked for one by one."""
-
-
-NOTHING = Ahead(0, [], 0)
-Form = tuple[Any, ...]
-"""The operation of a draw, its parameters, and its options: (name, value) of each."""
-UNIT: Form = (draws.random, ())
-NORMAL: Form = (draws.standard_normal, ())
 
 
 class Generator:
@@ -74,11 +51,10 @@ class Generator:
     def __init__(self, seed: Any = None) -> None:
         sequence = seed if isinstance(seed, np.random.SeedSequence) else _sequence(seed)
         self._lock = threading.Lock()
-        """Protects `_draw` and the count of children in `_sequence`."""
+        """Protects the count of children in `_sequence`."""
         self._sequence = sequence
         key, start = sequence.generate_state(2, np.uint64)
-        self._key, self._draw = int(key), int(start) >> 64 - DRAW_BITS
-        self._ahead: dict[tuple[Any, ...], Ahead] = {}
+        self._draws = DrawCounter(int(key), int(start) >> 64 - DRAW_BITS)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing_generator_attribute(type(self).__name__, name)
@@ -90,7 +66,8 @@ class Generator:
         return {"state": self.state, "sequence": self._sequence}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock, self._sequence, self._ahead = threading.Lock(), state["sequence"], {}
+        self._lock, self._sequence = threading.Lock(), state["sequence"]
+        self._draws = DrawCounter(0, 0)
         self.state = state["state"]
 
     @property
@@ -105,18 +82,16 @@ class Generator:
         >>> rng.random(3).tolist() == first
         True
         """
-        with self._lock:
-            return {"bit_generator": NAME, "key": self._key, "draw": self._draw}
+        key, draw = self._draws.state
+        return {"bit_generator": NAME, "key": key, "draw": draw}
 
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
         if value.get("bit_generator") != NAME:
             rule = f"a state of {value.get('bit_generator')!r} is not one of {NAME}"
             raise ValueError(message("state", rule, (), "assign what `state` has given"))
-        with self._lock:
-            self._ahead.clear()
-            self._key = operator.index(value["key"]) % 2**64
-            self._draw = operator.index(value["draw"]) % 2**DRAW_BITS
+        key, draw = operator.index(value["key"]), operator.index(value["draw"])
+        self._draws.state = key % 2**64, draw % 2**DRAW_BITS
 
     def next_draw(self) -> tuple[int, int]:
         """Take the next draw: the key and the draw number, arguments of the functions of
@@ -132,43 +107,7 @@ class Generator:
             rule = "a trace would repeat the numbers of a Generator"
             remedy = "pass a draw number, as in tn.random.normal(key, draw, ...)"
             raise UnsupportedError("random", rule, remedy=remedy)
-        with self._lock:
-            draw = self._draw
-            self._draw = (draw + 1) % 2**DRAW_BITS
-            return self._key, draw
-
-    def _number(self, form: Form) -> Any:
-        """Take the next draw, and return its only number, if it was made ahead; else None, and no
-        draw is taken.
-        """
-        with self._lock:
-            draw = self._draw
-            first, numbers, _ = self._ahead.get(form, NOTHING)
-            if 0 <= draw - first < len(numbers) and TRACE.get() is None:
-                self._draw = draw + 1  # no run goes beyond the last draw
-                return numbers[draw - first]
-            key = self._key
-        if not self._looks_ahead(form, draw):
-            return None
-        draw_op, parameters, *options = form
-        several = asarray(np.arange(draw, draw + AHEAD))
-        numbers = draw_op(key, several, *parameters, **dict(options)).tolist()
-        with self._lock:
-            if self._key != key or self._draw != draw:  # another thread was faster
-                return None
-            self._ahead[form] = Ahead(draw, numbers, RUN)
-            self._draw = draw + 1
-            return numbers[0]
-
-    def _looks_ahead(self, form: Form, draw: int) -> bool:
-        """Count a single number that was not made ahead; whether some are to be made now."""
-        if len(self._ahead) >= MAX_FORMS:
-            self._ahead.clear()
-        first, numbers, run = self._ahead.get(form, (draw, (), 0))
-        run = run + 1 if 0 <= draw - first - len(numbers) <= LONGEST_GAP else 1
-        self._ahead[form] = Ahead(draw, [], run)
-        may_wait = TRACE.get() is None and not get("strict_sync")
-        return run > RUN and may_wait and draw + AHEAD < 2**DRAW_BITS
+        return self._draws.next()
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Return Generators with keys of their own, by NumPy's SeedSequence.
@@ -182,7 +121,10 @@ class Generator:
         return [Generator(child) for child in children]
 
     def _standard(self, draw_op: Callable[..., Array], size: Size, dtype: Any) -> Array:
-        if size is None and (number := self._number((draw_op, (), ("dtype", dtype)))) is not None:
+        if (
+            size is None
+            and (number := self._draws.number((draw_op, (), ("dtype", dtype)))) is not None
+        ):
             return asarray(number) if dtype == "float64" else asarray(number, dtype=dtype)
         return draws.in_one_row(draw_op, *self.next_draw(), size, dtype=dtype)
 
@@ -202,7 +144,7 @@ class Generator:
         if size is None and type(low) is int and (high is None or type(high) is int):
             bounds = (0, low) if high is None else (low, high)
             form = draws.integers, bounds, ("dtype", dtype), ("endpoint", endpoint)
-            number = self._number(form)
+            number = self._draws.number(form)
             if number is not None:
                 return asarray(number) if dtype == "int64" else asarray(number, dtype=dtype)
         key = self.next_draw()
@@ -228,9 +170,10 @@ class Generator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
         """Return uniform numbers in [low, high)."""
         if size is None and type(low) is float and type(high) is float and 0.0 < high - low < inf:
-            number = self._number(UNIT)
-            if number is not None:
-                return asarray(low + (high - low) * number)
+            number = self._draws.number(UNIT)
+            if number is None:
+                return low + (high - low) * draws.random(*self.next_draw())
+            return asarray(low + (high - low) * number)
         return composite.uniform(*self.next_draw(), low, high, size)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
@@ -238,10 +181,11 @@ class Generator:
         if size is None and type(scale) is float and scale > 0.0:
             is_plain = type(loc) is float
             if is_plain or (isinstance(loc, Array) and not loc.ndim):
-                number = self._number(NORMAL)
-                if number is not None:
-                    step = scale * number
-                    return asarray(loc + step) if is_plain else loc + asarray(step)
+                number = self._draws.number(NORMAL)
+                if number is None:
+                    return loc + scale * draws.standard_normal(*self.next_draw())
+                step = scale * number
+                return asarray(loc + step) if is_plain else loc + asarray(step)
         return composite.normal(*self.next_draw(), loc, scale, size)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
