@@ -378,9 +378,11 @@ uint64_t bit_of_form(Node* rhs) {
 
 // Whether an assignment in a long run may defer earlier work, so that it is done at once.
 bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash, Node* rhs) {
-    return previous.num_similar >= MIN_RUN_TO_DEFER && previous.num_deferred < MAX_DEFERRED &&
-           (previous.num_deferred == 1 || previous.stride_hash == offset_hash) &&
-           !(pattern_of(part).not_deferred.load(std::memory_order_relaxed) & bit_of_form(rhs));
+    const bool fits = previous.num_similar >= MIN_RUN_TO_DEFER &&
+                      previous.num_deferred < MAX_DEFERRED &&
+                      (previous.num_deferred == 1 || previous.stride_hash == offset_hash);
+    const uint64_t not_deferred = pattern_of(part).not_deferred.load(std::memory_order_relaxed);
+    return fits && (!not_deferred || !(not_deferred & bit_of_form(rhs)));
 }
 
 // Whether a slice is neither empty nor the whole array.

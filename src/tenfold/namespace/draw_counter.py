@@ -83,16 +83,16 @@ class DrawCounter:
         """
         with self._lock:
             draw = self._draw
-            first, numbers, _ = self._ahead.get(form, NOTHING)
-            if 0 <= draw - first < len(numbers) and TRACE.get() is None:
+            first, made, _ = self._ahead.get(form, NOTHING)
+            if 0 <= draw - first < len(made) and TRACE.get() is None:
                 self._draw = draw + 1  # no run goes beyond the last draw
-                return numbers[draw - first]
+                return made[draw - first]
             key = self._key
             if not self._is_due(form, draw):
                 return None
         draw_op, parameters, *options = form
         several = asarray(np.arange(draw, draw + AHEAD))
-        numbers = draw_op(key, several, *parameters, **dict(options)).tolist()
+        numbers: list[Any] = draw_op(key, several, *parameters, **dict(options)).tolist()
         with self._lock:
             if self._key != key or self._draw != draw:  # another thread was faster
                 return None

@@ -172,7 +172,8 @@ class Generator:
         if size is None and type(low) is float and type(high) is float and 0.0 < high - low < inf:
             number = self._draws.number(UNIT)
             if number is None:
-                return low + (high - low) * draws.random(*self.next_draw())
+                unit: Array = draws.random(*self.next_draw())
+                return low + (high - low) * unit
             return asarray(low + (high - low) * number)
         return composite.uniform(*self.next_draw(), low, high, size)
 
