@@ -15,6 +15,13 @@ import numpy as np
 class Methods:
     """The methods and properties of Array that are not native."""
 
+    @property
+    def T(self) -> Array:
+        """`x.T`: the axes in reverse order, a view; of a matrix (m, n) the transposed one (n, m)."""
+
+    @T.setter
+    def T(self, value: Any) -> None: ...
+
     def __array__(self, dtype: Any = ..., copy: builtins.bool | None = ...) -> np.ndarray[Any, Any]:
         """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`."""
 

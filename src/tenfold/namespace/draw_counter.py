@@ -83,10 +83,10 @@ class DrawCounter:
         """
         with self._lock:
             draw = self._draw
-            first, made, _ = self._ahead.get(form, NOTHING)
-            if 0 <= draw - first < len(made) and TRACE.get() is None:
+            ahead = self._ahead.get(form, NOTHING)
+            if 0 <= draw - ahead.first < len(ahead.numbers) and TRACE.get() is None:
                 self._draw = draw + 1  # no run goes beyond the last draw
-                return made[draw - first]
+                return ahead.numbers[draw - ahead.first]
             key = self._key
             if not self._is_due(form, draw):
                 return None

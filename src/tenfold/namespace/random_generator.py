@@ -184,9 +184,11 @@ class Generator:
             if is_plain or (isinstance(loc, Array) and not loc.ndim):
                 number = self._draws.number(NORMAL)
                 if number is None:
-                    return loc + scale * draws.standard_normal(*self.next_draw())
-                step = scale * number
-                return asarray(loc + step) if is_plain else loc + asarray(step)
+                    drawn: Array = loc + scale * draws.standard_normal(*self.next_draw())
+                else:
+                    step = scale * number
+                    drawn = asarray(loc + step) if is_plain else loc + asarray(step)
+                return drawn
         return composite.normal(*self.next_draw(), loc, scale, size)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
