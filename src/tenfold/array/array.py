@@ -35,7 +35,7 @@ from tenfold.ops.complex import imag, real
 from tenfold.ops.create import full
 from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
-from tenfold.ops.movement import matrix_transpose, permute_dims, transpose
+from tenfold.ops.movement import matrix_transpose, transpose
 from tenfold.submission import eval  # noqa: A004  # the settled public name
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -190,7 +190,7 @@ def explained(
 
 PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
-    "T": property(permute_dims.call, view_setter(transpose), doc=transpose.__doc__),
+    "T": property(transpose, view_setter(transpose)),
     "imag": property(imag_parts, set_imag_parts),
     "mT": property(matrices_transposed, view_setter(matrices_transposed)),
     "real": property(real_parts, view_setter(real_parts)),

@@ -209,12 +209,10 @@ def methods_text() -> str:
         elif isinstance(getattr(value, "__wrapped__", value), FunctionType):
             signature = signature_text(inspect.signature(value), method=True)
             lines.append(_function(name, signature, inspect.getdoc(value) or "", "    "))
-        elif isinstance(value, property):  # of a function, or of the native call of an operation
-            result = "Array"
-            if isinstance(value.fget, FunctionType):
-                result = annotation_text(inspect.signature(value.fget).return_annotation)
+        elif isinstance(value, property) and hasattr(value.fget, "__annotations__"):
+            result = annotation_text(inspect.signature(value.fget).return_annotation)
             lines.append("    @property")
-            doc = inspect.getdoc(value) or ""
+            doc = inspect.getdoc(value.fget) or ""
             lines.append(_function(name, f"(self) -> {result}", doc, "    "))
             if value.fset is not None:
                 lines.append(f"    @{name}.setter")

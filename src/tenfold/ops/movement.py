@@ -9,7 +9,8 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,12 @@ def _transposed(x: Array) -> Array:
     return result
 
 
+def _bound_by_rank(python: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a function that makes nodes of `permute_dims`, by native code for known ranks."""
+    return update_wrapper(permute_dims.with_call_cache(python), python, updated=())
+
+
+@_bound_by_rank
 def transpose(x: Array) -> Array:
     """`x.T`: the axes in reverse order, a view; of a matrix (m, n) the transposed one (n, m)."""
     return _transposed(x) if x.ndim == 2 else permute_dims(x)
