@@ -209,7 +209,7 @@ def methods_text() -> str:
         elif isinstance(getattr(value, "__wrapped__", value), FunctionType):
             signature = signature_text(inspect.signature(value), method=True)
             lines.append(_function(name, signature, inspect.getdoc(value) or "", "    "))
-        elif isinstance(value, property) and hasattr(value.fget, "__annotations__"):
+        elif isinstance(value, property) and value.fget and hasattr(value.fget, "__annotations__"):
             result = annotation_text(inspect.signature(value.fget).return_annotation)
             lines.append("    @property")
             doc = inspect.getdoc(value.fget) or ""
