@@ -137,6 +137,7 @@ def test_equal_steps_are_planned_once_and_more_steps_never(
         assert [plans(steps) for steps in (301, 302, 303, 309, 310, 333, 398, 399)] == [0] * 8
 
 
+@pytest.mark.usefixtures("fused_multiply_add")  # a function of elements is part of a kernel
 @pytest.mark.parametrize("samples", [2, 4, 32])
 def test_steps_of_samples_are_batched_in_either_order(samples: int) -> None:
     steps = 128 // samples + 40
