@@ -13,6 +13,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -122,9 +123,9 @@ class Drawing:
         self.program.leaves["eye_" + dtype] = 3 * np.eye(self.n, dtype=dtype)
         return "eye_" + dtype
 
-    def made(self, source: str, like: Value, **bounds: float | Shape | str) -> Value:
+    def made(self, source: str, like: Value, **bounds: Any) -> Value:
         """A new value in scope; one that is used once has no name."""
-        value = replace(like, source=f"({source})", **bounds)  # type: ignore[arg-type]
+        value = replace(like, source=f"({source})", **bounds)
         largest = max(value.bound, value.slope)
         if value.kind in "fc" and largest > LARGEST:
             factor = 2.0 ** -math.ceil(math.log2(largest))
@@ -308,7 +309,7 @@ def movement(d: Drawing) -> None:
         forms.append(f"{x.source}.T")
     row = f"{x.source}[{d.rng.choice((0, -1, k))}] * 1"
     if d.rng.random() < 0.2:
-        d.made(row, x, shape=x.shape[1:])  # type: ignore[arg-type]
+        d.made(row, x, shape=x.shape[1:])
     else:
         d.made(d.rng.choice(forms), joined)
 
@@ -403,7 +404,7 @@ def gathered(d: Drawing) -> None:
     if x is not None and i is not None:
         shape = i.shape + x.shape[1:]
         source = f"xp.take({x.source}, {i.source} % {x.shape[0]}, axis=0)"
-        d.made(source, x, shape=shape)  # type: ignore[arg-type]
+        d.made(source, x, shape=shape)
 
 
 def draw(d: Drawing) -> None:
