@@ -14,6 +14,7 @@ constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
 // What does not repeat has one plan up to so many operations, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
 constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // of steps that are computed at once
+constexpr uint32_t MAX_JOINED_OPERATIONS = 16; // of each: a larger step is worth a launch
 constexpr uint32_t MIN_LOOP_OPERATIONS = 96;
 // One plan is best for fewer steps that may be computed at once, such as the terms of a sum, and
 // for a graph of which less than three quarters repeat.
@@ -245,8 +246,9 @@ class LoopRerolling {
             while (last < steps_.size() && steps_[first].joins && steps_[last].joins &&
                    steps_[last].hash == steps_[first].hash)
                 ++last;
-            std::size_t many =
-                std::max<std::size_t>(1, MAX_GROUP_OPERATIONS / steps_[first].size());
+            std::size_t many = 1;
+            if (steps_[first].size() <= MAX_JOINED_OPERATIONS)
+                many = MAX_GROUP_OPERATIONS / steps_[first].size();
             auto some = std::size_t(std::sqrt(double(many)));
             for (std::size_t at = first; at < last;) {
                 std::size_t remaining = last - at - 1, size = 1;
