@@ -284,12 +284,12 @@ PyObject* import_array(std::span<PyObject* const> args, std::size_t positional, 
     bool copies = false;
     for (std::size_t i = 1; i < args.size(); ++i) {
         PyObject* name = PyTuple_GET_ITEM(names, Py_ssize_t(i - 1));
-        if (args[i] == Py_None) continue;
         const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
+        const bool is_copy = PyUnicode_CompareWithASCIIString(name, "copy") == 0;
+        if (!is_dtype && !is_copy) return nullptr; // Python knows it, or refuses it
+        if (args[i] == Py_None) continue;
         if (is_dtype && (target = dtype_named(args[i])) < 0) return nullptr;
-        if (is_dtype) continue;
-        copies = PyUnicode_CompareWithASCIIString(name, "copy") == 0 && args[i] == Py_True;
-        if (!copies) return nullptr;
+        if (is_copy && !(copies = args[i] == Py_True)) return nullptr;
     }
     PyObject* object = args[0];
     if (is_array(object)) return target == NO_DTYPE && !copies ? Py_NewRef(object) : nullptr;

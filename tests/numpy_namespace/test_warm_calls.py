@@ -67,3 +67,9 @@ def test_a_list_of_arrays_of_unequal_shapes_or_numbers_beyond_the_dtype_is_refus
             np.array(items)
     with pytest.raises(OverflowError):
         np.array([tn.asarray(3, dtype="int8"), 300])
+
+
+def test_an_unknown_keyword_is_refused_whatever_its_value() -> None:
+    for value in (None, 1):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'order_of'"):
+            tn.asarray([1.0], order_of=value)
