@@ -1,8 +1,9 @@
 """The cold path in Python frames: what the first evaluation of a new structure takes.
 
-A frame is one call event of `sys.setprofile` in the evaluating thread. The bounds are the counts
-when they were last lowered. They are measured in a process of their own, after the evaluation of
-another structure, with an empty disk cache.
+A frame is one call event of `sys.setprofile` in the evaluating thread, but none of `threading` and
+its sets: how often it waits for the compiler depends on the machine. The bounds are the counts when
+they were last lowered. They are measured in a process of their own, after the evaluation of another
+structure, with an empty disk cache.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 import pytest
 
 BEGIN = """
+import _weakrefset
 import sys
+import threading
 import numpy as np
 import tenfold as tn
 from tenfold import _native
@@ -26,10 +29,12 @@ from tenfold.schedule.schedule import plan_of
 rng = np.random.default_rng(0)
 a, b = (tn.asarray(rng.random(200_000)) for _ in range(2))
 
+waiting = threading.__file__, _weakrefset.__file__
+
 def frames(work):
     counts = {}
     def note(frame, event, _):
-        if event == "call":
+        if event == "call" and frame.f_code.co_filename not in waiting:
             name = frame.f_code.co_qualname
             counts[name] = counts.get(name, 0) + 1
     sys.setprofile(note)
@@ -145,7 +150,7 @@ class TestFrames:
     ) -> None:
         linearised, cold, warm = counts(FORMULA, tmp_path)
         assert (linearised, warm) == (1, 0)
-        assert cold <= 1200
+        assert cold <= 1190
 
     def test_tree_of_calls_needs_no_python_when_it_is_warm(self, tmp_path: Path) -> None:
         cold, warm = counts(TREE, tmp_path)
