@@ -77,8 +77,9 @@ tidy: ## clang-tidy over the native core (slow)
 types: ## mypy --strict
 	$(PYTHON) -m mypy --strict
 
-stubs: ## write the .pyi files of the public names from the op table
+stubs: ## write what is generated: the .pyi files of the public names, the header of target facts
 	$(PYTHON) -m tenfold.namespace.stubs src/tenfold
+	$(PYTHON) tools/target_header.py
 
 bench: ## every program in bench/
 	@set -e; for program in bench/*.py; do echo "== $$program"; $(PYTHON) "$$program"; done

@@ -22,6 +22,7 @@ from tenfold._native import Type, Value
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
 from tenfold.jit.compiler import processor
+from tenfold.jit.host import host_target
 from tenfold.runtime.device import DEVICES
 from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.schedule_ir import Launch
@@ -115,7 +116,7 @@ def compiled(text: str, passes: bool) -> tuple[int, float, object]:
 def written(array: tn.Array, passes: bool) -> list[bytes]:
     """What the kernel of an expression writes, compiled without or with the passes."""
     launch, totals, addresses, values = launched(array)
-    address, _, _engine = compiled(render(launch.kernel), passes)
+    address, _, _engine = compiled(render(launch.kernel, host_target().simd), passes)
     run(launch, address, addresses)
     return [*map(bytes, values), *map(bytes, totals)]
 
@@ -139,7 +140,7 @@ def main() -> None:
     print(f"{'kernel':30} {'compile, with':>20} {'run, with':>20} {'run ratio':>10}")
     for name, array in works().items():
         launch, _totals, addresses, _values = launched(array)
-        text = render(launch.kernel)
+        text = render(launch.kernel, host_target().simd)
         both = [compiled(text, passes) for passes in (False, True)]
         times: list[list[float]] = [[], []]
         for _ in range(ROUNDS):

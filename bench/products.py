@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -23,12 +24,13 @@ from value_checks import Comparison, smoke_wanted
 
 from tenfold import _native
 from tenfold._native import Type
+from tenfold.jit.host import host_target
 from tenfold.ops.contract import matmul
 from tenfold.runtime.blas import product_dispatch, routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
-from tenfold.schedule import product_choice
-from tenfold.schedule.product_choice import choose_product, register_bytes
+from tenfold.schedule.product_choice import choose_product
 from tenfold.schedule.product_forms import ProductOperand
+from tenfold.schedule.target import target_of
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 SQUARE_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -46,6 +48,7 @@ VECTORS = (
     ((1_000_000,), (1_000_000,)),
 )
 _kept: list[object] = []
+_blas_limit: list[int | None] = [None]
 
 
 def median(work: Callable[[], object], least: float = 0.15) -> float:
@@ -76,7 +79,11 @@ def launcher(
     factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
     assert matmul.rewriting.contraction is not None, "a product says what it contracts"
-    step = bind_product(choose_product(matmul.rewriting.contraction(types), *factors, width=width))
+    target = target_of(CPUS[width])
+    libraries = replace(target.libraries, blas_multiply_adds=_blas_limit[0])
+    target = replace(target, libraries=libraries)
+    contraction = matmul.rewriting.contraction(types)
+    step = bind_product(choose_product(contraction, *factors, target=target))
     address, sizes = compiled(step.text, width), struct.pack(f"{len(step.sizes)}q", *step.sizes)
     arrays = [(x1, x2)[i] for i in step.operands]
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
@@ -90,11 +97,9 @@ def launcher(
     return step, run
 
 
-def forced(limit: int | None, width: int) -> None:
+def forced(limit: int | None) -> None:
     """Let every matrix be a library call, or none."""
-    product_choice.BLAS_THRESHOLD.clear()
-    if limit is not None:
-        product_choice.BLAS_THRESHOLD[width] = limit
+    _blas_limit[0] = limit
 
 
 def squares(width: int, threads: int) -> None:
@@ -106,7 +111,7 @@ def squares(width: int, threads: int) -> None:
             out = np.empty_like(x1)
             row = []
             for limit, panel in ((None, 0), (0, 256), (0, n)):
-                forced(limit, width)
+                forced(limit)
                 product_dispatch.PANEL = panel or 256
                 # one gemm: on the caller's thread, not held, so BLAS starts threads of its own
                 run = launcher(x1, x2, out, width, 0 if panel == n else threads)[1]
@@ -118,7 +123,7 @@ def squares(width: int, threads: int) -> None:
 def stacks(width: int, threads: int) -> None:
     """10,000 small products."""
     print(f"{'dtype':10} {'n':>5} {'packets':>10} {'numpy':>10} {'ratio':>6}")
-    forced(None, width)
+    forced(None)
     for dtype in STACK_DTYPES:
         for n in STACKS:
             x1, x2 = (np.ones((10_000, n, n), dtype) for _ in range(2))
@@ -131,7 +136,7 @@ def stacks(width: int, threads: int) -> None:
 def vectors(width: int, threads: int) -> None:
     """A matrix times a vector, from either side, and two vectors."""
     print(f"{'dtype':10} {'shapes':>24} {'packets':>10} {'numpy':>10} {'ratio':>6}")
-    forced(None, width)
+    forced(None)
     for dtype in VECTOR_DTYPES:
         for first, second in VECTORS:
             x1, x2 = np.ones(first, dtype), np.ones(second, dtype)
@@ -172,10 +177,10 @@ def compare(width: int, threads: int) -> None:
                 ("panels", 0, 256),
                 ("one gemm", 0, n),
             ):
-                forced(limit, width)
+                forced(limit)
                 product_dispatch.PANEL = panel
                 checked(comparison, name, x1, x2, width, 0 if name == "one gemm" else threads)
-    forced(None, width)
+    forced(None)
     product_dispatch.PANEL = 256
     stacked = [((10_000, n, n), (10_000, n, n), dtype) for dtype in STACK_DTYPES for n in STACKS]
     vectors = [(*each, dtype) for dtype in VECTOR_DTYPES for each in VECTORS]
@@ -188,7 +193,7 @@ def compare(width: int, threads: int) -> None:
 def main() -> None:
     """Print the tables, or compare values."""
     smoke = smoke_wanted()
-    width, threads = int(sys.argv[1]) if len(sys.argv) > 1 else register_bytes(), 2
+    width, threads = int(sys.argv[1]) if len(sys.argv) > 1 else host_target().simd.register_bytes, 2
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     _native.set_threads(threads)

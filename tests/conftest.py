@@ -183,6 +183,24 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     tn.trim()
 
 
+@pytest.fixture
+def target_facts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A function that changes facts of all targets: `target_facts("work", serial_elements=0)`."""
+    from dataclasses import replace
+
+    from tenfold.schedule import target
+
+    def change(group: str, **facts: Any) -> None:
+        for name, each in target.INSTRUCTION_SETS.items():
+            changed = replace(each, **{group: replace(getattr(each, group), **facts)})
+            monkeypatch.setitem(target.INSTRUCTION_SETS, name, changed)
+        target.target_of.cache_clear()
+
+    yield change
+    monkeypatch.undo()
+    target.target_of.cache_clear()
+
+
 def sample(nodeids: Sequence[str]) -> list[str]:
     """Return a part of a grid that depends on the names of its cases alone.
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import plan_records
+import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.settings import SETTINGS
 
@@ -19,14 +21,18 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("page", PAGES)
-def test_snippets_of_a_page_print_what_they_say(page: str) -> None:
+def test_snippets_of_a_page_print_what_they_say_and_have_the_stored_plans(page: str) -> None:
     known = dict(OPS)
+    tn.trim()
     try:
-        failed, _ = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=FLAGS)
+        with plan_records.recorded() as plans:
+            failed, _ = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=FLAGS)
     finally:
         OPS.clear()  # a page may declare operations; they are its own
         OPS.update(known)
     assert failed == 0
+    name = page.removesuffix(".md").replace("/", "-")
+    assert not plan_records.check(ROOT / "tests" / "schedule" / "plans" / f"{name}.txt", plans)
 
 
 def test_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/index_map.h"
+#include "memory/target_facts.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {
@@ -107,14 +108,12 @@ int64_t offset_of_slice(const Value& value, const Starts& slice) {
     return bytes;
 }
 
-constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
-
 [[gnu::flatten]] void write_value(const LinearizedNode& entry, int64_t base_offset,
                                   std::vector<uint64_t>& words) {
     const Value& value = *entry.value;
     words.push_back(value_tag | uint64_t(value.strides.size()) << 8 |
                     uint64_t(bool(value.next)) << 16 | uint64_t(entry.dead_after_read) << 17 |
-                    uint64_t(base_offset & (ALIGNMENT - 1)) << 32);
+                    uint64_t(base_offset & (ALIGNMENT_BYTES - 1)) << 32);
     words.push_back(address_word(value.type.get()));
     for (int64_t stride : value.strides) words.push_back(uint64_t(stride));
 }

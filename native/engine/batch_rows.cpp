@@ -8,12 +8,12 @@
 #include "exec/float_env.h"
 #include "exec/stacking.h"
 #include "memory/pooled_vector.h"
+#include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
 
-constexpr int64_t MIN_BLOCK_ELEMENTS = 64,
-                  MAX_BLOCK_ELEMENTS = 4096; // elements of a unit of a loop, at least and at most
+constexpr int64_t MIN_BLOCK_ELEMENTS = 64;   // of a unit of a loop
 constexpr int64_t GATHER_BYTES = 1 << 14;    // of an operand's rows that are gathered at once
 constexpr int64_t GRAIN_BYTES = 1 << 17;     // of results that a thread computes at a go
 constexpr int64_t SUM_ELEMENTS = 1 << 10;    // of arrays that are summed at once
@@ -29,7 +29,7 @@ class ContiguousLoop {
         : kernel_(loop.kernel) {
         int64_t block =
             std::min((length + MIN_BLOCK_ELEMENTS - 1) / MIN_BLOCK_ELEMENTS * MIN_BLOCK_ELEMENTS,
-                     MAX_BLOCK_ELEMENTS);
+                     MAX_UNIT_ELEMENTS);
         for (const Loop::Size& size : loop.sizes) {
             switch (size.kind) {
             case Loop::length: sizes_.push_back(size.operand == 1 ? length : 1); break;

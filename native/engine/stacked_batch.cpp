@@ -5,12 +5,12 @@
 
 #include "engine/operator_batch.h"
 #include "exec/stacking.h"
+#include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
 
-constexpr int64_t MAX_STACKED_BYTES = 1 << 14; // of an operand that is put beside others
-constexpr std::size_t EXACT_ROWS = 16;         // up to which each number of rows has its own plan
+constexpr std::size_t EXACT_ROWS = 16; // up to which each number of rows has its own plan
 
 // What one member has at a position: an input, or a captured array behind them.
 struct MemberOperand {
@@ -95,7 +95,7 @@ class StackedBatch {
             are_transposed = are_transposed && value.strides == transposed;
             rows[i] = StridedRef::of(value);
         }
-        if (!is_shared && bytes_of(*first.type) > MAX_STACKED_BYTES) return false;
+        if (!is_shared && bytes_of(*first.type) > STACKED_BYTES) return false;
         form_.operands.push_back(is_shared        ? OperandForm::shared
                                  : are_transposed ? OperandForm::transposed
                                                   : OperandForm::stacked);

@@ -1,10 +1,10 @@
 #include "exec/batch_signature.h"
+#include "memory/target_facts.h"
 
 #include <algorithm>
 
 namespace tenfold {
 
-constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf that justifies its own batches
 // One large result among so many nodes, such as a stack of all members, is computed by itself.
 constexpr std::size_t NODES_PER_LARGE = 64;
 
@@ -34,7 +34,7 @@ SignaturePartition::NodeFacts SignaturePartition::facts_of(uint32_t position) co
     int64_t elements = entry.node->type->size();
     facts.pending = !entry.value;
     facts.shared_leaf = entry.value && entry.num_uses > 1 && elements >= SHARED_ELEMENTS;
-    facts.large = elements > MOST_ELEMENTS;
+    facts.large = elements > STACKED_ELEMENTS;
     return facts;
 }
 

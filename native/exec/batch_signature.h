@@ -9,7 +9,6 @@ namespace tenfold {
 class SignaturePartition {
   public:
     static constexpr uint32_t NONE = ~uint32_t(0);
-    static constexpr int64_t MOST_ELEMENTS = 1 << 16; // of an array that is put beside others
 
     // `grouped`: whether anything is to be put together at all.
     SignaturePartition(const LinearizedGraph& graph, uint8_t device, bool batching)

@@ -7,14 +7,13 @@
 #include "exec/batch_signature.h"
 #include "exec/stacking.h"
 #include "ir/cse.h"
+#include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
 
 constexpr std::size_t MIN_MEAN_GROUP_SIZE = 4,
-                      MIN_BATCH_SIZE = 24;            // minimum members of a profitable batch
-constexpr std::size_t MAX_BATCH_BYTES = 256ull << 20; // of a batch's results and stacked operands
-constexpr int64_t LARGE_ROW_BYTES = 1 << 14;
+                      MIN_BATCH_SIZE = 24; // minimum members of a profitable batch
 constexpr std::size_t MAX_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE_RATIO = 4; // below one live-out row in so many, rows are copied
 constexpr uint32_t NONE = SignaturePartition::NONE;
@@ -145,7 +144,7 @@ class BatchAgenda {
     // batch alive.
     std::size_t max_batch_size(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
-        if (bytes >= LARGE_ROW_BYTES) return MAX_LARGE_ROWS;
+        if (bytes >= STACKED_BYTES) return MAX_LARGE_ROWS;
         for (uint32_t input : graph_.inputs(entry(position)))
             if (!partition_.is_shared_leaf(input)) bytes += bytes_of(*node(input).type);
         return std::max<std::size_t>(1, MAX_BATCH_BYTES / std::size_t(bytes + 1));

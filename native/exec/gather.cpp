@@ -106,8 +106,8 @@ template <std::size_t BYTES> bool Gather::copy_rows(int64_t begin, int64_t end) 
 int64_t Gather::run(void** buffers, const int64_t*, const double*, void*, int64_t begin,
                     int64_t end) {
     const auto& self = *static_cast<const Gather*>(buffers[0]);
-    int64_t last = std::min(end * BLOCK_ELEMENTS, self.rows_);
-    begin *= BLOCK_ELEMENTS;
+    int64_t last = std::min(end * MAX_UNIT_ELEMENTS, self.rows_);
+    begin *= MAX_UNIT_ELEMENTS;
     bool in_bounds = self.row_bytes_ == 8    ? self.copy_rows<8>(begin, last)
                      : self.row_bytes_ == 4  ? self.copy_rows<4>(begin, last)
                      : self.row_bytes_ == 16 ? self.copy_rows<16>(begin, last)
@@ -120,7 +120,7 @@ Work Gather::work() {
     buffer_ = this;
     work.kernel = run;
     work.buffers = &buffer_;
-    work.units = (rows_ + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    work.units = (rows_ + MAX_UNIT_ELEMENTS - 1) / MAX_UNIT_ELEMENTS;
     work.grain = direction_ == gather ? 1 : work.units; // one range: in order
     work.threads = direction_ == gather ? threads_ : std::min(threads_, 1);
     return work;

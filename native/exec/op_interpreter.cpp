@@ -467,7 +467,7 @@ class ColdGraphRun : public OpInterpreter {
         int64_t inner = space.length(0), outer = space.length(1), launches = 1;
         for (std::size_t axis = 0; axis + 2 < space.axes; ++axis) launches *= space.lengths[axis];
         if (launches > MAX_LAUNCHES) return false;
-        int64_t block = std::min((inner + LANES - 1) / LANES * LANES, BLOCK_ELEMENTS);
+        int64_t block = std::min((inner + LANES - 1) / LANES * LANES, MAX_UNIT_ELEMENTS);
         sizes_.clear();
         for (const Loop::Size& size : loop.sizes) {
             switch (size.kind) {

@@ -8,6 +8,7 @@
 #include "exec/part_copy.h"
 #include "exec/reduction_kernels.h"
 #include "exec/vector_product.h"
+#include "memory/target_facts.h"
 
 namespace tenfold {
 
@@ -45,9 +46,8 @@ class OpKernelCompiler {
     uint8_t target_; // of the kernels that it finds or compiles
 };
 
-constexpr std::size_t LONG_GRAPH_NODES = 512; // nodes; of more no plan is made as a whole
 inline bool is_long(const LinearizedGraph& graph) {
-    return (graph.num_calls > 1 ? graph.num_ops : graph.nodes.size()) > LONG_GRAPH_NODES;
+    return (graph.num_calls > 1 ? graph.num_ops : graph.nodes.size()) > MAX_PLANNED_NODES;
 }
 // Whether all pending nodes are small arrays of this device, by rule-free operations or part
 // assignments; beside assignments some may be products. At least one has loops or is a view. A long

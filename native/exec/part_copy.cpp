@@ -77,7 +77,7 @@ Assignment::Assignment(const Value& part, const Value* rhs, const ElementBytes& 
         if (i > 0) units_ *= axes_[i].length;
     }
     if (num_axes_ == 0) axes_[num_axes_++] = {1, itemsize_, itemsize_};
-    span_ = std::min(axes_[0].length, BLOCK_ELEMENTS);
+    span_ = std::min(axes_[0].length, MAX_UNIT_ELEMENTS);
     units_ *= (axes_[0].length + span_ - 1) / span_;
 }
 

@@ -9,13 +9,12 @@
 #include "exec/op_interpreter.h"
 #include "exec/work_size.h"
 #include "ir/inferred_shapes.h"
+#include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
 
-constexpr int64_t BLOCK = 1024, LANES = 32; // of the tree
-constexpr int64_t SHORT_AXIS = 32;          // rows that are shorter leave lanes of the tree empty
-constexpr int64_t COLUMN_BYTES = 1 << 15;   // of scratch memory, for some packets of columns
+constexpr int64_t COLUMN_BYTES = 1 << 15; // of scratch memory, for some packets of columns
 
 // By operation, dtypes and form.
 KernelTable<ReductionLoop>* const reduction_loops =
@@ -141,8 +140,8 @@ class ReductionRun {
         ReductionForm form{false, false, first_pass, last_pass};
         const Axis& columns = loops.items[0];
         if (loops.count > 0)
-            form.reduce_outer = reduced.length < SHORT_AXIS
-                                    ? columns.length >= SHORT_AXIS / 2
+            form.reduce_outer = reduced.length < TREE_LANES
+                                    ? columns.length >= TREE_LANES / 2
                                     : std::abs(columns.stride) < std::abs(reduced.stride);
         const Axis& packets = form.reduce_outer ? columns : reduced;
         form.strided = packets.length > 1 && packets.stride != dtype_of(source_dtype_).bytes;
@@ -186,8 +185,8 @@ class ReductionRun {
         if (form.reduce_outer) {
             const Axis& columns = loops.items[0];
             int64_t lanes = loop.lanes;
-            slots = std::bit_width(uint64_t((reduced.length + BLOCK - 1) / BLOCK)) + 1;
-            int64_t row = 8 * loop.parts * (LANES + slots);
+            slots = std::bit_width(uint64_t((reduced.length + TREE_BLOCK - 1) / TREE_BLOCK)) + 1;
+            int64_t row = 8 * loop.parts * (TREE_LANES + slots);
             block = std::max<int64_t>(COLUMN_BYTES / row / lanes, 1) * lanes;
             block = std::min(block, (columns.length + lanes - 1) / lanes * lanes);
             work.units *= (columns.length + block - 1) / block;

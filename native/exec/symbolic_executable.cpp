@@ -9,6 +9,7 @@
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
 #include "memory/lru_cache.h"
+#include "memory/target_facts.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {
@@ -18,7 +19,6 @@ namespace {
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
 constexpr std::size_t MAX_LENGTHS = 16;
-constexpr std::size_t MAX_NODES = 512; // of a graph: symbolic planning of a long one is slow
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -400,7 +400,7 @@ bool Form::write(const LinearizedGraph& graph, std::span<const uint64_t> options
     words.assign(options.begin(), options.end());
     lengths.clear();
     axes.clear();
-    return graph.nodes.size() <= MAX_NODES && FormWriter(graph, *this, rules).write();
+    return graph.nodes.size() <= MAX_PLANNED_NODES && FormWriter(graph, *this, rules).write();
 }
 
 bool SymbolicExecutable::is_valid() const {

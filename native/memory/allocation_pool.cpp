@@ -73,7 +73,7 @@ bool is_memory_free(std::size_t bytes) {
 
 void* system_allocate(std::size_t bytes) {
     bool is_large = bytes >= HUGE_PAGE_BYTES;
-    std::size_t alignment = is_large ? HUGE_PAGE_BYTES : ALIGNMENT;
+    std::size_t alignment = is_large ? HUGE_PAGE_BYTES : ALIGNMENT_BYTES;
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     std::size_t headroom = headroom_bytes.load(std::memory_order_relaxed);
     if (memory && headroom && !is_memory_free(headroom)) {
@@ -124,8 +124,8 @@ void record_live(std::size_t bytes) {
 } // namespace
 
 std::size_t size_class(std::size_t bytes) {
-    bytes = std::max(bytes, ALIGNMENT);
-    std::size_t step = std::clamp(std::bit_floor(bytes) / 4, ALIGNMENT, MAX_CLASS_STEP);
+    bytes = std::max(bytes, ALIGNMENT_BYTES);
+    std::size_t step = std::clamp(std::bit_floor(bytes) / 4, ALIGNMENT_BYTES, MAX_CLASS_STEP);
     return (bytes + step - 1) / step * step;
 }
 

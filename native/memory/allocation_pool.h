@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-namespace tenfold {
+#include "memory/target_facts.h"
 
-constexpr std::size_t ALIGNMENT = 64;
+namespace tenfold {
 
 // The bytes a request takes from the pool: the next size class.
 std::size_t size_class(std::size_t bytes);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/stacking.h"
+#include "memory/target_facts.h"
 #include "python/engine_bindings.h"
 #include "python/executable_bindings.h"
 
@@ -157,13 +158,13 @@ Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operat
     return result;
 }
 
-constexpr int64_t MAX_MEMBER_BYTES = 1 << 14; // of arrays that are put beside others
-
 // Whether many members are worth stacking: their results, and at least one operand, are small.
 bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,
                    const Type* result) {
     if (graph_template && graph_template->has_only_views()) return false;
-    auto is_small = [](const Type* type) { return tenfold::bytes_of(*type) <= MAX_MEMBER_BYTES; };
+    auto is_small = [](const Type* type) {
+        return tenfold::bytes_of(*type) <= tenfold::STACKED_BYTES;
+    };
     return (!result || is_small(result)) && std::ranges::any_of(types, is_small);
 }
 

@@ -532,7 +532,6 @@ const Loop* contiguous_loop(const GraphTemplate& graph_template) {
 void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
     module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
-    module.attr("LONG_GRAPH_NODES") = LONG_GRAPH_NODES;
     module.def("batches_of", batches_of, "nodes"_a, "options"_a);
 }
 

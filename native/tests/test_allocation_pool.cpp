@@ -60,7 +60,7 @@ static void large_blocks_waste_at_most_64_kib() {
          {std::size_t(1) << 20, (std::size_t(1) << 20) + 1, std::size_t(8'000'000),
           std::size_t(12'345'678), std::size_t(1) << 30}) {
         CHECK(size_class(bytes) >= bytes && size_class(bytes) - bytes <= 1 << 16);
-        CHECK(size_class(bytes) % ALIGNMENT == 0);
+        CHECK(size_class(bytes) % ALIGNMENT_BYTES == 0);
     }
 }
 
@@ -157,11 +157,12 @@ int main() {
     large_blocks_waste_at_most_64_kib();
     a_free_block_a_little_larger_is_used_again();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {
-        CHECK(size_class(bytes) >= bytes && size_class(bytes) % ALIGNMENT == 0);
+        CHECK(size_class(bytes) >= bytes && size_class(bytes) % ALIGNMENT_BYTES == 0);
         CHECK(size_class(size_class(bytes)) == size_class(bytes));
-        CHECK(bytes <= 4 * ALIGNMENT || size_class(bytes) <= bytes + bytes / 4 + ALIGNMENT);
+        CHECK(bytes <= 4 * ALIGNMENT_BYTES ||
+              size_class(bytes) <= bytes + bytes / 4 + ALIGNMENT_BYTES);
         void* memory = pool_allocate(bytes);
-        CHECK(reinterpret_cast<std::size_t>(memory) % ALIGNMENT == 0);
+        CHECK(reinterpret_cast<std::size_t>(memory) % ALIGNMENT_BYTES == 0);
         std::memset(memory, 1, bytes);
         pool_free(memory, bytes);
         CHECK(pool_allocate(bytes) == memory); // reused

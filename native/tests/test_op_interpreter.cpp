@@ -350,11 +350,11 @@ static void long_graphs_are_computed() {
         return last;
     };
     Ref<Node> x = array({1 << 13}), larger = array({(1 << 13) + 1});
-    CHECK(!is_long(linearized(chain(x, LONG_GRAPH_NODES - 1))) &&
-          is_long(linearized(chain(x, LONG_GRAPH_NODES))));
-    CHECK(can_interpret(linearized(chain(x, LONG_GRAPH_NODES)), 0));
-    CHECK(can_interpret(linearized(chain(larger, LONG_GRAPH_NODES - 1)), 0));
-    CHECK(!can_interpret(linearized(chain(larger, LONG_GRAPH_NODES)), 0));
+    CHECK(!is_long(linearized(chain(x, MAX_PLANNED_NODES - 1))) &&
+          is_long(linearized(chain(x, MAX_PLANNED_NODES))));
+    CHECK(can_interpret(linearized(chain(x, MAX_PLANNED_NODES)), 0));
+    CHECK(can_interpret(linearized(chain(larger, MAX_PLANNED_NODES - 1)), 0));
+    CHECK(!can_interpret(linearized(chain(larger, MAX_PLANNED_NODES)), 0));
     Ref<Node> small = array({3}), last = chain(small, 5'000);
     Noting noted;
     CHECK(compute(last, noted));

@@ -27,7 +27,8 @@ class Scratch {
     }
     bool grow(std::size_t bytes) {
         if (bytes <= bytes_ && !(bytes && guard_pages())) return true;
-        bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; // kernels rely on it
+        bytes =
+            (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES; // kernels rely on it
         void* memory = pool_allocate(bytes);
         if (!memory) return false;
         if (memory_) pool_free(memory_, bytes_);

@@ -257,7 +257,6 @@ def declared_ops() -> int: ...
 MAX_PENDING_UPDATES: int
 MAX_PENDING_READ: int
 HOT_THRESHOLD: int
-LONG_GRAPH_NODES: int
 
 def set_slice_ops(index: int, update: int, gather: int) -> None:
     """Set the operations of `x[key]` and `x[key] = e` for ints, slices, `...` and None, and of

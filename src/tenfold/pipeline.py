@@ -37,6 +37,7 @@ from tenfold.runtime.graph_chunks import chunks
 from tenfold.runtime.reference import Reference, nan_failure
 from tenfold.runtime.timeline import debug
 from tenfold.schedule.schedule import is_repeatable
+from tenfold.schedule.target import DEFAULT
 from tenfold.settings import get
 from tenfold.storage import dense
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
@@ -111,7 +112,9 @@ def _compute_part_verified(nodes: Sequence[Node], planned: bool) -> Exception | 
 def _has_batches(pending: Sequence[Node]) -> bool:
     """Whether nodes of a graph may be batched."""
     graph = Graph.of(pending)
-    return len(graph) > _native.LONG_GRAPH_NODES or any(is_call(node.op) for node in graph.nodes)
+    return len(graph) > DEFAULT.work.max_planned_nodes or any(
+        is_call(node.op) for node in graph.nodes
+    )
 
 
 def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:

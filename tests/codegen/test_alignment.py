@@ -19,6 +19,7 @@ from tenfold.errors import VerifyError
 from tenfold.schedule.product_choice import HALF_NOTES
 from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.target import target_of
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 
@@ -29,7 +30,7 @@ def streamed() -> str:
     launch = plan_of(Graph.of([_native.node_of(x + 1.0)])).steps[0].launch
     assert launch is not None, "it is a kernel"
     assert launch.kernel.streamed
-    return render(launch.kernel)
+    return render(launch.kernel, target_of("x86-64-v4").simd)
 
 
 def a_product(dtype: np.dtype = FLOAT64, width: int = 32, order: int = 100) -> str:

@@ -11,6 +11,7 @@ from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import DTYPES
+from tenfold.schedule.target import Simd
 from tenfold.testing import assert_equal_bits
 
 CPUS = [
@@ -57,7 +58,7 @@ def test_packets_that_are_not_whole_have_the_bits_of_numpy(dtype: str, cpu: str)
 def test_functions_stand_in_where_the_processor_lacks_an_instruction(
     dtype: str, steps: str, smallest: int, called: bool
 ) -> None:
-    text = render(kernel(dtype, steps), masks=smallest)
+    text = render(kernel(dtype, steps), Simd(masked_bytes=smallest))
     assert ("call <32 x " in text and "@masked." in text) == called
     assert ("@llvm.masked.load" in text or "@llvm.masked.gather" in text) == (not called)
 
@@ -68,7 +69,9 @@ def test_each_function_stands_once_in_a_module() -> None:
     total = values[0] + values[1] + values[2]
     operands = [KernelOperand(DTYPES["int16"], "1", written=i == 3) for i in range(4)]
     stored = (KernelStore(3, (total.position,)),)
-    text = render(Kernel(tuple(operands), tuple(body.instructions), stored, lanes=32), masks=4)
+    text = render(
+        Kernel(tuple(operands), tuple(body.instructions), stored, lanes=32), Simd(masked_bytes=4)
+    )
     assert text.count("define internal") == 2
 
 
@@ -108,5 +111,5 @@ def test_a_packet_with_all_lanes_takes_an_ordinary_store_with_avx2(
     )
     stores = (KernelStore(1, ((x * 2.0).position,)),)
     masked = Kernel(operands, tuple(body.instructions), stores, lanes=16, masked=True)
-    text = render(masked, masks=smallest)
+    text = render(masked, Simd(masked_bytes=smallest))
     assert text.count(".whole:") == branches

@@ -25,6 +25,7 @@ from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
 from tenfold.schedule.schedule import plan_of
 from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.target import Simd, target_of
 
 CALLS = {"pow", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"} | {
     *("asinh", "acosh", "atanh"),
@@ -36,8 +37,8 @@ POSITIONS = {"row": "search", "split": "search parts"}
 """The forms that a position has where it is all that is wanted of a row."""
 
 
-def plan(array: tn.Array, *, fma: bool = True) -> Schedule:
-    return plan_of(Graph.of([_native.node_of(array)]), fma=fma)
+def plan(array: tn.Array, cpu: str = "x86-64-v3") -> Schedule:
+    return plan_of(Graph.of([_native.node_of(array)]), target_of(cpu))
 
 
 @cache
@@ -45,12 +46,12 @@ def leaf(dtype: str, shape: tuple[int, ...]) -> tn.Array:
     return tn.zeros(shape, dtype=dtype).wait()
 
 
-def plans_of(op: Op, *, fma: bool = True) -> Iterator[tuple[str, Schedule]]:
+def plans_of(op: Op, cpu: str = "x86-64-v3") -> Iterator[tuple[str, Schedule]]:
     """The plan of an operation on operands of each dtype that it takes."""
     for dtype in ALL_DTYPES:
         dtypes = (dtype,) * arity_of(op)
         if legal(op, dtypes):
-            yield dtype, plan(op(*(leaf(each, (100,)) for each in dtypes)), fma=fma)
+            yield dtype, plan(op(*(leaf(each, (100,)) for each in dtypes)), cpu)
 
 
 @cache
@@ -60,7 +61,7 @@ def machine(cpu: str) -> Any:
 
 def symbols_needed(kernel: Kernel, cpu: str = "native") -> set[str]:
     """What the machine code of a kernel expects from elsewhere."""
-    text = render(kernel, baseline=cpu == "x86-64")
+    text = render(kernel, Simd(fma=cpu != "x86-64", masked_bytes=1))
     return undefined_symbols(llvm_bindings.emit_object(text, machine(cpu)))
 
 
@@ -98,14 +99,16 @@ def test_an_elementwise_operation_is_packets_and_needs_no_library(op: Op) -> Non
         assert step.launch is not None
         kernel = step.launch.kernel
         assert kernel.lanes >= 4
-        assert not SCALAR.search(render(kernel)), f"{op.name} of {dtype}, one element at a time"
+        assert not SCALAR.search(render(kernel, target_of("x86-64-v4").simd)), (
+            f"{op.name} of {dtype}, one element at a time"
+        )
         assert not symbols_needed(kernel), f"{op.name} of {dtype}"
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("op", elementwise_ops(), ids=lambda op: op.name)
 def test_without_fma_what_is_no_call_needs_no_library(op: Op) -> None:
-    for dtype, planned in plans_of(op, fma=False):
+    for dtype, planned in plans_of(op, "x86-64"):
         for step in planned.steps:
             if step.launch is not None:
                 # few lanes: this processor has no masks, and code for each lane takes its time
@@ -122,7 +125,7 @@ def test_without_fma_arithmetic_is_packets_and_elementary_functions_are_calls() 
         (tn.exp(x) + x, ["call", "kernel"]),
         (tn.fma(x, x, x), ["call"]),
     ):
-        assert [step.kind for step in plan(array, fma=False).steps] == kinds
+        assert [step.kind for step in plan(array, "x86-64").steps] == kinds
         assert [step.kind for step in plan(array).steps] == ["kernel"]
 
 
@@ -150,7 +153,10 @@ def test_a_fold_is_packets_and_needs_no_library(name: str, form: str) -> None:
             kernel = step.launch.kernel
             positions = POSITIONS if name.startswith("arg") else {}
             assert kernel.traversal == positions.get(form, form)
-            assert re.search(rf"masked\.(?:load|gather)\.v{kernel.lanes}", render(kernel))
+            assert re.search(
+                rf"masked\.(?:load|gather)\.v{kernel.lanes}",
+                render(kernel, target_of("x86-64-v4").simd),
+            )
             assert not symbols_needed(kernel), f"{name} of {dtype}"
 
 

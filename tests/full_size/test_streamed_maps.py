@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.schedule import loop_schedule
+from tenfold.schedule.target import DEFAULT
 
 ELEMENTS = {np.float64: 2_000_003, np.float32: 4_000_037}
 """Of one operand: with the result more than the bytes from which results bypass the cache."""
@@ -20,7 +20,7 @@ def _quotients(x):
 
 def _sample(dtype):
     length = ELEMENTS[dtype]
-    assert 2 * length * np.dtype(dtype).itemsize > loop_schedule.STREAMED_BYTES
+    assert 2 * length * np.dtype(dtype).itemsize > DEFAULT.caches.streamed_bytes
     return np.random.default_rng(0).uniform(0.5, 2, length).astype(dtype)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thresholds
-from tenfold.schedule import loop_schedule
+from tenfold.schedule.target import DEFAULT
 
 
 def test_exceptions_name_constants_that_exist():
@@ -15,9 +15,9 @@ def test_exceptions_name_constants_that_exist():
 def test_lengths_lie_on_both_sides_of_each_threshold(itemsize):
     lengths = thresholds.lengths(itemsize)
     for at in (
-        loop_schedule.RANGE,
-        loop_schedule.SPLIT_ROW,
-        loop_schedule.STREAMED_BYTES // (2 * itemsize),
+        DEFAULT.work.range_elements,
+        DEFAULT.work.split_row_elements,
+        DEFAULT.caches.streamed_bytes // (2 * itemsize),
     ):
         assert {at - 1, at, at + 1} <= set(lengths)
     assert max(lengths) * itemsize <= thresholds.MOST_BYTES

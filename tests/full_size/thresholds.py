@@ -1,11 +1,11 @@
 """The lengths at which the planner and the native core decide otherwise, from their own constants.
 
-Takes the constants by introspection: the capital names of numbers in the modules of the planner,
-the renderer and the devices, and `constexpr` numbers of the native core. Hands on lengths on both
-sides of each. A new constant is a length in elements unless `NOT_LENGTHS` says what else it is, so
-it makes new tests.
+Takes the constants by introspection: the sizes of a target, the capital names of numbers in the
+modules of the planner, the renderer and the devices, and `constexpr` numbers of the native core.
+Hands on lengths on both sides of each. A new constant is a length in elements unless `NOT_LENGTHS`
+says what else it is, so it makes new tests.
 
->>> "schedule.loop_schedule.RANGE" in constants()
+>>> "schedule.target.work.range_elements" in constants()
 True
 >>> lengths(8)[:4]
 (1, 2, 3, 4)
@@ -18,10 +18,14 @@ import functools
 import importlib
 import re
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import tenfold
+from tenfold.schedule.target import DEFAULT
 
+UNITS = ("_elements", "_bytes", "_instructions", "_multiply_adds", "_cycles", "_columns", "_order")
+"""The last words of the names of facts that are sizes."""
 MOST_BYTES = 64 << 20
 """Of one array."""
 ROOMS = ("schedule", "runtime", "jit", "codegen", "core.loop_ir")
@@ -81,39 +85,26 @@ NOT_LENGTHS = {
     "jit.program.MAX_GROWTHS": LAUNCHES,
     "jit.disk_cache.SWEEP_KEYS": CAPACITY,
     "schedule.dependence.CHOICES": NODES,
-    "schedule.kernel_splitting.MAX_BODY_OPS": NODES,
     "schedule.kernel_splitting.FORMULA_WEIGHT": COST,
     "schedule.kernel_splitting.MAX_CROSSING_VALUES": NODES,
     "schedule.generic_reduction.OUTER": "axes",
-    "schedule.vector_width.FORMULA_WEIGHT": COST,
-    "schedule.vector_width.SHORT_BODY": NODES,
-    "schedule.vector_width.LONG_BODY": NODES,
-    "schedule.update_coalescing.MAX_PARTS": NODES,
-    "schedule.update_coalescing.MAX_LARGE_PARTS": NODES,
-    "schedule.update_coalescing.MAX_HUGE_PARTS": NODES,
     "schedule.materialize_views.SIZE_RATIO": "a ratio of two sizes",
     "schedule.symbolic_graph.WORDS_PER_AXIS": CODE,
-    "schedule.loop_schedule.STREAMED_SHARE": "a ratio of two sizes",
-    "schedule.loop_schedule.WIDE_PARTS": "parts of a fold",
     "codegen.llvm.reduce_inner.LANE_SLOTS": "slots of a counter",
     "codegen.llvm.reduce_inner.BLOCK_LEVELS": "more than memory holds",
     "codegen.llvm.reduce_outer.LANE_LEVELS": "levels of a tree",
     "native.dynamic_batching.MIN_BATCH_SIZE": NODES,
     "native.dynamic_batching.MIN_MEAN_GROUP_SIZE": NODES,
     "native.dynamic_batching.SPARSE_RATIO": "a ratio of two sizes",
-    "native.dynamic_batching.MAX_BATCH_BYTES": "of a group of many nodes: tests/graphs",
     "native.dynamic_batching.PREFETCH_DISTANCE": NODES,
     "native.batch_rows.PREFETCH_DISTANCE": NODES,
     "native.batch_signature.NODES_PER_LARGE": NODES,
     "native.stacked_batch.EXACT_ROWS": NODES,
     "native.stacked_batch.MAX_PLANS": CAPACITY,
     "native.agenda.FULL_BATCH_MEMBERS": NODES,
-    "native.op_interpreter.LONG_GRAPH_NODES": NODES,
     "native.op_interpreter.MAX_LAUNCHES": LAUNCHES,
     "native.interpreter_eligibility.SMALL_SLICE_RATIO": "a ratio of two sizes",
-    "native.submission.MAX_NODES": NODES,
     "native.symbolic_executable.CAPACITY": CAPACITY,
-    "native.symbolic_executable.MAX_NODES": NODES,
     "native.symbolic_executable.MAX_TEMPLATES": CAPACITY,
     "native.symbolic_executable.MAX_TRIES": CAPACITY,
     "native.symbolic_executable.NUM_SEEN": CAPACITY,
@@ -126,7 +117,16 @@ NOT_LENGTHS = {
 @functools.cache
 def constants() -> dict[str, int]:
     """Return every constant that is one number, by module and name, also what is no length."""
-    return dict((*_python_constants(), *_native_constants()))
+    return dict((*_target_facts(), *_python_constants(), *_native_constants()))
+
+
+def _target_facts() -> Iterator[tuple[str, int]]:
+    """The facts of a target that are sizes, by the unit at the end of their names."""
+    for group in fields(DEFAULT):
+        facts = getattr(DEFAULT, group.name)
+        for fact in fields(facts) if is_dataclass(facts) else ():
+            if fact.name.endswith(UNITS):
+                yield f"schedule.target.{group.name}.{fact.name}", getattr(facts, fact.name)
 
 
 def _python_constants() -> Iterator[tuple[str, int]]:
@@ -181,7 +181,9 @@ def thresholds(itemsize: int) -> tuple[int, ...]:
         if name in NOT_LENGTHS or value < 1:
             continue
         found.add(value)
-        if value > 16 and re.search("BYTES|CACHE|PAGES|AHEAD|CHUNK|ACCUMULATED|TILE_ROW", name):
+        if value > 16 and re.search(
+            "BYTES|_bytes|CACHE|PAGES|AHEAD|CHUNK|ACCUMULATED|TILE_ROW", name
+        ):
             found |= {max(value // (itemsize * operands), 1) for operands in (1, 2, 3)}
     return tuple(sorted(n for n in found if n * itemsize <= MOST_BYTES))
 

@@ -11,7 +11,9 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.loop_ir import CHUNK
-from tenfold.schedule.scatter_loops import SCATTER_IN_PARTS
+from tenfold.schedule.target import DEFAULT
+
+SCATTER_IN_PARTS = DEFAULT.work.scatter_elements
 
 COUNTS = [
     1,

@@ -18,6 +18,7 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.schedule.product_choice import choose_product
 from tenfold.schedule.product_forms import ProductOperand, ScaledProduct, copy_order
+from tenfold.schedule.target import target_of
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
@@ -51,7 +52,7 @@ def product_step(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
 ) -> ProductStep:
     """Return the step of a product, as a schedule chooses it."""
-    return bind_product(choose_product(contraction, x1, x2, width=width))
+    return bind_product(choose_product(contraction, x1, x2, target=target_of(CPUS[width])))
 
 
 def scaled_step(
@@ -66,7 +67,7 @@ def scaled_step(
     first, second = len(x1.shape), len(x2.shape)
     contracted, free = ((first - 1,), (second - 2,)), ((first - 2,), (second - 1,))
     matrices = Contraction(contracted, free, conjugated)
-    return bind_product(choose_product(matrices, x1, x2, scaled, width=width))
+    return bind_product(choose_product(matrices, x1, x2, scaled, target=target_of(CPUS[width])))
 
 
 def step_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any, width: int) -> ProductStep:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import hypothesis
@@ -21,7 +21,6 @@ from tests.random.random_programs import Program, Step, built, expected, generat
 
 import tenfold as tn
 from tenfold import _native, caches
-from tenfold.schedule import loop_schedule, vector_width
 
 FUZZ = hypothesis.settings.default.max_examples >= 1000
 """Whether the profile is that of `make fuzz`."""
@@ -59,11 +58,9 @@ MANNERS = (ALL_MANNERS if FUZZ else FEW_MANNERS) + SINGLY
 
 
 @pytest.fixture(autouse=True)
-def small_ranges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_ranges(target_facts: Callable[..., None]) -> Iterator[None]:
     """Little work is shared among threads too."""
-    monkeypatch.setattr(vector_width, "SINGLE_THREAD_ELEMENTS", 0)
-    monkeypatch.setattr(loop_schedule, "RANGE", 16)
-    monkeypatch.setattr(loop_schedule, "SHORTEST_RANGE", 16)
+    target_facts("work", serial_elements=0, range_elements=16, min_range_elements=16)
     caches.clear_all()
     with tn.options(device="cpu"):
         yield

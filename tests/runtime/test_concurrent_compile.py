@@ -16,6 +16,7 @@ from tenfold.jit.compiler import compile_ir
 from tenfold.jit.program import Programs, source_of
 from tenfold.ops.arithmetic import add, multiply, subtract
 from tenfold.schedule.generic_elementwise import GenericElementwise
+from tenfold.schedule.target import target_of
 
 LEVELS = 0, 2
 tn.set_options(cache=False)
@@ -44,7 +45,7 @@ def compile_loops(programs):
 
 def compile_texts():
     for loop, level in product(loops, LEVELS):
-        compile_ir(source_of(loop, "native"), "native", level)
+        compile_ir(source_of(loop, target_of("native")), "native", level)
 """
 PROGRAMS = """
 for thread in start(*(lambda: compile_loops(Programs()) for _ in range(4))):

@@ -28,6 +28,7 @@ from tenfold.jit.program import source_of
 from tenfold.jit.target_key import environment, key_of
 from tenfold.ops.arithmetic import multiply
 from tenfold.schedule.generic_elementwise import GenericElementwise
+from tenfold.schedule.target import target_of
 
 KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
 ENTRY = CacheEntry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
@@ -405,10 +406,10 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
     loop = GenericElementwise(
         multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s"
     )
-    compile_ir(source_of(loop, "native"), "native", 0)  # imports what it needs
+    compile_ir(source_of(loop, target_of("native")), "native", 0)  # imports what it needs
     sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
     try:
-        compile_ir(source_of(loop, "native"), "native", 0)
+        compile_ir(source_of(loop, target_of("native")), "native", 0)
     finally:
         sys.setprofile(None)
     package = Path(tn.__file__).parent

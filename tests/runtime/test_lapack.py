@@ -18,8 +18,9 @@ from tenfold.ops import linalg
 from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import dispatch, drivers
-from tenfold.schedule.lapack import driver_builder, driver_choice
-from tenfold.schedule.lapack.driver_builder import StackedLayout
+from tenfold.schedule.lapack import driver_choice
+from tenfold.schedule.lapack.driver_builder import DriverBuilder, StackedLayout
+from tenfold.schedule.target import DEFAULT
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(1, 1), (5, 5), (3, 4, 4), (2, 3, 8, 8), (70, 4, 4)]
@@ -274,7 +275,7 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
-    order = driver_builder.SERIAL_ORDER
+    order = DEFAULT.libraries.serial_order
     assert step(linalg.det, (5, order, order)).choice.single_threaded
     assert not step(linalg.det, (order + 1, order + 1)).choice.single_threaded
     # of several columns it does for any order
@@ -329,7 +330,7 @@ def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.Mon
 
 
 def test_what_lapack_cannot_count_is_numpys() -> None:
-    order = driver_choice.MAX_ORDER + 1
+    order = DEFAULT.libraries.max_order + 1
     layout = StackedLayout((order, order), (8 * order, 8), FLOAT64)
     type_ = _native.Type((order, order), FLOAT64, "cpu")
     assert driver_choice.choose_driver(linalg.inv, (), (layout,), (type_,)) is None
@@ -447,7 +448,7 @@ def test_no_call_of_lapack_is_compiled(name: str) -> None:
 
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
-    made = driver_builder.DriverBuilder(FLOAT64, order=3, units=1)
+    made = DriverBuilder(FLOAT64, order=3, units=1)
     for length in (3, 17, 1):
         made.area(length)
     assert drivers.lay_out(made.areas) == ([0, 64, 256], [0, 0, 0], 320)

@@ -17,6 +17,7 @@ from tenfold.core.graph import Graph
 from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
 from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.target import target_of
 
 TEXT = "define i64 @kernel() {\n  ret i64 3\n}"
 
@@ -47,7 +48,7 @@ def texts() -> Iterator[str]:
     for array in (x + y, tn.sin(y) * 2, tn.sum(x * x), tn.where(x > y, x, y), tn.pow(x, y)):
         for step in plan_of(Graph.of([_native.node_of(array)])).steps:
             if step.launch is not None:
-                yield render(step.launch.kernel)
+                yield render(step.launch.kernel, target_of("x86-64-v4").simd)
 
 
 @pytest.mark.parametrize("level", [0, 2])

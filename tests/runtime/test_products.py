@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALF_DTYPES, kind_of
 from tenfold.runtime.blas import routines
-from tenfold.schedule import product_choice
 
 LENGTHS = (1, 7, 63, 64, 65, 129)
 WAYS = ("packets", "library")
@@ -30,10 +29,9 @@ def width(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, target_facts: Callable[..., None]) -> str:
     """Whether matrices of floating dtypes are multiplied by packet code or by BLAS."""
-    limits = {} if request.param == "packets" else {32: 0}
-    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", limits)
+    target_facts("libraries", blas_multiply_adds=None if request.param == "packets" else 0)
     return str(request.param)
 
 
@@ -220,9 +218,9 @@ def test_subnormal_halves_are_not_flushed(width: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_bits_depend_on_neither_threads_nor_registers(
-    dtype: str, seven_threads: None, monkeypatch: pytest.MonkeyPatch
+    dtype: str, seven_threads: None, target_facts: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", {})
+    target_facts("libraries", blas_multiply_adds=None)
     draw = np.random.default_rng(0)
     for first, second in (
         ((300, 301), (301, 200)),
@@ -242,9 +240,9 @@ def test_bits_depend_on_neither_threads_nor_registers(
 
 
 def test_library_calls_have_the_same_bits_for_any_number_of_threads(
-    monkeypatch: pytest.MonkeyPatch, seven_threads: None
+    target_facts: Callable[..., None], seven_threads: None
 ) -> None:
-    monkeypatch.setattr(product_choice, "BLAS_THRESHOLD", {32: 0})
+    target_facts("libraries", blas_multiply_adds=0)
     draw = np.random.default_rng(0)
     x1, x2 = draw.normal(size=(600, 301)), draw.normal(size=(301, 200))
     assert step_of("matmul", (), x1, x2, 32).units == 3

@@ -12,6 +12,7 @@ from tenfold.jit.program import source_of
 from tenfold.ops import reduce
 from tenfold.ops.variance import mean_beside, squared_deviations
 from tenfold.schedule.generic_reduction import GenericReduction
+from tenfold.schedule.target import target_of
 
 RANDOM = np.random.default_rng(11)
 FLOAT = np.dtype(float)
@@ -224,4 +225,4 @@ def test_loops_are_told_apart() -> None:
     ]
     loops = [loop for loop in loops if loop.leaves or loop.folding.order == "each"]
     assert len({str(loop) for loop in loops}) == len(loops)
-    assert str(loops[0].kernel) in source_of(loops[0]).replace("; ", "")
+    assert str(loops[0].kernel) in source_of(loops[0], target_of("native")).replace("; ", "")

@@ -12,9 +12,9 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.kernel_splitting import MAX_BODY_OPS
 from tenfold.schedule.schedule import key_of, plan_of
 from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.target import DEFAULT
 
 
 def filled(*shape: int, dtype: str = "float64") -> tn.Array:
@@ -136,7 +136,7 @@ def test_steps_stand_in_an_order_in_which_they_can_run() -> None:
 
 def test_an_expression_longer_than_a_kernel_is_split() -> None:
     y = filled(10)
-    for _ in range(3 * MAX_BODY_OPS):
+    for _ in range(3 * DEFAULT.work.max_body_ops):
         y = y * 1.5 + 1
     found = plan(y)
     assert 6 <= len(found.steps) <= 12
@@ -144,14 +144,14 @@ def test_an_expression_longer_than_a_kernel_is_split() -> None:
 
 def test_what_is_shared_counts_once_towards_the_length_of_a_kernel() -> None:
     y = filled(10)
-    for _ in range(MAX_BODY_OPS // 3):
+    for _ in range(DEFAULT.work.max_body_ops // 3):
         y = y * 1.5 + y
     assert len(plan(y).steps) == 1
 
 
 def test_a_cut_keeps_all_that_is_read_after_it_and_computes_nothing_twice() -> None:
     values = [filled(10), filled(10)]
-    operations = 3 * MAX_BODY_OPS
+    operations = 3 * DEFAULT.work.max_body_ops
     for i in range(operations):
         values.append(values[-1] * values[-2] if i % 2 else values[-1] + values[-2])
     found = plan(values[-1])

@@ -13,9 +13,9 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.ops.indexing import capture
 from tenfold.schedule import passes
-from tenfold.schedule.kernel_splitting import MAX_BODY_OPS
 from tenfold.schedule.schedule import plan_of
 from tenfold.schedule.schedule_ir import Launch, Schedule
+from tenfold.schedule.target import DEFAULT
 from tenfold.testing import assert_equal_bits
 
 pytestmark = pytest.mark.usefixtures("no_history")
@@ -396,7 +396,7 @@ def test_no_kernel_is_longer_than_any_other() -> None:
         x = tn.set_at(x, n + 1, value)
     bodies = [len(launch.kernel.body) for launch in launches(planned(x))]
     assert 5 < len(bodies) < 19
-    assert max(bodies) <= 2 * MAX_BODY_OPS  # with its constants and parameters
+    assert max(bodies) <= 2 * DEFAULT.work.max_body_ops  # with its constants and parameters
 
 
 KEEPERS: dict[str, tuple[Callable[[Any, int], Any], int]] = {

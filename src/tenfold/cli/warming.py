@@ -28,13 +28,13 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import OPS, Kind, Op
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
-from tenfold.jit.program import Source, is_baseline
+from tenfold.jit.host import host_target
+from tenfold.jit.program import Source
 from tenfold.ops.selection import where
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.schedule.schedule import plan_of
-from tenfold.settings import get
 
 Apply = Callable[..., tn.Array]
 
@@ -53,9 +53,7 @@ def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
     yielded: set[Source] = set()
     arrays = chain(creations(dtypes), elementwise(dtypes), conversions(dtypes), reductions(dtypes))
     for array in arrays:
-        plan = plan_of(
-            Graph.of([_native.node_of(array)]), fused=True, fma=not is_baseline(str(get("cpu")))
-        )
+        plan = plan_of(Graph.of([_native.node_of(array)]), host_target())
         for step in plan.steps:
             if step.launch is not None and step.launch.kernel not in yielded:
                 yielded.add(step.launch.kernel)
@@ -65,7 +63,7 @@ def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
 def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, for all operand layouts."""
     yielded: set[Source] = set()
-    fma = not is_baseline(str(get("cpu")))
+    fma = host_target().simd.fma
     for array in chain(elementwise(dtypes), mixed_dtypes(dtypes), conversions(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype

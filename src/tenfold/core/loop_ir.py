@@ -31,12 +31,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.core.cached_property import cached
+from tenfold.core.canonical_reduction import BLOCK, LANES
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import DTYPE_NAMES
 
-LANES = 32
-BLOCK = 1024
-"""The lanes and the block of the canonical reduction tree: core/canonical_reduction.py."""
 PITCH = BLOCK + 16
 """Elements from one block to the next in the scratch memory of an interleaved scan, padded against
 cache conflicts."""

@@ -117,7 +117,7 @@ def _compile_kernels(snapshot: Snapshot) -> str:
     compiles_before, start = _native.read_counters()["compiles"], time.perf_counter_ns()
     for step in snapshot.plan.steps:
         if (compiled := compiled_by(step)) is not None:
-            program_of(*compiled)
+            program_of(*compiled, snapshot.plan.target)
     count = _native.read_counters()["compiles"] - compiles_before  # others may be in the disk cache
     took = in_time(time.perf_counter_ns() - start)
     return f", after compiling {count_text(count, 'kernel')} in {took}" if count else ""

@@ -19,9 +19,6 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.core.op import Op, Params
 
-SHARED_OPERAND_ELEMENTS = 1 << 10
-"""Elements of a leaf that several read that make it part of what a group is, as in groups.cpp."""
-
 
 class BatchFeatures(NamedTuple):
     """The common features of the members of one batch."""

@@ -23,14 +23,13 @@ from tenfold.core.interpreter import interpret
 from tenfold.inspect import batch_split_reasons
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, shortened
+from tenfold.schedule.target import DEFAULT
 from tenfold.settings import batch_limit, changed_compute_options, get
 
 MAX_LISTED = 3
 """Signatures of one kind that are listed; more are counted."""
 WIDTH = 4
 """Nodes per level and per signature from which nodes are batched, as in dynamic_batching.cpp."""
-MAX_ELEMENTS = 1 << 16
-"""Elements of an operand up to which it is stacked, as in batch_signature.h."""
 
 
 class BatchSummary(NamedTuple):
@@ -104,11 +103,7 @@ def _features(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
 def _is_common(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
     leaf = not node.is_scalar and not node.pending
-    return (
-        leaf
-        and graph.uses[position] > 1
-        and node.type.size >= batch_split_reasons.SHARED_OPERAND_ELEMENTS
-    )
+    return leaf and graph.uses[position] > 1 and node.type.size >= DEFAULT.batches.shared_elements
 
 
 def _family_lines(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
@@ -196,8 +191,8 @@ def _why_unbatched(snapshot: Snapshot) -> str:
         return f"the option {option}"
     if len(devices) > 1:
         return f"its arrays are on several devices: {', '.join(sorted(devices))}"
-    if weight <= _native.LONG_GRAPH_NODES:
-        return f"it has no more than {_native.LONG_GRAPH_NODES} operations"
+    if weight <= DEFAULT.work.max_planned_nodes:
+        return f"it has no more than {DEFAULT.work.max_planned_nodes} operations"
     if changed_options := [name for name in changed_compute_options() if name != "verify"]:
         return f"the option {changed_options[0]} is {get(changed_options[0])}"
     return _limit_reached(graph)
@@ -212,7 +207,8 @@ def _limit_reached(graph: Graph) -> str:
         return f"it is narrow: {nodes}, fewer than {WIDTH} per level"
     operands = [inputs for inputs in graph.inputs if inputs]
     if all(any(_is_large(graph, at) for at in inputs) for inputs in operands):
-        return f"operands have more than {MAX_ELEMENTS:,} elements, the limit for stacking"
+        limit = DEFAULT.batches.stacked_elements
+        return f"operands have more than {limit:,} elements, the limit for stacking"
     return f"fewer than {WIDTH} ready nodes share a signature"
 
 
@@ -227,7 +223,7 @@ def _levels(graph: Graph) -> int:
 
 def _is_large(graph: Graph, position: int) -> bool:
     node = graph.nodes[position]
-    is_large = not node.is_scalar and node.type.size > MAX_ELEMENTS
+    is_large = not node.is_scalar and node.type.size > DEFAULT.batches.stacked_elements
     return is_large and not _is_common(graph, position)
 
 
@@ -238,4 +234,4 @@ def applies(snapshot: Snapshot) -> bool:
     calls = sum(
         node.op is not None and node.op.semantics.body is not None for node in snapshot.graph.nodes
     )
-    return len(snapshot.graph) > _native.LONG_GRAPH_NODES or calls > 1
+    return len(snapshot.graph) > DEFAULT.work.max_planned_nodes or calls > 1

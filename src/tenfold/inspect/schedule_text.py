@@ -31,8 +31,9 @@ from tenfold.inspect.product_text import compiled_by, library_of, product_line
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
-from tenfold.runtime.cpu import threads_of
+from tenfold.runtime.thread_count import threads_of
 from tenfold.schedule.schedule_ir import Buffer, Launch, Step
+from tenfold.schedule.target import DEFAULT, Target
 from tenfold.settings import get
 
 SMALL_SCRATCH_BYTES = 64
@@ -180,7 +181,7 @@ def _kernel_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
     kernel = launch.kernel
     passes = f", {kernel.passes} passes" if kernel.passes > 1 else ""
     yield TRAVERSALS[kernel.traversal] + passes
-    yield f"packets of {kernel.lanes} elements, {_units(launch)}"
+    yield f"packets of {kernel.lanes} elements, {_units(launch, snapshot.plan.target)}"
     yield _traffic_line(snapshot, launch)
     if kernel.streamed:
         yield "non-temporal stores: the results are larger than the cache"
@@ -190,8 +191,8 @@ def _kernel_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
         yield f"scratch memory: {in_bytes(launch.scratch)} per thread"
 
 
-def _units(launch: Launch) -> str:
-    threads = max(1, min(threads_of(launch), -(-launch.units // launch.grain)))
+def _units(launch: Launch, target: Target) -> str:
+    threads = max(1, min(threads_of(launch, target), -(-launch.units // launch.grain)))
     units = count_text(launch.units, "unit")
     return f"{units} of work on {count_text(threads, 'thread')}"
 
@@ -238,7 +239,7 @@ def rendered_text(snapshot: Snapshot) -> str:
     lines = [f"generated: {count_text(len(kernels), 'kernel')} in LLVM IR"]
     for kernel, numbers in kernels.items():
         lines.append(f"; step {', '.join(map(str, numbers))}")
-        lines.extend(source_of(kernel).splitlines())
+        lines.extend(source_of(kernel, snapshot.plan.target).splitlines())
     return "\n".join(shortened(lines))
 
 
@@ -262,7 +263,7 @@ def executed_text(snapshot: Snapshot) -> str:
         if step.launch or _is_call(step)
     ]
     lines = [
-        f"  {number}. {operations(step.names, '+')}: {_program_state(step)}"
+        f"  {number}. {operations(step.names, '+')}: {_program_state(step, snapshot.plan.target)}"
         for number, step in launches
     ]
     if not lines:
@@ -280,8 +281,8 @@ def _interpreter_text(snapshot: Snapshot) -> str:
     if not nodes:
         return f"executed: nothing to launch on {snapshot.device}"
     condition = f"until this structure has run {_native.HOT_THRESHOLD} times"
-    if len(snapshot.graph) > _native.LONG_GRAPH_NODES:
-        condition = f"as the graph has more than {_native.LONG_GRAPH_NODES} nodes"
+    if len(snapshot.graph) > DEFAULT.work.max_planned_nodes:
+        condition = f"as the graph has more than {DEFAULT.work.max_planned_nodes} nodes"
     launches = count_text(len(nodes), "launch")
     head = (
         f"executed: {launches} pending on {snapshot.device}, each operation "
@@ -305,12 +306,12 @@ def _kernel_kind(node: Any) -> str:
     return "its own schedule"
 
 
-def _program_state(step: Step) -> str:
+def _program_state(step: Step, target: Target) -> str:
     """The state of a step's program in the caches, and its tier."""
     noun = "a kernel" if step.launch else "a call"
     compiled = compiled_by(step)
     if compiled is None:
         return noun
-    tier, availability = state_of(*compiled)
+    tier, availability = state_of(*compiled, target)
     optimisation = "with optimisation" if tier else "quickly"
     return f"{noun}, {availability} {optimisation} (tier {tier})"

@@ -29,8 +29,9 @@ from tenfold.runtime.blas.product_dispatch import ProductKernel
 from tenfold.runtime.timeline import debug
 from tenfold.schedule.generic_elementwise import GenericElementwise
 from tenfold.schedule.generic_reduction import GenericReduction
+from tenfold.schedule.target import Target, target_of
 from tenfold.schedule.verify_kernel import verifies, verify_kernel
-from tenfold.settings import CPU_LEVELS, get
+from tenfold.settings import get
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,6 @@ Source = Kernel | GenericElementwise | GenericReduction | ProductKernel
 
 WORTH_OPTIMISING = 1 << 14
 """Elements of a launch from which a kernel is compiled with optimisation at once."""
-MASKS = {1: 16, 2: 16, 3: 4, 4: 1}
-"""By x86-64 level the smallest itemsize with masked loads and stores; 16: none."""
 QUICK, OPTIMISED = 0, 2
 """LLVM's optimisation levels of the two tiers."""
 USES_WORTH_OPTIMISING = 8
@@ -208,7 +207,11 @@ class Programs:
         self, kernel: Source, cpu: str, disk: CachedKernels, level: int
     ) -> Callable[[], Program]:
         """Return a function that compiles a kernel and caches it in memory and on disk."""
-        start, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
+        start, functions, text = (
+            time.perf_counter(),
+            functions_of(kernel),
+            source_of(kernel, target_of(cpu)),
+        )
         debug(4, text)
         if verifies():
             if isinstance(kernel, (Kernel, GenericElementwise, GenericReduction)):
@@ -318,32 +321,22 @@ def description_of(kernel: Source) -> str:
     return f"{kernel.traversal} {' '.join(output_dtypes)}: {' '.join(operations)}"
 
 
-def level_of(cpu: str) -> int:
-    """Return the level of a processor by its name in the settings."""
-    return CPU_LEVELS.get(cpu, _native.processor_level())
-
-
-def is_baseline(cpu: str) -> bool:
-    """Whether a processor may lack FMA, SSE4.1 and F16C: elementary functions are calls there."""
-    return level_of(cpu) < CPU_LEVELS["x86-64-v3"]
-
-
 PROGRAMS = Programs()
 
 
-def program_of(kernel: Source, elements: int) -> Program:
+def program_of(kernel: Source, elements: int, target: Target) -> Program:
     """Return the program of a kernel for a launch of `elements`, compiled or cached."""
-    return PROGRAMS.of(kernel, elements, str(get("tier")), str(get("cpu")))
+    return PROGRAMS.of(kernel, elements, str(get("tier")), target.processor)
 
 
-def uses_left(kernel: Source) -> int:
+def uses_left(kernel: Source, target: Target) -> int:
     """Return the replays of a launch until its program is looked up again; -1: unlimited."""
-    return PROGRAMS.uses_left(kernel, str(get("tier")), str(get("cpu")))
+    return PROGRAMS.uses_left(kernel, str(get("tier")), target.processor)
 
 
-def use_counter(kernel: Source) -> UseCounter:
+def use_counter(kernel: Source, target: Target) -> UseCounter:
     """Return the counter of the launches of a kernel's unoptimised program."""
-    return PROGRAMS.use_counter(kernel, str(get("cpu")))
+    return PROGRAMS.use_counter(kernel, target.processor)
 
 
 def request_optimised(kernel: Source, cpu: str) -> bool:
@@ -351,11 +344,11 @@ def request_optimised(kernel: Source, cpu: str) -> bool:
     return PROGRAMS.request_hot(kernel, cpu)
 
 
-def state_of(kernel: Source, elements: int) -> tuple[int, str]:
+def state_of(kernel: Source, elements: int, target: Target) -> tuple[int, str]:
     """Return the tier (0 or 1) of a launch now, and the state of its program in words, without
     compiling or loading it.
     """
-    return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
+    return PROGRAMS.state(kernel, elements, str(get("tier")), target.processor)
 
 
 def cache_key(kernel: Source) -> str:
@@ -368,11 +361,10 @@ def cache_key(kernel: Source) -> str:
     return kernel.key if isinstance(kernel, Kernel) else repr(kernel)
 
 
-def source_of(kernel: Source, cpu: str | None = None) -> str:
-    """Return a kernel's LLVM IR for a processor, by default that of the options."""
+def source_of(kernel: Source, target: Target) -> str:
+    """Return a kernel's LLVM IR for a target."""
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()
-    cpu = cpu or str(get("cpu"))
-    return render(kernel, baseline=is_baseline(cpu), masks=MASKS[level_of(cpu)])
+    return render(kernel, target.simd)

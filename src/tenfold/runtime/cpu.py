@@ -21,7 +21,8 @@ import numpy as np
 from tenfold._native import Executable, Node, Value
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
-from tenfold.jit.program import PROGRAMS, Program, is_baseline
+from tenfold.jit.host import host_target
+from tenfold.jit.program import PROGRAMS, Program
 from tenfold.runtime import timeline
 from tenfold.runtime.blas.product_launch import compute_product
 from tenfold.runtime.device import OptimisedGraph, declare
@@ -29,13 +30,11 @@ from tenfold.runtime.executable import bind
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
-from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import DriverChoice
-from tenfold.schedule.product_choice import register_bytes
 from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.schedule import key_of, plan_of
-from tenfold.schedule.schedule_ir import Launch, Schedule
-from tenfold.schedule.vector_width import single_thread_elements
+from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.target import Target
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import get
 
@@ -43,8 +42,6 @@ MAX_PLANS = 4096
 """The capacity of the plan cache."""
 LONGEST, CHUNK = 1024, 256
 """The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
-QUICK = 1 << 15
-"""Element instructions up to which a launch keeps the GIL: microseconds at most."""
 
 
 class Cpu:
@@ -58,14 +55,18 @@ class Cpu:
             MAX_PLANS, "schedules", "scheduling a graph takes milliseconds"
         )
 
+    def target(self) -> Target:
+        """Return the facts of this processor, or of that of the option `cpu`."""
+        return host_target()
+
     def plan(self, graph: Graph) -> Schedule:
         """Return the plan of a graph, cached by its structure."""
-        fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
-        options = fused, fma, verifies(), register_bytes()
+        fused, target = bool(get("fuse")), self.target()
+        options = fused, target, verifies()
         key = key_of(graph, *options)
         plan = self.plans.get(key)
         if plan is None:
-            plan = plan_of(graph, fused=fused, fma=fma)
+            plan = plan_of(graph, target, fused=fused)
             if key_of(graph, *options) != key:
                 return plan  # another thread has computed a node meanwhile: valid for this run only
             self.plans[key] = plan
@@ -73,11 +74,11 @@ class Cpu:
 
     def compile(self, graph: Graph) -> list[Program]:
         """Plan a graph and compile its kernels with optimisation, without running them."""
-        fma = not is_baseline(str(get("cpu")))
-        plan = plan_of(graph, fused=bool(get("fuse")), fma=fma)
+        target = self.target()
+        plan = plan_of(graph, target, fused=bool(get("fuse")))
         launches = [step.launch for step in plan.steps if step.launch is not None]
         kernels = dict.fromkeys(launch.kernel for launch in launches)
-        return [PROGRAMS.compile(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
+        return [PROGRAMS.compile(kernel, target.processor, optimised=True) for kernel in kernels]
 
     def bind(
         self, graph: Graph, original: OptimisedGraph, *, cached: bool = True
@@ -88,15 +89,15 @@ class Cpu:
         """
         if len(graph) > LONGEST:
             return None
-        planner = partial(plan_of, fused=bool(get("fuse")), fma=not is_baseline(str(get("cpu"))))
+        planner = partial(plan_of, target=self.target(), fused=bool(get("fuse")))
         generalises = cached and not get("verify")  # verification needs the lengths of each launch
         if generalises and timeline.in_batch():
-            executable = bind_symbolic(original, graph, planner, threads_of, compute_call)
+            executable = bind_symbolic(original, graph, planner, compute_call)
             if executable is not None:
                 return executable
         # a node made by a rule cannot be published after its operand is overwritten
         for candidate in (graph, replace(graph, dead_after_read=())):
-            builder = bind(original, candidate, planner(candidate), threads_of, compute_call)
+            builder = bind(original, candidate, planner(candidate), compute_call)
             if original.graph.computed_meanwhile():
                 return None
             if builder is None:
@@ -104,7 +105,7 @@ class Cpu:
             if cached:
                 builder.cache()
             if generalises:
-                generalise(builder, planner, threads_of)
+                generalise(builder, planner)
             return builder.executable
         return None
 
@@ -129,15 +130,6 @@ def compute_call(
     else:
         results = compute_linalg(node, inputs, driver)
     return results
-
-
-def threads_of(launch: Launch) -> int:
-    """Return the number of threads of a launch; 1 runs on the caller's thread, 0 keeps the GIL."""
-    body = launch.kernel.body
-    quick = QUICK // max(1, len(body))
-    if launch.sequential:
-        return above(launch.elements, quick)
-    return threads_for(launch.elements, quick, single_thread_elements(body))
 
 
 declare(Cpu())

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from tenfold._native import Executable
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import RewriteReport
+from tenfold.schedule.target import Target
 from tenfold.settings import declare_device
 
 
@@ -33,6 +34,9 @@ class Device(Protocol):
     """Whether it computes rewritten graphs by Executables; else the reference device computes them
     as they were written.
     """
+
+    def target(self) -> Target:
+        """Return the facts by which its graphs are scheduled, under the options in force."""
 
     def bind(
         self, graph: Graph, original: OptimisedGraph, *, cached: bool = True

@@ -41,13 +41,12 @@ from tenfold.runtime.blas.product_launch import BoundProduct
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.reference import ReferenceCall, raise_failure
+from tenfold.runtime.thread_count import threads_of
 from tenfold.schedule.buffer_reuse import last_writes
 from tenfold.schedule.loop_schedule import pack_sizes, parameter_bytes
 from tenfold.schedule.schedule_ir import Buffer, Launch, LaunchScalar, Schedule, Step
 from tenfold.storage import dense
 
-Threads = Callable[[Launch], int]
-"""Returns the number of threads of a launch."""
 Caller = Callable[..., tuple[Value, ...]]
 """Computes a call from its node, its operands and the choice for a `product` or the `driver`;
 `in_place=True` accumulates into an operand and returns no value."""
@@ -60,7 +59,7 @@ class NotReplayable(Exception):
 
 
 def bind(
-    original: OptimisedGraph, graph: Graph, schedule: Schedule, threads: Threads, caller: Caller
+    original: OptimisedGraph, graph: Graph, schedule: Schedule, caller: Caller
 ) -> ExecutableBuilder | None:
     """Build the executable of a schedule; None if it cannot be replayed."""
     structure = original.graph.structure
@@ -68,7 +67,7 @@ def bind(
         return None
     try:
         builder = ExecutableBuilder(structure, original, graph, schedule, caller)
-        builder.emit(threads)
+        builder.emit()
         builder.executable = builder.build()
     except NotReplayable:
         return None
@@ -109,13 +108,13 @@ class ExecutableBuilder:
         self.depends_on_starts = False
         """Whether the schedule depends on the starts of slices."""
 
-    def emit(self, threads: Threads) -> None:
+    def emit(self) -> None:
         """Emit the instructions."""
         for number, step in enumerate(self.plan.steps):
             self.step, self.last_step = number, number == len(self.plan.steps) - 1
             if step.kind == "kernel":
                 assert step.launch is not None, "a kernel step has a launch"
-                self._kernel(step, step.launch, threads)
+                self._kernel(step, step.launch)
             elif step.kind == "empty":
                 for buffer in step.results:
                     self._allocate(buffer)
@@ -274,7 +273,7 @@ class ExecutableBuilder:
         type_ = source_node.types[index] if value is None else value.type
         self._add(Executable.view, slot, source, type_, result.strides, 0)
 
-    def _kernel(self, step: Step, launch: Launch, threads: Threads) -> None:
+    def _kernel(self, step: Step, launch: Launch) -> None:
         claims_value = False
         for _ in range(step.copies):
             self._add(Executable.count_copy)
@@ -309,13 +308,15 @@ class ExecutableBuilder:
                 launch.scratch,
                 launch.parts if slots else launch.units,
                 1 if slots else launch.grain,
-                threads(launch),
+                threads_of(launch, self.plan.target),
                 claims_value,
                 "+".join(step.names),
             )
             self._set_source(step)
 
-        if launch.scans_in_parts(threads(launch)):  # two launches that share the tables
+        if launch.scans_in_parts(
+            threads_of(launch, self.plan.target)
+        ):  # two launches that share the tables
             tables = [self._table(size) for size in launch.totals]
             totals, carries, parts = program.scan_phases
             add_launch(totals, carries, launch.units, tables)
@@ -366,17 +367,17 @@ class ExecutableBuilder:
 
     def _program(self, kernel: Source, elements: int) -> Program:
         """Return the program of a launch."""
-        return program_of(kernel, elements)
+        return program_of(kernel, elements, self.plan.target)
 
     def _count_launches(self, kernel: Source) -> None:
         """Count launches of an unoptimised program, and limit the replays.
 
         After them the executable is built once more, with optimised programs.
         """
-        limit = uses_left(kernel)
+        limit = uses_left(kernel, self.plan.target)
         if limit >= 0:
             self.replay_limit = max(self.replay_limit, limit)
-            self._add(Executable.count_use, use_counter(kernel))
+            self._add(Executable.count_use, use_counter(kernel, self.plan.target))
 
     def _set_source(self, step: Step) -> None:
         """Name the node of the last launch or call: of several the last one."""

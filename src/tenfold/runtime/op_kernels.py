@@ -17,11 +17,11 @@ from tenfold._native import EntryPoint
 from tenfold.core.index_map import IndexMap
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
-from tenfold.jit.program import PROGRAMS, is_baseline
+from tenfold.jit.host import host_target
+from tenfold.jit.program import PROGRAMS
 from tenfold.runtime.executable import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
-from tenfold.settings import get
 
 LENGTH, STRIDE, PART, NOTHING = range(4)
 """The codes of kernel sizes in native code: Loop::What in native/exec/strided_kernels.h."""
@@ -36,19 +36,19 @@ def loop(
     steps: str,
 ) -> tuple[EntryPoint, list[tuple[int, int, int]]] | None:
     """Return the entry point of the kernel, and its sizes; None if the op has no kernel."""
-    cpu = str(get("cpu"))
+    target = host_target()
     for (input_dtype, scalar), dtype in zip(inputs, operands, strict=True):
         if scalar and not casts_natively(input_dtype.type(0).item(), dtype):
             return None
     steps = canonical_steps(steps)
     kernel_loop = GenericElementwise(op, params, inputs, operands, result, steps)
     # a cached program implies a kernel rule; the check takes as long as loading the program
-    program = PROGRAMS.cached(kernel_loop, cpu) if kernel_loop.is_named else None
+    program = PROGRAMS.cached(kernel_loop, target.processor) if kernel_loop.is_named else None
     if program is None:
-        if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
+        if not has_rule(op, params, operands, result, fma=target.simd.fma):
             return None
         # without optimisation it runs 1/7 slower but compiles three times as fast
-        program = PROGRAMS.of(kernel_loop, 0, "0", cpu)
+        program = PROGRAMS.of(kernel_loop, 0, "0", target.processor)
     _native.count("generic_compiles")
     return program.kernel, sizes(steps)
 

@@ -17,13 +17,13 @@ from tenfold._native import EntryPoint, Type
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape
+from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS
 from tenfold.runtime.blas.product_dispatch import bind_product
 from tenfold.runtime.blas.product_launch import threads_of
 from tenfold.schedule.lowering import contiguous_strides
-from tenfold.schedule.product_choice import choose_product, register_bytes
+from tenfold.schedule.product_choice import choose_product
 from tenfold.schedule.product_forms import ProductOperand
-from tenfold.settings import get
 
 LENGTH = 2
 """The length for which the kernel is chosen; the choice is the same for every other one."""
@@ -40,11 +40,11 @@ def vector_product(
         for contiguous in (first_contiguous, second_contiguous)
     )
     types = (Type((LENGTH,), dtype, "cpu"),) * 2
-    step = bind_product(choose_product(contraction(types), x1, x2, width=register_bytes()))
+    step = bind_product(choose_product(contraction(types), x1, x2, target=host_target()))
     assert isinstance(step.kernel, DotProduct), "products of vectors"
     assert step.sizes == (LENGTH, *x1.strides, *x2.strides), "as native code packs them"
     # without optimisation it runs several times as long
-    program = PROGRAMS.of(step.kernel, 0, "1", str(get("cpu")))
+    program = PROGRAMS.of(step.kernel, 0, "1", host_target().processor)
     _native.count("generic_compiles")
     return program.kernel
 
@@ -69,12 +69,12 @@ def product_launch(
         for shape, strides in zip(shapes, (first_strides, second_strides), strict=True)
     )
     types = tuple(Type(shape, dtype, "cpu") for shape in shapes)
-    choice = choose_product(contraction(types), x1, x2, width=register_bytes())
+    choice = choose_product(contraction(types), x1, x2, target=host_target())
     if choice.copy_order or choice.is_blas:
         return None
     step = bind_product(choice)
     # without optimisation it runs several times as long
-    program = PROGRAMS.of(step.kernel, step.multiply_adds, "1", str(get("cpu")))
+    program = PROGRAMS.of(step.kernel, step.multiply_adds, "1", host_target().processor)
     if program.finish is not None:
         return None
     swapped = step.operands == (1, 0)

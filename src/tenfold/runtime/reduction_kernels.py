@@ -13,9 +13,9 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.core.op import Op
+from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS
 from tenfold.schedule.generic_reduction import GenericReduction
-from tenfold.settings import get
 
 
 def fold_loop(
@@ -33,7 +33,7 @@ def fold_loop(
     """
     reduction = GenericReduction(op, source, operand, result, column, strided, enters, leaves)
     # without optimisation it runs three times as long
-    program = PROGRAMS.of(reduction, 0, "1", str(get("cpu")))
+    program = PROGRAMS.of(reduction, 0, "1", host_target().processor)
     _native.count("generic_compiles")
     if not column:  # rows do not use these numbers, and generating a kernel takes time
         return program.kernel, reduction.stored_dtype, 1, 1

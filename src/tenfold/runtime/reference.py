@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, NoReturn
@@ -30,6 +31,7 @@ from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_
 from tenfold.ops.cast import cast_values
 from tenfold.runtime import interruptible, timeline
 from tenfold.runtime.device import OptimisedGraph, declare
+from tenfold.schedule.target import DEFAULT, Target
 from tenfold.settings import get
 from tenfold.storage import dense
 
@@ -80,6 +82,10 @@ class Reference:
 
     def __init__(self, name: str = "reference") -> None:
         self.name = name
+
+    def target(self) -> Target:
+        """Return the facts that all targets share: nothing is scheduled."""
+        return replace(DEFAULT, device=self.name)
 
     def bind(self, _graph: Graph, _original: OptimisedGraph, *, cached: bool = True) -> None:
         """Return None: it has no Executables."""

@@ -39,7 +39,6 @@ from tenfold.runtime.executable import (
     ExecutableBuilder,
     Instructions,
     NotReplayable,
-    Threads,
 )
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.schedule_ir import Buffer, LaunchScalar, Schedule, Step
@@ -74,7 +73,7 @@ OF_LAUNCH = ("set_multiply_adds", "add_blas_limit", "add_scale", "set_extra_work
 """Entries that describe the launch before them."""
 
 
-def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
+def generalise(builder: ExecutableBuilder, planner: Planner) -> bool:
     """Build and cache the symbolic executable of a plan, if it pays and is possible; return whether
     it was cached.
     """
@@ -92,7 +91,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
             planner,
             rewrites_again=bool(calls),
         )
-        symbolic.emit(threads)
+        symbolic.emit()
         symbolic.compare(builder)
         symbolic.save()
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no SymInt for a number
@@ -101,7 +100,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner, threads: Threads) -
 
 
 def bind_symbolic(
-    original: OptimisedGraph, graph: Graph, planner: Planner, threads: Threads, caller: Caller
+    original: OptimisedGraph, graph: Graph, planner: Planner, caller: Caller
 ) -> Executable | None:
     """Plan a graph with symbolic lengths at once, since other lengths will follow; cache its
     executable and the symbolic one. None where it must be planned for its own lengths.
@@ -119,13 +118,13 @@ def bind_symbolic(
         symbolic = _SymbolicInstructions(
             structure, original, graph, caller, planner, rewrites_again=products
         )
-        symbolic.emit(threads)
+        symbolic.emit()
         calls = [step for step in symbolic.plan.steps if step.kind == "call"]
         if not all(map(_is_general_call, calls)):
             return None
         if verifies():
             example = ExecutableBuilder(structure, original, graph, planner(graph), caller)
-            example.emit(threads)
+            example.emit()
             symbolic.compare(example)
         symbolic.executable = symbolic.build()
         if symbolic.is_general:
@@ -235,7 +234,9 @@ class _SymbolicInstructions(ExecutableBuilder):
 
     def _program(self, kernel: Source, elements: int) -> Program:
         program = super()._program(kernel, value_of(elements))
-        if uses_left(kernel) >= 0 and elements >= WORTH_OPTIMISING:  # for small work alone: a guard
+        if (
+            uses_left(kernel, self.plan.target) >= 0 and elements >= WORTH_OPTIMISING
+        ):  # for small work alone: a guard
             raise NotSymbolic
         return program
 

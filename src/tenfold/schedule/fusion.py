@@ -30,12 +30,9 @@ from tenfold.core.index_map import (
     remap_axes,
 )
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.kernel_splitting import MAX_BODY_OPS, weights_of
+from tenfold.schedule.kernel_splitting import weights_of
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Embedding, FusedGroup, FusedRead, Schedule, ScheduleItem
-
-CACHED_ROW = 1 << 16
-"""Elements of a row that stay in the cache from one pass to the next."""
 
 MEMORY_USERS = ("call", "restride", "part", "join")
 """The kinds of items, other than roots, that read others in memory."""
@@ -433,8 +430,9 @@ class _Fusion:
             for predecessor in other_predecessors
         ):
             return "it also depends on a step that depends on that kernel"  # fused: a cycle
-        if group.weight + self._added_weight(root, group, embedding) > MAX_BODY_OPS:
-            return f"a kernel has at most {MAX_BODY_OPS} operations"
+        work = self.schedule.target.work
+        if group.weight + self._added_weight(root, group, embedding) > work.max_body_ops:
+            return f"a kernel has at most {work.max_body_ops} operations"
         item = self.items[root]
         if item.kind == "fold" and group.axis not in (None, item.axis):
             return "another axis is reduced"
@@ -449,9 +447,9 @@ class _Fusion:
         spans_axis = item.kind == "fold" or axis in embedding
         if reads_reduction and spans_axis and axis >= 0:
             rows = product(group.space) // max(group.space[axis], 1)
-            if group.space[axis] > CACHED_ROW:
+            if group.space[axis] > self.schedule.target.caches.fused_row_elements:
                 return f"{group.space[axis]:,} elements of a row do not fit in the cache"
-            if rows <= 3 and group.space[axis] > 4096:
+            if rows <= work.unfused_rows and group.space[axis] > work.unfused_row_elements:
                 return f"{rows} long rows are split across threads instead"
         return ""
 

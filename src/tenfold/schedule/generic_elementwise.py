@@ -31,7 +31,8 @@ from tenfold.core.scalar_ir import Body, ComplexElement, Operand
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.ops.cast import convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule
-from tenfold.schedule.vector_width import LONG_BODY, eliminate_dead_code, map_lanes, weight_of
+from tenfold.schedule.target import DEFAULT
+from tenfold.schedule.vector_width import eliminate_dead_code, map_lanes, weight_of
 
 
 def canonical_steps(steps: str) -> str:
@@ -120,7 +121,7 @@ class GenericElementwise:
             tuple(KernelStore(store.operand, store.elements) for store in live_stores),
             scalars,
             lanes=map_lanes(weight, widest),
-            masked=weight > LONG_BODY,
+            masked=weight > DEFAULT.simd.long_body_ops,
         )
 
 

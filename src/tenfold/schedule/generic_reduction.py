@@ -24,14 +24,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tenfold.core.cached_property import cached
-from tenfold.core.loop_ir import LANES, Kernel, KernelOperand
+from tenfold.core.canonical_reduction import LANES
+from tenfold.core.loop_ir import Kernel, KernelOperand
 from tenfold.core.op import OPS, Op, ReductionTree
 from tenfold.core.scalar_ir import Body
 from tenfold.ops.cast import convert_element
 from tenfold.schedule.generic_elementwise import load_operand
 from tenfold.schedule.lowering import append_fold, parts_of
+from tenfold.schedule.target import DEFAULT
 from tenfold.schedule.vector_width import (
-    SHORT_AHEAD,
     column_lanes,
     eliminate_dead_code,
     map_lanes,
@@ -105,7 +106,8 @@ class GenericReduction:
             KernelOperand(self.stored_dtype, "ss01" if self.column else "ss0", written=True),
         )
         form = "column" if self.column else "row"
-        kernel = Kernel(operands, instructions, stores, form=form, prefetch_distance=SHORT_AHEAD)
+        ahead = DEFAULT.caches.short_prefetch_bytes
+        kernel = Kernel(operands, instructions, stores, form=form, prefetch_distance=ahead)
         if not self.column and kernel.is_search:
             kernel = replace(kernel, form="search")
         return replace(kernel, lanes=_lanes(kernel))

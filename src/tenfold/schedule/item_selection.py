@@ -36,11 +36,8 @@ from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Schedule, ScheduleItem
+from tenfold.schedule.target import Target, WorkSizes
 
-SHORT_ROW = 16
-"""Elements of a last axis below which most lanes of a packet are empty: many such rows are slow."""
-SMALL_THRESHOLD = 1 << 12
-"""Elements up to which short rows are accepted."""
 UNARY = ("view", "piece", "fold", "leave", "identity", "scan", "restride", "part")
 """The kinds of items that read one other."""
 
@@ -116,7 +113,8 @@ def _verify_view(schedule: Schedule, number: int) -> None:
 
 class _ItemBuilder:
     def __init__(self, schedule: Schedule) -> None:
-        self.graph, self.fma, self.runs = schedule.graph, schedule.fma, schedule.update_runs
+        self.graph, self.target = schedule.graph, schedule.target
+        self.runs = schedule.update_runs
         self.in_place, self.staged = schedule.updates.directions, schedule.updates.staged
         self.items: list[ScheduleItem] = []
         self.item_of_node: dict[int, int] = {}
@@ -146,7 +144,7 @@ class _ItemBuilder:
         if position in self.runs.values or position in self.runs.reads:
             self._add_intermediate_read(position, type_)
             return
-        kind, reads = _kind_of(node, self.items, inputs, self.fma)
+        kind, reads = _kind_of(node, self.items, inputs, self.target)
         if kind == "fold":
             self._add_folds(position, node.op, inputs[0])
             return
@@ -283,7 +281,7 @@ class _ItemBuilder:
 
 
 def _kind_of(
-    node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], fma: bool
+    node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], target: Target
 ) -> tuple[str, IndexMap]:
     if node.is_scalar:
         return "scalar", ()
@@ -303,12 +301,12 @@ def _kind_of(
     if op.rewriting.constant_fill is not None:
         return "scalar", ()
     signature = node.params, node.operands, node.type.dtype
-    if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=fma):
+    if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=target.simd.fma):
         return "map", ()
-    return _indexed_or_call_kind(node, [items[i].shape for i in inputs]), ()
+    return _indexed_or_call_kind(node, [items[i].shape for i in inputs], target.work), ()
 
 
-def _indexed_or_call_kind(node: Any, shapes: list[Shape]) -> str:
+def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> str:
     """The kind of an operation that moves elements: a scatter, a join, a gather or a call."""
     op, size = node.op, product(node.type.shape)
     if op.lowering.scatter is not None and _scatters(node, shapes):
@@ -321,7 +319,7 @@ def _indexed_or_call_kind(node: Any, shapes: list[Shape]) -> str:
         return "join"
     return (
         "located"
-        if op.lowering.element_at is not None and has_gather_rule(node, shapes)
+        if op.lowering.element_at is not None and has_gather_rule(node, shapes, work)
         else "call"
     )
 
@@ -333,13 +331,14 @@ def _scatters(node: Any, shapes: list[Shape]) -> bool:
     return bool(node.type.size and product(space))
 
 
-def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
+def has_gather_rule(node: Any, shapes: Sequence[Shape], work: WorkSizes) -> bool:
     """Whether an operation with computed read indices has a rule for kernels, else it is a call.
 
     The rule is run on a body that is discarded.
     """
     shape = node.type.shape
-    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > SMALL_THRESHOLD):
+    short = shape[-1:] < (work.min_row_elements,) and product(shape) > work.short_rows_elements
+    if product(shape) == 0 or short:
         return False
     body = Body()
 

@@ -6,7 +6,7 @@ stores all values that are read after it: no subexpression is computed on both s
 
     bodies = BodySizes(items, users, costs)
     for number in range(len(items)):
-        if bodies.measure(number, stored) > MAX_BODY_OPS:
+        if bodies.measure(number, stored) > target.work.max_body_ops:
             stored.update(bodies.crossing(number))
             bodies.measure(number, stored)
 """
@@ -19,8 +19,6 @@ from tenfold.core.graph import Graph
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.schedule.schedule_ir import ScheduleItem
 
-MAX_BODY_OPS = 300
-"""Operations of one kernel; longer expressions are split."""
 FORMULA_WEIGHT = 10
 """Operations that an elementary function counts as: it is compiled to many instructions."""
 STORE, LOAD = 2.0, 1.0

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.core.loop_ir import BLOCK, LANES, STEPS, Kernel, KernelOperand
+from tenfold.core.canonical_reduction import BLOCK, LANES
+from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
@@ -31,61 +32,23 @@ from tenfold.schedule.schedule_ir import (
     Schedule,
     UnorderedOperand,
 )
+from tenfold.schedule.target import Target
 from tenfold.schedule.vector_width import (
-    AHEAD,
-    LONG_BODY,
-    SHORT_AHEAD,
-    SHORT_BODY,
     column_lanes,
     eliminate_dead_code,
     map_lanes,
-    single_thread_elements,
+    serial_elements,
     weight_of,
 )
 from tenfold.schedule.verify_accesses import refuse_accesses
 from tenfold.schedule.verify_kernel import verify_kernel
 from tenfold.schedule.verify_units import refuse_units
 
-NARROWEST = 4
-"""The fewest lanes of a packet of columns."""
-WIDE_PARTS = 2
-"""The most parts of a fold with such packets: more of them do not stay in registers."""
-SHORT_AXIS = 32
-"""A folded axis shorter than this leaves lanes of a row empty: packets go along another axis."""
-SHORTEST_TURNED = 16
-"""The shortest axes whose blocks are transposed in registers."""
-SPLIT_ROW = 1 << 16
-"""Elements from which a single row is split among units of work."""
-STREAMED_BYTES = 24 << 20
-"""A kernel that reads and writes more than this uses non-temporal stores."""
-STREAMED_SHARE = 8
-"""At least one part in so many must be written; fewer bytes are better left in the cache."""
-SEARCHED_BYTES = 1 << 17
-"""The fewest bytes of the first operand in a part of a searched row."""
-LONG_SCAN = 1 << 14
-"""Elements from which blocks of a row are vectorised even with many rows."""
-SCAN_IN_PARTS = 1 << 18
-"""Elements from which a single row is scanned in parts by many threads."""
-SCANNED_COLUMNS = 512
-"""The most columns of a unit of work of a scan: their running values stay in the first cache."""
-SHORT_ROW = 512
-"""Elements up to which rows are short: a prefetch beyond their end is common."""
-RANGE = 1 << 15
-"""Elements of one range of units, which a thread claims at once."""
-SHORTEST_RANGE = 1 << 10
-"""The same of a long body: a few thousand cycles."""
-LONGEST_RANGE = 1 << 17
-"""The same for a map of many elements."""
-LONGEST_PART = 4096
-"""Elements of a row of a map that are one unit of work at most: whole packets."""
-COLUMN_BYTES = 1 << 18
-"""Scratch memory of a part of the columns."""
-
 
 def schedule_loops(schedule: Schedule) -> Schedule:
     """Lower each group, and choose its loops; a group without elements has no launch."""
     launches = {
-        unit.number: _LoopScheduler(Lowering(schedule, unit)).launch()
+        unit.number: _LoopScheduler(Lowering(schedule, unit), schedule.target).launch()
         for unit in schedule.order
         if isinstance(unit, FusedGroup) and product(unit.space) != 0
     }
@@ -110,8 +73,9 @@ def verify_loops(schedule: Schedule) -> None:
 
 
 class _LoopScheduler:
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, target: Target) -> None:
         self.group = lowering.group
+        self.simd, self.caches, self.work = target.simd, target.caches, target.work
         self.space = lowering.group.space
         self.reduced_axis = lowering.group.axis
         body, stores = eliminate_dead_code(lowering.body.instructions, lowering.stores)
@@ -121,7 +85,9 @@ class _LoopScheduler:
         """The cells of the result of a scatter."""
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
         self.form = "map"
-        self.smallest_range = max(SHORTEST_RANGE, single_thread_elements(body) // 2)
+        self.smallest_range = max(
+            target.work.min_range_elements, serial_elements(body, target) // 2
+        )
         """Elements of the smallest range: half of the work for which one thread suffices."""
         self.loops = self._choose_loops()
         self.lengths = [product([self.space[axis] for axis in run]) for run in self.loops]
@@ -161,7 +127,7 @@ class _LoopScheduler:
 
     def _with_tile_axis(self, loops: list[list[int]]) -> list[list[int]]:
         """Move the tile axis before the packet axis: most strided operands are contiguous there."""
-        if not loops or self._length(loops[-1]) < SHORTEST_TURNED:
+        if not loops or self._length(loops[-1]) < self.simd.min_transposed_elements:
             return loops
         packet_axis = loops[-1][-1]
         strided_operands = [
@@ -172,7 +138,7 @@ class _LoopScheduler:
             count = sum(
                 m.strides[loop[-1]] == m.dtype.itemsize for m in strided_operands if not m.written
             )
-            return count if count and self._length(loop) >= SHORTEST_TURNED else 0
+            return count if count and self._length(loop) >= self.simd.min_transposed_elements else 0
 
         tile_loop = max(loops[:-1], key=contiguous, default=None)
         if tile_loop is None or not contiguous(tile_loop):
@@ -181,10 +147,10 @@ class _LoopScheduler:
 
     def _with_long_packet_axis(self, loops: list[list[int]]) -> list[list[int]]:
         """Where the last axis is short, vectorise the longest: fewer lanes are empty."""
-        if not loops or self._length(loops[-1]) >= SHORTEST_TURNED:
+        if not loops or self._length(loops[-1]) >= self.simd.min_transposed_elements:
             return loops
         longest = max(loops, key=self._length)
-        if self._length(longest) < SHORTEST_TURNED:
+        if self._length(longest) < self.simd.min_transposed_elements:
             return loops
         return [*(loop for loop in loops if loop is not longest), longest]
 
@@ -207,8 +173,8 @@ class _LoopScheduler:
 
         best = max(loops, key=lambda loop: (contiguous(loop[-1]), loop[-1]))
         length = product([self.space[axis] for axis in best])
-        if self.space[self.reduced_axis] < SHORT_AXIS:
-            if length >= SHORT_AXIS // 2:
+        if self.space[self.reduced_axis] < LANES:
+            if length >= LANES // 2:
                 return best
             return None
         if contiguous(best[-1]) > contiguous(self.reduced_axis) and length > 1:
@@ -233,11 +199,12 @@ class _LoopScheduler:
         if self.group.scanned:
             self.form = self._scan_form()
         if self.group.scattered:
-            self.form = scatter_form(self._kernel("scatter"), self.lengths)
+            self.form = scatter_form(self._kernel("scatter"), self.lengths, self.work)
         rows = product(self.lengths[:-1]) if self.form == "row" else 0
         passes = self._kernel("row").passes if self.form == "row" else 0
         if self.form == "row" and passes == 1:
-            is_split = rows < 8 and self.lengths[-1] >= SPLIT_ROW
+            work, last = self.work, self.lengths[-1]
+            is_split = rows < work.few_rows and last >= work.split_row_elements
             if self._kernel("row").is_search:
                 self.form = "search parts" if is_split else "search"
             elif is_split:
@@ -285,10 +252,14 @@ class _LoopScheduler:
         if self.form == "column":
             return "scan columns"
         rows = product(self.lengths[:-1])
-        if rows < 8 and self.lengths[-1] >= SCAN_IN_PARTS:
+        if rows < self.work.few_rows and self.lengths[-1] >= self.work.parallel_scan_elements:
             return "scan parts"
         few_rows = rows < self._kernel("scan").side_by_side
-        return "scan blocks" if self.lengths[-1] > (BLOCK if few_rows else LONG_SCAN) else "scan"
+        return (
+            "scan blocks"
+            if self.lengths[-1] > (BLOCK if few_rows else self.work.blocked_scan_elements)
+            else "scan"
+        )
 
     def _kernel(self, form: str) -> Kernel:
         axes = {axis: i for i, loop in enumerate(self.loops) for axis in loop[:1]}
@@ -298,7 +269,7 @@ class _LoopScheduler:
                 for memory in self.memory
             ]
         )
-        weight = weight_of(self.body)
+        weight = weight_of(self.body, self.simd)
         streamed = self._exceeds_cache() and self._is_aligned(form)
         return Kernel(
             operands,
@@ -308,10 +279,10 @@ class _LoopScheduler:
             form,
             streamed=streamed,
             lanes=self._lanes(form, weight),
-            masked=weight > LONG_BODY and not streamed,
-            prefetch_distance=SHORT_AHEAD
-            if form == "row" and self.lengths[-1] <= SHORT_ROW
-            else AHEAD,
+            masked=weight > self.simd.long_body_ops and not streamed,
+            prefetch_distance=self.caches.short_prefetch_bytes
+            if form == "row" and self.lengths[-1] <= self.caches.short_row_elements
+            else self.caches.prefetch_bytes,
         )
 
     def _lanes(self, form: str, weight: int) -> int:
@@ -329,10 +300,14 @@ class _LoopScheduler:
         )
         lanes = LANES
         if form == "map" or is_search:
-            lanes = map_lanes(weight, widest)
+            lanes = map_lanes(weight, widest, self.simd)
         elif self.group.scattered:
-            lanes = max(NARROWEST, 64 // widest)  # one register
-            while form == "scatter rows" and lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
+            lanes = max(self.simd.narrowest_lanes, self.simd.packet_bytes // widest)  # one register
+            while (
+                form == "scatter rows"
+                and lanes > self.simd.narrowest_lanes
+                and lanes >= 2 * self.lengths[-1]
+            ):
                 lanes //= 2
         elif form == "column" or self.group.scanned:
             parts = max(
@@ -340,10 +315,14 @@ class _LoopScheduler:
                 for instruction in self.body
                 if instruction.name in ("fold", "scan")
             )
-            is_short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
+            is_short = (
+                weight <= self.simd.short_body_ops
+                and parts <= self.simd.wide_fold_parts
+                and not self.group.scanned
+            )
             lanes = (2 if is_short else 1) * column_lanes(widest)
         if form == "column":  # few columns: no empty lanes
-            while lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
+            while lanes > self.simd.narrowest_lanes and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
         if form == "scan columns":  # few columns are whole packets too
             while lanes > self.lengths[-1]:
@@ -358,7 +337,10 @@ class _LoopScheduler:
             bytes_of_item[memory.item] = max(size, bytes_of_item.get(memory.item, 0))
         touched_bytes = sum(bytes_of_item.values())
         written_bytes = sum(bytes_of_item[memory.item] for memory in self.memory if memory.written)
-        return touched_bytes > STREAMED_BYTES and written_bytes * STREAMED_SHARE >= touched_bytes
+        return (
+            touched_bytes > self.caches.streamed_bytes
+            and written_bytes * self.caches.streamed_share >= touched_bytes
+        )
 
     def _shifts_results(self) -> bool:
         """Whether a scan stores its values one index after those that it reads."""
@@ -445,7 +427,7 @@ class _LoopScheduler:
             return False
         if memory.strides[self.loops[-2][-1]] != memory.dtype.itemsize:
             return False  # before lengths are compared: each such decision is a guard
-        return all(length >= SHORTEST_TURNED for length in self.lengths[-2:])
+        return all(length >= self.simd.min_transposed_elements for length in self.lengths[-2:])
 
     def _sizes(self, kernel: Kernel, part: int, slots: int) -> tuple[int, ...]:
         values = []
@@ -460,26 +442,24 @@ class _LoopScheduler:
 
     def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """The size of a unit, the number of units, units per range, and slots for blocks."""
-        last = self.lengths[-1]
-        outer = product(self.lengths[:-1])
+        last, outer = self.lengths[-1], product(self.lengths[:-1])
+        range_elements = self.work.range_elements
         if kernel.transposed_operands:
             height, width = kernel.tile
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
             return 0, units, largest(1, self._range_elements() // (height * width)), 0
         if kernel.form == "map":
-            longest = _whole_packets(min(LONGEST_PART, self.smallest_range), kernel.lanes)
+            longest = min(self.work.max_unit_elements, self.smallest_range)
+            longest = _whole_packets(longest, kernel.lanes)
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
-            return (
-                part,
-                units,
-                largest(1, self._range_elements() // largest(smallest(part, last), 1)),
-                0,
-            )
+            grain = self._range_elements() // largest(smallest(part, last), 1)
+            return part, units, largest(1, grain), 0
         if kernel.form in ("row", "search"):
             return 0, outer, largest(1, self._range_elements() // largest(last, 1)), 0
         if kernel.form == "search parts":
-            part = max(RANGE, SEARCHED_BYTES // self.memory[0].dtype.itemsize)
+            searched = self.work.searched_part_bytes // self.memory[0].dtype.itemsize
+            part = max(range_elements, searched)
             return part, outer * -(-last // part), 1, 0
         if kernel.form == "split":
             blocks = -(-last // BLOCK)
@@ -487,26 +467,32 @@ class _LoopScheduler:
             return part, outer * -(-blocks // part), 2, 0
         if kernel.form == "scan":
             rows = kernel.side_by_side
-            return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0
+            return 0, -(-outer // rows), largest(1, range_elements // (rows * last)), 0
         if kernel.form in ("scan blocks", "scan parts"):
-            return RANGE // BLOCK, outer, largest(1, RANGE // last), 0
+            return range_elements // BLOCK, outer, largest(1, range_elements // last), 0
         if self.group.scattered:
-            return (*scatter_partition(kernel, self.lengths), self.cells)
+            return (*scatter_partition(kernel, self.lengths, self.work), self.cells)
         folded = self.lengths[-2]
         if kernel.form == "scan columns":
-            part = smallest(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
+            part = smallest(self.caches.scanned_columns, -(-last // kernel.lanes) * kernel.lanes)
             units = product(self.lengths[:-2]) * -(-last // part)
-            return part, units, largest(1, RANGE // (part * folded)), 0
+            return part, units, largest(1, range_elements // (part * folded)), 0
         slots = (-(-folded // BLOCK)).bit_length() + 1
         rows = LANES + slots
-        part = largest(COLUMN_BYTES // (8 * rows) // kernel.lanes, 1) * kernel.lanes
+        part = (
+            largest(self.caches.column_scratch_bytes // (8 * rows) // kernel.lanes, 1)
+            * kernel.lanes
+        )
         part = smallest(part, -(-last // kernel.lanes) * kernel.lanes)
         units = product(self.lengths[:-2]) * -(-last // part)
-        return part, units, largest(1, RANGE // (part * folded)), slots
+        return part, units, largest(1, range_elements // (part * folded)), slots
 
     def _range_elements(self) -> int:
         """Elements of one range of a map: ranges for all threads, each worth its start."""
-        return smallest(LONGEST_RANGE, largest(self.smallest_range, product(self.lengths) // 16))
+        return smallest(
+            self.work.max_range_elements,
+            largest(self.smallest_range, product(self.lengths) // 16),
+        )
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":

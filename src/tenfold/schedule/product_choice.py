@@ -7,12 +7,13 @@ integers, half types and vector products always use generated kernels. Large pro
 dtypes call BLAS where it was measured to be faster and its flags express the strides.
 
 >>> from tenfold.dtypes import FLOAT64
+>>> from tenfold.schedule.target import target_of
 >>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
 >>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
->>> choice = choose_product(matrices, x, x, width=32)
+>>> choice = choose_product(matrices, x, x, target=target_of("x86-64-v3"))
 >>> choice.routine, choice.reason
 ('dgemm', '134,217,728 multiply-adds, BLAS from 134,217,728 on')
->>> choice = choose_product(matrices, x, x, width=64)
+>>> choice = choose_product(matrices, x, x, target=target_of("x86-64-v4"))
 >>> choice.routine, choice.reason
 ('blocked', 'faster than BLAS at every size with SIMD registers of 64 bytes')
 """
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenfold import _native
 from tenfold.core.op import Contraction, Op
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES
@@ -39,10 +39,8 @@ from tenfold.schedule.product_forms import (
     form_of,
 )
 from tenfold.schedule.schedule_ir import Schedule
-from tenfold.settings import CPU_LEVELS, get
+from tenfold.schedule.target import Libraries, Target
 
-WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
-"""The bytes of a SIMD register by x86-64 level."""
 SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
 SUM_DTYPES |= dict.fromkeys(HALF_DTYPES, FLOAT32)
 """The dtype of the accumulators of a product, where it is another one."""
@@ -55,15 +53,6 @@ HALF_NOTES = {
     "second upper": "of x2 the upper triangle",
 }
 """The description of each half of a product that suffices."""
-UNROLL_LIMIT = 512
-"""SIMD multiply-adds up to which a small product is unrolled."""
-MIN_STACK = 64
-"""Products in a stack from which a program for its exact lengths pays."""
-MIN_DOT_LENGTH = 8
-"""Elements of a row from which SIMD along it pays."""
-BLAS_THRESHOLD = {16: 32**3, 32: 512**3}
-"""Multiply-adds from which BLAS was as fast or faster, by register bytes (bench/products.py). With
-registers of 64 bytes it never was."""
 MAX_DIMENSION = 2**31 - 1
 """The largest integer of BLAS."""
 
@@ -114,9 +103,9 @@ def choose_product(
     x2: ProductOperand,
     scaled: ScaledProduct | None = None,
     *,
-    width: int,
+    target: Target,
 ) -> ProductChoice:
-    """Choose the routine of a product, for SIMD registers of `width` bytes; it cannot fail.
+    """Choose the routine of a product on a target; it cannot fail.
 
     All operands are in the dtype of the result, half types unconverted. Which triangle of an
     operand is zero may depend on values; then the lower one is assumed.
@@ -129,15 +118,10 @@ def choose_product(
         if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
-        routine, reason = _small(form, width) or _dot(form) or _full_routine(form, width)
+        routine, reason = _small(form, target) or _dot(form, target) or _full_routine(form, target)
     assumed = scaled and scaled._replace(half=half)
+    width = target.simd.register_bytes
     return ProductChoice(routine, reason, form, width, (x1, x2), assumed, order)
-
-
-def register_bytes() -> int:
-    """Return the bytes of a SIMD register of the target processor."""
-    level = CPU_LEVELS.get(str(get("cpu")), _native.processor_level())
-    return WIDTHS[level]
 
 
 def _is_product(schedule: Schedule, number: int) -> bool:
@@ -164,7 +148,7 @@ def _choice_of(schedule: Schedule, number: int) -> ProductChoice | None:
             scaled = scaled._replace(third=broadcast_operand(x3, node.type.shape))
     x1, x2 = (_operand(schedule, i, dtype) for i in item.inputs[:2])
     contraction = node.op.rewriting.contraction(types, *node.params)
-    return choose_product(contraction, x1, x2, scaled, width=register_bytes())
+    return choose_product(contraction, x1, x2, scaled, target=schedule.target)
 
 
 def _operand(schedule: Schedule, number: int, dtype: np.dtype) -> ProductOperand:
@@ -187,12 +171,14 @@ def broadcast_operand(x: ProductOperand, shape: Shape) -> ProductOperand:
     )
 
 
-def _small(form: ProductForm, width: int) -> tuple[str, str] | None:
+def _small(form: ProductForm, target: Target) -> tuple[str, str] | None:
     """The kernel of a stack of many small products, with a program for their lengths."""
-    if form.count < MIN_STACK or form.sums.lengths or _is_dot_like(form):
+    libraries = target.libraries
+    if form.count < libraries.min_stack or form.sums.lengths or _is_dot_like(form, libraries):
         return None
-    multiply_adds = simd_multiply_adds(form.dtype, (form.m, form.k, form.n), width)
-    if form.m * form.n == 0 or multiply_adds > UNROLL_LIMIT:
+    lengths = form.m, form.k, form.n
+    multiply_adds = simd_multiply_adds(form.dtype, lengths, target.simd.register_bytes)
+    if form.m * form.n == 0 or multiply_adds > libraries.unrolled_multiply_adds:
         return None
     return "small", f"a stack of {form.count:,}, {multiply_adds:,} SIMD multiply-adds each"
 
@@ -205,11 +191,11 @@ def simd_multiply_adds(dtype: np.dtype, lengths: tuple[int, int, int], width: in
     return m * k * -(-n * components // lanes) * components
 
 
-def _is_dot_like(form: ProductForm) -> bool:
+def _is_dot_like(form: ProductForm, libraries: Libraries) -> bool:
     """Whether a small product has one row or column, and k is long enough for SIMD: in a stack it
     has the bits that it has alone.
     """
-    long_enough = form.k >= MIN_DOT_LENGTH and all(contiguous_along_k(form))
+    long_enough = form.k >= libraries.min_dot_elements and all(contiguous_along_k(form))
     return 1 in (form.m, form.n) and long_enough
 
 
@@ -221,12 +207,11 @@ def contiguous_along_k(form: ProductForm) -> tuple[bool, bool]:
     return first, second
 
 
-def _dot(form: ProductForm) -> tuple[str, str] | None:
+def _dot(form: ProductForm, target: Target) -> tuple[str, str] | None:
     """The kernel of a product with one row or column, vectorised along k."""
     if form.m != 1 and form.n != 1:
         return None
-    long_rows = all(contiguous_along_k(form)) and form.k >= MIN_DOT_LENGTH
-    if (form.m, form.n) != (1, 1) and not long_rows:
+    if (form.m, form.n) != (1, 1) and not _is_dot_like(form, target.libraries):
         return None
     return "dot", "products of vectors"
 
@@ -239,19 +224,19 @@ def _half_reason(half: str) -> str:
     return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
 
 
-def _full_routine(form: ProductForm, width: int) -> tuple[str, str]:
+def _full_routine(form: ProductForm, target: Target) -> tuple[str, str]:
     """A routine of BLAS, if it is faster and its flags express the strides, or the blocked kernel,
     for any lengths, strides and dtype.
     """
-    if (limit := _blas_limit(form, width)) is not None:
+    if (limit := _blas_limit(form, target)) is not None:
         reason = f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
         return BLAS_ROUTINES[form.dtype], reason
-    return "blocked", _blocked_reason(form, width)
+    return "blocked", _blocked_reason(form, target)
 
 
-def _blas_limit(form: ProductForm, width: int) -> int | None:
+def _blas_limit(form: ProductForm, target: Target) -> int | None:
     """The multiply-adds from which BLAS is faster, where it is and its arguments suffice."""
-    limit = _blas_threshold(form, width)
+    limit = _blas_threshold(form, target)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
     if form.sums.lengths:
@@ -284,9 +269,9 @@ def leading_dimensions(form: ProductForm) -> list[int]:
     ]
 
 
-def _blas_threshold(form: ProductForm, width: int) -> int | None:
+def _blas_threshold(form: ProductForm, target: Target) -> int | None:
     """The multiply-adds from which BLAS computes a product, if ever."""
-    return BLAS_THRESHOLD.get(width) if form.dtype in BLAS_ROUTINES else None
+    return target.libraries.blas_multiply_adds if form.dtype in BLAS_ROUTINES else None
 
 
 def _inner_lengths(form: ProductForm) -> list[int]:
@@ -307,13 +292,14 @@ def _outer_strides(form: ProductForm) -> list[int]:
     ]
 
 
-def _blocked_reason(form: ProductForm, width: int) -> str:
+def _blocked_reason(form: ProductForm, target: Target) -> str:
     if form.dtype not in BLAS_ROUTINES:
         return f"BLAS has no {form.dtype}"
     if 1 in (form.m, form.n):
         return "a matrix-vector product reads the matrix once"
-    limit = _blas_threshold(form, width)
+    limit = _blas_threshold(form, target)
     if limit is None:
+        width = target.simd.register_bytes
         return f"faster than BLAS at every size with SIMD registers of {width} bytes"
     if form.m * form.k * form.n < limit:
         return f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
@@ -323,13 +309,11 @@ def _blocked_reason(form: ProductForm, width: int) -> str:
 
 
 __all__ = [
-    "BLAS_THRESHOLD",
     "blas_conjugation",
     "choose_product",
     "choose_products",
     "contiguous_along_k",
     "leading_dimensions",
-    "register_bytes",
     "simd_multiply_adds",
     "verify_products",
 ]

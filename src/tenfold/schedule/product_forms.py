@@ -25,6 +25,7 @@ from tenfold.core.op import Contraction
 from tenfold.core.shape_rules import Shape, broadcast, product, row_major
 from tenfold.core.symbolic.sym_int import is_size
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, REAL_DTYPES
+from tenfold.schedule.target import DEFAULT
 
 
 class ProductOperand(NamedTuple):
@@ -240,10 +241,6 @@ def stack_axes(
     return first, second
 
 
-MIN_CONTIGUOUS = 8
-"""Contiguous elements from which an axis is preferred to a longer strided one."""
-
-
 def _contracted_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[StackAxes, Axis]:
@@ -263,7 +260,11 @@ def _contracted_axes(
 
     def rank(axis: Axis) -> tuple[int, int]:
         contiguous = [stride == x1.dtype.itemsize for stride in axis[1:]]
-        return (sum(contiguous) * contiguous[1] if axis[0] >= MIN_CONTIGUOUS else 0), axis[0]
+        return (
+            sum(contiguous) * contiguous[1]
+            if axis[0] >= DEFAULT.libraries.min_contiguous_elements
+            else 0
+        ), axis[0]
 
     k = max(coalesced, key=rank)
     coalesced.remove(k)

@@ -7,9 +7,10 @@ has the bits of the step computed by itself.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
+>>> from tenfold.schedule.target import DEFAULT
 >>> x = tn._native.placeholder(tn._native.Type((), tn.float64, "cpu"))
 >>> step = Subgraph("double", [_native.node_of(x * 2)], [_native.node_of(x)])
->>> print(recurrence_of(step, 1, 0, until=False).kernel)
+>>> print(recurrence_of(step, 1, 0, DEFAULT, until=False).kernel)
 kernel of 2 axes, recurrence
   operand 0: float64, steps 0 0
   operand 1: float64, steps 0 0, written
@@ -35,6 +36,7 @@ from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BOOL, REAL_DTYPES
 from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule, has_rule
+from tenfold.schedule.target import Target
 
 MAX_ELEMENTS, MAX_INSTRUCTIONS = 64, 2000
 """The largest arrays and the longest body of a step that becomes a kernel."""
@@ -55,12 +57,11 @@ class Recurrence:
 
 
 def recurrence_of(
-    step: Subgraph, carry_count: int, row_count: int, *, until: bool, fma: bool = True
+    step: Subgraph, carry_count: int, row_count: int, target: Target, *, until: bool
 ) -> Recurrence | None:
     """Return the recurrence of a step; None if it has other operations, or several shapes.
 
     `until`: the last result is the condition of the next step; it is carried, too.
-    `fma=False`: for processors without FMA.
     """
     shapes = {node.type.shape for node in (*step.inputs, *step.outputs)} - {()}
     if len(shapes) > 1 or not step.outputs or not carry_count:
@@ -68,7 +69,7 @@ def recurrence_of(
     (shape,) = shapes or {()}
     if not 1 <= product(shape) <= MAX_ELEMENTS:
         return None
-    lowering = _StepLowering(step, carry_count, row_count, until=until, fma=fma)
+    lowering = _StepLowering(step, carry_count, row_count, target, until=until)
     kernel = lowering.kernel()
     return None if kernel is None else Recurrence(shape, kernel)
 
@@ -77,9 +78,9 @@ class _StepLowering:
     """The body of a step, and the memory it reads and writes."""
 
     def __init__(
-        self, step: Subgraph, carry_count: int, row_count: int, *, until: bool, fma: bool
+        self, step: Subgraph, carry_count: int, row_count: int, target: Target, *, until: bool
     ) -> None:
-        self.step, self.until, self.fma = step, until, fma
+        self.step, self.until, self.target = step, until, target
         self.carry_count = carry_count + until
         self.body = Body()
         inputs = list(step.inputs)
@@ -112,7 +113,7 @@ class _StepLowering:
             return None
         operands, dtype = node.operands, node.type.dtype
         if node.op.semantics.can_fail or not has_rule(
-            node.op, node.params, operands, dtype, fma=self.fma
+            node.op, node.params, operands, dtype, fma=self.target.simd.fma
         ):
             return None
         elements = [

@@ -23,34 +23,32 @@ from collections.abc import Sequence
 
 from tenfold.core.loop_ir import CHUNK, Kernel
 from tenfold.core.shape_rules import product
-
-SCATTER_IN_PARTS = 1 << 15
-"""Elements from which a scatter has several units of work; so many are one part of elements."""
-COLUMN_PARTS, COLUMN_RANGES = 16, 4
-"""The most parts of the columns, and ranges of parts that threads claim: each reads all indices."""
+from tenfold.schedule.target import WorkSizes
 
 
-def scatter_form(kernel: Kernel, lengths: Sequence[int]) -> str:
+def scatter_form(kernel: Kernel, lengths: Sequence[int], work: WorkSizes) -> str:
     """Return the form of a scatter: by rows of neighbouring cells, or by elements."""
     if kernel.scatter.is_contiguous:
         return "scatter rows"
-    in_parts = len(lengths) == 1 and lengths[-1] >= SCATTER_IN_PARTS
+    in_parts = len(lengths) == 1 and lengths[-1] >= work.scatter_elements
     return "scatter parts" if in_parts else "scatter"
 
 
-def scatter_partition(kernel: Kernel, lengths: Sequence[int]) -> tuple[int, int, int]:
+def scatter_partition(
+    kernel: Kernel, lengths: Sequence[int], work: WorkSizes
+) -> tuple[int, int, int]:
     """Return the size of a unit, the number of units, and units per range."""
     last = lengths[-1]
     if kernel.form == "scatter":
         return 0, 1, 1
     if kernel.form == "scatter parts":
-        return SCATTER_IN_PARTS, -(-last // SCATTER_IN_PARTS), 1
+        return work.scatter_elements, -(-last // work.scatter_elements), 1
     packets = -(-last // kernel.lanes)
-    if product(lengths) >= SCATTER_IN_PARTS:
-        packets = -(-packets // COLUMN_PARTS)
+    if product(lengths) >= work.scatter_elements:
+        packets = -(-packets // work.scatter_column_parts)
     part = kernel.lanes * packets
     units = -(-last // part)
-    return part, units, -(-units // COLUMN_RANGES)
+    return part, units, -(-units // work.scatter_column_ranges)
 
 
 def scatter_scratch(kernel: Kernel) -> int:
@@ -61,4 +59,4 @@ def scatter_scratch(kernel: Kernel) -> int:
     return 8 * CHUNK * rows + 64
 
 
-__all__ = ["SCATTER_IN_PARTS", "scatter_form", "scatter_partition", "scatter_scratch"]
+__all__ = ["scatter_form", "scatter_partition", "scatter_scratch"]

@@ -16,18 +16,17 @@ from dataclasses import replace
 from tenfold.core.graph import Graph, runs_once
 from tenfold.schedule.passes import run_passes
 from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.target import DEFAULT, Target
 
 NO_GRAPH = Graph((), (), (), (), ())
 """The graph of a finished schedule."""
 
 
-def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
-    """Schedule a graph. `fused=False` gives every operation its own kernel; with `fma=False`, for a
-    processor without FMA, operations that need it are calls.
-    """
+def plan_of(graph: Graph, target: Target = DEFAULT, *, fused: bool = True) -> Schedule:
+    """Schedule a graph for a target. `fused=False` gives every operation its own kernel."""
     if graph.dead_after_read and not is_repeatable(graph):
         graph = replace(graph, dead_after_read=())
-    return run_passes(Schedule(graph, fused, fma)).updated(graph=NO_GRAPH)
+    return run_passes(Schedule(graph, target, fused)).updated(graph=NO_GRAPH)
 
 
 def is_repeatable(graph: Graph) -> bool:

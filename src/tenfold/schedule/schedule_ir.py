@@ -31,6 +31,7 @@ from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import DTYPE_NAMES
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice
+from tenfold.schedule.target import DEFAULT, Target
 
 Layout = tuple[int, ...]
 """The strides of an array, in bytes."""
@@ -275,9 +276,8 @@ class Schedule:
 
     graph: Graph = field(compare=False, repr=False)
     """The graph that is scheduled. A finished schedule refers to no node: this is empty then."""
+    target: Target = DEFAULT
     fused: bool = True
-    fma: bool = True
-    """Whether the processor has FMA; without it, operations that need it are calls."""
     updates: UpdateDecisions = UpdateDecisions()
     update_runs: UpdateRuns = UpdateRuns()
     hazards: tuple[InPlaceHazard, ...] = ()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from tenfold.core.index_map import compose_view, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import product
-from tenfold.schedule.kernel_splitting import LOAD, MAX_BODY_OPS, STORE, BodySizes, costs_of
+from tenfold.schedule.kernel_splitting import LOAD, STORE, BodySizes, costs_of
 from tenfold.schedule.materialize_views import needs_copy
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import FusedRead, Schedule, ScheduleItem
@@ -215,14 +215,14 @@ class _StorageChoice:
     def _store_expensive(self) -> None:
         """Store items that cost more to recompute for each reader, and split long kernels."""
         read_counts, bodies = self._read_counts(), BodySizes(self.items, self.users, self.costs)
-        roots = self.roots
+        roots, max_body_ops = self.roots, self.schedule.target.work.max_body_ops
         for number, item in enumerate(self.items):
             if item.kind not in INLINED or item.kind in ("view", "scalar"):
                 continue
-            if bodies.measure(number, roots) > MAX_BODY_OPS:
+            if bodies.measure(number, roots) > max_body_ops:
                 crossing = bodies.crossing(number) or ([] if number in roots else [number])
                 for i in crossing:
-                    self._mark_stored(i, f"a kernel has at most {MAX_BODY_OPS} operations")
+                    self._mark_stored(i, f"a kernel has at most {max_body_ops} operations")
                 bodies.measure(number, roots)
             read_count = read_counts[number]
             if number in roots or read_count <= self.sizes[number]:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold._native import Node
-from tenfold.core.graph import Graph
 from tenfold.core.index_map import (
     IndexMap,
     Slice,
@@ -34,15 +33,9 @@ from tenfold.core.index_map import (
 from tenfold.core.op import Kind
 from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
-from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, MAX_BODY_OPS
+from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Schedule, UpdateRuns
-
-MAX_PARTS, MAX_LARGE_PARTS, MAX_HUGE_PARTS = 64, 8, 4
-"""The most parts of one run: small ones, larger than some pages, and larger than a cache. More of
-them at a time would evict each other from the cache."""
-LARGE_PART_BYTES, HUGE_PART_BYTES = 1 << 14, 1 << 19
-"""Bytes from which a part is large, and huge."""
 
 
 def coalesce_updates(schedule: Schedule) -> Schedule:
@@ -51,7 +44,7 @@ def coalesce_updates(schedule: Schedule) -> Schedule:
     in_place = sorted(updates.directions.keys() - updates.staged)
     if not updates.coalesced or not in_place:
         return schedule.updated(update_runs=UpdateRuns())
-    return schedule.updated(update_runs=_find_runs(schedule.graph, in_place))
+    return schedule.updated(update_runs=_find_runs(schedule, in_place))
 
 
 def verify_runs(schedule: Schedule) -> None:
@@ -79,9 +72,9 @@ def verify_runs(schedule: Schedule) -> None:
                 require(not graph.live_out[number], "node {} is live-out", number)
 
 
-def _find_runs(graph: Graph, in_place: Sequence[int]) -> UpdateRuns:
+def _find_runs(schedule: Schedule, in_place: Sequence[int]) -> UpdateRuns:
     """Find the runs among the updates at these positions, in order."""
-    found = _Runs()
+    graph, found = schedule.graph, _Runs()
     readers: list[list[int]] = [[] for _ in graph.nodes]
     for user, inputs in enumerate(graph.inputs):
         for i in inputs:
@@ -91,7 +84,7 @@ def _find_runs(graph: Graph, in_place: Sequence[int]) -> UpdateRuns:
         base = graph.inputs[at][0]
         run = runs_by_last.get(base)
         if run is None or not run.can_extend(at, readers[base]):
-            run = _UpdateRun(graph, base)
+            run = _UpdateRun(schedule, base)
         run.add(at)
         runs_by_last[at] = run
     for run in dict.fromkeys(runs_by_last.values()):
@@ -113,9 +106,9 @@ class _Runs:
 class _UpdateRun:
     """A run under construction."""
 
-    def __init__(self, graph: Graph, base: int) -> None:
-        self.graph, self.base = graph, base
-        node = graph.nodes[base]
+    def __init__(self, schedule: Schedule, base: int) -> None:
+        self.graph, self.target, self.base = schedule.graph, schedule.target, base
+        node = self.graph.nodes[base]
         self.shape: Shape = node.type.shape
         value = None if node.pending else node.value()
         contiguous = (node.type.dtype.itemsize * step for step in row_major(self.shape))
@@ -134,7 +127,7 @@ class _UpdateRun:
         last, updated_part = self.members[-1], self.graph.nodes[at].params
         if len(self.stored) >= self._part_limit(updated_part):
             return False
-        if self.weight + self._added_weight(last, at) > MAX_BODY_OPS:
+        if self.weight + self._added_weight(last, at) > self.target.work.max_body_ops:
             return False
         for stored_part in self.stored.values():
             if (
@@ -159,16 +152,18 @@ class _UpdateRun:
         """The most parts of this size in one run."""
         access, shape = updated_part
         size = self.graph.nodes[self.base].type.dtype.itemsize * product(shape)
-        if size <= LARGE_PART_BYTES:
-            return MAX_PARTS
+        caches = self.target.caches
+        if size <= caches.copied_part_bytes:
+            return caches.max_parts
         strides, offset = strides_in(access, self.strides, len(shape))
         last_access, last_shape = next(reversed(self.stored.values()))
         distance = abs(offset - strides_in(last_access, self.strides, len(last_shape))[1])
         steps = zip(shape, strides, strict=True)
         smallest_stride = min(abs(stride) for length, stride in steps if length > 1)
         if distance < smallest_stride:  # interleaved parts: columns share cache lines
-            return MAX_PARTS
-        return MAX_LARGE_PARTS if size <= HUGE_PART_BYTES else MAX_HUGE_PARTS
+            return caches.max_parts
+        cached = size <= caches.cached_part_bytes
+        return caches.max_large_parts if cached else caches.max_huge_parts
 
     def _added_weight(self, last: int, at: int) -> int:
         """The operations between two updates in graph order."""

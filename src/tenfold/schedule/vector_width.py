@@ -3,7 +3,7 @@
 Takes the instructions of a kernel's body and its stores, hands on the live instructions, their cost
 and the number of lanes.
 
->>> map_lanes(SHORT_BODY, 8), map_lanes(SHORT_BODY + 1, 8)
+>>> map_lanes(12, 8), map_lanes(13, 8)
 (32, 16)
 """
 
@@ -13,44 +13,29 @@ from collections.abc import Sequence
 
 from tenfold.core.loop_ir import KernelStore
 from tenfold.core.scalar_ir import PRIMITIVES, Instruction
-
-FORMULA_WEIGHT = 25
-"""The weight of an elementary function, in instructions."""
-SHORT_BODY = 12
-"""Instructions up to which packets may be twice as wide without spilling registers."""
-LONG_BODY = 40
-"""Instructions from which one copy of a body is faster than two."""
-
-SLOW_CYCLES = {"divide": 16, "sqrt": 24}
-"""Cycles of a core for 64 bytes of slow instructions; others take about one."""
-SINGLE_THREAD_ELEMENTS = 1 << 15
-"""Elements up to which one thread runs the kernel."""
-SINGLE_THREAD_CYCLES = 24_000
-"""The same of a long body, in cycles of one core: two threads need a tenth of them to share it."""
-AHEAD, SHORT_AHEAD = 8192, 2048
-"""The prefetch distance of a fold, in bytes: less comes too late, more evicts live data from the
-first cache."""
+from tenfold.schedule.target import DEFAULT, Simd, Target
 
 
-def weight_of(body: Sequence[Instruction]) -> int:
+def weight_of(body: Sequence[Instruction], simd: Simd = DEFAULT.simd) -> int:
     """Return the weight of a body, in instructions."""
-    return sum(
-        [FORMULA_WEIGHT if instruction.name not in PRIMITIVES else 1 for instruction in body]
-    )
+    return sum([1 if instruction.name in PRIMITIVES else simd.formula_ops for instruction in body])
 
 
-def single_thread_elements(body: Sequence[Instruction]) -> int:
+def serial_elements(body: Sequence[Instruction], target: Target) -> int:
     """Return the elements up to which one thread runs a kernel; fewer for a slow body."""
+    work = target.work
+    slow_cycles = {"divide": work.divide_cycles, "sqrt": work.sqrt_cycles}
+    formula_cycles = target.simd.formula_ops
     cycles = sum(
         [
             instruction.dtype.itemsize
-            * SLOW_CYCLES.get(
-                instruction.name, 1 if instruction.name in PRIMITIVES else FORMULA_WEIGHT
+            * slow_cycles.get(
+                instruction.name, 1 if instruction.name in PRIMITIVES else formula_cycles
             )
             for instruction in body
         ]
     )
-    return min(SINGLE_THREAD_ELEMENTS, SINGLE_THREAD_CYCLES * 64 // max(cycles, 1))
+    return min(work.serial_elements, work.serial_cycles * 64 // max(cycles, 1))
 
 
 def column_lanes(widest: int) -> int:
@@ -60,12 +45,12 @@ def column_lanes(widest: int) -> int:
     return 32 if widest <= 4 else 16
 
 
-def map_lanes(weight: int, widest: int) -> int:
+def map_lanes(weight: int, widest: int, simd: Simd = DEFAULT.simd) -> int:
     """Return the elements of a packet of a map, from the weight of its body and the bytes of the
     widest dtype.
     """
-    registers = 4 if weight <= SHORT_BODY else 2
-    return min(64, 64 // widest * registers)
+    parts = 4 if weight <= simd.short_body_ops else 2
+    return min(simd.max_lanes, simd.packet_bytes // widest * parts)
 
 
 def eliminate_dead_code(

@@ -33,17 +33,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tenfold.core.loop_ir import LANES, STEPS, Kernel, operand_of, part_of
+from tenfold.core.canonical_reduction import LANES
+from tenfold.core.loop_ir import STEPS, Kernel, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
 from tenfold.schedule.launch_space import loop_space, violation
 from tenfold.schedule.schedule_ir import Launch, Schedule
+from tenfold.schedule.target import DEFAULT
 from tenfold.schedule.verify_accesses import refuse_accesses, refuse_hazards
 from tenfold.schedule.verify_units import refuse_units
 from tenfold.settings import get
-
-MAX_LANES = 64
 
 
 def verifies() -> bool:
@@ -83,7 +83,7 @@ def verify_kernel(kernel: Kernel) -> None:
     >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
     >>> verify_kernel(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
     """
-    if not 1 <= kernel.lanes <= MAX_LANES or kernel.lanes & (kernel.lanes - 1):
+    if not 1 <= kernel.lanes <= DEFAULT.simd.max_lanes or kernel.lanes & (kernel.lanes - 1):
         raise violation(kernel, f"packets of {kernel.lanes} elements")
     if kernel.form in ("row", "split") and kernel.lanes != LANES:
         raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tenfold.core.loop_ir import BLOCK, CHUNK, LANES, PITCH, TILE, TILE_ROW
+from tenfold.core.canonical_reduction import BLOCK, LANES
+from tenfold.core.loop_ir import CHUNK, PITCH, TILE, TILE_ROW
 from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 

@@ -23,6 +23,7 @@ from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
+from tenfold.schedule.target import DEFAULT
 from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import BatchedSubgraph, batch_implicitly
 from tenfold.transforms.batch_templates import BatchTemplate, is_uniform
@@ -123,9 +124,7 @@ def _split_reason(
             if is_value
             else (np.dtype(type(x)), ())
         )
-        is_shared = (
-            is_value and not stacked and x.type.size >= batch_split_reasons.SHARED_OPERAND_ELEMENTS
-        )
+        is_shared = is_value and not stacked and x.type.size >= DEFAULT.batches.shared_elements
         shared_addresses.append(x.address if is_shared else None)
     batch = batch_split_reasons.BatchFeatures(op, params, tuple(types), tuple(shared_addresses))
     reason = batch_split_reasons.nearest_reason([*batches.values()][-MAX_COMPARED_BATCHES:], batch)

@@ -19,15 +19,17 @@ from tenfold import _native, settings
 from tenfold._native import EntryPoint, Type, Value
 from tenfold.core.shape_rules import product
 from tenfold.core.subgraph import Subgraph
-from tenfold.jit.program import PROGRAMS, is_baseline
+from tenfold.jit.host import host_target
+from tenfold.jit.program import PROGRAMS
 from tenfold.schedule.recurrence import Recurrence, recurrence_of
+from tenfold.schedule.target import Target
 from tenfold.storage import dense
 
 MIN_STEPS = 256
 """The steps of a loop whose kernel is worth compiling."""
 MAX_STEPS = 1 << 16
 """The steps of one launch."""
-Recurrences = dict[tuple[int, int, bool, bool], Recurrence | None]
+Recurrences = dict[tuple[int, int, bool, Target], Recurrence | None]
 
 
 class LoopArrays(NamedTuple):
@@ -144,16 +146,16 @@ def recurrence_for(
         return None
     if settings.inspects() or settings.get("fast") or not settings.get("fuse"):
         return None
-    fma = not is_baseline(str(settings.get("cpu")))
-    key = (*counts, until, fma)
+    target = host_target()
+    key = (*counts, until, target)
     if key not in known:
-        known[key] = recurrence_of(step, *counts, until=until, fma=fma)
+        known[key] = recurrence_of(step, *counts, target, until=until)
     return known[key]
 
 
 def loop_kernel(recurrence: Recurrence, steps: int) -> LoopKernel | None:
     """Return the kernel of a loop of `steps` steps; None if they are too few to compile one."""
-    kernel, cpu = recurrence.kernel, str(settings.get("cpu"))
+    kernel, cpu = recurrence.kernel, host_target().processor
     if steps < MIN_STEPS and PROGRAMS.by_kernel.get((kernel, cpu)) is None:
         return None
     elements = steps * product(recurrence.shape)

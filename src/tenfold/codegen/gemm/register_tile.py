@@ -17,11 +17,8 @@ import numpy as np
 
 from tenfold.codegen.gemm.emitter import Arithmetic
 from tenfold.core.symbolic.sym_int import largest, pinned
+from tenfold.schedule.target import DEFAULT
 
-SLAB_BYTES = 32768
-"""The bytes of the L1 cache for a slab of a panel."""
-BLOCK_ROWS = 192
-"""About how many rows read a packed slab."""
 # Table: by registers and scalars of an element, the tallest tile for so many packets.
 TALLEST = {
     (32, 1): {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
@@ -80,12 +77,12 @@ class RegisterTile:
     @property
     def slab(self) -> int:
         """The rows of a panel that are packed at a time."""
-        return SLAB_BYTES // self.row_bytes if self.row_bytes > 64 else 256
+        return DEFAULT.caches.slab_bytes // self.row_bytes if self.row_bytes > 64 else 256
 
     @property
     def block(self) -> int:
         """The rows of a unit of work."""
-        return -(-BLOCK_ROWS // self.rows) * self.rows
+        return -(-DEFAULT.caches.product_rows // self.rows) * self.rows
 
 
 def _even_split(count: int, limit: int) -> int:

@@ -39,7 +39,8 @@ from tenfold.codegen.llvm.loop_emitter import (
     write_packet,
 )
 from tenfold.codegen.llvm.scan import ScanLanes
-from tenfold.core.loop_ir import BLOCK, PITCH, operand_of
+from tenfold.core.canonical_reduction import BLOCK
+from tenfold.core.loop_ir import PITCH, operand_of
 
 
 def scan_row(emitter: FunctionEmitter, number: str) -> None:

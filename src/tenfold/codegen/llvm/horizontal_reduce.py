@@ -13,7 +13,8 @@ import numpy as np
 from tenfold.codegen.llvm.load_store import iota
 from tenfold.codegen.llvm.loop_emitter import Accumulator, combine_partials, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
-from tenfold.core.loop_ir import LANES, Fold
+from tenfold.core.canonical_reduction import LANES
+from tenfold.core.loop_ir import Fold
 from tenfold.dtypes import BOOL
 
 

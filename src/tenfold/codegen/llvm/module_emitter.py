@@ -8,11 +8,12 @@ or 1 + the number of the first element that failed. The text depends on the kern
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.loop_ir import KernelOperand
 >>> from tenfold.core.scalar_ir import Body
+>>> from tenfold.schedule.target import Simd
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) * 2.0
 >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
 >>> stores = (KernelStore(1, (y.position,)),)
->>> text = render(Kernel(operands, tuple(body.instructions), stores, lanes=16))
+>>> text = render(Kernel(operands, tuple(body.instructions), stores, lanes=16), Simd())
 >>> "fmul <16 x float>" in text
 True
 """
@@ -37,6 +38,7 @@ from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.codegen.vecmath import FORMULAS, expand_formulas
 from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.core.scalar_ir import Body
+from tenfold.schedule.target import Simd
 
 __all__ = ["Kernel", "KernelStore", "render"]
 
@@ -67,16 +69,12 @@ AUXILIARY_UNITS = {
 """The emitter of one unit of work of the other functions, by form and name."""
 
 
-def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
-    """Return the text of a kernel's module.
-
-    `baseline`: for processors without SSE4.1 and F16C. `masks`: the bytes of the smallest elements
-    with masked loads and stores.
-    """
+def render(kernel: Kernel, simd: Simd) -> str:
+    """Return the text of a kernel's module, for these vector instructions."""
     description = "".join([f"; {line}\n" for line in str(kernel).splitlines()])
     if not FORMULAS.keys().isdisjoint([instruction.name for instruction in kernel.body]):
         kernel = _expand_formulas(kernel)
-    ir = SimdEmitter(baseline=baseline, masks=masks)
+    ir = SimdEmitter(baseline=not simd.fma, masks=simd.masked_bytes)
     functions = [_function(name, kernel, ir) for name in kernel.functions]
     constants = [
         f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()

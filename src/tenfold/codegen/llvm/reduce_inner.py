@@ -27,7 +27,8 @@ from tenfold.codegen.llvm.loop_emitter import (
     write_packet,
 )
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
-from tenfold.core.loop_ir import BLOCK, LANES, Fold, Kernel, KernelStore
+from tenfold.core.canonical_reduction import BLOCK, LANES
+from tenfold.core.loop_ir import Fold, Kernel, KernelStore
 
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"

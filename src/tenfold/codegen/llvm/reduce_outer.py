@@ -33,7 +33,8 @@ from tenfold.codegen.llvm.reduce_inner import (
     unroll_factor,
 )
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import BLOCK, LANES, Fold
+from tenfold.core.canonical_reduction import BLOCK, LANES
+from tenfold.core.loop_ir import Fold
 
 LANE_LEVELS = 6
 

@@ -37,7 +37,8 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, SimdEmitter, llvm_type
 from tenfold.codegen.llvm.transpose import transpose_block
-from tenfold.core.loop_ir import BLOCK, PITCH
+from tenfold.core.canonical_reduction import BLOCK
+from tenfold.core.loop_ir import PITCH
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import kind_of
 

@@ -28,8 +28,9 @@ from collections.abc import Iterator
 from math import gcd
 
 from tenfold.errors import VerifyError
+from tenfold.schedule.target import DEFAULT
 
-MAX_ALIGNMENT = 64
+MAX_ALIGNMENT = DEFAULT.caches.alignment_bytes
 """The largest alignment that is tracked."""
 BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}
 """The bytes of scalars of less than 8 bytes."""

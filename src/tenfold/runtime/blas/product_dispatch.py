@@ -9,10 +9,11 @@ sizes of its launch. Nothing is decided here.
 >>> from tenfold.schedule.product_forms import ProductOperand
 >>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
 >>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
->>> step = bind_product(choose_product(matrices, x, x, width=32))
+>>> from tenfold.schedule.target import target_of
+>>> step = bind_product(choose_product(matrices, x, x, target=target_of("x86-64-v3")))
 >>> step.kind, step.reason, step.multiply_adds
 ('library call', '134,217,728 multiply-adds, BLAS from 134,217,728 on', 134217728)
->>> bind_product(choose_product(matrices, x, x, width=64)).kind
+>>> bind_product(choose_product(matrices, x, x, target=target_of("x86-64-v4"))).kind
 'packet code'
 """
 
@@ -31,7 +32,6 @@ from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.core.symbolic.sym_int import largest
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
-    MIN_STACK,
     blas_conjugation,
     contiguous_along_k,
     leading_dimensions,
@@ -41,11 +41,9 @@ from tenfold.schedule.product_forms import (
     ProductForm,
     rows_into_stack,
 )
+from tenfold.schedule.target import DEFAULT
 
 ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
-
-GRAIN = 1 << 18
-"""The multiply-adds of a thread's range of units."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ def _blocked_step(choice: ProductChoice) -> ProductStep:
     form = choice.form
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
         form = form.transposed
-    exact = form.count >= MIN_STACK
+    exact = form.count >= DEFAULT.libraries.min_stack
     tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n, exact=exact)
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     flags = (*form.conjugated, choice.scaled is not None, form.addend)
@@ -200,7 +198,7 @@ def _step(
         operands=(1, 0) if form.swapped else (0, 1),
         sizes=sizes,
         units=units,
-        grain=largest(1, GRAIN // multiply_adds_per_unit),
+        grain=largest(1, DEFAULT.libraries.product_grain // multiply_adds_per_unit),
         scratch=scratch,
         multiply_adds=form.multiply_adds,
         reason=choice.reason,

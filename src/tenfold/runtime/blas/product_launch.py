@@ -32,6 +32,7 @@ from tenfold._native import Executable, Node, Type, Value
 from tenfold.caches import memoized
 from tenfold.core.op import Epilogue, Op
 from tenfold.dtypes import kind_of
+from tenfold.jit.host import host_target
 from tenfold.jit.program import program_of
 from tenfold.ops.cast import cast_values
 from tenfold.ops.gemm import scalars_of, transpose_by_form
@@ -42,19 +43,19 @@ from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.thread_count import threads_for
 from tenfold.schedule.loop_schedule import pack_sizes
-from tenfold.schedule.product_choice import choose_product, register_bytes
+from tenfold.schedule.product_choice import choose_product
 from tenfold.schedule.product_forms import (
     ProductChoice,
     ProductOperand,
     ScaledProduct,
     copied_operand,
 )
+from tenfold.schedule.target import DEFAULT, Target
 from tenfold.schedule.verify_kernel import verifies
+from tenfold.settings import get
 
 STEPS = 1024
 """The capacity of the caches of product choices and of their steps."""
-QUICK, SMALL = 1 << 14, 1 << 19
-"""Multiply-adds up to which a launch keeps the GIL, and up to which it runs on one thread."""
 SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
 """The dtypes of scalars that native code multiplies. Of complex scalars it multiplies no two: NumPy
 rounds their products once or twice."""
@@ -89,7 +90,12 @@ class BoundProduct(NamedTuple):
 
 def threads_of(step: ProductStep) -> int:
     """Return the number of threads of a product; 0 keeps the GIL."""
-    return threads_for(step.multiply_adds, QUICK, SMALL)
+    return threads_for(
+        step.multiply_adds,
+        DEFAULT.libraries.gil_multiply_adds,
+        DEFAULT.libraries.serial_multiply_adds,
+        int(get("threads")),
+    )
 
 
 @memoized("product choices", STEPS, "choosing a kernel takes as long as a small product")
@@ -98,12 +104,13 @@ def cached_choice(
     params: tuple[Any, ...],
     operands: tuple[ProductOperand, ProductOperand],
     scaled: ScaledProduct | None,
-    width: int,
+    target: Target,
 ) -> ProductChoice:
     """Return the choice for a product of operands that are not as the schedule assumed."""
     assert op.rewriting.contraction is not None, "a product says what it contracts"
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in operands)
-    return choose_product(op.rewriting.contraction(types, *params), *operands, scaled, width=width)
+    contraction = op.rewriting.contraction(types, *params)
+    return choose_product(contraction, *operands, scaled, target=target)
 
 
 @memoized("product steps", STEPS, "binding a kernel takes as long as a small product")
@@ -189,7 +196,7 @@ def compute_product(
         numbers = _scalar_bytes(*scalars_of(inputs, epilogue, type_.dtype))
     operands = product_operand(x1), product_operand(x2)
     if choice is None or choice.operands != operands or choice.scaled != scaled:
-        choice = cached_choice(node.op, node.params, operands, scaled, register_bytes())
+        choice = cached_choice(node.op, node.params, operands, scaled, host_target())
     step = cached_step(choice, verifies())
     if choice.copy_order:
         x2 = _copy_in_order(x2, choice.copy_order)
@@ -220,7 +227,7 @@ def _scalar_bytes(alpha: np.ndarray, beta: np.ndarray) -> bytes:
 
 
 def _launch(step: ProductStep, buffers: list[Value | int], numbers: bytes) -> None:
-    program, threads = program_of(step.kernel, step.multiply_adds), threads_of(step)
+    program, threads = program_of(step.kernel, step.multiply_adds, host_target()), threads_of(step)
     if threads > _native.threads():
         _native.set_threads(threads)
     with routines.limited_threads() if step.addresses else nullcontext():

@@ -10,7 +10,9 @@ read from the sizes of the launch, as the kernel does; they must cover the opera
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.op import Contraction
 >>> x = ProductOperand((20, 30), (240, 8), FLOAT64), ProductOperand((30, 40), (320, 8), FLOAT64)
->>> choice = choose_product(Contraction(((1,), (0,)), ((0,), (1,))), *x, width=32)
+>>> from tenfold.schedule.target import DEFAULT
+>>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
+>>> choice = choose_product(matrices, *x, target=DEFAULT)
 >>> step = bind_product(choice)
 >>> verify_product(step, *x)
 >>> verify_product(replace(step, units=step.units + 1), *x)

@@ -33,22 +33,11 @@ from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
 from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import Area, DriverChoice, WorkLength, WorkQuery
+from tenfold.schedule.target import DEFAULT
 from tenfold.settings import get
 
-CALL = 1 << 10
-"""The overhead of calling a routine, in multiply-adds."""
-PARALLEL_WORK = 1 << 18
-"""Multiply-adds of a stack from which it is distributed over threads."""
-QUICK = 1 << 14
-"""Multiply-adds of all matrices up to which a launch keeps the GIL."""
-GRAIN = 1 << 17
-"""The multiply-adds of a thread's range of units."""
-BLAS_THREADED_WORK = 1 << 24
-"""Multiply-adds of a single matrix from which BLAS uses its own threads."""
 LAUNCHES = 1024
 """The capacity of the LRU cache of launches."""
-ALIGNMENT = 64
-"""The alignment of areas of scratch memory, in bytes."""
 
 
 @cache
@@ -77,12 +66,18 @@ class DriverLaunch(NamedTuple):
     @property
     def work(self) -> int:
         """The multiply-adds of all units, with the call overhead."""
-        return self.choice.units * (self.choice.multiply_adds + CALL)
+        return self.choice.units * (
+            self.choice.multiply_adds + DEFAULT.libraries.call_multiply_adds
+        )
 
     @property
     def grain(self) -> int:
         """The fewest units of a thread."""
-        return max(1, GRAIN // (self.choice.multiply_adds + CALL))
+        return max(
+            1,
+            DEFAULT.libraries.driver_grain
+            // (self.choice.multiply_adds + DEFAULT.libraries.call_multiply_adds),
+        )
 
 
 @memoized("LAPACK calls", LAUNCHES, "querying work lengths takes as long as a small solve")
@@ -106,7 +101,7 @@ def lay_out(areas: Sequence[int | WorkQuery]) -> tuple[list[int], list[int], int
     """Return the offsets of areas of scratch memory, the lengths of work memory, and all bytes."""
     offsets: list[int] = []
     lengths: list[int] = []
-    scratch = 0
+    scratch, alignment = 0, DEFAULT.caches.alignment_bytes
     for area in areas:
         if isinstance(area, WorkQuery):
             lengths.append(work_length(area.routine, area.arguments))
@@ -115,15 +110,20 @@ def lay_out(areas: Sequence[int | WorkQuery]) -> tuple[list[int], list[int], int
             lengths.append(0)
             area_bytes = area
         offsets.append(scratch)
-        scratch += -(-area_bytes // ALIGNMENT) * ALIGNMENT
+        scratch += -(-area_bytes // alignment) * alignment
     return offsets, lengths, scratch
 
 
 def threads_of(step: DriverLaunch) -> int:
     """Return the number of threads of a launch; 0 keeps the GIL."""
     if step.choice.units == 1:
-        return above(step.work, QUICK)
-    return threads_for(step.work, QUICK, PARALLEL_WORK - 1)
+        return above(step.work, DEFAULT.libraries.gil_multiply_adds)
+    return threads_for(
+        step.work,
+        DEFAULT.libraries.gil_multiply_adds,
+        DEFAULT.libraries.stack_multiply_adds - 1,
+        int(get("threads")),
+    )
 
 
 def blas_threads(step: DriverLaunch) -> int:
@@ -131,7 +131,9 @@ def blas_threads(step: DriverLaunch) -> int:
     choice = step.choice
     if choice.single_threaded:
         return 0
-    uses_threads = choice.units == 1 and choice.multiply_adds >= BLAS_THREADED_WORK
+    uses_threads = (
+        choice.units == 1 and choice.multiply_adds >= DEFAULT.libraries.blas_threaded_multiply_adds
+    )
     return int(get("threads")) if uses_threads else 1
 
 

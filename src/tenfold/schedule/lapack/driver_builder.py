@@ -24,10 +24,8 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64, kind_of
+from tenfold.schedule.target import DEFAULT
 
-SERIAL_ORDER = 96
-"""The order up to which BLAS starts no threads for a factorisation and a single column; with
-several columns it does for any order."""
 PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
 COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
 ELEMENTS = {FLOAT32: 0, FLOAT64: 1, COMPLEX64: 2, COMPLEX128: 3}
@@ -168,7 +166,7 @@ class DriverBuilder:
             (*(x.distance for x in operands), *(size // self.units for size in result_bytes)),
             self.units,
             multiply_adds,
-            columns == 1 and self.order <= SERIAL_ORDER,
+            columns == 1 and self.order <= DEFAULT.libraries.serial_order,
             tuple(zip(types, result_bytes, strict=True)),
         )
 

@@ -36,11 +36,10 @@ from tenfold.schedule.lapack.driver_builder import (
 )
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.target import DEFAULT
 
 LAPACK_OPS = {**factor_solve.LAPACK_OPS, **eig_svd_qr.LAPACK_OPS}
 """The operations that a driver computes, and the functions that choose it."""
-MAX_ORDER = 1 << 14
-"""The order up to which LAPACK's 32-bit work lengths suffice."""
 CHOICES = 1024
 """The capacity of the LRU cache of choices."""
 Layouts = tuple[StackedLayout, ...]
@@ -105,7 +104,7 @@ def choose_driver(
     choose = LAPACK_OPS.get(op)
     if choose is None or not all(math.prod(layout.shape) for layout in operands):
         return None
-    if max(max(layout.shape[-2:]) for layout in operands) > MAX_ORDER:
+    if max(max(layout.shape[-2:]) for layout in operands) > DEFAULT.libraries.max_order:
         return None
     for copies in ((), _row_major_layouts(operands)):
         try:
@@ -128,4 +127,4 @@ def _row_major_layouts(layouts: Layouts) -> Layouts:
     return tuple(copies)
 
 
-__all__ = ["LAPACK_OPS", "MAX_ORDER", "choose_driver", "choose_drivers", "verify_drivers"]
+__all__ = ["LAPACK_OPS", "choose_driver", "choose_drivers", "verify_drivers"]

@@ -38,6 +38,7 @@ from tenfold.schedule.lapack.driver_builder import (
 from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
 from tenfold.schedule.lapack.symmetric_solve import symmetric_factors, symmetric_solve
 from tenfold.schedule.lapack.triangular_solve import triangular
+from tenfold.schedule.target import DEFAULT
 
 Layouts = tuple[StackedLayout, ...]
 Types = tuple[Type, ...]
@@ -51,17 +52,13 @@ def _cholesky(layouts: Layouts, types: Types, upper: bool) -> DriverChoice:
     return build.choice("cholesky", ("potrf", "laset"), (x,), sizes, types, n**3 // 6)
 
 
-SOLVE_LIMIT = 128
-"""The order below which the inverse is a solve with the identity."""
-
-
 def _inverse(layouts: Layouts, types: Types) -> DriverChoice:
     """The inverse by a solve with the identity; for large matrices by getri, which is faster."""
     x, build = stack_of(layouts)
     n = build.order
     matrix, pivots = _factor_areas(build)
     driver, routines = "inverse", ["getrf", "getri"]
-    if n < SOLVE_LIMIT:
+    if n < DEFAULT.libraries.substitution_order:
         driver, routines = "inverse_by_solve", ["getrf", "laset", "getrs"]
         memory: tuple[Size, ...] = build.area(n * n), n * n
     else:
