@@ -121,9 +121,9 @@ class Kernel:
     """map, row or column; split: rows, with each block folded by a separate unit; search, search
     parts (codegen/llvm/search.py); scan: interleaved rows, scan columns (codegen/llvm/scan.py);
     scan blocks: interleaved blocks of a row, scan parts: parts of a row in parallel too
-    (codegen/llvm/blocked_scan.py); recurrence: steps that read what the last one made
-    (codegen/llvm/step_loop.py); scatter: elements combined in cells, scatter parts: parts of them
-    in parallel, scatter rows: rows of them (codegen/llvm/scatter.py)."""
+    (codegen/llvm/blocked_scan.py); loop: steps that read what the last one made
+    (codegen/llvm/loop_kernel_emitter.py); scatter: elements combined in cells, scatter parts: parts
+    of them in parallel, scatter rows: rows of them (codegen/llvm/scatter.py)."""
     streamed: bool = False
     """Whether full packets use non-temporal stores: the outputs are larger than the cache."""
     lanes: int = 64

@@ -32,12 +32,12 @@ from tenfold.errors import ExplainedError
 from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
 from tenfold.transforms import batch_compiler
-from tenfold.transforms.recurrence_loop import (
+from tenfold.transforms.loop_kernel_launch import (
     MIN_STEPS,
     LoopArrays,
-    Recurrences,
-    loop_kernel,
-    recurrence_for,
+    LoopKernels,
+    compiled_loop,
+    loop_kernel_for,
 )
 
 ENDLESS = 2**62
@@ -49,7 +49,7 @@ class Callee:
 
     def __init__(self, subgraph: Subgraph, page: str = "control", family: object = None) -> None:
         self.subgraph, self.page, self.family = subgraph, page, family
-        self.recurrences: Recurrences = {}
+        self.loop_kernels: LoopKernels = {}
 
     @cached
     def op(self) -> Op[...]:
@@ -98,17 +98,17 @@ class Callee:
         stops = _native.times_stopped()
         until, arrays = steps < 0, LoopArrays(xs, captures, ys)
         counts = len(carry), len(xs)
-        recurrence = recurrence_for(self.subgraph, self.recurrences, counts, until=until)
-        if recurrence is None:
+        loop = loop_kernel_for(self.subgraph, self.loop_kernels, counts, until=until)
+        if loop is None:
             self._run_steps(operation, carry, arrays, ENDLESS if until else steps, reverse, until)
             return
-        kernel = loop_kernel(recurrence, 0 if until else steps)
+        kernel = compiled_loop(loop, 0 if until else steps)
         if kernel is None:  # a short loop, as far as is known
             few = MIN_STEPS if until else steps
             goes_on = self._run_steps(operation, carry, arrays, few, reverse, until)
             if not (goes_on and until):
                 return
-            kernel = loop_kernel(recurrence, MIN_STEPS)
+            kernel = compiled_loop(loop, MIN_STEPS)
             assert kernel is not None, "so many steps are worth a kernel"
         if until:
             state = [*carry, dense.adopt(np.asarray(True), dense.HOST)]

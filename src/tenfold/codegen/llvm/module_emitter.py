@@ -24,12 +24,12 @@ from dataclasses import replace
 
 from tenfold.codegen.llvm import (
     blocked_scan,
+    loop_kernel_emitter,
     reduce_inner,
     reduce_outer,
     scan,
     scatter,
     search,
-    step_loop,
     transpose,
 )
 from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
@@ -52,7 +52,7 @@ UNITS = {
     "scan blocks": blocked_scan.scan_row,
     "scan parts": blocked_scan.scan_row,
     "scan columns": scan.scan_columns,
-    "recurrence": step_loop.unit,
+    "loop": loop_kernel_emitter.unit,
     "scatter": scatter.scatter_all,
     "scatter parts": scatter.scatter_part,
 }

@@ -1,7 +1,7 @@
-"""Recurrence loops: run small loop steps as one kernel with the loop inside.
+"""Loop kernels: run small loop steps as one kernel with the loop inside.
 
 Takes a Callee and the Values of a loop, replaces the carry by that after many steps. The kernel is
-that of `schedule/recurrence.py`; its bits are those of steps computed one by one. A launch runs
+that of `schedule/loop_kernel.py`; its bits are those of steps computed one by one. A launch runs
 65,536 steps at most, so that Ctrl-C ends an endless loop.
 
 >>> import tenfold as tn
@@ -21,7 +21,7 @@ from tenfold.core.shape_rules import product
 from tenfold.core.subgraph import Subgraph
 from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS
-from tenfold.schedule.recurrence import Recurrence, recurrence_of
+from tenfold.schedule.loop_kernel import LoopKernel, loop_kernel_of
 from tenfold.schedule.target import Target
 from tenfold.storage import dense
 
@@ -29,7 +29,7 @@ MIN_STEPS = 256
 """The steps of a loop whose kernel is worth compiling."""
 MAX_STEPS = 1 << 16
 """The steps of one launch."""
-Recurrences = dict[tuple[int, int, bool, Target], Recurrence | None]
+LoopKernels = dict[tuple[int, int, bool, Target], LoopKernel | None]
 
 
 class LoopArrays(NamedTuple):
@@ -40,10 +40,10 @@ class LoopArrays(NamedTuple):
     ys: Sequence[Value]
 
 
-class LoopKernel(NamedTuple):
-    """A recurrence and its program."""
+class CompiledLoop(NamedTuple):
+    """A loop kernel and its program."""
 
-    recurrence: Recurrence
+    loop: LoopKernel
     program: EntryPoint
 
     def run(
@@ -82,10 +82,10 @@ class LoopKernel(NamedTuple):
     @property
     def until(self) -> bool:
         """Whether the steps have a condition."""
-        return self.recurrence.kernel.body[-1].name == "continue"
+        return self.loop.kernel.body[-1].name == "continue"
 
     def _launch(self, buffers: list[Value | int], steps: int, strides: list[int]) -> None:
-        elements = product(self.recurrence.shape)
+        elements = product(self.loop.shape)
         sizes = (steps, elements, *strides, 1, 0)
         data = struct.pack(f"{len(sizes)}q", *sizes)
         status = _native.launch(self.program, buffers, data, b"", 0, elements, elements, 1)
@@ -134,12 +134,12 @@ def is_true(value: Value) -> bool:
     return bool(dense.export(value).item())
 
 
-def recurrence_for(
-    step: Subgraph, known: Recurrences, counts: tuple[int, int], *, until: bool
-) -> Recurrence | None:
-    """Return the recurrence of a loop; None if its steps run one by one.
+def loop_kernel_for(
+    step: Subgraph, known: LoopKernels, counts: tuple[int, int], *, until: bool
+) -> LoopKernel | None:
+    """Return the kernel of a loop; None if its steps run one by one.
 
-    `known` are the recurrences of the step; `counts` those of carries and of rows. Options that
+    `known` are the kernels of the step; `counts` those of carries and of rows. Options that
     look at each step, or change its operations, have none.
     """
     if not step.outputs or step.outputs[0].type.device != dense.HOST:
@@ -149,26 +149,26 @@ def recurrence_for(
     target = host_target()
     key = (*counts, until, target)
     if key not in known:
-        known[key] = recurrence_of(step, *counts, target, until=until)
+        known[key] = loop_kernel_of(step, *counts, target, until=until)
     return known[key]
 
 
-def loop_kernel(recurrence: Recurrence, steps: int) -> LoopKernel | None:
+def compiled_loop(loop: LoopKernel, steps: int) -> CompiledLoop | None:
     """Return the kernel of a loop of `steps` steps; None if they are too few to compile one."""
-    kernel, cpu = recurrence.kernel, host_target().processor
+    kernel, cpu = loop.kernel, host_target().processor
     if steps < MIN_STEPS and PROGRAMS.by_kernel.get((kernel, cpu)) is None:
         return None
-    elements = steps * product(recurrence.shape)
+    elements = steps * product(loop.shape)
     program = PROGRAMS.of(kernel, elements, str(settings.get("tier")), cpu)
-    return LoopKernel(recurrence, program.kernel)
+    return CompiledLoop(loop, program.kernel)
 
 
 __all__ = [
     "MIN_STEPS",
+    "CompiledLoop",
     "LoopArrays",
-    "LoopKernel",
-    "Recurrences",
+    "LoopKernels",
+    "compiled_loop",
     "is_true",
-    "loop_kernel",
-    "recurrence_for",
+    "loop_kernel_for",
 ]

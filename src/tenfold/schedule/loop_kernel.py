@@ -1,7 +1,7 @@
-"""Recurrence lowering: a step of elementwise operations becomes one kernel with the loop inside.
+"""Loop kernel: a step of elementwise operations becomes one kernel with the loop inside.
 
 Takes the Subgraph of a step (its inputs: carry, rows, captures; its results: next carry, rows or a
-condition), hands on the Kernel of form "recurrence". All arrays of a step have one shape of at most
+condition), hands on the Kernel of form "loop". All arrays of a step have one shape of at most
 64 elements, or no axes: then an element depends on the same element of the step before only, and
 has the bits of the step computed by itself.
 
@@ -10,8 +10,8 @@ has the bits of the step computed by itself.
 >>> from tenfold.schedule.target import DEFAULT
 >>> x = tn._native.placeholder(tn._native.Type((), tn.float64, "cpu"))
 >>> step = Subgraph("double", [_native.node_of(x * 2)], [_native.node_of(x)])
->>> print(recurrence_of(step, 1, 0, DEFAULT, until=False).kernel)
-kernel of 2 axes, recurrence
+>>> print(loop_kernel_of(step, 1, 0, DEFAULT, until=False).kernel)
+kernel of 2 axes, loop
   operand 0: float64, steps 0 0
   operand 1: float64, steps 0 0, written
   %0 = carry float64, (0, 0)
@@ -45,7 +45,7 @@ UNSUPPORTED = frozenset(["fail", "index", "gather", "parameter", "fold", "scan",
 
 
 @dataclass(frozen=True)
-class Recurrence:
+class LoopKernel:
     """A step as a kernel: the shape of its arrays, and the kernel.
 
     Of c carried values the operands are the first values, the last values; then the rows, the
@@ -56,10 +56,10 @@ class Recurrence:
     kernel: Kernel
 
 
-def recurrence_of(
+def loop_kernel_of(
     step: Subgraph, carry_count: int, row_count: int, target: Target, *, until: bool
-) -> Recurrence | None:
-    """Return the recurrence of a step; None if it has other operations, or several shapes.
+) -> LoopKernel | None:
+    """Return the loop kernel of a step; None if it has other operations, or several shapes.
 
     `until`: the last result is the condition of the next step; it is carried, too.
     """
@@ -71,7 +71,7 @@ def recurrence_of(
         return None
     lowering = _StepLowering(step, carry_count, row_count, target, until=until)
     kernel = lowering.kernel()
-    return None if kernel is None else Recurrence(shape, kernel)
+    return None if kernel is None else LoopKernel(shape, kernel)
 
 
 class _StepLowering:
@@ -144,11 +144,11 @@ class _StepLowering:
         if names & UNSUPPORTED or len(self.body.instructions) > MAX_INSTRUCTIONS:
             return None
         instructions = tuple(self.body.instructions)
-        return Kernel(tuple(self.operands), instructions, tuple(stores), form="recurrence", lanes=1)
+        return Kernel(tuple(self.operands), instructions, tuple(stores), form="loop", lanes=1)
 
 
 def _operand(node: Node, step: str) -> KernelOperand:
     return KernelOperand(node.type.dtype, step + ("1" if node.type.shape else "0"))
 
 
-__all__ = ["Recurrence", "recurrence_of"]
+__all__ = ["LoopKernel", "loop_kernel_of"]

@@ -1,6 +1,6 @@
 """Step loop: a loop over steps, in which each step reads the values that the last one made.
 
-Input: a FunctionEmitter of a kernel of form "recurrence". Output: lines. A unit of work is one
+Input: a FunctionEmitter of a kernel of form "loop". Output: lines. A unit of work is one
 element of the arrays, for all steps in turn. The axes are the steps, then the elements. Of `c`
 carried values, operand `i` has the first value and operand `c + i` gets the last one. "carry" is
 the value that a step begins with. "continue" ends the loop after the step in which it is false.
@@ -15,7 +15,7 @@ Carried values stand on the stack, which LLVM turns into registers.
 >>> steps = ("01", "01", "s1")
 >>> operands = tuple(KernelOperand(FLOAT64, s, written=i == 1) for i, s in enumerate(steps))
 >>> stores = (KernelStore(1, (y.position,)),)
->>> kernel = Kernel(operands, tuple(body.instructions), stores, form="recurrence", lanes=1)
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form="loop", lanes=1)
 >>> len(StepLoop(FunctionEmitter(kernel, SimdEmitter())).slots)
 1
 """

@@ -11,7 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.testing import assert_equal_bits
-from tenfold.transforms.recurrence_loop import MAX_STEPS, MIN_STEPS
+from tenfold.transforms.loop_kernel_launch import MAX_STEPS, MIN_STEPS
 
 from .loop_bodies import SPECIAL, numbers
 
