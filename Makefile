@@ -63,6 +63,7 @@ lint: ## style, layers and sizes
 	clang-format --dry-run -Werror $(NATIVE)
 	PYTHONPATH=src lint-imports
 	$(PYTHON) tools/check_size.py
+	$(PYTHON) tools/check_layers.py
 	$(PYTHON) tools/check_names.py
 
 format: ## rewrite Python and C++ as lint wants them

@@ -9,6 +9,7 @@
 #include "exec/stacking.h"
 #include "memory/pooled_vector.h"
 #include "memory/target_facts.h"
+#include "threads/cpu_device.h"
 
 namespace tenfold {
 namespace {
@@ -43,12 +44,11 @@ class ContiguousLoop {
 
     bool run(void** buffers, const uint64_t* numbers) const {
         if (units_ == 0) return true;
-        return kernel_(buffers, sizes_.data(), reinterpret_cast<const double*>(numbers), nullptr, 0,
-                       units_) == 0;
+        return HostKernel::call(kernel_, buffers, sizes_.data(), numbers, nullptr, 0, units_) == 0;
     }
 
   private:
-    Kernel kernel_;
+    KernelHandle kernel_;
     std::vector<int64_t> sizes_;
     int64_t units_;
 };
@@ -58,10 +58,10 @@ void count_kernel() {
     count_anywhere(Counter::launches);
 }
 
-bool launch(Kernel kernel, void* context, int64_t units, int64_t grain, std::size_t scratch,
+// The kernel is one of the host alone: it finds the arrays through an object of the host.
+bool launch(HostKernel kernel, void* object, int64_t units, int64_t grain, std::size_t scratch,
             int max_threads) {
-    count_kernel();
-    void* buffers[] = {context};
+    void* buffers[] = {object};
     Work work;
     work.kernel = kernel;
     work.buffers = buffers;
@@ -69,9 +69,7 @@ bool launch(Kernel kernel, void* context, int64_t units, int64_t grain, std::siz
     work.units = units;
     work.grain = std::max<int64_t>(1, grain);
     work.threads = units > work.grain ? max_threads : 1;
-    if (work.threads > threads()) set_threads(work.threads);
-    Result result = Launch(work).run();
-    return result.outcome == Outcome::done && result.status == 0;
+    return GilFreeContext().launch_and_wait(CPU, work).succeeded();
 }
 
 // The bytes of an element of each array among the inputs, and of the result; how many arrays.
@@ -134,6 +132,7 @@ class GatheringLoop {
     bool run(char* result, int threads) {
         result_ = result;
         if (elements_ == 0) return true;
+        count_kernel();
         int64_t bytes = block_ * elements_ * items_[num_arrays_];
         return launch(compute, this, num_blocks(), GRAIN_BYTES / std::max<int64_t>(1, bytes),
                       num_arrays_ * std::size_t(operand_bytes_), threads);
@@ -189,25 +188,63 @@ class GatheringLoop {
     char* result_ = nullptr;
 };
 
+// Members with arrays and numbers of their own, a few in one launch.
+class SeparateRows {
+  public:
+    SeparateRows(const BatchRows& rows, Members members)
+        : rows_(rows), num_arrays_(item_bytes(rows, *members[0], items_)),
+          line_(*rows.loop, items_, rows.type->size()) {}
+
+    void add(Future& member, OperatorResult& answer) {
+        Row& row = table_[num_rows_];
+        if (!read_inputs(rows_, member, row.buffers.data(), row.numbers)) return;
+        row.result = Value::in_memory(Allocation::from_pool(rows_.type->bytes()), rows_.type);
+        if (!row.result) return;
+        row.buffers[num_arrays_] = row.result->buffers[0].address();
+        row.answer = &answer;
+        if (rows_.type->size() > 0) count_kernel();
+        if (++num_rows_ == MAX_ROWS) run();
+    }
+
+    void run() {
+        if (num_rows_ > 0) launch(compute, this, int64_t(num_rows_), int64_t(num_rows_), 0, 1);
+        num_rows_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t MAX_ROWS = 16;
+    struct Row {
+        std::array<void*, Loops::OPERANDS + 1> buffers;
+        Numbers numbers;
+        Ref<Value> result;
+        OperatorResult* answer;
+    };
+
+    static int64_t compute(void** buffers, const int64_t*, const double*, void*, int64_t begin,
+                           int64_t end) {
+        auto& self = *static_cast<SeparateRows*>(buffers[0]);
+        for (Row& row :
+             std::span(self.table_).subspan(std::size_t(begin), std::size_t(end - begin)))
+            if (self.line_.run(row.buffers.data(), row.numbers.data()))
+                row.answer->value = std::move(row.result);
+        return 0;
+    }
+
+    const BatchRows& rows_;
+    ItemBytes items_{};
+    const std::size_t num_arrays_;
+    const ContiguousLoop line_;
+    std::size_t num_rows_ = 0;
+    std::array<Row, MAX_ROWS> table_;
+};
+
 } // namespace
 
 void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers) {
-    const Ref<Type>& type = rows.type;
-    ItemBytes items{};
-    std::size_t arrays = item_bytes(rows, *members[0], items);
-    ContiguousLoop line(*rows.loop, items, type->size());
-    std::size_t bytes = type->bytes();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        std::array<void*, Loops::OPERANDS + 1> buffers{};
-        Numbers numbers{};
-        if (!answers[i].empty() || !read_inputs(rows, *members[i], buffers.data(), numbers))
-            continue;
-        Ref<Value> value = Value::in_memory(Allocation::from_pool(bytes), type);
-        if (!value) continue;
-        buffers[arrays] = value->buffers[0].address();
-        if (type->size() > 0) count_kernel();
-        if (line.run(buffers.data(), numbers.data())) answers[i].value = std::move(value);
-    }
+    SeparateRows separate(rows, members);
+    for (std::size_t i = 0; i < members.size(); ++i)
+        if (answers[i].empty()) separate.add(*members[i], answers[i]);
+    separate.run();
 }
 
 bool run_rows_together(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
@@ -245,6 +282,7 @@ class PairwiseSum {
     bool run(char* result, int threads) {
         result_ = result;
         if (elements_ == 0) return true;
+        count_kernel();
         auto slots = std::size_t(std::bit_width(addresses_.size())) + 1;
         return launch(compute, this, num_blocks(), GRAIN_BYTES / (block_ * item_),
                       slots * std::size_t(block_ * item_), threads);

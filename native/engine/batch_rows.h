@@ -5,7 +5,7 @@
 #pragma once
 #include <span>
 
-#include "dispatch/gil_free_call.h"
+#include "engine/gil_free_call.h"
 
 namespace tenfold {
 

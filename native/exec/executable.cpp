@@ -255,23 +255,21 @@ class Executor {
 
     const Scalar& scalar_at(uint32_t position) const { return graph_.nodes[position].node->scalar; }
 
-    bool launch(const Executable::Run& run, Kernel kernel, int64_t units, int64_t grain,
+    bool launch(const Executable::Run& run, KernelHandle kernel, int64_t units, int64_t grain,
                 int threads, std::size_t scratch) {
         Work work;
         work.uninterruptible = run.uninterruptible;
         work.kernel = kernel;
-        work.buffers = buffers_.data();
-        work.sizes = reinterpret_cast<const int64_t*>(run.sizes.data());
-        work.scalars = reinterpret_cast<const double*>(numbers_.data());
-        work.num_buffers = uint32_t(buffers_.size());
-        work.num_sizes = uint32_t(run.sizes.size() / sizeof(int64_t));
-        work.num_scalars = uint32_t(numbers_.size());
+        work.buffers = buffers_;
+        work.sizes = {reinterpret_cast<const int64_t*>(run.sizes.data()),
+                      run.sizes.size() / sizeof(int64_t)};
+        work.scalars = numbers_;
         work.scratch = scratch;
         work.units = units;
         work.grain = grain;
         work.threads = threads;
         BlasThreadLimit holding(run.blas_libraries, run.blas_threads);
-        Event event = plan_.device->launch(work, context_);
+        Event event = context_.launch(*plan_.device, work);
         if (event.done()) return is_done(event.result, scratch);
         queued_.emplace_back(at_, event);
         return true;

@@ -85,8 +85,8 @@ struct Executable {
         int64_t multiply_adds = 0; // of each
     };
     struct Run {
-        Kernel kernel, finish; // finish: after all units, or null
-        int64_t finish_units;  // units of `finish`
+        KernelHandle kernel, finish; // finish: after all units, or null
+        int64_t finish_units;        // units of `finish`
         std::vector<BufferRef> buffers;
         std::vector<std::size_t>
             scratch_tables; // bytes of memory for this run alone, behind the buffers

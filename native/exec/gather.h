@@ -4,8 +4,7 @@
 #include <array>
 #include <span>
 
-#include "ir/linearize.h"
-#include "threads/worker_pool.h"
+#include "exec/part_copy.h"
 
 namespace tenfold {
 
@@ -19,10 +18,14 @@ class Gather {
     // index, `row_stride` bytes apart. A scatter goes through them in order: the last one stays.
     Gather(const Value& array, std::span<const Value* const> indices, void* rows,
            Direction direction, int threads);
-    int64_t row_bytes() const { return row_bytes_; }
-    int64_t num_rows() const { return rows_; }
-    // Scatters one row everywhere.
-    void repeat_row() { row_stride_ = 0; }
+    int64_t row_bytes() const { return sizes_.row_bytes; }
+    int64_t num_rows() const { return sizes_.rows; }
+    // Scatters one row everywhere, an element.
+    void repeat(const ElementBytes& element) {
+        buffers_[1] = nullptr;
+        sizes_.element = element;
+        sizes_.row_stride = 0;
+    }
     Gather(const Gather&) = delete;
     Gather& operator=(const Gather&) = delete;
     // False for several shapes or strides of indices, indices of other dtypes than int32 and int64,
@@ -32,24 +35,27 @@ class Gather {
     Work work();
 
   private:
-    static int64_t run(void** buffers, const int64_t*, const double*, void*, int64_t begin,
-                       int64_t end);
-    template <std::size_t BYTES> bool copy_rows(int64_t begin, int64_t end) const;
     struct Index {
-        const char* first;
         int64_t stride, length, source_stride; // bytes, elements of the axis, bytes
         bool is_short;                         // int32
     };
+    // The sizes of the kernel.
+    struct Sizes {
+        std::array<Index, MAX_INDICES> indices;
+        std::size_t num_indices = 0;
+        int64_t rows = 0, row_bytes = 0, row_stride = 0;
+        ElementBytes element{}; // the row, where `repeat` has given one
+        int64_t direction;
+    };
+    static int64_t run(void** buffers, const int64_t* sizes, const double*, void*, int64_t begin,
+                       int64_t end);
+    template <std::size_t BYTES>
+    static bool copy_rows(void** buffers, const Sizes& sizes, int64_t begin, int64_t end);
     bool add_index(const Value& index, int64_t length, int64_t source_stride);
-    static int64_t position_of(const Index& index, int64_t row);
+    static int64_t position_of(const Index& index, const void* first, int64_t row);
 
-    std::array<Index, MAX_INDICES> indices_;
-    std::size_t num_indices_ = 0;
-    char* array_;
-    char* first_row_;
-    int64_t rows_ = 0, row_bytes_ = 0, row_stride_ = 0;
-    Direction direction_;
-    void* buffer_ = nullptr;
+    Sizes sizes_;
+    std::array<void*, 2 + MAX_INDICES> buffers_{}; // the array, its rows, the indices
     int threads_ = 0;
     bool fits_ = true;
 };

@@ -86,8 +86,8 @@ ProductResult run_matrix_product(const Node& node, const Value& first, const Val
                                  result->buffers[0].address()};
     Work work;
     work.kernel = product->kernel;
-    work.sizes = product->sizes.data();
-    work.buffers = buffers.data();
+    work.sizes = product->sizes;
+    work.buffers = buffers;
     work.scratch = product->scratch;
     work.units = product->units;
     work.grain = product->grain;
@@ -96,8 +96,7 @@ ProductResult run_matrix_product(const Node& node, const Value& first, const Val
     count(Counter::multiply_adds, product->multiply_adds);
     if (work.units == 0) return {true, std::move(result)};
     context.count(Counter::launches);
-    Result launched = context.launch(work);
-    bool succeeded = launched.outcome == Outcome::done && launched.status == 0;
+    bool succeeded = context.launch_and_wait(device_of(node.type->device), work).succeeded();
     return {true, succeeded ? std::move(result) : Ref<Value>()};
 }
 

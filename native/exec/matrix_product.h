@@ -6,7 +6,7 @@
 
 #include "ir/linearize.h"
 #include "jit/code_loader.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -15,7 +15,7 @@ class OpKernelCompiler;
 
 // The launch of a product for operands of these lengths and strides.
 struct ProductLaunch {
-    Kernel kernel = nullptr; // null: a plan of one node computes it
+    KernelHandle kernel; // null: a plan of one node computes it
     Ref<Code> code;
     bool swapped = false; // the second operand is the kernel's first
     std::vector<int64_t> sizes;

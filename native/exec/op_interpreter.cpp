@@ -193,7 +193,7 @@ class ColdGraphRun : public OpInterpreter {
         std::vector<const Value*> indices;
         for (uint32_t input : inputs.subspan(2)) indices.push_back(computed_value(input).get());
         ElementBytes element{};
-        void* rows = element.data();
+        void* rows = nullptr;
         if (assigned.is_scalar()) {
             if (!is_exact_scalar(scalar_of(inputs[1]), dtype_of(node.type->dtype))) return false;
             numbers_.clear();
@@ -208,7 +208,7 @@ class ColdGraphRun : public OpInterpreter {
         if (!scatter.fits()) return false;
         if (assigned.is_scalar()) {
             if (scatter.row_bytes() != int64_t(dtype_of(node.type->dtype).bytes)) return false;
-            scatter.repeat_row();
+            scatter.repeat(element);
         } else if (!are_rows(*computed_value(inputs[1]), *indices[0], *result, indices.size())) {
             return false;
         }
@@ -223,8 +223,8 @@ class ColdGraphRun : public OpInterpreter {
         Work work = gather.work();
         if (work.units > 0) {
             context_.count(Counter::launches);
-            Result launched = context_.launch(work);
-            if (launched.outcome != Outcome::done || launched.status != 0) return false;
+            if (!context_.launch_and_wait(device_of(entry.node->type->device), work).succeeded())
+                return false;
         }
         context_.count(Counter::kernels);
         if (!entry.live_out) context_.count(Counter::temporaries);
@@ -368,7 +368,7 @@ class ColdGraphRun : public OpInterpreter {
         Work work = assignment.work();
         if (work.units == 0) return true;
         context_.count(Counter::launches);
-        return context_.launch(work).outcome == Outcome::done;
+        return context_.launch_and_wait(device_of(to.type->device), work).succeeded();
     }
 
     bool run_reduction_node(uint32_t position) {
@@ -458,7 +458,7 @@ class ColdGraphRun : public OpInterpreter {
                 value.buffers[0].offset == 0)
                 memory = candidate;
         }
-        if (!memory) memory = Allocation::from_pool(type.bytes());
+        if (!memory) memory = Allocation::on_device(device_of(type.device), type.bytes());
         return Value::in_memory(std::move(memory), entry.node->type, std::move(strides));
     }
 
@@ -479,8 +479,8 @@ class ColdGraphRun : public OpInterpreter {
         }
         Work work;
         work.kernel = loop.kernel;
-        work.sizes = sizes_.data();
-        work.scalars = reinterpret_cast<const double*>(numbers_.data());
+        work.sizes = sizes_;
+        work.scalars = numbers_;
         work.units = outer * ((inner + block - 1) / block);
         work.grain = std::max<int64_t>(1, GRAIN_ELEMENTS / std::min(block, inner));
         int64_t elements = inner * outer;
@@ -489,13 +489,14 @@ class ColdGraphRun : public OpInterpreter {
         for (std::size_t k = 0; k < arrays.size(); ++k)
             addresses[k] = static_cast<char*>(arrays[k]->buffers[0].address());
         addresses[arrays.size()] = static_cast<char*>(result.buffers[0].address());
+        const Device& device = device_of(result.type->device);
         for (int64_t launch = 0; launch < launches; ++launch)
-            if (!launch_one(work, space, addresses, launch)) return false;
+            if (!launch_one(device, work, space, addresses, launch)) return false;
         return true;
     }
 
     // One of the launches over the outer axes, of which the last is gone through first.
-    bool launch_one(Work& work, const IterationSpace& space,
+    bool launch_one(const Device& device, Work& work, const IterationSpace& space,
                     const std::array<char*, Loops::OPERANDS + 1>& addresses, int64_t launch) {
         std::array<void*, Loops::OPERANDS + 1> buffers{};
         std::array<int64_t, Loops::OPERANDS + 1> offsets{};
@@ -506,10 +507,9 @@ class ColdGraphRun : public OpInterpreter {
                 offsets[k] += index * space.strides[k][axis];
         }
         for (std::size_t k = 0; k < space.operands; ++k) buffers[k] = addresses[k] + offsets[k];
-        work.buffers = buffers.data();
+        work.buffers = {buffers.data(), space.operands};
         context_.count(Counter::launches);
-        Result result = context_.launch(work);
-        return result.outcome == Outcome::done && result.status == 0;
+        return context_.launch_and_wait(device, work).succeeded();
     }
 
     static int64_t now() {

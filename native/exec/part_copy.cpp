@@ -7,6 +7,7 @@
 #include "exec/work_size.h"
 #include "ir/index_map.h"
 #include "ir/intern.h"
+#include "threads/cpu_device.h"
 
 namespace tenfold {
 namespace {
@@ -54,10 +55,9 @@ Ref<Value> updated_slice(const Node& update, const Value& whole) {
 
 Assignment::Assignment(const Value& part, const Value* rhs, const ElementBytes& element,
                        int threads)
-    : itemsize_(dtype_of(part.type->dtype).bytes),
-      to_(static_cast<char*>(part.buffers[0].address())), element_(element) {
-    from_ = rhs ? static_cast<const char*>(rhs->buffers[0].address())
-                : reinterpret_cast<const char*>(element_.data());
+    : buffers_{part.buffers[0].address(), rhs ? rhs->buffers[0].address() : nullptr} {
+    sizes_.itemsize = dtype_of(part.type->dtype).bytes;
+    sizes_.element = element;
     const Type& type = *part.type;
     int64_t elements = type.size();
     threads_ = threads_for(elements, threads);
@@ -69,55 +69,61 @@ Assignment::Assignment(const Value& part, const Value* rhs, const ElementBytes& 
     for (std::size_t i = 0; i < type.shape.size(); ++i)
         order.axes[i] = uint8_t(type.shape.size() - 1 - i);
     fits_ = coalesce_axes(type, operands, order, part.strides, space);
-    num_axes_ = space.axes;
+    auto& axes = sizes_.axes;
     units_ = 1;
-    for (std::size_t i = 0; i < num_axes_; ++i) {
-        axes_[i] = {space.length(i), space.stride(space.operands - 1, i),
-                    rhs ? space.stride(0, i) : 0};
-        if (i > 0) units_ *= axes_[i].length;
+    for (std::size_t i = 0; i < space.axes; ++i) {
+        axes[i] = {space.length(i), space.stride(space.operands - 1, i),
+                   rhs ? space.stride(0, i) : 0};
+        if (i > 0) units_ *= axes[i].length;
     }
-    if (num_axes_ == 0) axes_[num_axes_++] = {1, itemsize_, itemsize_};
-    span_ = std::min(axes_[0].length, MAX_UNIT_ELEMENTS);
-    units_ *= (axes_[0].length + span_ - 1) / span_;
+    sizes_.num_axes = std::max<int64_t>(1, int64_t(space.axes));
+    if (space.axes == 0) axes[0] = {1, sizes_.itemsize, sizes_.itemsize};
+    sizes_.span = std::min(axes[0].length, MAX_UNIT_ELEMENTS);
+    units_ *= (axes[0].length + sizes_.span - 1) / sizes_.span;
 }
 
 Work Assignment::work() {
     Work work;
-    buffer_ = this;
-    work.kernel = copy;
-    work.buffers = &buffer_;
+    work.kernel = HostKernel(copy);
+    work.buffers = buffers_;
+    work.sizes = words_of(sizes_);
     work.units = units_;
-    work.grain = std::max<int64_t>(1, GRAIN_ELEMENTS / span_);
+    work.grain = std::max<int64_t>(1, GRAIN_ELEMENTS / sizes_.span);
     work.threads = threads_;
     work.uninterruptible = true;
     return work;
 }
 
-int64_t Assignment::copy(void** buffers, const int64_t*, const double*, void*, int64_t begin,
+int64_t Assignment::copy(void** buffers, const int64_t* sizes, const double*, void*, int64_t begin,
                          int64_t end) {
-    const auto& self = *static_cast<const Assignment*>(buffers[0]);
-    for (int64_t unit = begin; unit < end; ++unit) self.copy_unit(unit);
+    const auto& read = *reinterpret_cast<const Sizes*>(sizes);
+    auto* to = static_cast<char*>(buffers[0]);
+    const void* from = buffers[1] ? buffers[1] : read.element.data();
+    for (int64_t unit = begin; unit < end; ++unit)
+        copy_unit(read, to, static_cast<const char*>(from), unit);
     return 0;
 }
 
-void Assignment::copy_unit(int64_t unit) const {
-    int64_t spans = (axes_[0].length + span_ - 1) / span_, first = unit % spans * span_;
-    int64_t count = std::min(span_, axes_[0].length - first);
-    char* to = to_ + first * axes_[0].to;
-    const char* from = from_ + first * axes_[0].from;
+void Assignment::copy_unit(const Sizes& sizes, char* to, const char* from, int64_t unit) {
+    const auto& axes = sizes.axes;
+    int64_t spans = (axes[0].length + sizes.span - 1) / sizes.span;
+    int64_t first = unit % spans * sizes.span;
+    int64_t count = std::min(sizes.span, axes[0].length - first);
+    to += first * axes[0].to;
+    from += first * axes[0].from;
     unit /= spans;
-    for (std::size_t i = 1; i < num_axes_; ++i) {
-        int64_t index = unit % axes_[i].length;
-        unit /= axes_[i].length;
-        to += index * axes_[i].to;
-        from += index * axes_[i].from;
+    for (std::size_t i = 1; i < std::size_t(sizes.num_axes); ++i) {
+        int64_t index = unit % axes[i].length;
+        unit /= axes[i].length;
+        to += index * axes[i].to;
+        from += index * axes[i].from;
     }
-    auto line = itemsize_ == 1   ? copy_line<1>
-                : itemsize_ == 2 ? copy_line<2>
-                : itemsize_ == 4 ? copy_line<4>
-                : itemsize_ == 8 ? copy_line<8>
-                                 : copy_line<16>;
-    line(to, axes_[0].to, from, axes_[0].from, count);
+    auto line = sizes.itemsize == 1   ? copy_line<1>
+                : sizes.itemsize == 2 ? copy_line<2>
+                : sizes.itemsize == 4 ? copy_line<4>
+                : sizes.itemsize == 8 ? copy_line<8>
+                                      : copy_line<16>;
+    line(to, axes[0].to, from, axes[0].from, count);
 }
 
 } // namespace tenfold

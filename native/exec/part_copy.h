@@ -4,7 +4,7 @@
 #include <array>
 
 #include "ir/linearize.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -32,21 +32,23 @@ class Assignment {
     Work work();
 
   private:
-    static int64_t copy(void** buffers, const int64_t*, const double*, void*, int64_t begin,
-                        int64_t end);
-    void copy_unit(int64_t unit) const;
-
     struct Axis {
         int64_t length, to, from; // bytes
     };
-    std::array<Axis, 16> axes_; // the innermost first
-    std::size_t num_axes_ = 0;
-    int64_t itemsize_, span_ = 1; // elements of the innermost axis that a unit takes
+    // The sizes of the kernel.
+    struct Sizes {
+        std::array<Axis, 16> axes; // the innermost first
+        int64_t num_axes = 0, itemsize = 0;
+        int64_t span = 1; // elements of the innermost axis that a unit takes
+        ElementBytes element{};
+    };
+    static int64_t copy(void** buffers, const int64_t* sizes, const double*, void*, int64_t begin,
+                        int64_t end);
+    static void copy_unit(const Sizes& sizes, char* to, const char* from, int64_t unit);
+
+    Sizes sizes_;
+    std::array<void*, 2> buffers_; // of the part and of the right-hand side, or null
     int64_t units_ = 0;
-    char* to_;
-    const char* from_;
-    ElementBytes element_;
-    void* buffer_ = nullptr;
     int threads_;
     bool fits_ = true;
 };

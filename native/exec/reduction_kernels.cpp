@@ -56,7 +56,8 @@ class ReductionRun {
   public:
     ReductionRun(const Node& node, const Value& input, int threads, OpKernelCompiler& compiler,
                  ExecutionContext& context)
-        : node_(node), input_(input), threads_(threads), compiler_(compiler), context_(context) {}
+        : node_(node), input_(input), threads_(threads), compiler_(compiler), context_(context),
+          device_(device_of(node.type->device)) {}
 
     ReductionResult run() {
         if (!split_axes()) return {};
@@ -162,10 +163,10 @@ class ReductionRun {
         return coalesced;
     }
 
-    static Ref<Allocation> memory_for(const ReductionLoop& loop, Axes& remaining) {
+    Ref<Allocation> memory_for(const ReductionLoop& loop, Axes& remaining) const {
         int64_t bytes = dtype_of(loop.dtype).bytes;
         for (const Axis& axis : remaining) bytes *= axis.length;
-        return Allocation::from_pool(std::size_t(bytes));
+        return Allocation::on_device(device_, std::size_t(bytes));
     }
 
     bool launch(const ReductionLoop& loop, ReductionForm form, const Axis& reduced, Axes& loops,
@@ -203,7 +204,7 @@ class ReductionRun {
         work.scratch += 64;
         add(outer.output_stride, inner.output_stride, block, slots);
         work.kernel = loop.kernel;
-        work.sizes = sizes.data();
+        work.sizes = {sizes.data(), count};
         work.threads = threads_for(elements, threads_);
         context_.count(Counter::kernels);
         return launch_outer(work, loops, first + 2, to);
@@ -223,10 +224,9 @@ class ReductionRun {
                 buffers[0] = static_cast<char*>(buffers[0]) + index * axis.stride;
                 buffers[1] = static_cast<char*>(buffers[1]) + index * axis.output_stride;
             }
-            work.buffers = buffers.data();
+            work.buffers = buffers;
             context_.count(Counter::launches);
-            Result result = context_.launch(work);
-            if (result.outcome != Outcome::done || result.status != 0) return false;
+            if (!context_.launch_and_wait(device_, work).succeeded()) return false;
         }
         return true;
     }
@@ -270,6 +270,7 @@ class ReductionRun {
     const int threads_;
     OpKernelCompiler& compiler_;
     ExecutionContext& context_;
+    const Device& device_;
     ReducedAxes axes_;
     Axes kept_axes_, reduced_axes_; // innermost first
     Ref<Allocation> intermediate_;

@@ -3,7 +3,7 @@
 #pragma once
 #include "ir/value.h"
 #include "jit/code_loader.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -21,7 +21,7 @@ struct ReductionForm {
 
 // A kernel of two outer axes, the folded one and, of a column, that of the columns.
 struct ReductionLoop {
-    Kernel kernel = nullptr; // null: this operation has none for these dtypes
+    KernelHandle kernel; // null: this operation has none for these dtypes
     Ref<Code> code;
     uint16_t dtype = 0; // the dtype that is written
     uint32_t lanes = 1; // of a column: elements of a packet

@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "exec/executable.h"
+#include "exec/part_copy.h"
 #include "threads/counters.h"
-#include "threads/worker_pool.h"
+#include "threads/cpu_device.h"
+#include "threads/device.h"
 
 namespace tenfold {
 namespace {
@@ -36,7 +38,8 @@ void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
 
 // Memory for the rows of members; null when memory is short.
 char* allocate_rows(StackedOperand& operand, const Type& type, std::size_t members) {
-    Ref<Allocation> memory = Allocation::from_pool(members * std::size_t(bytes_of(type)));
+    Ref<Allocation> memory =
+        Allocation::on_device(device_of(type.device), members * std::size_t(bytes_of(type)));
     if (!memory) return nullptr;
     auto* data = static_cast<char*>(memory->data);
     operand.stacked = true;
@@ -114,6 +117,26 @@ struct RowCopier {
     }
 };
 
+// By a launch for each row: the kernels of another device cannot follow the pointers of a
+// RowCopier.
+bool copy_each_row(const Value& whole, std::span<const StridedRef> members, const Type& type,
+                   std::size_t rows) {
+    Value from, to;
+    from.type = to.type = Ref<Type>(const_cast<Type*>(&type));
+    for (std::size_t row = 0; row < rows; ++row) {
+        const StridedRef& member = members[std::min(row, members.size() - 1)];
+        from.strides = member.strides ? *member.strides : std::vector<int64_t>();
+        from.buffers[0] = {Ref<Allocation>(member.allocation), member.offset};
+        to.buffers[0] = {whole.buffers[0].allocation, int64_t(row) * bytes_of(type)};
+        Assignment assignment(to, &from, {}, 1);
+        Work work = assignment.work();
+        if (!assignment.fits() ||
+            !DirectLauncher().launch_and_wait(device_of(type.device), work).succeeded())
+            return false;
+    }
+    return true;
+}
+
 } // namespace
 
 void copy_elements(char* to, const Value& from) {
@@ -130,15 +153,16 @@ bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members
     char* to = allocate_rows(operand, type, rows);
     if (!to) return false;
     count(Counter::gathers);
+    if (!device_of(type.device).is_host) return copy_each_row(*operand.value, members, type, rows);
     RowCopier copier{members, type, to};
     void* buffers[] = {&copier};
     Work work;
-    work.kernel = RowCopier::copy;
+    work.kernel = HostKernel(RowCopier::copy);
     work.buffers = buffers;
     work.units = int64_t(rows);
     work.grain = std::max<int64_t>(1, GRAIN_BYTES / (copier.bytes + 1));
     work.threads = threads;
-    return Launch(work).run().outcome == Outcome::done;
+    return DirectLauncher().launch_and_wait(CPU, work).succeeded();
 }
 
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
@@ -154,12 +178,15 @@ bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scala
     const DType& kind = dtype_of(dtype);
     if (kind.kind == 'c' || (kind.kind == 'f' && kind.bytes < 4)) return false;
     char* to = allocate_rows(operand, *intern_type({{}, dtype, device, 0, false}), rows);
-    for (std::size_t row = 0; to && row < rows; ++row) {
-        uint64_t bits = scalar_bits(*scalars[std::min(row, scalars.size() - 1)], {.dtype = dtype});
-        std::memcpy(to + row * kind.bytes, &bits, kind.bytes);
-    }
     operand.scalar = nullptr;
-    return to;
+    if (!to) return false;
+    std::vector<char> numbers(rows * kind.bytes);
+    for (std::size_t row = 0; row < rows; ++row) {
+        uint64_t bits = scalar_bits(*scalars[std::min(row, scalars.size() - 1)], {.dtype = dtype});
+        std::memcpy(&numbers[row * kind.bytes], &bits, kind.bytes);
+    }
+    device_of(device).copy(to, numbers.data(), numbers.size(), Device::from_host);
+    return true;
 }
 
 Ref<Value> RowViews::row_value(std::size_t row, Ref<Value> next) {

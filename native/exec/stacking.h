@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/node.h"
+#include "threads/device.h"
 
 namespace tenfold {
 
@@ -45,9 +46,11 @@ bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scala
 // Values of the rows of a batch's result. They are views of it, or copies with memory of their own.
 class RowViews {
   public:
+    // Another device has views alone.
     RowViews(const Value& whole, const Ref<Type>& type, std::size_t count, bool copies)
-        : buffer_(whole.buffers[0]), bytes_(std::size_t(bytes_of(*type))), copies_(copies),
-          types_(type, count), memory_(buffer_.allocation, count) {}
+        : buffer_(whole.buffers[0]), bytes_(std::size_t(bytes_of(*type))),
+          copies_(copies && device_of(type->device).is_host), types_(type, count),
+          memory_(buffer_.allocation, count) {}
 
     // `next`: the following result of the same member.
     Ref<Value> row_value(std::size_t row, Ref<Value> next);

@@ -7,7 +7,7 @@
 
 #include "jit/code_loader.h"
 #include "jit/processor.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -30,7 +30,7 @@ struct Loop {
         SizeKind kind;
         uint8_t operand, axis;
     };
-    Kernel kernel = nullptr; // null: this operation has none for these dtypes
+    KernelHandle kernel; // null: this operation has none for these dtypes
     Ref<Code> code;
     std::vector<Size> sizes;
 };

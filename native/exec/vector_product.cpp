@@ -39,15 +39,14 @@ Ref<Value> run_vector_product(const Node& node, const Value& first, const Value&
                                  result->buffers[0].address()};
     Work work;
     work.kernel = product->kernel;
-    work.sizes = sizes.data();
-    work.buffers = buffers.data();
+    work.sizes = sizes;
+    work.buffers = buffers;
     work.units = 1;
     work.threads = threads_for(length, 1);
     context.count(Counter::calls);
     context.count(Counter::launches);
     count(Counter::multiply_adds, length);
-    Result launched = context.launch(work);
-    bool succeeded = launched.outcome == Outcome::done && launched.status == 0;
+    bool succeeded = context.launch_and_wait(device_of(node.type->device), work).succeeded();
     return succeeded ? result : Ref<Value>();
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "ir/linearize.h"
 #include "jit/code_loader.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -12,7 +12,7 @@ class OpKernelCompiler;
 
 // The kernel of vectors of a dtype that are contiguous or not.
 struct VectorProductKernel {
-    Kernel kernel = nullptr;
+    KernelHandle kernel;
     Ref<Code> code;
 };
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <bit>
 
-#include "engine/submission.h"
 #include "ir/intern.h"
+#include "ir/submission.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "memory/ref_counted.h"
+#include "threads/work.h"
 
 namespace tenfold {
 
@@ -18,6 +19,8 @@ struct Code {
 
     Code(std::uint8_t* begin, std::size_t bytes) : begin(begin), bytes(bytes) {}
     static void destroy(Code* code); // gives the pages back to the system
+    // The kernel so many bytes from the begin.
+    KernelHandle kernel_at(std::size_t offset) const { return KernelHandle(begin + offset); }
 };
 
 // A copy of position-independent code. Empty if the system has no executable memory.

@@ -5,14 +5,14 @@
 // then lengths, then offsets into the scratch memory of the thread. A driver returns 0, or 1 + the
 // index of the first matrix for which it failed; it computes the others.
 //
-//   Kernel kernel = find_driver("inverse")->complex;
+//   KernelHandle kernel = find_driver("inverse")->complex;
 #pragma once
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "lapack/matrix_copies.h"
-#include "threads/worker_pool.h"
+#include "threads/cpu_device.h"
 
 namespace tenfold::lapack {
 
@@ -49,8 +49,8 @@ template <class Body> int64_t for_each_matrix(int64_t begin, int64_t end, Body b
 
 struct DriverEntry {
     std::string_view name;
-    Kernel real, complex; // computed in float64, and in complex128
-    std::size_t sizes;    // how many it reads
+    HostKernel real, complex; // computed in float64, and in complex128
+    std::size_t sizes;        // how many it reads
 };
 
 template <class Sizes> constexpr std::size_t NUM_SIZES = sizeof(Sizes) / sizeof(int64_t);

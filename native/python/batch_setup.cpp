@@ -308,7 +308,7 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     auto graph_template = made_by([&] { return pattern_of(array, inputs.nodes); });
     same &= bool(graph_template);
     const Loop* loop = made_by([&] { return same ? contiguous_loop(*graph_template) : nullptr; });
-    if (loop && loop->kernel)
+    if (loop && loop->kernel && device_of(node.type->device).is_host)
         batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
     if (graph_template && graph_template->fits(types[0]->device))
         batcher.graph_template = std::move(graph_template);

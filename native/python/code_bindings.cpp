@@ -38,8 +38,7 @@ std::vector<EntryPoint> functions_at(const Part& bytes, std::span<const uint64_t
     const Ref<Code> loaded = load_code(bytes.data(), bytes.size());
     std::vector<EntryPoint> functions;
     for (uint64_t place : places)
-        if (loaded && place < bytes.size())
-            functions.push_back({loaded, reinterpret_cast<Kernel>(loaded->begin + place)});
+        if (loaded && place < bytes.size()) functions.push_back({loaded, loaded->kernel_at(place)});
     return functions;
 }
 
@@ -100,7 +99,7 @@ std::pair<EntryPoint, std::size_t> lapack_driver(const std::string& name, bool c
 void declare_code(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<EntryPoint>(module, "EntryPoint").def_prop_ro("address", [](EntryPoint& self) {
-        return reinterpret_cast<std::size_t>(self.kernel);
+        return reinterpret_cast<std::size_t>(self.kernel.entry());
     });
     declare_entries(module);
     module.def(

@@ -19,6 +19,7 @@ bool ending = false; // the interpreter is; written under the GIL
 struct LaunchArguments {
     static constexpr std::size_t FEW = 16;
     Work work;
+    const Device* device = &CPU; // of the memory of its Values
     PyObject* buffers = nullptr; // a tuple: its items live on while the GIL is released
     std::array<void*, FEW> few;
     std::vector<void*> many;
@@ -29,9 +30,11 @@ bool take_integer(PyObject* object, int64_t& number) {
     return number != -1 || !PyErr_Occurred();
 }
 
-bool take_address(PyObject* object, void*& address) {
+bool take_address(PyObject* object, void*& address, const Device*& device) {
     if (Py_TYPE(object) == value_type) {
-        address = nb::inst_ptr<ValueHandle>(object)->value->buffers[0].address();
+        const Buffer& buffer = nb::inst_ptr<ValueHandle>(object)->value->buffers[0];
+        if (buffer.allocation->device) device = &device_at(buffer.allocation->device);
+        address = buffer.address();
         return true;
     }
     address = PyLong_AsVoidPtr(object);
@@ -39,9 +42,9 @@ bool take_address(PyObject* object, void*& address) {
 }
 
 // Of loaded code, which the argument holds; or of code that the caller keeps.
-void* address_of(PyObject* kernel) {
-    if (Py_TYPE(kernel) != entry_type) return PyLong_AsVoidPtr(kernel);
-    return reinterpret_cast<void*>(nb::inst_ptr<EntryPoint>(kernel)->kernel);
+KernelHandle kernel_of(PyObject* kernel) {
+    if (Py_TYPE(kernel) != entry_type) return KernelHandle(PyLong_AsVoidPtr(kernel));
+    return nb::inst_ptr<EntryPoint>(kernel)->kernel;
 }
 
 bool take_buffers(PyObject* object, LaunchArguments& arguments) {
@@ -53,19 +56,21 @@ bool take_buffers(PyObject* object, LaunchArguments& arguments) {
         arguments.many.resize(std::size_t(length));
         table = arguments.many.data();
     }
-    arguments.work.buffers = table;
+    arguments.work.buffers = {table, std::size_t(length)};
     for (Py_ssize_t i = 0; i < length; ++i)
-        if (!take_address(PyTuple_GET_ITEM(arguments.buffers, i), table[i])) return false;
+        if (!take_address(PyTuple_GET_ITEM(arguments.buffers, i), table[i], arguments.device))
+            return false;
     return true;
 }
 
 // The items of a bytes object, 8 bytes each.
-template <class T> bool take_items(PyObject* object, const T*& items) {
+template <class T> bool take_items(PyObject* object, std::span<const T>& items) {
     if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) % 8 != 0) {
         PyErr_SetString(PyExc_TypeError, "sizes and scalars are bytes, 8 for each item");
         return false;
     }
-    items = reinterpret_cast<const T*>(PyBytes_AS_STRING(object));
+    items = {reinterpret_cast<const T*>(PyBytes_AS_STRING(object)),
+             std::size_t(PyBytes_GET_SIZE(object) / 8)};
     return true;
 }
 
@@ -76,18 +81,17 @@ bool take_arguments(PyObject* const* args, Py_ssize_t count, LaunchArguments& ar
     }
     Work& work = arguments.work;
     int64_t scratch = 0, threads = 0;
-    void* kernel = address_of(args[0]);
+    work.kernel = kernel_of(args[0]);
     if (PyErr_Occurred() || !take_buffers(args[1], arguments) || !take_items(args[2], work.sizes) ||
         !take_items(args[3], work.scalars) || !take_integer(args[4], scratch) ||
         !take_integer(args[5], work.units) || !take_integer(args[6], work.grain) ||
         !take_integer(args[7], threads))
         return false;
-    if (!kernel || scratch < 0 || work.units < 0 || work.grain < 1 || threads < 0) {
+    if (!work.kernel || scratch < 0 || work.units < 0 || work.grain < 1 || threads < 0) {
         PyErr_SetString(PyExc_ValueError, "launch() needs a kernel, scratch, units and threads of "
                                           "at least 0, and a grain of at least 1");
         return false;
     }
-    work.kernel = reinterpret_cast<Kernel>(kernel);
     work.scratch = std::size_t(scratch);
     work.threads = int(std::min<int64_t>(threads, 1 << 20));
     return true;
@@ -133,8 +137,13 @@ Result run(Work& work) {
     return keeps_gil ? Launch(work).run() : run_without_gil(work);
 }
 
-PyObject* status_of(Work& work) {
-    Result result = run(work);
+class PythonLauncher : public HostLauncher {
+  public:
+    Result run_on_host(Work& work) override { return run(work); }
+};
+
+PyObject* status_of(const Device& device, Work& work) {
+    Result result = PythonLauncher().launch_and_wait(device, work);
     if (result.outcome != Outcome::done) return cut_short(result, work);
     return PyLong_FromLongLong(result.status);
 }
@@ -142,8 +151,9 @@ PyObject* status_of(Work& work) {
 PyObject* launch(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return to_python_error([&]() -> PyObject* {
         LaunchArguments arguments;
-        PyObject* status =
-            take_arguments(args, count, arguments) ? status_of(arguments.work) : nullptr;
+        PyObject* status = take_arguments(args, count, arguments)
+                               ? status_of(*arguments.device, arguments.work)
+                               : nullptr;
         Py_XDECREF(arguments.buffers);
         return status;
     });

@@ -2,10 +2,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "engine/submission.h"
 #include "ir/index_map.h"
 #include "ir/inferred_shapes.h"
 #include "ir/linearize.h"
+#include "ir/submission.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {

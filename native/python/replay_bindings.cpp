@@ -1,11 +1,12 @@
 // Replay bindings: from an Array to its values by a known Executable, and reports of failures.
-#include "engine/submission.h"
 #include "engine/timeline.h"
 #include "exec/float_env.h"
 #include "exec/op_interpreter.h"
 #include "ir/loop_rerolling.h"
+#include "ir/submission.h"
 #include "threads/counters.h"
 #include "threads/thread_local.h"
+#include "threads/worker_pool.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,7 +22,7 @@ namespace {
 
 class PythonContext : public ExecutionContext {
   public:
-    Result launch(Work& work) override {
+    Result run_on_host(Work& work) override {
         if (work.threads > threads()) set_threads(work.threads);
         return launch_without_gil(work);
     }

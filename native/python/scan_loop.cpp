@@ -2,8 +2,8 @@
 // two steps no Python runs, once the plan of a step is known.
 #include <nanobind/stl/vector.h>
 
-#include "engine/submission.h"
 #include "exec/stacking.h"
+#include "ir/submission.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {

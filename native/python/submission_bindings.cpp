@@ -1,5 +1,5 @@
-// Submission bindings: Python's interface to asynchronous evaluations, see engine/submission.h.
-#include "engine/submission.h"
+// Submission bindings: Python's interface to asynchronous evaluations, see ir/submission.h.
+#include "ir/submission.h"
 
 #include "python/value_bindings.h"
 

@@ -7,7 +7,7 @@
 #include "ir/linearize.h"
 #include "python/python_objects.h"
 #include "threads/blas_threads.h"
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold::bindings {
 
@@ -27,7 +27,7 @@ struct NodesHandle {
 // A function of loaded code, which it holds, or of this library.
 struct EntryPoint {
     Ref<Code> code; // null: of this library
-    Kernel kernel;
+    KernelHandle kernel;
 };
 
 struct LibraryHandle {

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "engine/engine.h"
+#include "threads/cpu_device.h"
 
 namespace tenfold {
 
@@ -112,7 +113,7 @@ inline void prepare_batcher(Engine& engine) {
     auto inference = Ref<Inference>::adopt(new Inference);
     inference->results.push_back(type);
     inference->operands = {0, 0};
-    static Loop loop{add_numbers, {}, {{Loop::length, 1, 0}}};
+    static Loop loop{HostKernel(add_numbers), {}, {{Loop::length, 1, 0}}};
     Batcher batcher;
     batcher.runs_alone = false;
     batcher.stacked = std::make_unique<StackedPlans>();

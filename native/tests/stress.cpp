@@ -10,6 +10,7 @@
 #include "ir/linearize.h"
 #include "memory/allocation_pool.h"
 #include "memory/deferred_decref.h"
+#include "threads/cpu_device.h"
 #include "threads/fork_safe_lock.h"
 #include "threads/worker_pool.h"
 
@@ -38,7 +39,7 @@ void launch(std::mt19937& random) {
     std::vector<int64_t> numbers(random() % 300, 0);
     void* buffers[] = {numbers.data()};
     Work work;
-    work.kernel = add_one;
+    work.kernel = HostKernel(add_one);
     work.buffers = buffers;
     work.units = int64_t(numbers.size());
     work.grain = 1 + int64_t(random() % 20);

@@ -8,6 +8,8 @@
 #include "exec/op_interpreter.h"
 #include "graphs.h"
 #include "ir/inferred_shapes.h"
+#include "threads/cpu_device.h"
+#include "threads/worker_pool.h"
 
 namespace tenfold::testing {
 
@@ -113,14 +115,14 @@ int64_t add_up(void** buffers, const int64_t* sizes, const double* scalars, void
 }
 
 // Finds the kernel for steps that are known when it runs.
-template <int SCALARS, char... DONE> Kernel kernel_for(std::string_view steps) {
-    if (steps.empty()) return add_up<SCALARS, DONE...>;
+template <int SCALARS, char... DONE> KernelHandle kernel_for(std::string_view steps) {
+    if (steps.empty()) return HostKernel(add_up<SCALARS, DONE...>);
     if constexpr (sizeof...(DONE) < Loops::OPERANDS) {
         if (steps[0] == '0') return kernel_for<SCALARS, DONE..., '0'>(steps.substr(1));
         if (steps[0] == '1') return kernel_for<SCALARS, DONE..., '1'>(steps.substr(1));
         return kernel_for<SCALARS, DONE..., 's'>(steps.substr(1));
     }
-    return nullptr;
+    return {};
 }
 
 inline Loop* loop_of_sums(std::string_view steps, std::size_t scalars) {
@@ -174,14 +176,14 @@ class TestKernelCompiler : public OpKernelCompiler {
 
     std::vector<std::string> asked;
     bool fails = false;
-    const Kernel* kernel = nullptr; // in place of the right one
-    IndexMap how;                   // views read their input
+    const KernelHandle* kernel = nullptr; // in place of the right one
+    IndexMap how;                         // views read their input
 };
 
 // Records the launches.
 class Noting : public ExecutionContext {
   public:
-    Result launch(Work& work) override {
+    Result run_on_host(Work& work) override {
         units.push_back(work.units);
         threads.push_back(work.threads);
         buffers.push_back({work.buffers[0], work.buffers[1], work.buffers[2]});

@@ -5,9 +5,12 @@
 #include <thread>
 
 #include "check.h"
+#include "exec/stacking.h"
 #include "graphs.h"
 #include "ir/index_map.h"
 #include "memory/allocation_pool.h"
+#include "threads/cpu_device.h"
+#include "threads/worker_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -16,7 +19,7 @@ namespace {
 
 class Direct : public ExecutionContext {
   public:
-    Result launch(Work& work) override { return Launch(work).run(); }
+    Result run_on_host(Work& work) override { return Launch(work).run(); }
     bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
@@ -26,29 +29,44 @@ struct QueuedLaunch {
     Work work;
     std::vector<void*> buffers;
     std::vector<int64_t> sizes;
-    std::vector<double> scalars;
+    std::vector<uint64_t> scalars;
+    Result result;
 };
 std::vector<QueuedLaunch> queue;
+std::size_t num_finished = 0; // of the queue, from its begin
 
 // Runs a kernel when it is waited for.
-const Device QUEUEING = [] {
+Device queueing = [] {
     Device device = CPU;
+    device.name = "queueing";
+    device.number = 1;
     device.launch = [](Work& work, HostLauncher&) {
         queue.push_back({work,
-                         std::vector<void*>(work.buffers, work.buffers + work.num_buffers),
-                         {work.sizes, work.sizes + work.num_sizes},
-                         {work.scalars, work.scalars + work.num_scalars}});
+                         {work.buffers.begin(), work.buffers.end()},
+                         {work.sizes.begin(), work.sizes.end()},
+                         {work.scalars.begin(), work.scalars.end()},
+                         {}});
         return Event{{}, queue.size()};
     };
     device.wait = [](const Event& event) {
-        QueuedLaunch& queued = queue[event.ticket - 1];
-        queued.work.buffers = queued.buffers.data();
-        queued.work.sizes = queued.sizes.data();
-        queued.work.scalars = queued.scalars.data();
-        return Launch(queued.work).run();
+        for (; num_finished < event.ticket; ++num_finished) {
+            QueuedLaunch& queued = queue[num_finished];
+            queued.work.buffers = queued.buffers;
+            queued.work.sizes = queued.sizes;
+            queued.work.scalars = queued.scalars;
+            queued.result = Launch(queued.work).run();
+        }
+        return event.done() ? event.result : queue[event.ticket - 1].result;
     };
+    device.record = [] { return Event{{}, queue.size()}; };
     return device;
 }();
+[[maybe_unused]] const bool is_registered = register_device(queueing);
+
+void clear_queue() {
+    queue.clear();
+    num_finished = 0;
+}
 
 int64_t twice(void** buffers, const int64_t* sizes, const double* scalars, void*, int64_t,
               int64_t) {
@@ -67,7 +85,8 @@ Ref<Node> number_leaf(int64_t length, double number) {
     return result;
 }
 
-Executable::Run run_of(Kernel kernel, Executable::Slot from, Executable::Slot to, int64_t length) {
+Executable::Run run_of(HostKernel kernel, Executable::Slot from, Executable::Slot to,
+                       int64_t length) {
     Executable::Run run{};
     run.kernel = kernel;
     run.buffers = {{from, 0}, {to, 0}};
@@ -83,7 +102,7 @@ Key written(const LinearizedGraph& graph, uint8_t exact = Key::by_form) {
     return key;
 }
 
-Ref<Executable> plan_of(const LinearizedGraph& graph, Kernel kernel, bool over) {
+Ref<Executable> plan_of(const LinearizedGraph& graph, HostKernel kernel, bool over) {
     auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(graph)));
     plan->key = written(graph).words;
     int64_t length = graph.nodes[0].node->type->shape[0];
@@ -242,9 +261,9 @@ static void queued_launch_is_done_before_its_value_is_published() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, twice, false);
-    plan->device = &QUEUEING;
+    plan->device = &queueing;
     Direct direct;
-    queue.clear();
+    clear_queue();
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(queue.size() == 1 && numbers(y.get())[2] == 4);
 }
@@ -253,12 +272,31 @@ static void queued_launch_that_fails_is_named() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, fails, false);
-    plan->device = &QUEUEING;
+    plan->device = &queueing;
     Direct direct;
-    queue.clear();
+    clear_queue();
     RunResult result = replay(*plan, graph, {}, direct);
     CHECK(result.cause == RunResult::values && result.instruction == 2);
     CHECK(!value_of(y.get()));
+}
+
+static void rows_of_another_device_are_stacked_by_its_launches() {
+    declare_device(1, "queueing");
+    queueing.is_host = false;
+    int64_t shape[] = {3};
+    Ref<Type> type = intern_type({shape, 1, 1, 0, false});
+    Ref<Node> x = number_leaf(3, 2), y = number_leaf(6, 5);
+    const std::vector<int64_t> every_second{16};
+    std::array members{StridedRef::of(*value_of(x.get())), StridedRef::of(*value_of(y.get()))};
+    members[1].strides = &every_second;
+    StackedOperand operand;
+    clear_queue();
+    CHECK(stack_operands(operand, members, *type, 3, 1));
+    auto* rows = static_cast<double*>(operand.value->buffers[0].address());
+    CHECK(queue.size() == 3 && rows[2] == 2 && rows[3] == 5 && rows[8] == 5);
+    CHECK(operand.value->buffers[0].allocation->device == 1);
+    queueing.is_host = true;
+    declare_device(1, "cpu");
 }
 
 static void walk_tells_of_a_claim() {
@@ -359,6 +397,7 @@ int main() {
     missing_memory_is_named_with_its_bytes();
     queued_launch_is_done_before_its_value_is_published();
     queued_launch_that_fails_is_named();
+    rows_of_another_device_are_stacked_by_its_launches();
     walk_tells_of_a_claim();
     plans_not_used_for_long_are_forgotten();
     what_a_thread_found_last_is_forgotten_with_the_rest();

@@ -4,6 +4,7 @@
 
 #include "engine_host.h"
 #include "threads/counters.h"
+#include "threads/cpu_device.h"
 
 using namespace tenfold;
 
@@ -31,7 +32,7 @@ Ref<GilFreeCall> planned() {
     plan->slots = 4;
     auto run = [&](Executable::Slot x, Executable::Slot result) {
         Executable::Run run{};
-        run.kernel = add_numbers;
+        run.kernel = HostKernel(add_numbers);
         run.buffers = {{x, 0}, {1, 0}, {result, 0}};
         run.sizes.assign(reinterpret_cast<const char*>(&LENGTH), sizeof LENGTH);
         run.units = run.grain = run.threads = 1;

@@ -252,7 +252,7 @@ static void each_driver_is_found_by_its_name() {
                            "svd",
                            "eigenvalues",
                            "lu"};
-    std::set<Kernel> kernels;
+    std::set<KernelHandle> kernels;
     for (const char* name : names) {
         const DriverEntry* entry = find_driver(name);
         CHECK(entry && entry->sizes > 8);

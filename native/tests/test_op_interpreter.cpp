@@ -263,11 +263,11 @@ static void other_operations_are_computed_between() {
 }
 
 static void failures_publish_no_result() {
-    Kernel wrong = [](void**, const int64_t*, const double*, void*, int64_t, int64_t) -> int64_t {
+    auto one = [](void**, const int64_t*, const double*, void*, int64_t, int64_t) -> int64_t {
         return 1;
     };
-    Kernel none = nullptr;
-    for (const Kernel* kernel : {&wrong, &none}) {
+    KernelHandle wrong = HostKernel(one), none;
+    for (const KernelHandle* kernel : {&wrong, &none}) {
         Op& op = fresh_op();
         op.is_permanent = false; // a user's, of which a plan may see the whole
         Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
@@ -291,7 +291,7 @@ static void failures_publish_no_result() {
 }
 
 static void operation_without_a_kernel_is_computed_by_its_plan_between_others() {
-    Kernel none = nullptr;
+    KernelHandle none;
     Op& op = fresh_op();
     Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
     Ref<Node> alone = sum(op, {x, x});

@@ -5,6 +5,7 @@
 
 #include "exec/part_copy.h"
 #include "ir/intern.h"
+#include "threads/device.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -20,7 +21,7 @@ int64_t number_at(const Value& value, int64_t index) {
 void launch(Assignment& assignment) {
     CHECK(assignment.fits());
     Work work = assignment.work();
-    if (work.units > 0) CHECK(Launch(work).run().outcome == Outcome::done);
+    if (work.units > 0) CHECK(DirectLauncher().launch_and_wait(CPU, work).succeeded());
 }
 
 Ref<Value> filled(const Shape& shape, int64_t begin) {

@@ -1,6 +1,8 @@
 // Reduction kernel test: axis order and coalescing, launches per loop, result layout and missing
 // loops. The loops are written by hand, of sums and largest elements.
 #include "sums.h"
+#include "threads/cpu_device.h"
+#include "threads/worker_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -43,7 +45,7 @@ int64_t fold_up(void** buffers, const int64_t* sizes, const double*, void* scrat
     return 0;
 }
 
-template <What WHAT> Kernel kernel_of(ReductionForm form) {
+template <What WHAT> HostKernel kernel_of(ReductionForm form) {
     if (form.reduce_outer)
         return form.strided ? fold_up<WHAT, true, true> : fold_up<WHAT, true, false>;
     return form.strided ? fold_up<WHAT, false, true> : fold_up<WHAT, false, false>;
@@ -57,7 +59,7 @@ class ReductionKernelCompiler : public TestKernelCompiler {
         CHECK(source == 1);
         forms.push_back(form);
         if (fails) return nullptr;
-        auto* loop = new ReductionLoop{nullptr, {}, 1, 4, 1};
+        auto* loop = new ReductionLoop{{}, {}, 1, 4, 1};
         if (node.op->name == "total") loop->kernel = kernel_of<total>(form);
         if (node.op->name == "largest") loop->kernel = kernel_of<largest>(form);
         return loop;
@@ -68,7 +70,7 @@ class ReductionKernelCompiler : public TestKernelCompiler {
 
 class Launching : public ExecutionContext {
   public:
-    Result launch(Work& work) override {
+    Result run_on_host(Work& work) override {
         units.push_back(work.units);
         threads.push_back(work.threads);
         return Launch(work).run();

@@ -5,6 +5,7 @@
 
 #include "engine_host.h"
 #include "threads/counters.h"
+#include "threads/cpu_device.h"
 
 using namespace tenfold;
 
@@ -73,7 +74,7 @@ Ref<GilFreeCall> product_call(std::size_t rows, bool first, bool second) {
     result->plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
     result->plan->slots = 3;
     Executable::Run run{};
-    run.kernel = multiply_stack;
+    run.kernel = HostKernel(multiply_stack);
     run.buffers = {{0, 0}, {1, 0}, {2, 0}};
     int64_t sizes[] = {first || second ? int64_t(rows) : 1, first ? ROWS * INNER : 0,
                        second ? INNER * COLUMNS : 0};

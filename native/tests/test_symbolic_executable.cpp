@@ -7,6 +7,8 @@
 #include "check.h"
 #include "graphs.h"
 #include "ir/index_map.h"
+#include "threads/cpu_device.h"
+#include "threads/worker_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;
@@ -15,7 +17,7 @@ namespace {
 
 class Direct : public ExecutionContext {
   public:
-    Result launch(Work& work) override { return Launch(work).run(); }
+    Result run_on_host(Work& work) override { return Launch(work).run(); }
     bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
@@ -49,7 +51,7 @@ Ref<Executable> pattern_of(const LinearizedGraph& graph) {
     auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(graph)));
     const Type& type = *graph.nodes[0].node->type;
     Executable::Run run{};
-    run.kernel = twice;
+    run.kernel = HostKernel(twice);
     run.buffers = {{0, 0}, {1, 0}};
     int64_t length = type.shape[0];
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);

@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "memory/allocation_pool.h"
+#include "threads/cpu_device.h"
 #include "threads/worker_pool.h"
 
 using namespace tenfold;
@@ -19,9 +20,11 @@ namespace {
 
 using BulkRef = std::vector<std::atomic<int>>;
 
-Work work_of(Kernel kernel, void** buffers, int64_t units, int64_t grain, int threads) {
+template <class Function>
+Work work_of(Function kernel, std::span<void* const> buffers, int64_t units, int64_t grain,
+             int threads) {
     Work work;
-    work.kernel = kernel;
+    work.kernel = HostKernel(kernel);
     work.buffers = buffers;
     work.units = units;
     work.grain = grain;
@@ -109,7 +112,7 @@ void threads_have_scratch_of_their_own() {
         return block.used == begin ? 0 : begin + 1;
     };
     for (std::size_t bytes : {sizeof(Block), std::size_t(100'000), sizeof(Block)}) {
-        Work work = work_of(kernel, nullptr, 10'000, 1, 4);
+        Work work = work_of(kernel, {}, 10'000, 1, 4);
         work.scratch = bytes;
         CHECK(run(work).status == 0);
     }
@@ -207,7 +210,7 @@ void launch_inside_a_launch_works() {
     work.scratch = 64;
     work.interrupted = [](void*) { // as a signal handler that computes
         count_once(1000, 10, 3);
-        Work inner = work_of(nap, nullptr, 1, 1, 1);
+        Work inner = work_of(nap, {}, 1, 1, 1);
         Endless endless;
         void* buffers[] = {&endless};
         inner.buffers = buffers;
@@ -230,7 +233,7 @@ void every_thread_has_the_default_float_mode() {
     _mm_setcsr(foreign);
     for (int threads : {1, 2, 7}) { // the seventh is started by a thread in that mode
         set_threads(threads);
-        CHECK(run(work_of(kernel, nullptr, 1000, 1, threads)).status == 0);
+        CHECK(run(work_of(kernel, {}, 1000, 1, threads)).status == 0);
         CHECK(_mm_getcsr() == foreign);
     }
     _mm_setcsr(before);

@@ -1,29 +1,12 @@
 #include "threads/device.h"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
-
-#include "memory/allocation_pool.h"
 
 namespace tenfold {
-
-const Device CPU{
-    .name = "cpu",
-    .number = 0,
-    .is_host = true,
-    .allocate = [](std::size_t bytes) { return pool_allocate(bytes); },
-    .free = pool_free,
-    .copy = [](void* to, const void* from, std::size_t bytes,
-               Device::Direction) { std::memcpy(to, from, bytes); },
-    .launch = [](Work& work, HostLauncher& host) { return Event{host.launch(work)}; },
-    .record = [] { return Event{}; },
-    .wait = [](const Event& event) { return event.result; },
-};
-
 namespace {
 
-const std::array DEVICES{&CPU}; // by their numbers
+// Written when the library is loaded.
+constinit std::array<const Device*, MAX_DEVICES> device_by_number{&CPU};
 
 // By id; written under the GIL when a device is declared.
 std::array<const Device*, 256> device_by_id = [] {
@@ -34,13 +17,18 @@ std::array<const Device*, 256> device_by_id = [] {
 
 } // namespace
 
+bool register_device(const Device& device) {
+    device_by_number[device.number] = &device;
+    return true;
+}
+
 void declare_device(uint8_t id, std::string_view name) {
-    auto found = std::ranges::find(DEVICES, name, &Device::name);
-    if (found != DEVICES.end()) device_by_id[id] = *found;
+    for (const Device* device : device_by_number)
+        if (device && device->name == name) device_by_id[id] = device;
 }
 
 const Device& device_of(uint8_t id) { return *device_by_id[id]; }
 
-const Device& device_at(uint8_t number) { return *DEVICES[number]; }
+const Device& device_at(uint8_t number) { return *device_by_number[number]; }
 
 } // namespace tenfold

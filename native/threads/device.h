@@ -1,11 +1,14 @@
-// Device: the table of functions by which the executor uses a device: memory, launches and Events.
-// The CPU's launches are done when they return. Another device queues them, in order.
+// Device: the table of functions by which native code uses a device: memory, launches and Events.
+// The CPU's launches are done when they return. Another device queues them, in order. It is one
+// file, which registers its table.
 #pragma once
 #include <string_view>
 
-#include "threads/worker_pool.h"
+#include "threads/work.h"
 
 namespace tenfold {
+
+struct Device;
 
 // The completion of a launch or a copy.
 struct Event {
@@ -15,18 +18,29 @@ struct Event {
     bool done() const { return ticket == 0; }
 };
 
-// Runs host kernels: with the GIL, without it, or on one thread, as the caller provides it.
+// Launches kernels. Those of the host run as its caller can: with the GIL, without it, or on one
+// thread.
 class HostLauncher {
   public:
     virtual ~HostLauncher() = default;
-    virtual Result launch(Work& work) = 0;
+    // Only the CPU calls it, and a device that leaves a kernel to the CPU.
+    virtual Result run_on_host(Work& work) = 0;
+
+    Event launch(const Device& device, Work& work);
+    Result launch_and_wait(const Device& device, Work& work);
+};
+
+// Runs host kernels from the calling thread, which keeps the GIL if it has it.
+class DirectLauncher : public HostLauncher {
+  public:
+    Result run_on_host(Work& work) override;
 };
 
 struct Device {
     enum Direction : uint8_t { to_host, from_host };
 
     std::string_view name;
-    uint8_t number;                       // in the table of devices; 0: the CPU
+    uint8_t number;                       // below MAX_DEVICES; 0: the CPU
     bool is_host;                         // host code may read and write its memory
     void* (*allocate)(std::size_t bytes); // null when memory is short
     void (*free)(void* memory, std::size_t bytes) noexcept;
@@ -38,8 +52,20 @@ struct Device {
     Result (*wait)(const Event&); // until it is done
 };
 
-extern const Device CPU;
+inline Event HostLauncher::launch(const Device& device, Work& work) {
+    return device.launch(work, *this);
+}
 
+inline Result HostLauncher::launch_and_wait(const Device& device, Work& work) {
+    Event event = device.launch(work, *this);
+    return event.done() ? event.result : device.wait(event);
+}
+
+extern const Device CPU;
+constexpr std::size_t MAX_DEVICES = 16;
+
+// Makes a device known by its name; when the library is loaded. Its table is never destroyed.
+bool register_device(const Device& device);
 // Binds the id of Types on a device to its table; a name without a table uses the CPU's memory.
 void declare_device(uint8_t id, std::string_view name);
 const Device& device_of(uint8_t id);

@@ -15,6 +15,7 @@
 
 #include "memory/allocation_pool.h"
 #include "memory/guard_pages.h"
+#include "threads/cpu_device.h"
 #include "threads/thread_local.h"
 
 namespace tenfold {
@@ -236,7 +237,8 @@ void Launch::run_range(int64_t range, void* scratch) {
     int64_t begin = range * work_.grain;
     int64_t end = begin + std::min(work_.grain, work_.units - begin);
     FloatControl control;
-    int64_t status = work_.kernel(work_.buffers, work_.sizes, work_.scalars, scratch, begin, end);
+    int64_t status = HostKernel::call(work_.kernel, work_.buffers.data(), work_.sizes.data(),
+                                      work_.scalars.data(), scratch, begin, end);
     if (status == 0) return;
     int64_t current = status_.load(std::memory_order_relaxed);
     while ((current == 0 || status < current) &&

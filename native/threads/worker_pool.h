@@ -3,37 +3,10 @@
 // stay.
 #pragma once
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
+
+#include "threads/work.h"
 
 namespace tenfold {
-
-// Returns 0, or 1 + the first index it could not compute.
-using Kernel = int64_t (*)(void** buffers, const int64_t* sizes, const double* scalars,
-                           void* scratch, int64_t begin, int64_t end);
-
-struct Work {
-    Kernel kernel = nullptr;
-    void** buffers = nullptr;
-    const int64_t* sizes = nullptr;
-    const double* scalars = nullptr;
-    uint32_t num_buffers = 0, num_sizes = 0, num_scalars = 0; // for a device that copies them
-    std::size_t scratch = 0; // bytes for each thread, 64-byte aligned
-    int64_t units = 0;
-    int64_t grain = 1;
-    int threads = 1;              // at most; the pool may be smaller, or busy with another Launch
-    bool uninterruptible = false; // never interrupted: it writes over values that others may need
-    // Asked on the caller's thread every INTERVAL, between its ranges; true cancels the Launch.
-    bool (*interrupted)(void* context) = nullptr;
-    void* context = nullptr;
-};
-
-enum class Outcome : uint8_t { done, cancelled, no_memory };
-
-struct Result {
-    Outcome outcome = Outcome::done;
-    int64_t status = 0; // the smallest that a range returned, apart from 0
-};
 
 class Scratch; // memory of one thread
 

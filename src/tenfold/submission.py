@@ -2,7 +2,7 @@
 
 `eval` computes small arrays directly, which is faster than waking a thread. It submits large arrays
 to a separate engine, which computes submissions in order. A reader of a pending value waits for its
-submission (`native/engine/submission.h`).
+submission (`native/ir/submission.h`).
 
 >>> import tenfold as tn
 >>> x = eval(tn.ones((1000, 1000)) * 2)  # returns at once

@@ -1,4 +1,5 @@
-#include "engine/submission.h"
+#include "ir/submission.h"
+
 #include "memory/target_facts.h"
 
 namespace tenfold {

@@ -21,7 +21,7 @@ struct GilFreeCall {
 // Launches and counts without the GIL.
 class GilFreeContext : public ExecutionContext {
   public:
-    Result launch(Work& work) override;
+    Result run_on_host(Work& work) override;
     void count(Counter counter) override { count_anywhere(counter); }
 };
 
@@ -38,7 +38,7 @@ class GilFreeRunner : GilFreeContext {
     Ref<Value> run();
 
   private:
-    Result launch(Work& work) override;
+    Result run_on_host(Work& work) override;
     void publish(Node* node, Ref<Value> value) override;
     bool call(const Executable::Call& call, const LinearizedGraph& graph,
               std::vector<Ref<Value>>& slots) override;

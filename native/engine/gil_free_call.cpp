@@ -1,10 +1,12 @@
-#include "dispatch/gil_free_call.h"
+#include "engine/gil_free_call.h"
+
+#include "threads/worker_pool.h"
 
 namespace tenfold {
 
-Result GilFreeContext::launch(Work& work) {
+Result GilFreeContext::run_on_host(Work& work) {
     if (work.threads > threads()) set_threads(work.threads);
-    return Launch(work).run();
+    return DirectLauncher().run_on_host(work);
 }
 
 GilFreeRunner::GilFreeRunner(const GilFreeCall& call, ExecutionContext* python)
@@ -43,8 +45,8 @@ bool GilFreeRunner::call(const Executable::Call& call, const LinearizedGraph& gr
     return python_ && python_->call(call, graph, slots);
 }
 
-Result GilFreeRunner::launch(Work& work) {
-    return python_ ? python_->launch(work) : GilFreeContext::launch(work);
+Result GilFreeRunner::run_on_host(Work& work) {
+    return python_ ? python_->run_on_host(work) : GilFreeContext::run_on_host(work);
 }
 
 void GilFreeRunner::publish(Node* node, Ref<Value> value) {
