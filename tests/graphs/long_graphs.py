@@ -12,6 +12,8 @@ import tenfold as tn
 
 T = TypeVar("T")
 MILLION = 10**6
+"""The operations of the largest graphs: two tests make such ones."""
+MANY = 10**5
 
 
 def leaf() -> tn.Array:

@@ -1,4 +1,4 @@
-"""A million operations go through every public function, without recursion, in linear work."""
+"""Long graphs go through every public function, without recursion, in linear work."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pytest
 
 import tenfold as tn
 
-from .long_graphs import MILLION, chain, fan, ladder, leaf, on_small_stack
+from .long_graphs import MANY, MILLION, chain, fan, ladder, leaf, on_small_stack
 
 SHAPES = {"chain": chain, "fan": fan}
-VALUES = {
-    "chain": [1e6, 1e6 + 1, 1e6 + 2],
-    "fan": [5e5, 1e6, 1.5e6],
+VALUES: dict[str, Callable[[float], list[float]]] = {
+    "chain": lambda operations: [operations, operations + 1, operations + 2],
+    "fan": lambda operations: [operations / 2, operations, operations * 1.5],
 }
 
 
 @pytest.fixture(scope="module", params=SHAPES)
 def named(request: pytest.FixtureRequest) -> tuple[str, tn.Array]:
-    """A pending graph of a million operations, shared by the tests that leave it pending."""
-    return request.param, SHAPES[request.param](MILLION)
+    """A pending graph of many operations, shared by the tests that leave it pending."""
+    return request.param, SHAPES[request.param](MANY)
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def long(named: tuple[str, tn.Array]) -> tn.Array:
     return named[1]
 
 
-def test_repr_and_html_of_a_million_operations_compute_nothing(long: tn.Array) -> None:
+def test_repr_and_html_of_a_long_graph_compute_nothing(long: tn.Array) -> None:
     with tn.profile() as p:
         assert repr(long).startswith("<Array float64[3] pending add")
         assert "float64[3]" in long._repr_html_()
     assert p.counters() == dict.fromkeys(p.counters(), 0)
 
 
-def test_attributes_of_a_million_operations_compute_nothing(long: tn.Array) -> None:
+def test_attributes_of_a_long_graph_compute_nothing(long: tn.Array) -> None:
     with tn.profile() as p:
         assert (long.shape, long.ndim, long.size, len(long)) == ((3,), 1, 3, 3)
         assert long.dtype == tn.float64
@@ -49,8 +49,7 @@ def test_attributes_of_a_million_operations_compute_nothing(long: tn.Array) -> N
     assert p.launches == 0
 
 
-@pytest.mark.exhaustive
-def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> None:
+def test_explain_counts_the_operations_of_a_long_graph_and_shows_few(long: tn.Array) -> None:
     with tn.profile() as p:
         text = tn.explain(long)
     assert "operations, kind MAP" in text
@@ -59,41 +58,35 @@ def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> No
     assert p.launches == 0
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("shape", "operations"), [(chain, MILLION), (fan, MILLION // 10)])
-def test_dot_has_a_line_for_each_operation(
-    shape: Callable[[int], tn.Array], operations: int
-) -> None:
-    text = tn.explain(shape(operations), format="dot")
-    assert text.count("= add(") in (operations, operations - 1)
+def test_dot_has_a_line_for_each_operation(long: tn.Array) -> None:
+    text = tn.explain(long, format="dot")
+    assert text.count("= add(") in (MANY, MANY - 1)
     assert text.endswith("}")
 
 
-def test_copies_of_a_million_operations_share_them(long: tn.Array) -> None:
+def test_copies_of_a_long_graph_share_its_operations(long: tn.Array) -> None:
     with tn.profile() as p:
         copies = [copy.copy(long), copy.deepcopy(long)]
     assert p.launches == p.copies == 0
     assert all(repr(each) == repr(long) for each in copies)
 
 
-@pytest.mark.exhaustive
-def test_pickle_of_a_million_operations_stays_pending_and_is_linear(
+def test_pickle_of_a_long_graph_stays_pending_and_is_linear(
     named: tuple[str, tn.Array],
 ) -> None:
     name, long = named
     data = on_small_stack(lambda: pickle.dumps(long))
-    assert len(data) < 11 * len(pickle.dumps(SHAPES[name](MILLION // 10)))
+    assert len(data) < 11 * len(pickle.dumps(SHAPES[name](MANY // 10)))
     with tn.profile() as p:
         again = on_small_stack(lambda: pickle.loads(data))
     assert p.launches == 0
     assert repr(again) == repr(long)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("tier", ["0", "auto"])
-def test_a_million_operations_are_computed(shape: str, tier: str) -> None:
-    x = SHAPES[shape](MILLION)
+@pytest.mark.parametrize(("tier", "operations"), [("0", MANY), ("auto", MILLION)])
+def test_a_million_operations_are_computed(shape: str, tier: str, operations: int) -> None:
+    x = SHAPES[shape](operations)
 
     def work() -> tn.Array:
         with tn.options(tier=tier):
@@ -102,19 +95,19 @@ def test_a_million_operations_are_computed(shape: str, tier: str) -> None:
     with tn.profile() as p:
         assert on_small_stack(work) is x
     if tier == "0" or shape == "chain":  # fused, piece by piece
-        assert 1 <= p.kernels <= MILLION // 50
+        assert 1 <= p.kernels <= operations // 50
         assert p.compiles < (1000 if tier == "0" else 10)
     elif shape == "fan":  # equal operations, whose operands are there, together
         assert p.kernels < 1000
         assert p.compiles < 10
-    assert str(x) == str(np.array(VALUES[shape]))
-    assert x.tolist() == VALUES[shape]
+    assert x.tolist() == VALUES[shape](operations)
+    assert str(x) == str(np.array(x.tolist()))
     assert "computed" in x._repr_html_()
     assert len(pickle.dumps(x)) < 1000
 
 
 def test_str_of_a_pending_graph_computes_it() -> None:
-    assert str(chain(MILLION // 10)) == "[100000. 100001. 100002.]"
+    assert str(chain(MANY)) == "[100000. 100001. 100002.]"
 
 
 @pytest.mark.parametrize("shape", [chain, fan, ladder])
@@ -124,8 +117,8 @@ def test_dropping_a_million_operations_needs_no_stack(shape: Callable[[int], tn.
     assert held == []
 
 
-def test_collecting_garbage_leaves_a_million_operations_alone() -> None:
-    cycle: list[object] = [chain(MILLION)]
+def test_collecting_garbage_leaves_a_long_graph_alone() -> None:
+    cycle: list[object] = [chain(MANY)]
     cycle.append(cycle)
     del cycle
     on_small_stack(gc.collect)
@@ -137,12 +130,12 @@ def resident() -> int:
 
 
 def test_dropped_graphs_give_their_memory_to_the_next() -> None:
-    chain(MILLION)
+    chain(MANY)
     before = resident()
     for _ in range(5):
-        chain(MILLION)
+        chain(MANY)
     grown = (resident() - before) * resource.getpagesize()
-    assert grown < 500e6  # five chains take 1,280e6; what one leaves behind may be given back late
+    assert grown < 50e6  # five chains take 128e6; what one leaves behind may be given back late
 
 
 def test_evaluation_keeps_no_value_that_nobody_needs() -> None:
@@ -157,12 +150,12 @@ def test_evaluation_keeps_no_value_that_nobody_needs() -> None:
 
 
 def test_shared_operations_are_walked_once() -> None:
-    x = ladder(MILLION // 10)
+    x = ladder(MANY)
     assert repr(pickle.loads(pickle.dumps(x))) == repr(x)
-    assert f"{MILLION // 10} operations" in tn.explain(x, stage="expression")
+    assert f"{MANY} operations" in tn.explain(x, stage="expression")
     with tn.profile() as p, tn.options(optimise=False):  # a rule knows maximum(x, x)
         assert x.tolist() == [0.0, 1.0, 2.0]
-    assert 1 <= p.kernels <= MILLION // 10
+    assert 1 <= p.kernels <= MANY
 
 
 def test_each_operation_is_computed_once_where_nothing_is_fused() -> None:

@@ -1,4 +1,4 @@
-"""Random expressions mean what NumPy makes of them: 500 each run, 2,000 under `make test-all`,
+"""Random expressions mean what NumPy makes of them: 250 each run, 2,000 under `make test-all`,
 100,000 under `make fuzz`.
 
 Half of them come from seeds, so that a failure can be had again by its number; half from
@@ -17,13 +17,12 @@ from hypothesis import HealthCheck, given, strategies
 from .expression_draft import Seeded, Written
 from .random_programs import check, generate
 
-CHUNK = 250
-"""Programs of one test."""
+CHUNK = 25
+"""Programs of one test: two seconds at the most."""
 EXAMPLES = max(1000, hypothesis.settings.default.max_examples // 2)
 """Programs from either source; the profile "fuzz" raises it."""
 
 
-@pytest.mark.exhaustive
 @pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, EXAMPLES, CHUNK))
@@ -35,7 +34,6 @@ def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
             pytest.fail(f"seed {seed}: {error}", pytrace=False)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("part", range(EXAMPLES // CHUNK))

@@ -15,7 +15,7 @@ import tenfold as tn
 from .expression_draft import Name, Seeded
 from .random_programs import Program, _same_bits, built, generate, text_of
 
-CHUNK, PROGRAMS = 50, 300
+CHUNK, PROGRAMS = 25, 300
 
 
 def computed(program: Program, names: Sequence[Name], order: Sequence[Name]) -> list[np.ndarray]:
@@ -43,6 +43,7 @@ def check(program: Program, choices: random.Random) -> None:
                 raise AssertionError(f"{text}, but {expected} alone\n{text_of(program)}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
 def test_random_names_change_no_bits(first: int) -> None:
     for seed in range(first, first + CHUNK):

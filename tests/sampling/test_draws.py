@@ -48,6 +48,7 @@ def bits_of(x: tn.Array) -> bytes:
     return np.asarray(x).tobytes()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_every_tier_gives_the_bits_of_the_reference_device(name: str, size: Any) -> None:
@@ -59,6 +60,7 @@ def test_every_tier_gives_the_bits_of_the_reference_device(name: str, size: Any)
             assert bits_of(draw(size)) == expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DRAWS)
 def test_every_count_of_threads_gives_the_same_bits(name: str) -> None:
     results = []
@@ -68,14 +70,13 @@ def test_every_count_of_threads_gives_the_same_bits(name: str) -> None:
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v3"])
 @pytest.mark.parametrize("name", DRAWS)
-def test_every_processor_level_gives_the_same_bits(name: str) -> None:
+def test_every_processor_level_gives_the_same_bits(name: str, cpu: str) -> None:
     with tn.options(tier="1"):
         expected = bits_of(DRAWS[name](1003))
-    for cpu in ("x86-64", "x86-64-v2", "x86-64-v3"):
-        if cpu == "x86-64-v3" and _native.processor_level() < 3:
-            continue
-        with tn.options(cpu=cpu, tier="1"):
+        with tn.options(cpu=cpu):
             assert bits_of(DRAWS[name](1003)) == expected
 
 
