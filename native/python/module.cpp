@@ -128,10 +128,10 @@ NB_MODULE(_native_once, module) {
 
     nb::class_<Options>(module, "Options")
         .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, uint8_t, int,
-                      uint32_t, bool, bool, bool>(),
+                      uint32_t, bool, bool, bool, uint16_t>(),
              "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "process_number"_a,
              "interprets"_a, "target"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a,
-             "strict_sync"_a);
+             "strict_sync"_a, "hot_threshold"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);

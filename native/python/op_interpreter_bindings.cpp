@@ -19,7 +19,6 @@ namespace tenfold::bindings {
 namespace {
 
 constexpr std::size_t NUM_SLOTS = 4096, NUM_WAYS = 8;
-constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
@@ -71,7 +70,7 @@ bool is_worth_compiling(Node& node) {
     for (const Ref<Node>& input : inputs)
         words.push_back(first_positions.emplace(input.get(), words.size()).first->second);
     if (HotnessCount& pattern = hotness_of(words, structure_hotness);
-        pattern.count < HOT_THRESHOLD) {
+        pattern.count < current_options().hot_threshold) {
         ++pattern.count;
         return false;
     }
@@ -308,7 +307,7 @@ bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> optio
     return is_enabled && can_interpret(graph, loop_device(), counted);
 }
 
-constexpr uint16_t HOT_THRESHOLD_LONG = 4; // of a long graph, whose plan saves more
+constexpr uint16_t MAX_HOT_THRESHOLD_LONG = 4; // of a long graph, whose plan saves more
 
 // A graph that replaces a part of an array has no template. Plans are counted by its operations and
 // dtypes: each one doubles the uses from which the next pays, for other lengths. A graph of large
@@ -318,10 +317,10 @@ constexpr uint16_t MAX_NEW_LENGTHS = 4, MAX_DOUBLINGS = 8;
 // The uses from which a plan of an assignment pays. A plan takes as long as hundreds of operations
 // on few elements, and saves half of their time.
 static uint32_t assignment_threshold(const LinearizedGraph& graph) {
-    constexpr int64_t FEW_ELEMENTS_THRESHOLD = 256, FEW_ELEMENTS = 4096;
-    int64_t elements = mean_elements(graph);
-    int64_t uses = FEW_ELEMENTS_THRESHOLD * FEW_ELEMENTS / (FEW_ELEMENTS + elements);
-    return uint32_t(std::max<int64_t>(uses, HOT_THRESHOLD));
+    constexpr int64_t FEW_ELEMENTS_FACTOR = 16, FEW_ELEMENTS = 4096;
+    const int64_t threshold = current_options().hot_threshold, elements = mean_elements(graph);
+    int64_t uses = threshold * FEW_ELEMENTS_FACTOR * FEW_ELEMENTS / (FEW_ELEMENTS + elements);
+    return uint32_t(std::max(uses, threshold));
 }
 
 std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph) {
@@ -346,9 +345,9 @@ bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
              const GraphIdentity& identity) {
     if (is_long(graph) && may_interpret(graph, options, false)) return true;
     if (identity.key.words.empty() || !may_interpret(graph, options, true)) return false;
-    const uint16_t count = hotness_of(identity).count;
+    const uint16_t count = hotness_of(identity).count, threshold = current_options().hot_threshold;
     if (!has_assignments(graph))
-        return count < (is_long(graph) ? HOT_THRESHOLD_LONG : HOT_THRESHOLD);
+        return count < (is_long(graph) ? std::min(MAX_HOT_THRESHOLD_LONG, threshold) : threshold);
     uint16_t num_plans = hotness_of(words_ignoring_lengths(graph), structure_hotness).count;
     if (is_large(graph)) return num_plans >= MAX_NEW_LENGTHS && count < 1;
     return count < assignment_threshold(graph) << std::min(num_plans, MAX_DOUBLINGS);
@@ -372,7 +371,7 @@ static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t>
     if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
     if (is_long(graph))
         return identity.key.words.empty() && (graph.num_calls > 0 || !has_assignments(graph));
-    return hotness_of(identity).count < HOT_THRESHOLD && consists_of_calls(graph);
+    return hotness_of(identity).count < options_now.hot_threshold && consists_of_calls(graph);
 }
 
 namespace {
@@ -473,7 +472,7 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
             ++hotness.count;
             return run_separately(graph, *number, context, timings);
         }
-        hotness.num_failed_plans += hotness.count >= HOT_THRESHOLD;
+        hotness.num_failed_plans += hotness.count >= current_options().hot_threshold;
         return false;
     }
     if (counted)

@@ -104,6 +104,7 @@ struct Hooks {
 extern Hooks hooks;
 extern PyMethodDef array_methods[]; // of Array
 
+constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 struct Options {
     bool strict = false;
     uint8_t device = 0;
@@ -118,6 +119,7 @@ struct Options {
     bool rules = true;        // whether any rewrites
     bool verify = false;      // batched results are compared with their members
     bool strict_sync = false; // whether an implicit wait is refused
+    uint16_t hot_threshold = HOT_THRESHOLD; // runs of a small graph after which it is planned
 };
 const Options& current_options();
 void set_process_options(const Options& options);

@@ -149,6 +149,7 @@ class Options:
         rules: bool,
         verify: bool,
         strict_sync: bool,
+        hot_threshold: int,
     ) -> None: ...
 
 class Array(Methods):

@@ -198,6 +198,13 @@ SETTINGS: tuple[Setting, ...] = (
         "also interprets small graphs operation by operation until they come often. Same bits.",
     ),
     Setting(
+        "hot_threshold",
+        _native.HOT_THRESHOLD,
+        _integer(1, 1000),
+        "Runs of a small graph after which `tier=auto` plans it; a graph that updates an array of "
+        "few elements is planned after up to 16 times as many.",
+    ),
+    Setting(
         "cpu",
         "native",
         _cpu,
@@ -416,6 +423,7 @@ def _make_native_options(number: int, process_number: int) -> _native.Options:
         rules=bool(get("optimise")),
         verify=changed_options == ["verify"],
         strict_sync=bool(get("strict_sync")),
+        hot_threshold=int(get("hot_threshold")),
     )
 
 

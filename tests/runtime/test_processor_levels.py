@@ -38,7 +38,8 @@ def assigned() -> list[Any]:
 
 def planned_when_hot() -> list[Any]:
     x = tn.asarray(X)
-    return [(tn.sqrt(x + 1.0) * x - 0.25).wait() for _ in range(2 * _native.HOT_THRESHOLD)]
+    with tn.options(hot_threshold=2):
+        return [(tn.sqrt(x + 1.0) * x - 0.25).wait() for _ in range(4)]
 
 
 def batched() -> list[Any]:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from second_run_programs import (
+    HOT_THRESHOLD,
     Environment,
     Program,
     Run,
@@ -32,9 +33,9 @@ ELSEWHERE = 0.1
 """How often another thread evaluates."""
 ANEW = 0.3
 """How often bits are compared with those of a plan of its own, which takes as long as ten runs."""
-LARGE_PAIRS = 6
-REPEATED = (1, 1, 1, 1, 2, 3, 18)
-"""How often one is evaluated: 16 times promote a small graph to a plan of its own."""
+LARGE_PAIRS = 3
+REPEATED = (1, 1, 1, 1, 2, 3, HOT_THRESHOLD + 2)
+"""How often one is evaluated: the last promotes a small graph to a plan of its own."""
 
 
 def check(seed: int, *, large: bool = False) -> tuple[int, list[str]]:
@@ -46,7 +47,7 @@ def check(seed: int, *, large: bool = False) -> tuple[int, list[str]]:
     environment, wrong, done = None, [], 0
     for number in range(pairs):
         environment = draw_environment(rng, program, environment)
-        turns = min(rng.choice(REPEATED), 3 if large else 18)
+        turns = min(rng.choice(REPEATED), 3 if large else max(REPEATED))
         wanted = _run(program, environment, "reference")
         for turn in range(turns):
             done += 1

@@ -274,6 +274,8 @@ INEXACT = frozenset(
 
 LARGE = (100_003, 131_073, 400_000, 1_000_001, 2_000_003, 3_145_729, 5_000_000, 8_000_001)
 """Lengths of large vectors: on both sides of 24 MiB, from which results bypass the cache."""
+HOT_THRESHOLD = 4
+"""Runs after which a small graph is planned: a few, so that both ways come in turn."""
 SMALL_ONLY = frozenset(("outer", "scan"))
 """What takes time or memory that grows faster than a large vector."""
 
@@ -466,7 +468,8 @@ class Run:
 
 def run(program: Program, environment: Environment, device: str, *, anew: bool = False) -> Run:
     """Evaluate a program in an environment; `anew`: compare bits with a plan of its own."""
-    options = {"device": device, **(environment.options if device == "cpu" else {})}
+    options = {"device": device, "hot_threshold": HOT_THRESHOLD}
+    options |= environment.options if device == "cpu" else {}
     with tn.options(**options):
         slots = _written(program, environment)
         asked = [slots[i] for i in (*program.outputs, *sorted(environment.held))]

@@ -6,7 +6,7 @@ import pytest
 
 from random_loops import check
 
-PROGRAMS = int(os.environ.get("SECOND_RUN_PROGRAMS", "6"))
+PROGRAMS = int(os.environ.get("SECOND_RUN_PROGRAMS", "2"))
 """`.ci/run` and `make fuzz` ask for more."""
 
 

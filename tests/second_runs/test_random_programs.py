@@ -9,7 +9,7 @@ import pytest
 
 from fuzz import check
 
-PROGRAMS = int(os.environ.get("SECOND_RUN_PROGRAMS", "8"))
+PROGRAMS = int(os.environ.get("SECOND_RUN_PROGRAMS", "3"))
 """Each is some hundred pairs of runs; `.ci/run` and `make fuzz` ask for more."""
 
 
@@ -32,7 +32,7 @@ def test_another_process_has_the_values_from_the_cache_on_disk(tmp_path):
     environment = {**os.environ, "TENFOLD_CACHE": "1", "TENFOLD_CACHE_DIR": str(tmp_path)}
     for _ in range(2):
         done = subprocess.run(
-            [*program, "--programs", "2", "--seed", "50"],
+            [*program, "--programs", "1", "--seed", "50"],
             env=environment,
             capture_output=True,
             text=True,

@@ -7,7 +7,7 @@ import pytest
 from named_arrays import FIRST_WIDE
 from random_sessions import check
 
-SESSIONS = int(os.environ.get("SECOND_RUN_PROGRAMS", "12"))
+SESSIONS = int(os.environ.get("SECOND_RUN_PROGRAMS", "4"))
 """Of each kind, narrow and wide. `.ci/run` and `make fuzz` ask for more. Of session 63 a live array
 was once overwritten.
 """

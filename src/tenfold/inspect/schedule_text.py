@@ -280,7 +280,7 @@ def _interpreter_text(snapshot: Snapshot) -> str:
     nodes = [node for node in pending if not node.op.is_affine_view]
     if not nodes:
         return f"executed: nothing to launch on {snapshot.device}"
-    condition = f"until this structure has run {_native.HOT_THRESHOLD} times"
+    condition = f"until this structure has run {get('hot_threshold')} times"
     if len(snapshot.graph) > DEFAULT.work.max_planned_nodes:
         condition = f"as the graph has more than {DEFAULT.work.max_planned_nodes} nodes"
     launches = count_text(len(nodes), "launch")
