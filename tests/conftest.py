@@ -3,9 +3,10 @@
 No test fails for being slow: other work on the machine is no fault of ours. `make fuzz` tries
 100,000 examples.
 
-Of a grid that is marked `exhaustive` a run takes the cases that `sample` below chooses; all of them
-are for `pytest --grids=all`, which is `make test-all`. With `--one-in=3` it takes a third of all
-tests, another one for each `--seed`; files and folders that `--whole` names are taken whole.
+Of a grid that is marked `exhaustive` a run takes the cases that `sample` below chooses, of a loop
+that asks the fixture `part` one case in `PART`; all of them are for `pytest --grids=all`, which is
+`make test-all`. With `--one-in=3` it takes a third of all tests, another one for each `--seed`;
+files and folders that `--whole` names are taken whole.
 
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
@@ -23,7 +24,7 @@ import signal
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import hypothesis
@@ -42,6 +43,7 @@ if "TENFOLD_CACHE_DIR" not in os.environ:
 
 hypothesis.settings.register_profile(
     "tests",
+    max_examples=40,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     print_blob=True,
@@ -68,6 +70,10 @@ EVERY = 16
 """Of the cases of a grid that add no new value of a parameter one in so many is taken."""
 FEW = 8
 """The same of a grid whose cases have nothing in common."""
+PART = 5
+"""Of the cases of a loop that asks `part` one in so many is taken."""
+WHOLE = pytest.StashKey[set[str] | None]()
+"""The names of the tests whose loops are run whole; None: all of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,6 +84,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-in", type=int, default=1, help="Take one in so many tests.")
     parser.addoption("--seed", type=int, default=0, help="Which tests `--one-in` takes.")
     parser.addoption("--whole", default="", help="Files and folders that `--one-in` takes whole.")
+    parser.addoption("--skips-fail", action="store_true", help="A test that skips has failed.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
+    """Let a test that skips fail if `--skips-fail` asks for it."""
+    report: pytest.TestReport = yield
+    if report.skipped and item.config.getoption("--skips-fail"):
+        report.outcome, report.longrepr = "failed", str(report.longrepr)
+    return report
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -97,9 +113,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests as `--grids` and `--one-in` say; a case that is named runs always."""
     skip_other_processors(items)
+    config.stash[WHOLE] = None
     if any("[" in each for each in config.args):
         return
-    left_out = left_out_cases(items, config.getoption("--grids"))
+    left_out = left_out_cases(items, config)
     one_in, seed = config.getoption("--one-in"), config.getoption("--seed")
     whole = tuple(config.getoption("--whole").split())
     left_out |= {
@@ -113,8 +130,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid not in left_out]
 
 
-def left_out_cases(items: list[pytest.Item], grids: str) -> set[str]:
-    """Return the names of the tests that a run of these `grids` leaves out."""
+def left_out_cases(items: list[pytest.Item], config: pytest.Config) -> set[str]:
+    """Return the names of the tests that a run of `--grids` leaves out."""
+    grids = config.getoption("--grids")
     if grids == "all":
         return set()
     cases: dict[str, list[str]] = defaultdict(list)
@@ -123,7 +141,33 @@ def left_out_cases(items: list[pytest.Item], grids: str) -> set[str]:
             cases[item.nodeid.partition("[")[0]].append(item.nodeid)
     sampled = {nodeid for grid in cases.values() for nodeid in sample(grid)}
     rest = {nodeid for grid in cases.values() for nodeid in grid} - sampled
-    return rest if grids == "sample" else {item.nodeid for item in items} - rest
+    config.stash[WHOLE] = rest
+    if grids == "sample":
+        return rest
+    loops = {item.nodeid for item in items if "part" in getattr(item, "fixturenames", ())}
+    return {item.nodeid for item in items} - rest - loops
+
+
+Part = Callable[[Iterable[Any]], list[Any]]
+
+
+@pytest.fixture
+def part(request: pytest.FixtureRequest) -> Part:
+    """A function that takes the cases of a loop, and returns those that this run tries."""
+    whole, name = request.config.stash[WHOLE], request.node.nodeid
+    grids = request.config.getoption("--grids")
+    return lambda cases: part_of([*cases], name, "all" if whole is None or name in whole else grids)
+
+
+def part_of(cases: list[Any], name: str, grids: str) -> list[Any]:
+    """Return one case in `PART`, the first of them chosen by the name of the test; `rest`: the
+    others.
+    """
+    if grids == "all":
+        return cases
+    first = zlib.crc32(name.encode()) % max(min(PART, len(cases)), 1)
+    sampled = {*range(len(cases))[first::PART]}
+    return [case for i, case in enumerate(cases) if (i in sampled) == (grids == "sample")]
 
 
 def is_taken(nodeid: str, one_in: int, seed: int) -> bool:

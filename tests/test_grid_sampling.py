@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from .conftest import EVERY, is_taken, sample
+from .conftest import EVERY, PART, is_taken, part_of, sample
 
 GRID = [
     f"tests/a.py::test_f[{op}-{dtype}-{tier}]"
@@ -41,3 +41,18 @@ def test_a_seed_takes_a_part_of_all_tests_by_their_names() -> None:
     assert all(len(GRID) / 9 < len(part) < len(GRID) / 1.5 for part in parts)
     assert set.union(*parts) == set(GRID)
     assert all(is_taken(nodeid, 1, 7) for nodeid in GRID)
+
+
+def test_a_loop_takes_a_part_and_its_rest_is_all_the_others() -> None:
+    for count, name in itertools.product((1, 2, PART, 30), GRID):
+        cases = [*range(count)]
+        taken, rest = (part_of(cases, name, grids) for grids in ("sample", "rest"))
+        assert sorted(taken + rest) == part_of(cases, name, "all") == cases
+        assert count // PART <= len(taken) <= -(-count // PART)
+        assert taken
+    assert part_of([], "t::f", "sample") == []
+
+
+def test_tests_of_one_loop_take_different_parts() -> None:
+    taken = {case for name in GRID for case in part_of([*range(12)], name, "sample")}
+    assert len(taken) == 12

@@ -478,7 +478,7 @@ MEMORY = (
         "space_strides[axis] = coefficient * stride",
         (
             "schedule/test_concat_gather.py::test_identity_and_diagonal_matrices_are_kernels",
-            "ops/test_tiers.py",
+            "ops/test_samples.py",
             "ops/test_linalg.py",
         ),
     ),
@@ -925,7 +925,7 @@ MEANING = (
         "src/tenfold/engine/python_operators.py",
         "return [_catch(partial(_identity, result)) for result in results]",
         "return [_catch(partial(_identity, result)) for result in reversed(results)]",
-        ("engine/test_dynamic_batching.py", "engine/test_push.py", "engine/test_operators.py"),
+        ("engine/test_dynamic_batching.py", "engine/test_push.py", "ops/test_samples.py"),
     ),
     Plant(
         "engine: increments are summed in another order",

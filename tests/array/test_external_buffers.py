@@ -13,6 +13,7 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from tenfold.errors import AliasError, DeviceError, DTypeError, RunError, ShapeError
@@ -71,8 +72,8 @@ class WindowMachine(Machine):
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
-def test_random_programs_over_windows_equal_the_interpreter(first: int) -> None:
-    for seed in range(first, first + CHUNK):
+def test_random_programs_over_windows_equal_the_interpreter(first: int, part: Part) -> None:
+    for seed in part(range(first, first + CHUNK)):
         manner = MANNERS[seed % len(MANNERS)]
         try:
             with tn.options(**manner), np.errstate(all="ignore"):

@@ -48,7 +48,7 @@ class Increase(tn.CumulativeOperator):
 
 
 def test_four_threads_push_on_their_own_and_on_shared_targets() -> None:
-    count = 10_000
+    count = 2_500
     with tn.Engine(threads=2) as engine:
         shared = engine.put(np.zeros(2))
         owns = [engine.put(np.zeros(2)) for _ in range(4)]

@@ -397,7 +397,7 @@ def test_several_launches_of_a_batch_have_the_bits_of_one_by_one() -> None:
 DTYPES = ("float32", "float64", "complex128", "int64")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_products_and_sums_held_together_equal_numpy(seed: int) -> None:
     random = np.random.default_rng(seed)
     dtype = DTYPES[seed % len(DTYPES)]
@@ -409,7 +409,7 @@ def test_random_products_and_sums_held_together_equal_numpy(seed: int) -> None:
         for _ in range(2)
     ]
     pool += [each.T for each in pool[10:20]] + [each[::-1] for each in pool[20:30]]
-    with tn.Engine(threads=2, batch_limit=(None, 5)[seed // 4]) as engine:
+    with tn.Engine(threads=2, batch_limit=(None, 5)[seed % 2]) as engine:
         puts = [engine.put(each) for each in pool]
         expected, handles = [], []
         with engine.hold():

@@ -23,7 +23,7 @@ from run_program import conduct, conduct_beside_others
 
 OPERATORS = int(os.environ.get("MODEL_OPERATORS", "3"))
 SORTS = int(os.environ.get("MODEL_SORTS", "2"))
-PROGRAMS = int(os.environ.get("MODEL_PROGRAMS", "600"))
+PROGRAMS = int(os.environ.get("MODEL_PROGRAMS", "200"))
 SEED = int(os.environ.get("MODEL_SEED", "0"))
 PER_ENGINE = 500
 """Programs after which there is another engine."""

@@ -81,6 +81,7 @@ def test_matmul_equals_numpy(shapes: tuple[Any, Any], dtype: np.dtype) -> None:
         assert_product(product, expected, moduli, dtype, shapes[0][-1])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("first", "second"), list(itertools.combinations(DTYPES, 2)), ids=lambda name: name
 )
@@ -174,6 +175,7 @@ def test_matmul_refuses_a_scalar() -> None:
         3 @ tn.zeros((2, 3))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 @pytest.mark.parametrize(
     ("shapes", "axis"),
@@ -222,6 +224,7 @@ def test_vecdot_refuses(shapes: tuple[Any, Any], axis: int, words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 @pytest.mark.parametrize(
     ("shapes", "axes"),

@@ -87,7 +87,7 @@ def test_what_is_computed_is_what_was_counted(device: str) -> None:
     """Where every product sums over something, the device counts it: all others are maps."""
     compared = 0
     with tn.options(device=device):
-        for seed in range(3000):
+        for seed in range(1000):
             terms, output, lengths = draw(seed, 3 + seed % 3)
             if needed(terms, output) != terms:
                 continue
@@ -105,7 +105,7 @@ def test_what_is_computed_is_what_was_counted(device: str) -> None:
             assert counted.multiply_adds == cheapest(terms, output, lengths)
             np.testing.assert_allclose(result, np.einsum(text, *map(np.asarray, arrays)), 1e-10)
             compared += 1
-    assert compared >= 30
+    assert compared >= 10
 
 
 def contracts_always(

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from exact_values import expected
@@ -125,8 +126,8 @@ def meets(op: Op, first: str, second: str) -> bool:
 @pytest.mark.exhaustive
 @binary_op
 @pytest.mark.parametrize("first", ALL_DTYPES)
-def test_binary_operation_of_special_values_is_right(op: Op, first: str) -> None:
-    for second in ALL_DTYPES:
+def test_binary_operation_of_special_values_is_right(op: Op, first: str, part: Part) -> None:
+    for second in part(ALL_DTYPES):
         if not legal(op, (first, second)):
             refuses(op, (first, second))
         elif meets(op, first, second):
@@ -136,8 +137,8 @@ def test_binary_operation_of_special_values_is_right(op: Op, first: str) -> None
 @pytest.mark.exhaustive
 @binary_op
 @pytest.mark.parametrize("scalar", SCALARS)
-def test_python_scalar_is_weak_in_either_place(op: Op, scalar: str) -> None:
-    for name in ALL_DTYPES:
+def test_python_scalar_is_weak_in_either_place(op: Op, scalar: str, part: Part) -> None:
+    for name in part(ALL_DTYPES):
         for names in ((name, scalar), (scalar, name)):
             if legal(op, names):
                 check_special(op, names)
@@ -191,8 +192,8 @@ def typical(op: Op) -> list[tuple[str, ...]]:
 
 @pytest.mark.exhaustive
 @every_op
-def test_shapes_broadcast_and_empty_ones_stay_empty(op: Op) -> None:
-    for names in typical(op):
+def test_shapes_broadcast_and_empty_ones_stay_empty(op: Op, part: Part) -> None:
+    for names in part(typical(op)):
         values = values_for(op, names)
         for first, second in SHAPES:
             shapes = [second, first, second][-arity_of(op) :] if arity_of(op) > 1 else [first]
@@ -205,8 +206,8 @@ def test_shapes_broadcast_and_empty_ones_stay_empty(op: Op) -> None:
 
 @pytest.mark.exhaustive
 @every_op
-def test_layout_in_memory_changes_nothing(op: Op, layouts) -> None:
-    for names in typical(op):
+def test_layout_in_memory_changes_nothing(op: Op, layouts, part: Part) -> None:
+    for names in part(typical(op)):
         values = values_for(op, names)
         given = [np.resize(np.roll(x, -3 * i), (3, 2, 4)) for i, x in enumerate(values)]
         plain = computed(op(*map(shared, given)))

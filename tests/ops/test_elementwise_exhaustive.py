@@ -42,6 +42,7 @@ def check(op: Op, names: tuple[str, ...], given: list[np.ndarray]) -> None:
     same_or_close(computed(op(*map(shared, given))), expected(op, cast, result), op.accuracy)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", elementwise_ops(2), ids=name_of)
 @pytest.mark.parametrize("name", BYTES)
 def test_all_pairs_of_eight_bits_are_right(op: Op, name: str) -> None:
@@ -55,6 +56,7 @@ def test_all_pairs_of_a_signed_and_an_unsigned_byte_are_right(op: Op) -> None:
     check(op, ("int8", "uint8"), all_pairs(op, "int8", "uint8"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", elementwise_ops(1), ids=name_of)
 @pytest.mark.parametrize("name", ["bool", *BYTES, "int16", "uint16"])
 def test_all_values_of_small_integers_are_right(op: Op, name: str) -> None:

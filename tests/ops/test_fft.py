@@ -44,6 +44,7 @@ def check(name: str, x: np.ndarray, **arguments: Any) -> None:
     assert np.allclose(np.asarray(result), expected, atol=(2e-5 if single else 1e-13) * scale)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ONE_AXIS)
 @pytest.mark.parametrize(
     "dtype", ["float32", "float64", "complex64", "complex128", "int32", "uint8"]

@@ -20,7 +20,7 @@ NAMES = (
     "segment_sort", "segment_max", "segment_min", "segment_prod", "segment_mean",
 )  # fmt: skip
 SAMPLES = [
-    pytest.param(name, sample, id=f"{name}-{number}")
+    pytest.param(name, sample, id=f"{name}:{number}")
     for name in NAMES
     for number, sample in enumerate(OPS[name].samples)
 ]
@@ -42,6 +42,7 @@ def taken(name: str, dtype: str) -> bool:
     return kind != "c" if name in ORDERED else True
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize(("name", "sample"), SAMPLES)
 def test_samples_equal_numpy_in_every_dtype(name: str, sample: SampleCall, dtype: str) -> None:

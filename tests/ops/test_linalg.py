@@ -312,6 +312,7 @@ def test_norm_refuses(shape: Any, arguments: dict[str, Any], words: str) -> None
     assert words in str(caught.value)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", *FLOATING])
 @pytest.mark.parametrize("offset", [-5, -1, 0, 1, 2, 9])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 3, 4), (4, 2), (0, 3), (2, 0, 0)], ids=str)

@@ -95,6 +95,7 @@ def test_singular_bands_are_named_at_the_wait() -> None:
         found.wait()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])

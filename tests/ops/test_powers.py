@@ -18,6 +18,7 @@ def base(dtype: str, device: str) -> tn.Array:
     return tn.asarray(np.concatenate([special_values(some.dtype), some]), device=device)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("exponent", [0, 1, 2, -1, 0.5])
 @pytest.mark.parametrize("dtype", DTYPES)

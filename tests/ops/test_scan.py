@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from tenfold.core.op import OPS
@@ -90,8 +91,8 @@ def expected(name: str, x: np.ndarray, **options: Any) -> np.ndarray:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SCANS)
-def test_scan_agrees_with_numpy(name: str, dtype: str) -> None:
-    for x, options in cases(dtype):
+def test_scan_agrees_with_numpy(name: str, dtype: str, part: Part) -> None:
+    for x, options in part(cases(dtype)):
         found = np.asarray(OPS[name](tn.asarray(x), **options))
         truth = expected(name, x, **options)
         assert (found.shape, found.dtype) == (truth.shape, truth.dtype)
@@ -126,9 +127,12 @@ def test_scan_equals_its_scalar_restatement_bit_for_bit(name: str, length: int, 
 @pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("name", SCANS)
 def test_scan_has_the_same_bits_for_every_layout(
-    name: str, dtype: str, layouts: Callable[..., Any]
+    name: str,
+    dtype: str,
+    layouts: Callable[..., Any],
+    part: Part,
 ) -> None:
-    for x, options in cases(dtype):
+    for x, options in part(cases(dtype)):
         found = {
             np.asarray(OPS[name](tn.asarray(variant), **options)).tobytes()
             for variant in layouts(x).values()

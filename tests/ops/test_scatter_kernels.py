@@ -54,6 +54,7 @@ def reduced(combine: np.ufunc, first: np.ndarray, ids: np.ndarray, x: np.ndarray
     return result
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", REDUCERS)
@@ -244,6 +245,7 @@ def test_indices_that_change_in_wrapped_memory_are_checked_at_the_wait() -> None
         tn.ones(2)[indices].wait()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("share_of_gaps", [0.0, 1e-4, 0.01])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "complex128"])

@@ -30,6 +30,7 @@ def in_row_order(x: np.ndarray, ids: np.ndarray, sums: np.ndarray) -> np.ndarray
     return sums
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(0,), (1,), (2000,), (300, 3), (20, 2, 0), (30, 1, 2, 2)])
 def test_segment_sum_adds_the_rows_of_a_segment_in_order(

@@ -20,7 +20,7 @@ GRIDS = list(itertools.product((2, 3), (1, 2, 4), (1, 2, 3), (0, 1, ((1, 2), (0,
 """Windows, strides, dilations and paddings."""
 NAMES = ("im2col", "col2im", "pool", "unpool", "upsample_nearest")
 SAMPLES = [
-    pytest.param(name, sample, id=f"{name}-{number}")
+    pytest.param(name, sample, id=f"{name}:{number}")
     for name in NAMES
     for number, sample in enumerate(OPS[name].samples)
 ]
@@ -58,6 +58,7 @@ def expected_of(name: str, arrays: list[np.ndarray], sample: SampleCall) -> np.n
         return np.asarray(reference(*arrays, *sample.positional, **sample.arguments))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("lengths_of_windows")
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize(("name", "sample"), SAMPLES)
@@ -88,6 +89,7 @@ def test_samples_equal_numpy_in_every_dtype(name: str, sample: SampleCall, dtype
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("lengths_of_windows")
 @pytest.mark.parametrize(("k", "s", "d", "p"), GRIDS)
 def test_columns_and_their_sums_are_adjoint_exactly(k: int, s: int, d: int, p: Any) -> None:
@@ -108,6 +110,7 @@ def modes() -> Iterator[Any]:
         yield {"mode": mode, "ceil_mode": ceil, "stride": stride, "padding": padding}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("lengths_of_windows")
 @pytest.mark.parametrize("options", [*modes()], ids=str)
 def test_pooling_and_its_gradient_equal_each_window_in_turn(options: dict[str, Any]) -> None:

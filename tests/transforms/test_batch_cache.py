@@ -167,7 +167,7 @@ def test_products_of_known_groups_are_those_of_new_ones() -> None:
             assert_close(one, np.tanh(np.asarray(w) @ np.asarray(x)), atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_programs_that_come_again_have_the_same_bits(seed: int) -> None:
     def found() -> list[bytes]:
         made = program(seed, 600, tn.function, lambda x: x)
@@ -272,6 +272,7 @@ def test_a_function_of_python_is_called_once_for_each_member(members: int) -> No
             assert_close(result, np.tanh(x * 2 + 1), ulp=4)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("members", [2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40])
 @pytest.mark.parametrize("length", [1, 3, 8, 16, 17, 32, 33])
 def test_short_rows_of_any_number_have_the_bits_of_single_ones(members: int, length: int) -> None:
@@ -306,7 +307,7 @@ def test_sizes_share_a_plan_until_its_kernels_are_optimised(
     given = several(1000, 7, seed=5)
     pairs = [*pairwise(given)]
     wanted = [np.asarray(cell(*pair)).tobytes() for pair in pairs]
-    for size in range(520, 680):
+    for size in range(520, 680, 8):
         found = computed([cell(*pair) for pair in pairs[:size]])
         assert [x.tobytes() for x in found] == wanted[:size]
     assert 1 <= len(planned) <= 6

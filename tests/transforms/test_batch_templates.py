@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from movement_samples import called
@@ -67,13 +68,13 @@ def outline(subgraph: Subgraph) -> list[Any]:
 
 
 @pytest.mark.parametrize(("operation", "sample"), OPERATIONS)
-def test_it_is_that_of_the_batch_rules(operation: Operation[...], sample: SampleCall) -> None:
+def test_it_is_that_of_the_batch_rules(
+    operation: Operation[...], sample: SampleCall, part: Part
+) -> None:
     member = member_of(operation, sample)
     if member is None or not is_uniform(member):
         pytest.skip("it needs values")
-    for flags in itertools.product((True, False), repeat=len(member.inputs)):
-        if not any(flags):
-            continue
+    for flags in part([*itertools.product((True, False), repeat=len(member.inputs))][:-1]):
         first, second = (batched(member, flags, rows) for rows in EXAMPLES)
         template = BatchTemplate.of((EXAMPLES[0], first), (EXAMPLES[1], second))
         for rows in OTHERS if template is not None else ():

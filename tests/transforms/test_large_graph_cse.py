@@ -101,6 +101,7 @@ def test_who_fails_fails_for_all_that_are_equal() -> None:
         assert_equal_bits(np.asarray(made[i]), np.eye(3) + 1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs_with_much_that_is_equal(seed: int) -> None:
     choose = random.Random(seed)

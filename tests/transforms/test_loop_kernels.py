@@ -46,6 +46,7 @@ def assert_same(run: Callable[[], Any]) -> None:
             assert_equal_bits(x, expected)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
@@ -54,6 +55,7 @@ def test_steps_of_floats(name: str, dtype: str, shape: tuple[int, ...]) -> None:
     assert_same(lambda: tn.scan(FLOATS[name], xs[3], xs))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
 def test_steps_of_integers_wrap_and_never_trap(name: str, dtype: str) -> None:

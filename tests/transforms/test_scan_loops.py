@@ -37,6 +37,7 @@ def on(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,), (2, 0, 3), (1000,)])
 @pytest.mark.parametrize("length", [0, 1, 2, 37])

@@ -191,6 +191,7 @@ def cases_refused() -> list[Any]:
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("tracer", "change", "ending"), cases_refused())
 def test_what_cannot_be_traced_is_refused_each_time_and_changes_nothing(
     tracer: str, change: str, ending: Callable[[Any], None]
@@ -207,6 +208,7 @@ def test_what_cannot_be_traced_is_refused_each_time_and_changes_nothing(
         assert "changes" in found[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("ending", [returns, raises, misfits, interrupts])
 @pytest.mark.parametrize("change", ARRAYS)
 @pytest.mark.parametrize("tracer", GIVE_UP)
@@ -241,6 +243,7 @@ def cases_as_written() -> list[Any]:
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("tracer", "change", "ending"), cases_as_written())
 def test_a_function_that_is_not_traced_changes_things_once_at_each_call(
     tracer: str, change: str, ending: Callable[[Any], None]

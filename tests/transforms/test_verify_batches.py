@@ -91,7 +91,7 @@ def test_the_member_that_is_wrong_is_named() -> None:
             found.wait()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_programs_pass(seed: int) -> None:
     wanted = program(seed, 700, lambda function: function, lambda x: x.wait())
     with tn.options(verify=True):
