@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tenfold import _native
 from tenfold._native import Node
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
