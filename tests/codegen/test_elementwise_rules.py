@@ -132,6 +132,7 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> None:
         same_or_close(np.ascontiguousarray(part), np.ascontiguousarray(other))
 
 
+@pytest.mark.exhaustive
 @cpus
 @pytest.mark.parametrize("op", ruled(), ids=lambda op: op.name)
 def test_packets_have_the_bits_of_the_reference(op: Op, cpu: str) -> None:
@@ -171,6 +172,7 @@ def test_foreign_call_and_single_element_are_seen() -> None:
     assert set(alone(text)) == {"floor"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", ruled(), ids=lambda op: op.name)
 def test_elements_are_computed_in_packets_without_foreign_calls(op: Op) -> None:
     for dtypes, result in signatures(op):
@@ -210,6 +212,7 @@ def cast_edges(dtype: np.dtype) -> np.ndarray:
         return np.concatenate([made, -made])
 
 
+@pytest.mark.exhaustive
 @cpus
 @pytest.mark.parametrize("source", ALL_DTYPES)
 def test_casts_have_the_bits_of_the_reference(source: str, cpu: str) -> None:

@@ -84,6 +84,7 @@ def long_maps(x: tn.Array) -> tuple[tn.Array, ...]:
     return y, y > 50, y * 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])

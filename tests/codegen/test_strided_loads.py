@@ -51,6 +51,7 @@ def _on_cpu():
         yield
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_at_small_strides_have_the_bits_of_numpy(name: str, cpu: str) -> None:
@@ -63,6 +64,7 @@ def test_elements_at_small_strides_have_the_bits_of_numpy(name: str, cpu: str) -
                 assert_equal_bits(tn.where(result == 0, result, result), part)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_between_those_replaced_stay_as_they_are(name: str, cpu: str) -> None:

@@ -24,6 +24,7 @@ def _sample(dtype):
     return np.random.default_rng(0).uniform(0.5, 2, length).astype(dtype)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["native", "x86-64-v3", "x86-64-v2", "x86-64"])
 @pytest.mark.parametrize("dtype", ELEMENTS)
 def test_heavy_bodies_that_bypass_the_cache_have_numpys_values(dtype, cpu):

@@ -58,6 +58,7 @@ def test_explain_counts_the_operations_of_a_long_graph_and_shows_few(long: tn.Ar
     assert p.launches == 0
 
 
+@pytest.mark.exhaustive
 def test_dot_has_a_line_for_each_operation(long: tn.Array) -> None:
     text = tn.explain(long, format="dot")
     assert text.count("= add(") in (MANY, MANY - 1)

@@ -45,23 +45,25 @@ def assert_near(result: np.ndarray, wanted: np.ndarray, bound: np.ndarray, terms
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_every_form_scale_and_addend_gives_what_numpy_gives(cpu: str, dtype: str) -> None:
-    kind = np.dtype(dtype)
+@pytest.mark.parametrize("number", range(len(LENGTHS)))
+def test_every_form_scale_and_addend_gives_what_numpy_gives(
+    number: int, dtype: str, cpu: str
+) -> None:
+    kind, (m, k, n) = np.dtype(dtype), LENGTHS[number]
     forms = list(product("NTCJ" if kind.kind == "c" else "NT", repeat=2))
+    one, other = forms[(5 * number) % len(forms)], forms[(7 * number + 3) % len(forms)]
     with tn.options(cpu=cpu):
-        for number, (m, k, n) in enumerate(LENGTHS):
-            one, other = forms[(5 * number) % len(forms)], forms[(7 * number + 3) % len(forms)]
-            for first, second in (one, other):
-                x1, x2 = operand(first, m, k, kind, 1), operand(second, k, n, kind, 2)
-                x3 = matrix(m, n, kind, 3)
-                inputs = [tn.asarray(x) for x in (x1, x2)]
-                factors = FORMS[first](x1), FORMS[second](x2)
-                plain, bound = factors[0] @ factors[1], abs(factors[0]) @ abs(factors[1])
-                scaled = np.asarray(gemm(*inputs, 2.5, forms=first + second, sign=-1))
-                assert_near(scaled, (-2.5 * plain).astype(kind), 2.5 * bound, k)
-                third = tn.asarray(x3)
-                added = np.asarray(gemm(*inputs, third, 3, forms=first + second, added=-1))
-                assert_near(added, (plain - 3 * x3).astype(kind), bound + 3 * abs(x3), k)
+        for first, second in (one, other):
+            x1, x2 = operand(first, m, k, kind, 1), operand(second, k, n, kind, 2)
+            x3 = matrix(m, n, kind, 3)
+            inputs = [tn.asarray(x) for x in (x1, x2)]
+            factors = FORMS[first](x1), FORMS[second](x2)
+            plain, bound = factors[0] @ factors[1], abs(factors[0]) @ abs(factors[1])
+            scaled = np.asarray(gemm(*inputs, 2.5, forms=first + second, sign=-1))
+            assert_near(scaled, (-2.5 * plain).astype(kind), 2.5 * bound, k)
+            third = tn.asarray(x3)
+            added = np.asarray(gemm(*inputs, third, 3, forms=first + second, added=-1))
+            assert_near(added, (plain - 3 * x3).astype(kind), bound + 3 * abs(x3), k)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "native"])
@@ -96,27 +98,28 @@ STACKS = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_stacks_are_scaled_and_added(cpu: str, dtype: str) -> None:
-    kind, random = np.dtype(dtype), np.random.default_rng(7)
+@pytest.mark.parametrize("number", range(len(STACKS)))
+def test_stacks_are_scaled_and_added(number: int, dtype: str, cpu: str) -> None:
+    kind, random = np.dtype(dtype), np.random.default_rng(number)
     forms = list(product("NTCJ" if kind.kind == "c" else "NT", repeat=2))
 
     def made(*shape: int) -> np.ndarray:
         values = random.standard_normal((2, *shape))
         return (values[0] + 1j * values[1] if kind.kind == "c" else values[0]).astype(kind)
 
-    for number, (one, other, third, (m, k, n)) in enumerate(STACKS):
-        first, second = forms[(3 * number + 1) % len(forms)]
-        x1 = made(*one, *((k, m) if first in "TC" else (m, k)))
-        x2 = made(*other, *((n, k) if second in "TC" else (k, n)))
-        x3 = made(*third, m, n)
-        inputs = [tn.asarray(x) for x in (x1, x2, x3)]
-        left, right = STACKED_FORMS[first](x1), STACKED_FORMS[second](x2)
-        bound = abs(left) @ abs(right) + 3 * abs(x3)
-        with tn.options(cpu=cpu):
-            added = np.asarray(gemm(*inputs, 3, forms=first + second, added=-1))
-            scaled = np.asarray(gemm(*inputs[:2], 2.5, forms=first + second, sign=-1))
-        assert_near(added, (left @ right - 3 * x3).astype(kind), bound, k)
-        assert_near(scaled, (-2.5 * (left @ right)).astype(kind), 2.5 * bound, k)
+    one, other, third, (m, k, n) = STACKS[number]
+    first, second = forms[(3 * number + 1) % len(forms)]
+    x1 = made(*one, *((k, m) if first in "TC" else (m, k)))
+    x2 = made(*other, *((n, k) if second in "TC" else (k, n)))
+    x3 = made(*third, m, n)
+    inputs = [tn.asarray(x) for x in (x1, x2, x3)]
+    left, right = STACKED_FORMS[first](x1), STACKED_FORMS[second](x2)
+    bound = abs(left) @ abs(right) + 3 * abs(x3)
+    with tn.options(cpu=cpu):
+        added = np.asarray(gemm(*inputs, 3, forms=first + second, added=-1))
+        scaled = np.asarray(gemm(*inputs[:2], 2.5, forms=first + second, sign=-1))
+    assert_near(added, (left @ right - 3 * x3).astype(kind), bound, k)
+    assert_near(scaled, (-2.5 * (left @ right)).astype(kind), 2.5 * bound, k)
 
 
 def test_number_of_threads_changes_no_bit() -> None:

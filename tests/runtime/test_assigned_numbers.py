@@ -57,6 +57,7 @@ KEYS: dict[str, tuple[int, Callable[[int], Any]]] = {
 CASES = [(name, key) for name in NUMBERS for key in KEYS if (name, key) != ("of the target", "row")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "key"), CASES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("size", [2, 25, 300])

@@ -165,9 +165,7 @@ LONG = {
 }
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("what", LONG)
+@pytest.mark.parametrize(("what", "threads"), [("kernel", 1), ("product", 2)])
 def test_ctrl_c_ends_a_long_launch_and_the_next_computation_is_right(
     what: str, threads: int
 ) -> None:
@@ -233,7 +231,7 @@ for thread in threads:
     thread.start()
 pending = tn.sum(tn.asarray(np.ones(1 << 17)) * 3)
 failed = 0
-for i in range(12):
+for i in range(6):
     child = os.fork()
     if child == 0:
         signal.alarm(60)

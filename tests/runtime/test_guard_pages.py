@@ -75,15 +75,17 @@ PAST_THE_END = """
         ctypes.string_at(whole.ctypes.data {outside}, 1)
 """
 OF_NOTHING = """
-    nothing = tn.asarray(np.zeros(0, "{dtype}"))
-    for index in (np.zeros(3, "int64"), np.zeros(0, "int64")):
-        for _ in range(3):
-            found = tn.take(nothing, tn.asarray(index) + 0)
-            try:
-                found.wait()
-                assert not len(index)
-            except IndexError:
-                assert len(index)
+    for dtype in ("bool", "float32", "complex128"):
+        print(dtype, flush=True)
+        nothing = tn.asarray(np.zeros(0, dtype))
+        for index in (np.zeros(3, "int64"), np.zeros(0, "int64")):
+            for _ in range(3):
+                found = tn.take(nothing, tn.asarray(index) + 0)
+                try:
+                    found.wait()
+                    assert not len(index)
+                except IndexError:
+                    assert len(index)
 """
 
 
@@ -127,10 +129,9 @@ def test_a_byte_outside_an_array_stops_the_process(outside):
     assert done.returncode == -signal.SIGSEGV, done.stderr
 
 
-@pytest.mark.parametrize("dtype", ["bool", "float32", "complex128"])
-def test_nothing_is_read_of_an_array_without_elements(dtype):
-    done = run(OF_NOTHING.format(dtype=dtype), TENFOLD_TIER="1")
-    assert done.returncode == 0, done.stderr
+def test_nothing_is_read_of_an_array_without_elements():
+    done = run(OF_NOTHING, TENFOLD_TIER="1")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_settings_name_the_guard_and_options_cannot_change_it():

@@ -117,6 +117,7 @@ print(tn.sum(x * 0 + 1).item())
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("call", ["tn.linalg.svd(x)[0]", "tn.linalg.eig(x)[0]"])

@@ -38,7 +38,7 @@ KILLED = """
 write, choices = os.write, random.Random(0)
 os.write = lambda file, data: write(file, data[:512])
 litter = 0
-for turn in range(300):
+for turn in range(120):
     child = os.fork()
     if child == 0:
         while True:
@@ -76,7 +76,7 @@ def test_killed_writers_leave_no_damage_and_no_litter(tmp_path: Path) -> None:
 
 MANY = """
 children = []
-for number in range(16):
+for number in range(8):
     child = os.fork()
     if child == 0:
         try:
@@ -109,7 +109,7 @@ def compute():
 """
 AT_ONCE = """
 children = []
-for number in range(16):
+for number in range(8):
     child = os.fork()
     if child == 0:
         try:

@@ -177,7 +177,7 @@ def test_children_forked_amid_launches_launch() -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(30):
+        for _ in range(12):
             child = os.fork()
             if child == 0:
                 signal.alarm(20)  # a child that hangs ends by itself

@@ -87,12 +87,14 @@ def test_errors_in_the_widest_registers_are_below_the_bound() -> None:
         assert np.max(np.abs(found - x1 @ x2)) < 1e-12 * k, (m, n, k)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_every_dtype_has_the_exact_sums(dtype: np.dtype, width: int) -> None:
     for m, k, n in ((1, 1, 1), (3, 5, 2), (13, 300, 35), (30, 9, 70)):
         check(values(dtype, m, k), values(dtype, k, n), width)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_every_dtype_has_the_exact_sums_in_small_stacks(dtype: np.dtype, width: int) -> None:
     for m, k, n in ((1, 1, 1), (3, 4, 5), (8, 8, 8)):

@@ -44,6 +44,7 @@ def values(program: Program) -> list[bytes]:
     return [np.asarray(each).tobytes() for each in arrays.values()]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_a_program_computed_again_has_the_same_bits(seed: int, planned: list[int]) -> None:
     program = generate(Seeded(seed))

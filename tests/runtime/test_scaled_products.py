@@ -115,6 +115,7 @@ def test_order_of_writing_holds_without_reassociation(name: str) -> None:
     assert_close(found, FORMULAS[name](np, *arrays, 1.5), 40, "complex128")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [3, 40, 520])
 def test_zero_scale_keeps_nan_and_infinity(n: int, dtype: str) -> None:

@@ -144,6 +144,7 @@ WIDE_SHAPES = ((120, 76), (130, 64), (140, 56))
 
 
 # Without FMA exp is a call, and a plan with calls is made for each shape.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_fifty_new_shapes_are_neither_planned_nor_compiled(
@@ -166,7 +167,7 @@ def test_fifty_new_shapes_are_neither_planned_nor_compiled(
 @pytest.mark.parametrize("edge", [2, 16, 32, 512, 1024, 4096, 1 << 15, 1 << 16])
 def test_lengths_at_an_edge_have_the_same_bits(name: str, edge: int, planned: list[int]) -> None:
     expression, axes = EXPRESSIONS[name]
-    near = [edge + more for more in (-2, -1, 0, 1, 2) if edge + more > 0]
+    near = [edge + more for more in (-1, 0, 1)]
     lengths = [{"n": near_, "m": 7} for near_ in near] + [{"n": 6, "m": near_} for near_ in near]
 
     def results() -> list[np.ndarray]:

@@ -31,6 +31,7 @@ CONSTANTS: dict[str, Callable[[Any, tuple[int, int], str], Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tier", [0, 1])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
 @pytest.mark.parametrize("constant", CONSTANTS)

@@ -111,6 +111,7 @@ def expected_order(
     return tuple(by_axis.get(axis, 0) for axis in range(len(axes)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(4))
 def test_overlap_is_exact(seed):
     chance = random.Random(seed)
@@ -234,6 +235,7 @@ def test_an_order_that_is_not_decided_is_taken_for_unsafe():
     assert undecided
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(4))
 def test_order_is_exact(seed):
     chance = random.Random(seed)

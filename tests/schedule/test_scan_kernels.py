@@ -206,6 +206,7 @@ def test_position_of_an_index_is_scanned():
         assert found.tolist() == [i * (i + 1) for i in range(3000)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32", "float64", "complex64"])
 def test_parts_of_a_row_are_scanned_in_the_same_order(scan, dtype):

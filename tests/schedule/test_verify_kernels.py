@@ -82,6 +82,7 @@ FORMS: dict[str, Callable[[int, str], Array]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex128"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_any_length_keeps_the_rules(form: str, dtype: str) -> None:

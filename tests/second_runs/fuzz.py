@@ -33,7 +33,7 @@ ELSEWHERE = 0.1
 """How often another thread evaluates."""
 ANEW = 0.3
 """How often bits are compared with those of a plan of its own, which takes as long as ten runs."""
-LARGE_PAIRS = 3
+LARGE_PAIRS = 2
 REPEATED = (1, 1, 1, 1, 2, 3, HOT_THRESHOLD + 2)
 """How often one is evaluated: the last promotes a small graph to a plan of its own."""
 
