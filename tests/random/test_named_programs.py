@@ -15,7 +15,7 @@ import tenfold as tn
 from .expression_draft import Name, Seeded
 from .random_programs import Program, _same_bits, built, generate, text_of
 
-CHUNK, PROGRAMS = 25, 300
+CHUNK, PROGRAMS = 20, 300
 
 
 def computed(program: Program, names: Sequence[Name], order: Sequence[Name]) -> list[np.ndarray]:

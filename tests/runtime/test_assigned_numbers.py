@@ -14,7 +14,7 @@ import tenfold as tn
 from tenfold import _native
 
 RANDOM = np.random.default_rng(17)
-TURNS = 40
+TURNS = 24
 """More than assignments need to be deferred, and more than a cache line has elements."""
 
 

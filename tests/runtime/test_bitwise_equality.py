@@ -147,6 +147,7 @@ def test_without_elementary_functions_the_plainest_processor_has_the_same_bits(
     assert seen
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 4))
 def test_random_programs_have_the_bits_of_the_reference_where_promised(first: int) -> None:

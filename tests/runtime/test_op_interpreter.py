@@ -377,6 +377,7 @@ PRODUCT_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PRODUCT_OPERANDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_updates_by_products_of_new_lengths_are_not_planned_and_have_the_bits_of_plans(

@@ -84,6 +84,7 @@ def run(way: Callable[[], list[Any]]) -> tuple[list[np.ndarray], dict[str, int]]
     return found, {name: n for name, n in p.counters().items() if name not in OTHER}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", LEVELS)
 @pytest.mark.parametrize("way", WAYS)
 def test_set_level_takes_the_ways_of_the_processor(way: Callable[[], list[Any]], cpu: str) -> None:

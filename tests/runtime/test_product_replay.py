@@ -98,6 +98,7 @@ def test_other_values_have_the_bits_of_a_first_evaluation(name: str, calls: list
             np.testing.assert_allclose(found[seed], right, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128", "int32"])
 @pytest.mark.parametrize("name", ["matrices", "added", "scaled", "element", "stack", "vector"])
 def test_a_known_product_is_computed_without_python(
@@ -123,6 +124,7 @@ def test_scales_are_numbers_and_arrays_of_one_element(dtype: str, calls: list[st
     assert calls == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 0.0, -0.0, 2**70, True, 3 - 2j])
 def test_a_scale_in_a_replay_is_what_it_is_in_a_python_call(

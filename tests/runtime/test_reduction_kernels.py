@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -79,18 +80,19 @@ def test_any_layout_and_axis_has_the_bits_of_a_plan(shape: tuple[int, ...]) -> N
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("op", [*SUMS, *EXTREMES, *TRUTHS, *SPREADS], ids=lambda op: op.__name__)
 def test_each_operation_has_the_bits_of_a_plan(op: Reduce) -> None:
+    folded = itertools.cycle((((33, 40), 0), ((40, 33), 1), ((5, 18, 3), (0, 1))))
     for dtype in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex64"):
         if dtype == "complex64" and op in EXTREMES:
             continue
-        for shape, axis in (((33, 40), 0), ((40, 33), 1), ((5, 18, 3), (0, 1))):
-            x = next(arrays(shape, dtype))
-            assert same(lambda x=x, axis=axis: op(x, axis=axis, keepdims=True))
+        shape, axis = next(folded)
+        x = next(arrays(shape, dtype))
+        assert same(lambda x=x, axis=axis: op(x, axis=axis, keepdims=True))
 
 
 @pytest.mark.parametrize("op", POSITIONS, ids=lambda op: op.__name__)
 def test_positions_are_those_of_numpy(op: Reduce) -> None:
     reference = getattr(np, op.__name__)
-    for shape in SHAPES:
+    for shape in SHAPES[POSITIONS.index(op) :: 2]:
         for x in arrays(shape, "int8"):  # there are equal ones
             for axis in (None, *range(len(shape))):
                 found = np.asarray(op(x, axis=axis))
@@ -168,6 +170,7 @@ def test_results_lie_as_what_they_are_made_of() -> None:
     assert same(lambda: tn.sum(x, axis=0, keepdims=True) * x)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", [tn.sum, tn.max, tn.var, tn.argmax], ids=lambda op: op.__name__)
 def test_threads_do_not_change_bits(op: Reduce) -> None:
     for shape in ((300, 400), (3, 40_000), (40_000, 3), (7, 90, 190), (120_000,)):

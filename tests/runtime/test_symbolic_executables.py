@@ -70,12 +70,11 @@ def is_close(actual: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("slices", [False, True], ids=["wholes", "slices"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_random_structures_have_the_same_bits_for_all_lengths(
-    seed: int, slices: bool, planned: list[int]
+    seed: int, planned: list[int]
 ) -> None:
-    made, source = structure(seed, slices=slices), random.Random(seed)
+    made, source = structure(seed // 2, slices=seed % 2 > 0), random.Random(seed)
     given = [values(made, draw(source), number) for number in range(24)]
     results = [computed(made, each) for each in given]
     plain = without_templates(lambda: [computed(made, each) for each in given])
