@@ -65,6 +65,7 @@ lint: ## style, layers and sizes
 	$(PYTHON) tools/check_size.py
 	$(PYTHON) tools/check_layers.py
 	$(PYTHON) tools/check_names.py
+	$(PYTHON) tools/count_code.py
 
 format: ## rewrite Python and C++ as lint wants them
 	$(PYTHON) -m ruff check --fix

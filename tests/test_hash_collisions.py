@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.array.assignment_programs import check as check_assignments
 from tests.array.test_update_loops import Loop
+from tests.conftest import Part
 from tests.random.expression_draft import Seeded
 from tests.random.random_programs import check, generate
 from tests.runtime.random_structures import computed, structure, values
@@ -105,7 +106,7 @@ def test_options_that_meet_are_told_apart(bits: int) -> None:
     assert len(numbers) == 32
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_structures_have_the_same_bits_for_all_lengths(seed: int, bits: int) -> None:
     made, source = structure(seed), random.Random(seed)
     lengths = [{axis: source.choice((1, 2, 3, 9, 33, 65)) for axis in "nmk"} for _ in range(15)]
@@ -122,8 +123,8 @@ def test_structures_have_the_same_bits_for_all_lengths(seed: int, bits: int) -> 
 @pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, 45, CHUNK))
-def test_random_programs_equal_numpy(first: int, bits: int) -> None:
-    for seed in range(first, first + CHUNK):
+def test_random_programs_equal_numpy(first: int, bits: int, part: Part) -> None:
+    for seed in part(range(first, first + CHUNK)):
         try:
             check(generate(Seeded(seed)), random.Random(seed))
         except AssertionError as error:

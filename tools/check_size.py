@@ -38,7 +38,7 @@ def offenders(root: Path) -> Iterator[str]:
             continue
         name, lines = path.relative_to(root), read_lines(path)
         yield from long_lines(name, lines)
-        code = sum(bool(line.strip()) and not line.strip().startswith("//") for line in lines)
+        code = native_code_lines(lines)
         if code > FILE_LINES:
             yield f"{name}: {code} lines of code, a C++ file has at most {FILE_LINES}"
 
@@ -76,6 +76,11 @@ def code_lines(module: ast.Module, lines: list[str]) -> int:
         number not in prose and bool(line.strip()) and not line.strip().startswith("#")
         for number, line in texts
     )
+
+
+def native_code_lines(lines: list[str]) -> int:
+    """How many lines of C++ are neither blank nor a comment; comments begin with `//` here."""
+    return sum(bool(line.strip()) and not line.strip().startswith("//") for line in lines)
 
 
 def is_table(module: ast.Module) -> bool:
