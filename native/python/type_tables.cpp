@@ -14,6 +14,7 @@
 #include "memory/cache_registry.h"
 #include "python/python_objects.h"
 #include "threads/device.h"
+#include "threads/emulated_device.h"
 #include "threads/thread_local.h"
 
 namespace tenfold::bindings {
@@ -414,6 +415,7 @@ void declare_type_tables(nb::module_& module) {
     module.def(
         "is_host_device", [](nb::handle name) { return device_of(device_id(name)).is_host; },
         "name"_a);
+    module.def("seed_emulated_queues", seed_emulated_queues, "seed"_a);
     module.def("declare_storage", [](nb::handle name) { return storages().declare(name.ptr()); });
     module.def("declare_weak_types", [](const std::vector<nb::object>& four) {
         for (std::size_t i = 0; i < 4; ++i)

@@ -30,7 +30,7 @@ from tenfold.version import __version__ as __version__
 # An operation or a device enters its table when the module that declares it is imported.
 for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
-for _device in ("reference", "cpu"):
+for _device in ("reference", "cpu", "emulated"):
     importlib.import_module(f"tenfold.runtime.{_device}")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])

@@ -222,6 +222,9 @@ def declare_device(name: str) -> int: ...
 def is_host_device(name: str) -> bool:
     """Whether host code may read and write the memory of a device."""
 
+def seed_emulated_queues(seed: int) -> None:
+    """Let queues of emulated devices run launches at moments that follow from a seed; 0: late."""
+
 def declare_storage(name: str) -> int: ...
 def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(

@@ -124,8 +124,9 @@ def declare_device(name: str) -> None:
 
 
 def _device(value: object, operation: str = "options") -> str:
-    if isinstance(value, str) and value in DEVICE_IDS:
-        return value
+    for name in (value, f"{value}:0"):  # without a number it is the first of its kind
+        if isinstance(value, str) and name in DEVICE_IDS:
+            return str(name)
     devices = ", ".join(repr(name) for name in DEVICE_IDS)
     raise DeviceError(
         operation, f"device {value!r} does not exist", remedy=f"the devices here are: {devices}"

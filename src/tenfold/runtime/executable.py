@@ -406,8 +406,10 @@ class ExecutableBuilder:
         if self._product(step, call) or self._lapack(step, call):
             return
         item = step.results[0].item
-        caller = partial(self.caller, product=step.product, driver=step.driver)
-        in_place = item in self.reused_buffers and _native.is_host_device(self.device)
+        on_host = _native.is_host_device(self.device)  # else it has copies there, of other layouts
+        choices = (step.product, step.driver) if on_host else (None, None)
+        caller = partial(self.caller, product=choices[0], driver=choices[1])
+        in_place = item in self.reused_buffers and on_host
         claims_value = in_place and self._share_buffer(item, self.reused_buffers[item])
         if in_place:
             caller = partial(caller, in_place=True)
@@ -494,11 +496,13 @@ class ExecutableBuilder:
             self._publish_early()
 
     def _lapack(self, step: Step, call: ReferenceCall) -> bool:
-        """Emit a native call of LAPACK; return False if it needs Python: for copies, and to be
-        interrupted.
+        """Emit a native call of LAPACK; return False if it needs Python: for copies, to be
+        interrupted, and for memory that the host cannot read.
         """
         choice = step.driver
         if choice is None or choice.copies or choice.multiply_adds >= interruptible.LONG:
+            return False
+        if not _native.is_host_device(self.device):
             return False
         launch, layouts = drivers.bind_driver(choice), choice.operands
         item, label = step.results[0].item, step.names[0]
