@@ -68,7 +68,7 @@ bool launch(HostKernel kernel, void* object, int64_t units, int64_t grain, std::
     work.scratch = scratch;
     work.units = units;
     work.grain = std::max<int64_t>(1, grain);
-    work.threads = units > work.grain ? max_threads : 1;
+    work.threads = units > work.grain ? max_threads : std::min(max_threads, 1);
     return GilFreeContext().launch_and_wait(CPU, work).succeeded();
 }
 
@@ -198,16 +198,16 @@ class SeparateRows {
     void add(Future& member, OperatorResult& answer) {
         Row& row = table_[num_rows_];
         if (!read_inputs(rows_, member, row.buffers.data(), row.numbers)) return;
-        row.result = Value::in_memory(Allocation::from_pool(rows_.type->bytes()), rows_.type);
-        if (!row.result) return;
-        row.buffers[num_arrays_] = row.result->buffers[0].address();
+        answer.value = Value::in_memory(Allocation::from_pool(rows_.type->bytes()), rows_.type);
+        if (!answer.value) return;
+        row.buffers[num_arrays_] = answer.value->buffers[0].address();
         row.answer = &answer;
         if (rows_.type->size() > 0) count_kernel();
         if (++num_rows_ == MAX_ROWS) run();
     }
 
     void run() {
-        if (num_rows_ > 0) launch(compute, this, int64_t(num_rows_), int64_t(num_rows_), 0, 1);
+        if (num_rows_ > 0) launch(compute, this, int64_t(num_rows_), int64_t(num_rows_), 0, 0);
         num_rows_ = 0;
     }
 
@@ -216,8 +216,7 @@ class SeparateRows {
     struct Row {
         std::array<void*, Loops::OPERANDS + 1> buffers;
         Numbers numbers;
-        Ref<Value> result;
-        OperatorResult* answer;
+        OperatorResult* answer; // without a value where the loop refuses the row
     };
 
     static int64_t compute(void** buffers, const int64_t*, const double*, void*, int64_t begin,
@@ -225,8 +224,8 @@ class SeparateRows {
         auto& self = *static_cast<SeparateRows*>(buffers[0]);
         for (Row& row :
              std::span(self.table_).subspan(std::size_t(begin), std::size_t(end - begin)))
-            if (self.line_.run(row.buffers.data(), row.numbers.data()))
-                row.answer->value = std::move(row.result);
+            if (!self.line_.run(row.buffers.data(), row.numbers.data()))
+                row.answer->value = nullptr;
         return 0;
     }
 

@@ -134,7 +134,7 @@ Result run_without_gil(Work& work) {
 // At the end of the interpreter a launch keeps the GIL, and so kernels and memory alive.
 Result run(Work& work) {
     bool keeps_gil = work.threads == 0 || ending;
-    return keeps_gil ? Launch(work).run() : run_without_gil(work);
+    return keeps_gil ? DirectLauncher().run_on_host(work) : run_without_gil(work);
 }
 
 class PythonLauncher : public HostLauncher {

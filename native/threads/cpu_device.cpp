@@ -21,6 +21,8 @@ const Device CPU{
     .wait = [](const Event& event) { return event.result; },
 };
 
-Result DirectLauncher::run_on_host(Work& work) { return Launch(work).run(); }
+Result DirectLauncher::run_on_host(Work& work) {
+    return is_brief(work) ? run_brief(work) : Launch(work).run();
+}
 
 } // namespace tenfold

@@ -233,12 +233,27 @@ bool Launch::is_stopped() const {
            worker_pool->epoch.load(std::memory_order_relaxed) != epoch_;
 }
 
+namespace {
+
+int64_t call_kernel(const Work& work, void* scratch, int64_t begin, int64_t end) {
+    FloatControl control;
+    return HostKernel::call(work.kernel, work.buffers.data(), work.sizes.data(),
+                            work.scalars.data(), scratch, begin, end);
+}
+
+} // namespace
+
+Result run_brief(const Work& work) {
+    if (work.units <= 0) return {};
+    Scratch& scratch = ThreadLocal<Scratch>::get();
+    if (!scratch.grow(work.scratch)) return {Outcome::no_memory, 0};
+    return {Outcome::done, call_kernel(work, scratch.memory(), 0, work.units)};
+}
+
 void Launch::run_range(int64_t range, void* scratch) {
     int64_t begin = range * work_.grain;
     int64_t end = begin + std::min(work_.grain, work_.units - begin);
-    FloatControl control;
-    int64_t status = HostKernel::call(work_.kernel, work_.buffers.data(), work_.sizes.data(),
-                                      work_.scalars.data(), scratch, begin, end);
+    int64_t status = call_kernel(work_, scratch, begin, end);
     if (status == 0) return;
     int64_t current = status_.load(std::memory_order_relaxed);
     while ((current == 0 || status < current) &&

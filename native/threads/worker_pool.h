@@ -47,6 +47,11 @@ class Launch {
     std::atomic<bool> cancelled_{false};
 };
 
+// Whether one call of the kernel computes a Work that asks for no threads. It takes microseconds,
+// so `run_brief` is not cancelled, and cancel_launches() does not wait for it.
+inline bool is_brief(const Work& work) { return work.threads == 0 && work.units <= work.grain; }
+Result run_brief(const Work& work);
+
 // How many threads a Launch may run on, its caller's included; 1 until it is set. Smaller than
 // before: the workers too many sleep.
 void set_threads(int threads);
