@@ -84,6 +84,17 @@ def test_includes_of_the_own_layer_and_below_pass(tmp_path: Path) -> None:
             ),
         ),
         (
+            "python/a.cpp",
+            "return *static_cast<bool*>(value->buffers[0].address());\n",
+            (
+                "native/python/a.cpp:1: an address of array memory without host_data() belongs to"
+                " ir/value.h, ir/value.cpp, exec/executable.cpp, exec/gather.cpp,"
+                " exec/matrix_product.cpp, exec/op_interpreter.cpp, exec/part_copy.cpp,"
+                " exec/reduction_kernels.cpp, exec/stacking.cpp, exec/vector_product.cpp,"
+                " engine/batch_rows.cpp, python/launch_bindings.cpp, python/value_bindings.cpp"
+            ),
+        ),
+        (
             "exec/a.cpp",
             "plan.device->launch(work, context);\n",
             "native/exec/a.cpp:1: a call of Device::launch belongs to threads/device.h",

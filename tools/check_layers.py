@@ -71,6 +71,26 @@ CONFINED = (
         ),
     ),
     Confined(
+        "an address of array memory without host_data()",
+        re.compile(r"\.address\(\)|\ballocation->data\b"),
+        # Operands of launches; what two devices copy; the address that Python may ask for.
+        (
+            "ir/value.h",
+            "ir/value.cpp",
+            "exec/executable.cpp",
+            "exec/gather.cpp",
+            "exec/matrix_product.cpp",
+            "exec/op_interpreter.cpp",
+            "exec/part_copy.cpp",
+            "exec/reduction_kernels.cpp",
+            "exec/stacking.cpp",
+            "exec/vector_product.cpp",
+            "engine/batch_rows.cpp",
+            "python/launch_bindings.cpp",
+            "python/value_bindings.cpp",
+        ),
+    ),
+    Confined(
         "a call of Device::launch",
         re.compile(r"\bdevice\w*(?:\.|->)launch\("),
         ("threads/device.h",),

@@ -37,7 +37,7 @@ bool have_equal_bits(const Scalar& one, const Scalar& other) {
 Ref<Value> in_c_order(const Ref<Value>& value) {
     if (!value || value->strides.empty()) return value;
     Ref<Value> result = Value::uninitialized(value->type);
-    if (result) copy_elements(static_cast<char*>(result->buffers[0].address()), *value);
+    if (result) copy_elements(host_data(*result), *value);
     return result;
 }
 

@@ -78,7 +78,7 @@ class Executor {
         for (at_ = 0; at_ < instructions.size(); ++at_)
             if (!std::visit([&](const auto& one) { return execute(one); }, instructions[at_]))
                 return failure_at(at_);
-        return synchronize() ? RunResult() : failure_at(at_);
+        return settle() ? RunResult() : failure_at(at_);
     }
 
   private:
@@ -93,7 +93,17 @@ class Executor {
         return false;
     }
 
-    // Before the host reads or publishes a value, or calls Python.
+    // Before a value is published. It may be pending: who reads it waits. But what an operation may
+    // refuse has no value to publish.
+    bool settle() {
+        if (queued_.empty()) return true;
+        bool may_fail = std::ranges::any_of(graph_.nodes, [](const LinearizedNode& entry) {
+            return !entry.value && entry.node->op && entry.node->op->can_fail;
+        });
+        return !may_fail || synchronize();
+    }
+
+    // Before the host reads a value, or calls Python.
     bool synchronize() {
         for (const auto& [instruction, event] : queued_) {
             Result result = plan_.device->wait(event);
@@ -306,7 +316,7 @@ class Executor {
     }
 
     bool execute(const Executable::Publish& instruction) {
-        if (!synchronize()) return false;
+        if (!settle()) return false;
         if (!slots_[instruction.slots[0]]) return fail(RunResult::input);
         for (std::size_t i = 1; i < instruction.slots.size(); ++i)
             slots_[instruction.slots[i - 1]]->next = slots_[instruction.slots[i]];

@@ -140,7 +140,7 @@ bool copy_each_row(const Value& whole, std::span<const StridedRef> members, cons
 } // namespace
 
 void copy_elements(char* to, const Value& from) {
-    auto* data = static_cast<const char*>(from.buffers[0].address());
+    const char* data = host_data(from);
     if (from.strides.empty())
         std::memcpy(to, data, std::size_t(bytes_of(*from.type)));
     else

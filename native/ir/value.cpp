@@ -1,5 +1,6 @@
 #include "ir/value.h"
 
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -92,6 +93,12 @@ void Allocation::destroy(Allocation* allocation) {
 
 Ref<Value> Value::uninitialized(const Ref<Type>& type) {
     return in_memory(Allocation::on_device(device_of(type->device), type->bytes()), type);
+}
+
+void wait_for_host_access(uint8_t number) {
+    const Device& device = device_at(number);
+    if (!device.is_host) throw std::logic_error("code of the host reads the memory of a device");
+    device.wait(device.record());
 }
 
 } // namespace tenfold

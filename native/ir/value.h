@@ -84,4 +84,13 @@ struct Value {
     static void operator delete(void* memory) { Slab<Value>::deallocate(memory); }
 };
 
+// For code of the host, which reads or writes the elements: the address of the first one. Waits for
+// what a device has queued. Throws std::logic_error if the host cannot reach the memory.
+void wait_for_host_access(uint8_t device);
+inline char* host_data(const Value& value) {
+    const Buffer& buffer = value.buffers[0];
+    if (buffer.allocation->device) wait_for_host_access(buffer.allocation->device);
+    return static_cast<char*>(buffer.address());
+}
+
 } // namespace tenfold

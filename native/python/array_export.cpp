@@ -193,8 +193,7 @@ PyObject* array_to_list(std::span<PyObject* const> args, std::size_t positional,
     Ref<Value> value = readable_value(args[0]);
     ToPython read = value ? python_reader(value->type->dtype) : nullptr;
     if (!read) return nullptr;
-    return to_list(static_cast<const char*>(value->buffers[0].address()), 0, value->type->shape,
-                   strides_of(*value), read);
+    return to_list(host_data(*value), 0, value->type->shape, strides_of(*value), read);
 }
 
 // x.item(), and x.item(i) for a position in the flattened array
@@ -214,7 +213,7 @@ PyObject* array_item(std::span<PyObject* const> args, std::size_t positional, Py
     if (!read) return nullptr;
     const std::vector<int64_t>& shape = value->type->shape;
     std::vector<int64_t> strides = strides_of(*value);
-    auto* at = static_cast<const char*>(value->buffers[0].address());
+    auto* at = host_data(*value);
     for (std::size_t axis = shape.size(); axis-- > 0; position /= shape[axis])
         at += position % shape[axis] * strides[axis];
     return read(at);
@@ -294,7 +293,7 @@ std::optional<double> real_number_of(PyObject* array) {
     ToDouble read = type_of(array).size() == 1 ? double_reader(type_of(array).dtype) : nullptr;
     Ref<Value> value = read ? readable_value(array) : Ref<Value>();
     if (!value) return {};
-    return read(static_cast<const char*>(value->buffers[0].address()));
+    return read(host_data(*value));
 }
 
 PyObject* integer_of(PyObject* array, bool truncates) {
@@ -305,7 +304,7 @@ PyObject* integer_of(PyObject* array, bool truncates) {
         return nullptr;
     Ref<Value> value = readable_value(array);
     if (!value) return nullptr;
-    auto* at = static_cast<const char*>(value->buffers[0].address());
+    auto* at = host_data(*value);
     if (is_integer) return python_reader(type.dtype)(at);
     return PyLong_FromDouble(double_reader(type.dtype)(at));
 }
@@ -326,7 +325,7 @@ PyObject* export_value(const Ref<Value>& value, PyObject* keeper) {
             owner && is_read_only_memory(owner) ? Py_NewRef(owner) : new_memory(value, nullptr, {});
     }
     return new_ndarray(type.shape, value->strides.empty() ? nullptr : value->strides.data(),
-                       dtype_object(type.dtype), value->buffers[0].address(), base);
+                       dtype_object(type.dtype), host_data(*value), base);
 }
 
 PyObject* pin_ndarray(PyObject* values, nb::object guards) {

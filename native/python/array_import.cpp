@@ -81,7 +81,7 @@ Ref<Value> copied_value(PyObject* array, int dtype) {
     if (int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
     Ref<Value> value = Value::uninitialized(type);
     if (!value) return {};
-    auto* to = static_cast<char*>(value->buffers[0].address());
+    auto* to = host_data(*value);
     if (source.has(NdArray::C_ORDER))
         std::memcpy(to, source.data, type->bytes());
     else
@@ -264,7 +264,7 @@ Ref<Value> import_numbers(PyObject* object, int target) {
     if (numbers.has_arrays() && int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
     Ref<Value> value = Value::uninitialized(type);
     if (!value) return {};
-    auto* to = static_cast<char*>(value->buffers[0].address());
+    auto* to = host_data(*value);
     return numbers.write(object, to, uint16_t(dtype)) ? value : Ref<Value>();
 }
 

@@ -102,7 +102,7 @@ Ref<Value> to_batched(Ref<Value> value, bool is_batched, std::size_t num_members
     Ref<Value> result =
         Value::uninitialized(intern_type({shape, type.dtype, type.device, type.storage, false}));
     if (!result) return result;
-    auto* data = static_cast<char*>(result->buffers[0].address());
+    auto* data = host_data(*result);
     for (std::size_t copy = 0; copy < copies; ++copy) copy_elements(data + copy * bytes, *value);
     return result;
 }

@@ -56,7 +56,7 @@ std::optional<int64_t> known_integer(PyObject* array) {
     }
     for (std::size_t i = slices.size(); i-- > 0;)
         value = make_slice(*slices[i]->params, *value, slices[i]->type);
-    int64_t number = read_integer(value->buffers[0].address(), dtype);
+    int64_t number = read_integer(host_data(*value), dtype);
     if (dtype.kind == 'u' && dtype.bytes == 8 && number < 0) return {};
     return number;
 }

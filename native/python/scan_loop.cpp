@@ -36,7 +36,7 @@ class StackedSteps {
     }
 
     void write(int64_t at, const Value& from) const {
-        copy_elements(static_cast<char*>(whole_->buffers[0].address()) + at * apart_, from);
+        copy_elements(host_data(*whole_) + at * apart_, from);
     }
 
   private:
@@ -99,8 +99,7 @@ class Repeated {
         auto next = result.begin();
         for (Ref<Value>& value : carried_) value = value_of((next++)->get());
         for (const StackedSteps& each : written_) each.write(row, *value_of((next++)->get()));
-        return next != result.end() &&
-               *static_cast<bool*>(value_of(next->get())->buffers[0].address());
+        return next != result.end() && *reinterpret_cast<bool*>(host_data(*value_of(next->get())));
     }
 
     // The nodes of a step. They alone reference the carried values.

@@ -146,6 +146,12 @@ int value_buffer(PyObject* self, Py_buffer* view, int flags) {
         PyErr_SetString(PyExc_BufferError, "a part of a Value lends no bytes");
         return -1;
     }
+    if (!device_of(value.type->device).is_host) {
+        view->obj = nullptr;
+        PyErr_SetString(PyExc_BufferError, "memory of another device lends no bytes");
+        return -1;
+    }
+    host_data(value); // waits
     Allocation& allocation = *value.buffers[0].allocation;
     return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes),
                              allocation.owner != nullptr, flags);
@@ -161,7 +167,7 @@ std::optional<std::array<int64_t, 2>> range_of_integers(const Value& value) {
     const int64_t count = value.type->size();
     const bool has_range = (dtype.kind == 'i' || dtype.kind == 'u') && value.strides.empty();
     if (!has_range || count == 0 || !device_of(value.type->device).is_host) return {};
-    return range_of(dtype, value.buffers[0].address(), count);
+    return range_of(dtype, host_data(value), count);
 }
 
 void declare_values(nb::module_& module) {

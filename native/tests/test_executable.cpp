@@ -257,7 +257,7 @@ static void missing_memory_is_named_with_its_bytes() {
     CHECK(result.cause == RunResult::memory && result.instruction == 1 && result.bytes == 24);
 }
 
-static void queued_launch_is_done_before_its_value_is_published() {
+static void pending_value_is_published_and_its_reader_waits() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, twice, false);
@@ -265,19 +265,46 @@ static void queued_launch_is_done_before_its_value_is_published() {
     Direct direct;
     clear_queue();
     CHECK(replay(*plan, graph, {}, direct));
-    CHECK(queue.size() == 1 && numbers(y.get())[2] == 4);
+    Ref<Value> value = value_of(y.get());
+    CHECK(value && queue.size() == 1 && num_finished == 0);
+    CHECK(reinterpret_cast<double*>(host_data(*value))[2] == 4 && num_finished == 1);
 }
 
-static void queued_launch_that_fails_is_named() {
-    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    LinearizedGraph graph = linearized(y);
-    Ref<Executable> plan = plan_of(graph, fails, false);
-    plan->device = &queueing;
-    Direct direct;
-    clear_queue();
-    RunResult result = replay(*plan, graph, {}, direct);
-    CHECK(result.cause == RunResult::values && result.instruction == 2);
-    CHECK(!value_of(y.get()));
+static void host_refuses_memory_that_it_cannot_reach() {
+    Value value;
+    value.buffers[0].allocation = Allocation::on_device(queueing, 8);
+    queueing.is_host = false;
+    bool is_refused = false;
+    try {
+        host_data(value);
+    } catch (const std::logic_error&) { is_refused = true; }
+    queueing.is_host = true;
+    CHECK(is_refused);
+}
+
+// A pending operation that may refuse its operands for their values.
+static Ref<Node> refusable(const Ref<Node>& x) {
+    static Op& op = declare_op("refusable");
+    op.can_fail = true;
+    Node* inputs[] = {x.get(), x.get()};
+    return operation_node(&op, {}, inferred(x->type), inputs);
+}
+
+static void queued_launch_that_may_fail_is_done_before_its_value_is_published() {
+    for (HostKernel kernel : {HostKernel(twice), HostKernel(fails)}) {
+        Ref<Node> y = refusable(number_leaf(3, 2));
+        LinearizedGraph graph = linearized(y);
+        Ref<Executable> plan = plan_of(graph, kernel, false);
+        plan->device = &queueing;
+        Direct direct;
+        clear_queue();
+        RunResult result = replay(*plan, graph, {}, direct);
+        CHECK(num_finished == 1 && bool(result) == bool(value_of(y.get())));
+        if (kernel == HostKernel(fails))
+            CHECK(result.cause == RunResult::values && result.instruction == 2);
+        else
+            CHECK(numbers(y.get())[2] == 4);
+    }
 }
 
 static void rows_of_another_device_are_stacked_by_its_launches() {
@@ -395,8 +422,9 @@ int main() {
     result_takes_the_memory_of_what_dies();
     failure_publishes_nothing();
     missing_memory_is_named_with_its_bytes();
-    queued_launch_is_done_before_its_value_is_published();
-    queued_launch_that_fails_is_named();
+    pending_value_is_published_and_its_reader_waits();
+    host_refuses_memory_that_it_cannot_reach();
+    queued_launch_that_may_fail_is_done_before_its_value_is_published();
     rows_of_another_device_are_stacked_by_its_launches();
     walk_tells_of_a_claim();
     plans_not_used_for_long_are_forgotten();

@@ -43,10 +43,12 @@ struct Device {
     uint8_t number;                       // below MAX_DEVICES; 0: the CPU
     bool is_host;                         // host code may read and write its memory
     void* (*allocate)(std::size_t bytes); // null when memory is short
+    // Freed after all work that was queued before.
     void (*free)(void* memory, std::size_t bytes) noexcept;
     // Copies after all work that was queued before; the host's memory is free when it returns.
     void (*copy)(void* to, const void* from, std::size_t bytes, Direction direction);
-    // Runs or queues a kernel; what `work` points to is not read after the return.
+    // Runs or queues a kernel; what `work` points to is not read after the return. Memory that the
+    // kernel needs besides is taken here: once queued, it fails for the values of operands alone.
     Event (*launch)(Work& work, HostLauncher& host);
     Event (*record)();            // done when all work queued until now is done
     Result (*wait)(const Event&); // until it is done
