@@ -181,6 +181,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def frozen_heap() -> Iterator[None]:
+    """Leave what a module has left behind out of each later collection of garbage, too."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def fused_multiply_add(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Where kernels contain elementary functions, and few products are calls of BLAS: on the level

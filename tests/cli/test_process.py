@@ -6,12 +6,16 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tenfold.cli.progress import Progress
+
+Command = Callable[..., Any]
 
 
 def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -39,21 +43,9 @@ def test_eval_runs_as_a_process(folder: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / "out.npy"), np.load(folder / "a.npy") + 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["eval", "x.__class__", "x=a.npy"], 2),
-        (["eval", "x", "x=missing.npy"], 3),
-        (["eval", "x @ x", "x=a.npy"], 4),
-        (["eval", "x", "x=a.npy", "-o", "missing/out.npy"], 5),
-    ],
-)
-def test_failure_is_one_line_and_a_code_without_a_traceback(
-    folder: Path, words: list[str], code: int
-) -> None:
-    done = run(folder, *words)
-    assert done.returncode == code
-    assert done.stdout == ""
+def test_failure_is_one_line_and_a_code_without_a_traceback(folder: Path) -> None:
+    done = run(folder, "eval", "x @ x", "x=a.npy")
+    assert (done.returncode, done.stdout) == (4, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("tenfold: ")
 
@@ -72,13 +64,19 @@ def test_bytes_that_are_no_text_are_refused_in_one_line(folder: Path) -> None:
 
 
 def test_help_is_shown_without_words(folder: Path) -> None:
-    for words in ([], ["--help"], ["eval", "--help"], ["-h"]):
-        done = run(folder, *words)
-        assert "Usage:" in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-    for command in ("demo", "eval", "explain", "doctor"):
-        assert command in run(folder, "--help").stdout
-        assert "\\b" not in run(folder, command, "--help").stdout  # click's mark, for itself
+    done = run(folder)
+    assert "Usage:" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_every_command(tenfold: Command) -> None:
+    commands = ("demo", "eval", "explain", "doctor")
+    for words in (["--help"], ["-h"]):
+        assert all(command in tenfold(*words).out for command in commands)
+    for command in commands:
+        shown = tenfold(command, "--help").out
+        assert "Usage:" in shown
+        assert "\\b" not in shown  # click's mark, for itself
 
 
 def test_reader_that_goes_away_is_no_traceback(folder: Path) -> None:

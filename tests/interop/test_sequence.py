@@ -74,6 +74,7 @@ def test_a_list_of_arrays_is_an_array_of_their_values() -> None:
 SYMBOLS = "add sub mul truediv floordiv mod pow matmul eq ne lt ge and_ xor lshift".split()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @pytest.mark.parametrize(
     "items", [[1, 2, 3], (True, True, True), [[1, 2, 3]], [1.5, 2.0, 0.5], range(1, 4)]

@@ -35,6 +35,7 @@ def compare(name: str, *args: Any, **options: Any) -> None:
             np.testing.assert_allclose(np.asarray(mine), numpys, rtol=1e-12)
 
 
+@pytest.mark.exhaustive
 @DTYPE
 @pytest.mark.parametrize("bins", [1, 3, 10])
 def test_a_histogram_spans_the_whole_dtype(bins: int, dtype: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold.numpy as tnp
 
@@ -22,8 +23,8 @@ def _samples(length: int, dtype: str) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int64"])
-def test_quantiles_of_any_length_are_those_of_numpy(dtype: str) -> None:
-    for length in LENGTHS:
+def test_quantiles_of_any_length_are_those_of_numpy(dtype: str, part: Part) -> None:
+    for length in part(LENGTHS):
         for x in _samples(length, dtype):
             given = tnp.asarray(x)
             with np.errstate(invalid="ignore"):

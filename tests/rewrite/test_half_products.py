@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from tenfold.linear_algebra.matrix_polynomial import (
@@ -174,9 +175,9 @@ def random_expression(random: Random, leaves: list[Any], depth: int) -> Callable
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_random_expressions_have_the_values_of_numpy(device: str) -> None:
-    fewer = 0
-    for seed in range(60):
+def test_random_expressions_have_the_values_of_numpy(device: str, part: Part) -> None:
+    fewer, seeds = 0, part(range(60))
+    for seed in seeds:
         random = Random(seed)
         leaves = [x / 8 for x in matrices("complex128" if seed % 3 == 0 else "float64")]
         written = random_expression(random, leaves, 3)
@@ -191,7 +192,7 @@ def test_random_expressions_have_the_values_of_numpy(device: str) -> None:
         assert p.multiply_adds <= plain.multiply_adds, seed
         fewer += p.multiply_adds < plain.multiply_adds
         assert np.all(abs(found - wanted) <= 1e-13 * (bound + 1)), seed
-    assert fewer > 20 or device == "reference"  # which counts nothing
+    assert fewer > len(seeds) / 4 or device == "reference"  # which counts nothing
 
 
 class Moduli:

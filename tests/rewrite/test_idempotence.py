@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 
 import tenfold as tn
 from tenfold import _native
@@ -115,8 +116,10 @@ def value(seed: int) -> np.ndarray | None:
         return None
 
 
-def test_values_are_those_of_what_was_written() -> None:
-    for seed in range(90):
+def test_values_are_those_of_what_was_written(
+    part: Part,
+) -> None:
+    for seed in part(range(90)):
         found = value(seed)
         with tn.options(optimise=False):
             wanted = value(seed)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.conftest import Part
 from tests.rewrite.products_search import Monomial, Shapes, fewest
 
 import tenfold as tn
@@ -132,8 +133,10 @@ def random_expressions(count: int) -> list[tuple[int, Expression, Shapes]]:
     return found
 
 
-def test_random_expressions_take_the_fewest_multiply_adds() -> None:
-    for seed, one, shapes in random_expressions(300):
+def test_random_expressions_take_the_fewest_multiply_adds(
+    part: Part,
+) -> None:
+    for seed, one, shapes in part(random_expressions(300)):
         with tn.profile() as p:
             value = np.asarray(one.array)
         assert p.multiply_adds == fewest(one.monomials, shapes), seed
