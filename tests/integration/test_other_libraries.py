@@ -1,4 +1,8 @@
-"""Libraries that take NumPy's arrays, unmodified, on Arrays; a test without its library skips."""
+"""Libraries that take NumPy's arrays, unmodified, on Arrays.
+
+They are the extra `[integration]`. A test without its library skips; with `--skips-fail`, as
+`.ci/run` runs these tests, it fails.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -341,3 +346,49 @@ def test_a_sparse_matrix_is_made_dense_by_name() -> None:
 
     with pytest.raises(DTypeError, match=r"tn.asarray\(matrix.toarray\(\)\)"):
         tn.asarray(sparse.csr_array(np.eye(2)))
+
+
+def test_a_library_that_writes_through_dlpack_changes_no_array() -> None:
+    torch = library("torch")
+    x = tn.asarray([1.0, 2.0]) + 0
+    for tensor in (torch.from_dlpack(x), torch.from_dlpack(x.wait(), copy=True)):
+        tensor[0] = 9
+        assert x.tolist() == [1, 2]
+
+
+def test_lazy_signs_of_a_tensor_of_torch_are_resolved() -> None:
+    torch = library("torch")
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    for take in (tn.from_dlpack, tn.asarray):
+        assert take(z.conj().imag).tolist() == [-2, 4]
+        assert take(z.conj()).tolist() == [1 - 2j, 3 + 4j]
+
+
+def test_bfloat16_of_torch_comes_in() -> None:
+    torch = library("torch")
+    tensor = torch.tensor([[1.5, -2.0], [3.0, 4.0]], dtype=torch.bfloat16)
+    made = tn.asarray(tensor.T)
+    assert made.dtype == tn.bfloat16
+    assert made.tolist() == [[1.5, 3.0], [-2.0, 4.0]]
+    tensor.zero_()
+    assert made.tolist() == [[1.5, 3.0], [-2.0, 4.0]]
+
+
+def test_h5py_stores_arrays(tmp_path: Path) -> None:
+    h5py = library("h5py")
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        stored = file.create_dataset("x", data=tn.asarray(VALUES) * 2, chunks=(2, 2))
+        stored[0, :2] = tn.asarray([7.0, 8.0])
+        expected = VALUES * 2
+        expected[0, :2] = [7, 8]
+        assert tn.asarray(stored).tolist() == tn.asarray(stored[:]).tolist() == expected.tolist()
+
+
+def test_distributed_sends_arrays_to_its_workers() -> None:
+    distributed = library("distributed")
+    x = tn.asarray(VALUES)
+    with distributed.Client(processes=False, dashboard_address=None) as client:
+        made = client.submit(tn.sum, x * 2, axis=0).result(timeout=60)
+    assert made.tolist() == (VALUES.sum(axis=0) * 2).tolist()
+    header, frames = distributed.protocol.serialize(x + 1)
+    assert distributed.protocol.deserialize(header, frames).tolist() == (VALUES + 1).tolist()
