@@ -10,7 +10,7 @@ for each plant, the rate, and exit status 1 where one was missed. Example:
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
 import os
 import shutil
 import subprocess
@@ -67,10 +67,9 @@ def stale(plants: Iterable[Plant]) -> list[str]:
 
 def extension() -> Path:
     """Return the compiled extension of the installed package."""
-    spec = importlib.util.find_spec("tenfold._native")
-    assert spec is not None, "tenfold is not installed: make develop"
-    assert spec.origin is not None, "an extension has a file"
-    return Path(spec.origin)
+    file = importlib.import_module("tenfold._native").__file__
+    assert file is not None, "an extension has a file"
+    return Path(file)
 
 
 def replaced(folder: Path, plant: Plant) -> None:
