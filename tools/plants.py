@@ -86,9 +86,9 @@ KEYS = (
     ),
     Plant(
         "plans of parts are moved though the whole array is written",
-        "src/tenfold/runtime/executable.py",
+        "src/tenfold/runtime/scheduled_graph.py",
         'if item.kind == "piece" or item.base >= 0',
-        'if item.kind == "piece" or number in self.reused_buffers or item.base >= 0',
+        'if item.kind == "piece" or number in dict(self.plan.reused_buffers) or item.base >= 0',
         ("runtime/test_guard_pages.py", "schedule/test_in_place_updates.py"),
     ),
     Plant(

@@ -271,8 +271,7 @@ class Executor {
         work.uninterruptible = run.uninterruptible;
         work.kernel = kernel;
         work.buffers = buffers_;
-        work.sizes = {reinterpret_cast<const int64_t*>(run.sizes.data()),
-                      run.sizes.size() / sizeof(int64_t)};
+        work.sizes = run.sizes;
         work.scalars = numbers_;
         work.scratch = scratch;
         work.units = units;

@@ -90,7 +90,7 @@ struct Executable {
         std::vector<BufferRef> buffers;
         std::vector<std::size_t>
             scratch_tables; // bytes of memory for this run alone, behind the buffers
-        std::string sizes;  // 8 bytes each
+        std::vector<int64_t> sizes;
         std::vector<Number> numbers;
         std::size_t scratch;
         int64_t units, grain;
@@ -151,7 +151,6 @@ struct Executable {
     std::atomic<int64_t> remaining_runs{-1}; // how often it may run yet; negative: without end
 
     explicit Executable(KeyOwners key_owners) : key_owners(std::move(key_owners)) {}
-    Run& last_run() { return *std::get<Indirect<Run>>(instructions.back()); }
     static void destroy(Executable* plan);
 };
 

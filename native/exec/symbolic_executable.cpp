@@ -178,31 +178,31 @@ class FieldPatcher {
     bool operator()(Executable::Allocate& instruction) const {
         if (number_.field == SymbolicExecutable::PatchedField::bytes)
             return assign(instruction.bytes);
-        return number_.field == SymbolicExecutable::PatchedField::stride &&
+        return number_.field == SymbolicExecutable::PatchedField::strides &&
                assign_at(instruction.strides);
     }
 
     bool operator()(Executable::View& instruction) const {
         if (number_.field == SymbolicExecutable::PatchedField::offset)
             return assign(instruction.offset);
-        return number_.field == SymbolicExecutable::PatchedField::stride &&
+        return number_.field == SymbolicExecutable::PatchedField::strides &&
                assign_at(instruction.strides);
     }
 
     bool operator()(Indirect<Executable::Run>& indirect) const {
         Executable::Run& run = *indirect;
         switch (number_.field) {
-        case SymbolicExecutable::PatchedField::place:
+        case SymbolicExecutable::PatchedField::buffers:
             return number_.index < run.buffers.size() && assign(run.buffers[number_.index].offset);
-        case SymbolicExecutable::PatchedField::table: return assign_at(run.scratch_tables);
-        case SymbolicExecutable::PatchedField::size: return assign_size(run.sizes);
-        case SymbolicExecutable::PatchedField::bits:
+        case SymbolicExecutable::PatchedField::scratch_tables: return assign_at(run.scratch_tables);
+        case SymbolicExecutable::PatchedField::sizes: return assign_at(run.sizes);
+        case SymbolicExecutable::PatchedField::numbers:
             return number_.index < run.numbers.size() && assign(run.numbers[number_.index].bits);
         case SymbolicExecutable::PatchedField::scratch: return assign(run.scratch);
         case SymbolicExecutable::PatchedField::units: return assign(run.units);
         case SymbolicExecutable::PatchedField::grain: return assign(run.grain);
         case SymbolicExecutable::PatchedField::threads: return assign(run.threads);
-        case SymbolicExecutable::PatchedField::finished: return assign(run.finish_units);
+        case SymbolicExecutable::PatchedField::finish_units: return assign(run.finish_units);
         case SymbolicExecutable::PatchedField::multiply_adds: return assign(run.multiply_adds);
         default: return false;
         }
@@ -217,11 +217,6 @@ class FieldPatcher {
     }
     template <class T> bool assign_at(std::vector<T>& numbers) const {
         return number_.index < numbers.size() && assign(numbers[number_.index]);
-    }
-    bool assign_size(std::string& sizes) const {
-        if (8 * std::size_t(number_.index) + 8 > sizes.size()) return false;
-        std::memcpy(sizes.data() + 8 * std::size_t(number_.index), &value, sizeof value);
-        return true;
     }
 
     const SymbolicExecutable::PatchedField& number_;

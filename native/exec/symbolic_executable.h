@@ -33,21 +33,21 @@ struct SymbolicExecutable {
         enum Kind : uint8_t { positive, zero, other } kind;
         Register value;
     };
-    // A number of an instruction; the index is that among several.
+    // A number of an instruction, in the field of that name; the index is that among several.
     struct PatchedField {
         enum Field : uint8_t {
             bytes,
-            stride,
+            strides,
             offset,
-            place,
-            table,
-            size,
-            bits,
+            buffers,
+            scratch_tables,
+            sizes,
+            numbers,
             scratch,
             units,
             grain,
             threads,
-            finished,
+            finish_units,
             multiply_adds
         } field;
         uint32_t instruction, index;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,79 +38,92 @@ void add_view(PlanHandle& self, Executable::Slot slot, Executable::Slot source, 
     self.append(Executable::View{slot, source, std::move(result_type), std::move(strides), offset});
 }
 
-// A number is 8 bytes, or (position, dtype, whether it is the imaginary part).
+void add_share(PlanHandle& self, Executable::Slot slot, Executable::Slot source,
+               const std::vector<uint32_t>& donated) {
+    self.append(Executable::Share{slot, source});
+    auto& inputs = self.plan->donated_inputs;
+    inputs.insert(inputs.end(), donated.begin(), donated.end());
+}
+
+uint16_t dtype_from(nb::handle dtype) {
+    int id = dtype_id(dtype.ptr());
+    if (id < 0) nb::raise_python_error();
+    return uint16_t(id);
+}
+
+// A number is its 64 bits, or (position, dtype, whether it is the imaginary part).
 Executable::Number number_from(nb::handle object) {
     Executable::Number number;
-    if (PyBytes_Check(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) == 8) {
-        std::memcpy(&number.bits, PyBytes_AS_STRING(object.ptr()), 8);
+    if (PyLong_Check(object.ptr())) {
+        number.bits = uint64_t(nb::cast<int64_t>(object));
         return number;
     }
-    nb::tuple fields = nb::cast<nb::tuple>(object);
-    int id = dtype_id(fields[1].ptr());
-    if (id < 0) nb::raise_python_error();
-    number.position = nb::cast<uint32_t>(fields[0]);
-    number.dtype = uint16_t(id);
-    number.imaginary = nb::cast<bool>(fields[2]);
+    number.position = nb::cast<uint32_t>(object[0]);
+    number.dtype = dtype_from(object[1]);
+    number.imaginary = nb::cast<bool>(object[2]);
     return number;
 }
 
-// Programs: the kernel, and the code to run after all units, or None, of the same code object.
-void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list buffers,
-                std::vector<std::size_t> tables, nb::bytes sizes, nb::list numbers,
-                std::size_t scratch, int64_t units, int64_t grain, int threads, bool whole,
-                const std::string& label) {
+// (element, dtype, whether it is negated, and conjugated, factors)
+Executable::Scale scale_from(nb::handle object) {
+    Executable::Scale scale{{},
+                            dtype_from(object[1]),
+                            nb::cast<bool>(object[2]),
+                            nb::cast<bool>(object[3]),
+                            nb::cast<std::vector<int64_t>>(object[4])};
+    auto element = nb::cast<nb::bytes>(object[0]);
+    std::memcpy(scale.element.data(), element.c_str(),
+                std::min(element.size(), sizeof scale.element));
+    return scale;
+}
+
+// (slot, offset, stride, count, multiply-adds)
+Executable::WorkCounter work_counter_from(const nb::tuple& object) {
+    auto number = [&](int index) { return nb::cast<int64_t>(object[index]); };
+    return {Executable::Slot(number(0)), number(1), number(2), number(3), number(4)};
+}
+
+void add_launch(PlanHandle& self, const EntryPoint& kernel, std::optional<EntryPoint> finish,
+                int64_t finish_units, nb::sequence buffers, std::vector<int64_t> sizes,
+                std::size_t scratch, int64_t units, int64_t grain, int threads,
+                bool uninterruptible, const std::string& label, std::optional<uint32_t> source,
+                nb::sequence numbers, std::vector<std::size_t> scratch_tables,
+                int64_t multiply_adds, nb::sequence scales, nb::sequence blas_libraries,
+                int blas_threads, std::optional<nb::tuple> extra_work) {
     Executable::Run run{};
-    const auto& kernel = nb::cast<EntryPoint&>(programs[0]);
     run.kernel = kernel.kernel;
-    if (!programs[1].is_none()) run.finish = nb::cast<EntryPoint&>(programs[1]).kernel;
+    if (finish) run.finish = finish->kernel;
     if (kernel.code) self.plan->code.push_back(kernel.code);
-    run.finish_units = finished;
-    for (nb::handle place : buffers)
-        run.buffers.push_back({nb::cast<Executable::Slot>(place[0]), nb::cast<int64_t>(place[1])});
-    run.scratch_tables = std::move(tables);
-    run.sizes.assign(sizes.c_str(), sizes.size());
+    run.finish_units = finish_units;
+    for (nb::handle buffer : buffers)
+        run.buffers.push_back(
+            {nb::cast<Executable::Slot>(buffer[0]), nb::cast<int64_t>(buffer[1])});
+    run.scratch_tables = std::move(scratch_tables);
+    run.sizes = std::move(sizes);
     for (nb::handle number : numbers) run.numbers.push_back(number_from(number));
     run.scratch = scratch;
     run.units = units;
     run.grain = grain;
     run.threads = threads;
-    run.uninterruptible = whole;
+    run.uninterruptible = uninterruptible;
     run.label = label;
+    run.source = source.value_or(Executable::NONE);
+    run.multiply_adds = multiply_adds;
+    for (nb::handle scale : scales) run.scales.push_back(scale_from(scale));
+    for (nb::handle library : blas_libraries)
+        run.blas_libraries.push_back(nb::cast<LibraryHandle&>(library).library);
+    run.blas_threads = blas_threads;
+    if (extra_work) run.extra_work = work_counter_from(*extra_work);
     self.append(std::move(run));
 }
 
-// Of the last launch, a product.
-void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
-               bool conjugated, std::vector<int64_t> factors) {
-    Executable::Scale scale{{}, 0, negative, conjugated, std::move(factors)};
-    std::memcpy(scale.element.data(), element.c_str(),
-                std::min(element.size(), sizeof scale.element));
-    int id = dtype_id(dtype.ptr());
-    if (id < 0) nb::raise_python_error();
-    scale.dtype = uint16_t(id);
-    self.plan->last_run().scales.push_back(std::move(scale));
-}
-
-// Of the last launch.
-void add_blas_limit(PlanHandle& self, nb::iterable libraries, int threads) {
-    auto& run = self.plan->last_run();
-    for (nb::handle library : libraries)
-        run.blas_libraries.push_back(nb::cast<LibraryHandle&>(library).library);
-    run.blas_threads = threads;
-}
-
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
-              const std::string& label, int64_t multiply_adds, bool temporary, bool of_user) {
+              const std::string& label, int64_t multiply_adds, bool temporary, bool of_user,
+              std::optional<uint32_t> source) {
     self.plan->calls_user |= of_user;
     self.append(Executable::Call{function.release().ptr(), std::move(inputs), std::move(outputs),
-                                 label, multiply_adds, temporary});
-}
-
-// The graph node that the last launch or call computes.
-void set_source(PlanHandle& self, uint32_t position) {
-    auto& last = self.plan->instructions.back();
-    if (auto* run = std::get_if<Indirect<Executable::Run>>(&last)) (**run).source = position;
-    if (auto* call = std::get_if<Indirect<Executable::Call>>(&last)) (**call).source = position;
+                                 label, multiply_adds, temporary,
+                                 source.value_or(Executable::NONE)});
 }
 
 PlanHandle make_plan(const StructureHandle& structure, nb::handle device, Executable::Slot slots,
@@ -190,33 +204,16 @@ void declare_executables(nb::module_& module) {
                  self.append(Executable::Load{slot, position, index});
              })
         .def("allocate", add_allocation)
-        .def("share",
-             [](PlanHandle& self, Executable::Slot slot, Executable::Slot source) {
-                 self.append(Executable::Share{slot, source});
-             })
+        .def("share", add_share)
         .def("view", add_view)
         .def("launch", add_launch)
-        .def("set_multiply_adds",
-             [](PlanHandle& self, int64_t multiply_adds) {
-                 self.plan->last_run().multiply_adds = multiply_adds;
-             })
-        .def("add_scale", add_scale)
-        .def("add_blas_limit", add_blas_limit)
-        .def("set_extra_work",
-             [](PlanHandle& self, Executable::Slot slot, int64_t first, int64_t apart,
-                int64_t numbers, int64_t multiply_adds) {
-                 self.plan->last_run().extra_work = {slot, first, apart, numbers, multiply_adds};
-             })
         .def("call", add_call)
-        .def("set_source", set_source)
         .def("count_use",
              [](PlanHandle& self, const UseCounterHandle& uses) {
                  self.append(Executable::CountUse{uses.counter});
              })
         .def("count_copy",
              [](PlanHandle& self) { self.append(Executable::Raise{Counter::copies}); })
-        .def("donate", [](PlanHandle& self,
-                          uint32_t position) { self.plan->donated_inputs.push_back(position); })
         .def("drop", [](PlanHandle& self, Slots slots) { self.append(Executable::Drop{slots}); })
         .def("publish",
              [](PlanHandle& self, uint32_t position, Slots slots) {

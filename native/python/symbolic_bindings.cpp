@@ -40,9 +40,9 @@ SymbolicExecutable::Guard guard_from(
 
 SymbolicExecutable::PatchedField number_from(
     const std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>& number) {
-    static constexpr std::array FIELDS{"bytes",   "stride",   "offset",       "place", "table",
-                                       "size",    "bits",     "scratch",      "units", "grain",
-                                       "threads", "finished", "multiply_adds"};
+    static constexpr std::array FIELDS{
+        "bytes",   "strides", "offset", "buffers", "scratch_tables", "sizes",        "numbers",
+        "scratch", "units",   "grain",  "threads", "finish_units",   "multiply_adds"};
     auto field = SymbolicExecutable::PatchedField::Field(number_of(FIELDS, std::get<0>(number)));
     return {field, std::get<1>(number), std::get<2>(number), std::get<3>(number)};
 }

@@ -90,7 +90,7 @@ Executable::Run run_of(HostKernel kernel, Executable::Slot from, Executable::Slo
     Executable::Run run{};
     run.kernel = kernel;
     run.buffers = {{from, 0}, {to, 0}};
-    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.sizes = {length};
     run.numbers.resize(1); // 0.0
     run.units = run.grain = run.threads = 1;
     return run;
@@ -184,7 +184,7 @@ static void what_takes_parts_runs_where_they_are() {
     plan->base_offsets = written(first).base_offsets;
     auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     int64_t length = 2;
-    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.sizes = {length};
     run.buffers[0].offset = 64;
     for (int64_t start : {0, 16, 96}) {
         Ref<Node> y = part(x, start, 2);

@@ -34,7 +34,7 @@ Ref<GilFreeCall> planned() {
         Executable::Run run{};
         run.kernel = HostKernel(add_numbers);
         run.buffers = {{x, 0}, {1, 0}, {result, 0}};
-        run.sizes.assign(reinterpret_cast<const char*>(&LENGTH), sizeof LENGTH);
+        run.sizes = {LENGTH};
         run.units = run.grain = run.threads = 1;
         return run;
     };

@@ -78,7 +78,7 @@ Ref<GilFreeCall> product_call(std::size_t rows, bool first, bool second) {
     run.buffers = {{0, 0}, {1, 0}, {2, 0}};
     int64_t sizes[] = {first || second ? int64_t(rows) : 1, first ? ROWS * INNER : 0,
                        second ? INNER * COLUMNS : 0};
-    run.sizes.assign(reinterpret_cast<const char*>(sizes), sizeof sizes);
+    run.sizes.assign(std::begin(sizes), std::end(sizes));
     run.units = run.grain = run.threads = 1;
     run.multiply_adds = sizes[0] * ROWS * INNER * COLUMNS;
     result->plan->instructions = {Executable::Load{0, 0, 0}, Executable::Load{1, 1, 0},

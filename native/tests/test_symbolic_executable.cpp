@@ -54,7 +54,7 @@ Ref<Executable> pattern_of(const LinearizedGraph& graph) {
     run.kernel = HostKernel(twice);
     run.buffers = {{0, 0}, {1, 0}};
     int64_t length = type.shape[0];
-    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.sizes = {length};
     run.units = run.grain = run.threads = 1;
     plan->slots = 2;
     plan->instructions.push_back(Executable::Load{0, 0, 0});
@@ -251,7 +251,7 @@ static void what_has_no_place_is_not_sound() {
     CHECK(broken([](SymbolicExecutable& result) { result.patches[0].instruction = 4; }));
     CHECK(broken([](SymbolicExecutable& result) { result.patches[0].source = 7; }));
     CHECK(broken([](SymbolicExecutable& result) {
-        result.patches[0].field = SymbolicExecutable::PatchedField::stride;
+        result.patches[0].field = SymbolicExecutable::PatchedField::strides;
     }));
     CHECK(broken([](SymbolicExecutable& result) { result.patches[1].index = 1; }));
     CHECK(broken([](SymbolicExecutable& result) { result.rows[0].left = 4; }));

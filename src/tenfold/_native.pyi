@@ -497,7 +497,10 @@ class BlasLibrary:
         """End all limits, in the child of a fork."""
 
 class Executable:
-    """A schedule bound to programs: instructions over numbered slots for Values."""
+    """A schedule bound to programs: instructions over numbered slots for Values.
+
+    A method appends the instruction of `runtime/instructions.py` with these fields.
+    """
 
     ADDRESS: int
     """Instead of a slot: the launch takes the address of a library function."""
@@ -514,56 +517,32 @@ class Executable:
     def allocate(
         self, slot: int, type: Type, nbytes: int, strides: Sequence[int], temporary: bool
     ) -> None: ...
-    def share(self, slot: int, source: int) -> None: ...
+    def share(self, slot: int, source: int, donated: Sequence[int]) -> None: ...
     def view(
         self, slot: int, source: int, type: Type, strides: Sequence[int], offset: int
     ) -> None: ...
     def launch(
         self,
-        programs: tuple[EntryPoint, EntryPoint | None],
-        finished: int,
-        buffers: list[tuple[int, int]],
-        tables: Sequence[int],
-        sizes: bytes,
-        numbers: list[bytes | tuple[int, np.dtype, bool]],
+        kernel: EntryPoint,
+        finish: EntryPoint | None,
+        finish_units: int,
+        buffers: Sequence[tuple[int, int]],
+        sizes: Sequence[int],
         scratch: int,
         units: int,
         grain: int,
         threads: int,
-        whole: bool,
+        uninterruptible: bool,
         label: str,
+        source: int | None,
+        numbers: Sequence[int | tuple[int, np.dtype, bool]],
+        scratch_tables: Sequence[int],
+        multiply_adds: int,
+        scales: Sequence[tuple[bytes, np.dtype, bool, bool, Sequence[int]]],
+        blas_libraries: Sequence[BlasLibrary],
+        blas_threads: int,
+        extra_work: tuple[int, int, int, int, int] | None,
     ) -> None: ...
-    def set_multiply_adds(self, multiply_adds: int) -> None:
-        """Set the multiply-adds of the last launch."""
-
-    def add_scale(
-        self,
-        element: bytes,
-        dtype: np.dtype,
-        negative: bool,
-        conjugated: bool,
-        factors: Sequence[int],
-    ) -> None:
-        """Append 16 bytes to the numbers of the last launch: an element, or the product of factors.
-
-        A factor is a slot, or ~position of a scalar.
-        """
-
-    def add_blas_limit(self, libraries: Sequence[BlasLibrary], threads: int) -> None:
-        """Limit the threads of libraries during the last launch."""
-
-    def set_extra_work(
-        self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int
-    ) -> None:
-        """Count more multiply-adds for each nonzero float64 that the last launch leaves in a slot.
-
-        They begin `first` bytes in, `apart` bytes from one another.
-        """
-
-    def count_copy(self) -> None: ...
-    def donate(self, position: int) -> None:
-        """Mark the value of a linearized node as overwritten by the plan."""
-
     def call(
         self,
         function: Callable[..., Sequence[Value]],
@@ -573,15 +552,10 @@ class Executable:
         multiply_adds: int,
         temporary: bool,
         of_user: bool,
-    ) -> None:
-        """Call a function on Values and scalars; without a label it computes no operation."""
-
-    def set_source(self, position: int) -> None:
-        """Name the linearized node that the last launch or call computes."""
-
-    def count_use(self, uses: UseCounter) -> None:
-        """Count a use of an unoptimised program."""
-
+        source: int | None,
+    ) -> None: ...
+    def count_copy(self) -> None: ...
+    def count_use(self, counter: UseCounter) -> None: ...
     def drop(self, slots: Sequence[int]) -> None: ...
     def publish(self, position: int, slots: Sequence[int]) -> None: ...
     def mark_passed_through(self, position: int) -> None: ...

@@ -20,6 +20,7 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.schedule.lapack import driver_choice
 from tenfold.schedule.lapack.driver_builder import DriverBuilder, StackedLayout
+from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.target import DEFAULT
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
@@ -426,7 +427,8 @@ def test_the_matrices_before_a_failure_and_after_it_are_computed() -> None:
     x[3] = -1
     y, call = np.zeros_like(x), step(linalg.cholesky, x.shape, params=(False,))
     buffers = [x.ctypes.data, y.ctypes.data, *call.addresses]
-    assert _native.launch(call.kernel, buffers, call.sizes, b"", call.scratch, 5, 5, 1) == 4
+    sizes = pack_sizes(call.sizes)
+    assert _native.launch(call.kernel, buffers, sizes, b"", call.scratch, 5, 5, 1) == 4
     for index in (0, 1, 2, 4):
         assert y[index].tolist() == [[2.0, 0.0], [0.0, 3.0]]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime.executable import ExecutableBuilder
+from tenfold.runtime.scheduled_graph import ScheduledGraph
 
 
 def _formula(x, c, d):
@@ -14,7 +14,7 @@ def _formula(x, c, d):
 @pytest.fixture
 def tied_scalars(monkeypatch):
     """Plant a fault: plans take scalars that are equal for one."""
-    position = ExecutableBuilder._position
+    position = ScheduledGraph.position
 
     def tied(self, node):
         if node.is_scalar:
@@ -23,7 +23,7 @@ def tied_scalars(monkeypatch):
         return position(self, node)
 
     tn.trim()
-    monkeypatch.setattr(ExecutableBuilder, "_position", tied)
+    monkeypatch.setattr(ScheduledGraph, "position", tied)
     yield
     tn.trim()
 

@@ -19,7 +19,7 @@ from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS
-from tenfold.runtime.executable import casts_natively
+from tenfold.runtime.launch_binding import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 

@@ -19,29 +19,25 @@ planned again for each shape. A batch, whose lengths will vary, is planned with 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold._native import Executable, Node, Structure, Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
-from tenfold.core.symbolic.size_program import SizeProgram
+from tenfold.core.symbolic.size_program import SizeProgram, SizeRef
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
 from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, uses_left
 from tenfold.rewrite.registry import optimise_graph
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.runtime.executable import (
-    Caller,
-    ExecutableBuilder,
-    Instructions,
-    NotReplayable,
-)
+from tenfold.runtime.executable import Caller, ExecutableBuilder
+from tenfold.runtime.instructions import FORMULA_FIELDS, Allocate, ReplayInstruction, View
+from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
 from tenfold.schedule.lowering import contiguous_strides
-from tenfold.schedule.schedule_ir import Buffer, LaunchScalar, Schedule, Step
+from tenfold.schedule.schedule_ir import Buffer, Schedule, Step
 from tenfold.schedule.symbolic_graph import (
     Lengths,
     SymbolicNode,
@@ -56,44 +52,30 @@ from tenfold.storage import dense
 
 Planner = Callable[[Graph], Schedule]
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "allocate": ("", "type", "bytes", "stride", ""),
-    "view": ("", "", "type", "stride", "offset"),
-    "launch": (
-        *("", "finished", "place", "table", "size", "bits", "scratch", "units", "grain"),
-        *("threads", "", ""),
-    ),
-    "set_multiply_adds": ("multiply_adds",),
-}
-"""For each argument of an instruction its name in native code, if it may be a formula."""
-_NESTED = frozenset((list, tuple))
-NO_INSTRUCTION = ("donate", "set_source")
-"""Entries that describe the whole executable or the instruction before."""
-OF_LAUNCH = ("set_multiply_adds", "add_blas_limit", "add_scale", "set_extra_work")
-"""Entries that describe the launch before them."""
-
 
 def generalise(builder: ExecutableBuilder, planner: Planner) -> bool:
     """Build and cache the symbolic executable of a plan, if it pays and is possible; return whether
     it was cached.
     """
-    calls = [step for step in builder.plan.steps if step.kind == "call"]
+    scheduled = builder.scheduled
+    assert builder.executable is not None, "it is built"
+    calls = [step for step in scheduled.plan.steps if step.kind == "call"]
     is_generic = all(map(_is_general_call, calls)) and builder.is_general
-    is_generic = is_generic and _is_shape_generic(builder.original, products=bool(calls))
-    if not builder.structure.wants_template(is_generic and builder.replay_limit < 0):
+    is_generic = is_generic and _is_shape_generic(scheduled.original, products=bool(calls))
+    may_expire = builder.launches.replay_limit >= 0
+    if not scheduled.structure.wants_template(is_generic and not may_expire):
         return False
     try:
-        symbolic = _SymbolicInstructions(
-            builder.structure,
-            builder.original,
-            builder.graph,
-            builder.caller,
+        symbolic = SymbolicSchedule(
+            scheduled.structure,
+            scheduled.original,
+            scheduled.graph,
             planner,
             rewrites_again=bool(calls),
         )
-        symbolic.emit()
-        symbolic.compare(builder)
-        symbolic.save()
+        instructions = ExecutableBuilder(symbolic, builder.caller).instructions
+        _compare([*map(_example_of, instructions)], builder.instructions)
+        symbolic.cache(instructions, builder.executable)
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no SymInt for a number
         return False
     return True
@@ -115,24 +97,22 @@ def bind_symbolic(
     if not structure.wants_template(True, True):
         return None
     try:
-        symbolic = _SymbolicInstructions(
-            structure, original, graph, caller, planner, rewrites_again=products
-        )
-        symbolic.emit()
+        symbolic = SymbolicSchedule(structure, original, graph, planner, rewrites_again=products)
+        builder = ExecutableBuilder(symbolic, caller)
         calls = [step for step in symbolic.plan.steps if step.kind == "call"]
         if not all(map(_is_general_call, calls)):
             return None
+        instructions = [*map(_example_of, builder.instructions)]
         if verifies():
-            example = ExecutableBuilder(structure, original, graph, planner(graph), caller)
-            example.emit()
-            symbolic.compare(example)
-        symbolic.executable = symbolic.build()
-        if symbolic.is_general:
-            symbolic.save()
+            example = ScheduledGraph(structure, original, graph, planner(graph))
+            _compare(instructions, ExecutableBuilder(example, caller).instructions)
+        builder.executable = builder.build(instructions)
+        if builder.is_general:
+            symbolic.cache(builder.instructions, builder.executable)
     except (NotSymbolic, NotReplayable, TypeError):
         return None
-    symbolic.cache()
-    return symbolic.executable
+    builder.cache()
+    return builder.executable
 
 
 def _is_general_call(step: Step) -> bool:
@@ -174,15 +154,14 @@ def _outline(graph: Graph) -> list[tuple[Any, ...]]:
     ]
 
 
-class _SymbolicInstructions(ExecutableBuilder):
-    """The instructions of a plan, with SymInts among the arguments."""
+class SymbolicSchedule(ScheduledGraph):
+    """A graph that is scheduled with SymInts for lengths: its instructions may hold them."""
 
     def __init__(
         self,
         structure: Structure,
         original: OptimisedGraph,
         graph: Graph,
-        caller: Caller,
         planner: Planner,
         *,
         rewrites_again: bool,
@@ -198,27 +177,10 @@ class _SymbolicInstructions(ExecutableBuilder):
         symbolic_graph = with_symbolic_lengths(graph, sizes)
         plan = planner(symbolic_graph)
         refuse_items(plan)
-        super().__init__(structure, original, symbolic_graph, plan, caller)
+        super().__init__(structure, original, symbolic_graph, plan)
         self.inferred = [*self._inferred(graph, sizes)]
         """The lengths of all pending nodes of the original graph."""
         compare_lengths([*self.inferred, *sizes.values()])
-
-    def build(self) -> Executable:
-        """Return the executable for the example's lengths."""
-        return self.build_from(self._example_instructions())
-
-    def _example_instructions(self) -> Instructions:
-        return [(name, _example_arguments(name, values)) for name, values in self.instructions]
-
-    def compare(self, example: ExecutableBuilder) -> None:
-        """Raise NotSymbolic where it does not reproduce the example's instructions."""
-        instructions = [(name, _example_values(values)) for name, values in example.instructions]
-        if self._example_instructions() != instructions:
-            raise NotSymbolic
-
-    def save(self) -> None:
-        """Cache the symbolic executable. Raises NotSymbolic where native code refuses it."""
-        _SizeProgramWriter(self).save()
 
     def _inferred(self, graph: Graph, lengths: Lengths) -> Iterator[int]:
         original = self.original.graph
@@ -232,120 +194,113 @@ class _SymbolicInstructions(ExecutableBuilder):
             if node.pending:
                 yield from node.type.shape
 
-    def _program(self, kernel: Source, elements: int) -> Program:
-        program = super()._program(kernel, value_of(elements))
+    def program_of(self, kernel: Source, elements: int) -> Program:
+        """Return the program of a launch. Raises NotSymbolic for an unoptimised one."""
+        program = super().program_of(kernel, value_of(elements))
         if (
             uses_left(kernel, self.plan.target) >= 0 and elements >= WORTH_OPTIMISING
         ):  # for small work alone: a guard
             raise NotSymbolic
         return program
 
-    def _position(self, node: Any) -> int | None:
-        return super()._position(node.node if isinstance(node, SymbolicNode) else node)
+    def position(self, node: Any) -> int | None:
+        """Return the position of a node in the walk."""
+        return super().position(node.node if isinstance(node, SymbolicNode) else node)
 
-    def _type(self, buffer: Buffer) -> Any:
+    def type_of(self, buffer: Buffer) -> Any:
+        """Return the Type of an array in memory, with SymInts in its shape."""
         return SymbolicType(buffer.shape, DTYPES[buffer.dtype], self.device, weak=False)
 
-    def _pack_sizes(self, sizes: tuple[int, ...]) -> Any:
-        return sizes
-
-    def _number(self, parameter: LaunchScalar) -> Any:
-        return parameter.number if is_size(parameter.number) else super()._number(parameter)
-
-
-class _SizeProgramWriter:
-    """Collects the formulas of instructions for native code."""
-
-    def __init__(self, symbolic: _SymbolicInstructions) -> None:
-        self.general, self.shape_env = symbolic, symbolic.shape_env
-        self.formulas = SizeProgram(symbolic.shape_env)
-        self.numbers: list[tuple[str, int, int, Any]] = []
-        self.shapes: list[tuple[int, list[Any]]] = []
-
-    def save(self) -> None:
-        """Cache the symbolic executable."""
-        instructions = [
-            instruction
-            for instruction in self.general.instructions
-            if instruction[0] not in NO_INSTRUCTION
-        ]
-        number = -1
-        for name, arguments in instructions:
-            number += name not in OF_LAUNCH
-            fields = dict(zip(FIELDS.get(name, ()), arguments, strict=False))
-            if "type" in fields and _is_contiguous(fields["type"], fields["stride"]):
-                del fields["stride"]
-            for field, argument in fields.items():
-                self._add_argument(number, field, argument)
-        ref, register = self.formulas.ref, self.formulas.register
-        inferred = [ref(length) for length in self.general.inferred]
+    def cache(self, instructions: Sequence[ReplayInstruction], example: Executable) -> None:
+        """Cache the symbolic executable of instructions. Raises NotSymbolic where native code
+        refuses it.
+        """
+        fields = _SymbolicFields(self.shape_env)
+        for number, instruction in enumerate(instructions):
+            fields.add(number, instruction)
+        ref, register = fields.formulas.ref, fields.formulas.register
+        inferred = [ref(length) for length in self.inferred]
         guards = [(kind, ref(size)) for kind, size in self.shape_env.guards()]
-        is_saved = self.general.build().cache_template(
-            self.general.structure,
-            self.formulas.constants,
-            self.formulas.instructions(),
+        is_cached = example.cache_template(
+            self.structure,
+            fields.formulas.constants,
+            fields.formulas.instructions(),
             [(kind, register(size_ref)) for kind, size_ref in guards],
             [register(size_ref) for size_ref in inferred],
             [
                 (field, number, index, register(size_ref))
-                for field, number, index, size_ref in self.numbers
+                for field, number, index, size_ref in fields.numbers
             ],
-            [(number, [register(size_ref) for size_ref in shape]) for number, shape in self.shapes],
+            [
+                (number, [register(size_ref) for size_ref in shape])
+                for number, shape in fields.shapes
+            ],
         )
-        if not is_saved:
+        if not is_cached:
             raise NotSymbolic
 
-    def _add_argument(self, number: int, field: str, argument: Any) -> None:
-        if isinstance(argument, SymbolicType):
-            if any(is_size(length) for length in argument.shape):
-                self.shapes.append((number, [self.formulas.ref(n) for n in argument.shape]))
-        elif field:
-            for index, size in enumerate(_numbers_in(argument)):
-                if is_size(size):
-                    self.numbers.append((field, number, index, self.formulas.ref(size)))
+
+class _SymbolicFields:
+    """The formulas of instructions, and the fields where their values go."""
+
+    def __init__(self, shape_env: ShapeEnv) -> None:
+        self.formulas = SizeProgram(shape_env)
+        self.numbers: list[tuple[str, int, int, SizeRef]] = []
+        """The name of a field, its instruction, and the index among several numbers."""
+        self.shapes: list[tuple[int, list[SizeRef]]] = []
+
+    def add(self, number: int, instruction: ReplayInstruction) -> None:
+        """Add the formulas of an instruction, the number-th."""
+        in_c_order = isinstance(instruction, (Allocate, View)) and _is_contiguous(
+            instruction.type, instruction.strides
+        )
+        for index, field in FORMULA_FIELDS[type(instruction)].items():
+            if not (in_c_order and field == "strides"):
+                self._add_field(number, field, instruction[index])
+
+    def _add_field(self, number: int, field: str, value: Any) -> None:
+        if isinstance(value, (SymbolicType, Type)):
+            if any(is_size(length) for length in value.shape):
+                self.shapes.append((number, [self.formulas.ref(n) for n in value.shape]))
+            return
+        for index, size in enumerate(_numbers_in(value)):
+            if is_size(size):
+                self.numbers.append((field, number, index, self.formulas.ref(size)))
 
 
-def _is_contiguous(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
+def _is_contiguous(type_: Type | SymbolicType, strides: Sequence[int]) -> bool:
     """Whether strides are those of C order; strides of axes of length 1 do not count."""
     contiguous = contiguous_strides(type_.shape, type_.dtype.itemsize)
     steps = zip(type_.shape, strides, contiguous, strict=True)
     return all(length == 1 or stride == expected for length, stride, expected in steps)
 
 
-def _numbers_in(argument: Any) -> Iterator[Any]:
-    """The numbers of an argument: itself, or its items; of an operand only the offset."""
-    items = argument if isinstance(argument, (list, tuple)) else (argument,)
+def _numbers_in(value: Any) -> Iterator[Any]:
+    """The numbers of a field: itself, or its items; of an operand only the offset."""
+    items = value if isinstance(value, (list, tuple)) else (value,)
     for item in items:
         yield item[-1] if isinstance(item, tuple) else item
 
 
-def _example_arguments(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an instruction, with the example values of SymInts."""
-    values: list[Any] = []
-    for field, argument in zip(FIELDS.get(name, ("",) * len(arguments)), arguments, strict=True):
-        if field == "size" and isinstance(argument, tuple):
-            values.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
-        elif field == "bits":
-            values.append([_parameter_bytes(number) for number in argument])
-        elif isinstance(argument, SymbolicType):
-            shape = values_of(argument.shape)
-            values.append(Type(shape, argument.dtype, argument.device, dense.NAME))
-        else:
-            values.append(_example_values(argument))
-    return tuple(values)
+def _compare(instructions: Sequence[ReplayInstruction], example: Sequence[Any]) -> None:
+    """Raise NotSymbolic unless instructions are those of the example."""
+    if instructions != example or [*map(type, instructions)] != [*map(type, example)]:
+        raise NotSymbolic
 
 
-def _parameter_bytes(number: Any) -> Any:
-    return struct.pack("q", number.value) if is_size(number) else _example_values(number)
+def _example_of(instruction: ReplayInstruction) -> ReplayInstruction:
+    """Return an instruction with the example values of SymInts."""
+    kind, values = type(instruction), [*instruction]
+    for index in FORMULA_FIELDS[kind]:
+        values[index] = _example_value(values[index])
+    return kind._make(values)
 
 
-def _example_values(argument: Any) -> Any:
-    """SymInts as their example values."""
-    if type(argument) in _NESTED:
-        nested = any(map(_NESTED.__contains__, map(type, argument)))
-        values = tuple(map(_example_values, argument)) if nested else values_of(argument)
-        return values if type(argument) is tuple else list(values)
-    return value_of(argument)
-
-
-__all__ = ["bind_symbolic", "generalise"]
+def _example_value(value: Any) -> Any:
+    if isinstance(value, SymbolicType):
+        return Type(values_of(value.shape), value.dtype, value.device, dense.NAME)
+    if type(value) not in (list, tuple):
+        return value_of(value)
+    nested = tuple in map(type, value)
+    values = tuple(map(_example_value, value)) if nested else values_of(value)
+    return values if type(value) is tuple else list(values)

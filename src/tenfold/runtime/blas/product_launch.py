@@ -40,6 +40,7 @@ from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.runtime.blas.verify_products import verify_product
+from tenfold.runtime.instructions import Scale
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.thread_count import threads_for
 from tenfold.schedule.loop_schedule import pack_sizes
@@ -61,24 +62,15 @@ SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
 rounds their products once or twice."""
 
 
-class ProductScale(NamedTuple):
-    """The scalar factor of a product (alpha) or of its addend (beta)."""
-
-    element: bytes
-    """The sign, as bytes of the dtype."""
-    negative: bool
-    conjugated: bool
-    operands: tuple[int, ...]
-    """The positions of scalar operands to multiply: Python numbers and 0-d arrays."""
-
-
 class BoundProduct(NamedTuple):
     """The native launch of a product."""
 
     step: ProductStep
     reads: tuple[int, ...]
     """The operands in launch order; the result comes third."""
-    scales: tuple[ProductScale, ...]
+    scales: tuple[Scale, ...]
+    """The scalar factors of the product (alpha) and of its addend (beta): a sign, and the positions
+    of scalar operands to multiply, Python numbers and 0-d arrays."""
     multiply_adds: int
     """The value for the counter of multiply-adds."""
 
@@ -155,7 +147,7 @@ def _epilogue(node: Node | ReferenceCall) -> Epilogue | None:
     return None if node.op.lowering.epilogue is None else node.op.lowering.epilogue(*node.params)
 
 
-def _scales(epilogue: Epilogue, operands: int, dtype: np.dtype) -> tuple[ProductScale, ...] | None:
+def _scales(epilogue: Epilogue, operands: int, dtype: np.dtype) -> tuple[Scale, ...] | None:
     """Return the factors of the product and of its addend."""
     alpha, beta = (range(operands)[at] for at in (epilogue.alpha, epilogue.beta))
     most_factors = max(len(alpha), len(beta))
@@ -165,8 +157,9 @@ def _scales(epilogue: Epilogue, operands: int, dtype: np.dtype) -> tuple[Product
         return None
     pairs = ((epilogue.sign, alpha), (epilogue.added, beta))
     return tuple(
-        ProductScale(
+        Scale(
             np.asarray(factor, dtype).tobytes(),
+            dtype,
             factor < 0,
             not {*positions}.isdisjoint(epilogue.conjugated),
             (*positions,),

@@ -17,7 +17,6 @@ True
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -33,6 +32,7 @@ from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
 from tenfold.runtime.thread_count import above, threads_for
 from tenfold.schedule.lapack.driver_builder import Area, DriverChoice, WorkLength, WorkQuery
+from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.target import DEFAULT
 from tenfold.settings import get
 
@@ -54,7 +54,7 @@ class DriverLaunch(NamedTuple):
 
     choice: DriverChoice
     kernel: EntryPoint
-    sizes: bytes
+    sizes: tuple[int, ...]
     scratch: int
     """The scratch bytes of a thread."""
 
@@ -94,7 +94,7 @@ def bind_driver(choice: DriverChoice) -> DriverLaunch:
         else size
         for size in choice.sizes
     ]
-    return DriverLaunch(choice, kernel, struct.pack(f"{len(numbers)}q", *numbers), scratch)
+    return DriverLaunch(choice, kernel, tuple(numbers), scratch)
 
 
 def lay_out(areas: Sequence[int | WorkQuery]) -> tuple[list[int], list[int], int]:
@@ -179,7 +179,7 @@ def _status(
     return _native.launch(
         step.kernel,
         [*buffers, *step.addresses],
-        step.sizes,
+        pack_sizes(step.sizes),
         b"",
         step.scratch,
         units,
