@@ -76,7 +76,7 @@ Ref<SymbolicExecutable> template_of(const LinearizedGraph& graph) {
     result->rows = {{Row::times, 0, 1}, {Row::times, 0, 2}, {Row::plus, 3, 5}};
     result->guards = {{SymbolicExecutable::Guard::positive, 6}};
     result->inferred_lengths = {0};
-    result->patches = {{Number::bytes, 1, 0, 4}, {Number::size, 2, 0, 0}};
+    result->patches = {{Number::bytes, 1, 0, 4}, {Number::sizes, 2, 0, 0}};
     result->shapes = {{1, {0}}};
     return result;
 }
