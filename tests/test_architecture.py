@@ -28,6 +28,7 @@ def test_files_exist() -> None:
 
 
 STEPS = re.findall(r"^\| \w* ?\| `(\w+)` \| `(\S+)` \|", PAGE, re.MULTILINE)
+STEPS += re.findall(r"`(\w+)`\s+in\s+`(\S+\.(?:py|cpp))`", PAGE)
 
 
 @pytest.mark.parametrize(("function", "name"), STEPS, ids=[":".join(step) for step in STEPS])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Executable, Node
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, use_counter, uses_left
