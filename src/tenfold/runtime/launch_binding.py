@@ -13,18 +13,9 @@ from tenfold import _native
 from tenfold._native import Executable, Node
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, use_counter, uses_left
-from tenfold.runtime import interruptible, reference
+from tenfold.runtime import instructions, interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
-from tenfold.runtime.instructions import (
-    Allocate,
-    CountCopy,
-    CountUse,
-    Drop,
-    ExtraWork,
-    LaunchKernel,
-    NodeScalar,
-)
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.publication import Publication
 from tenfold.runtime.reference import ReferenceCall
@@ -53,7 +44,7 @@ class LaunchBinder:
         launch, target = step.launch, self.scheduled.plan.target
         assert launch is not None, "a kernel step has a launch"
         for _ in range(step.copies):
-            self.instructions.append(CountCopy())
+            self.instructions.append(instructions.CountCopy())
         claims_value = self.publication.store(step.results)
         # a hot structure gets the optimised program at once
         elements = WORTH_OPTIMISING if self.scheduled.structure.is_hot else launch.elements
@@ -67,7 +58,7 @@ class LaunchBinder:
         for phase in phases:
             operands = [(self.slots.slot(memory.item), memory.offset) for memory in launch.memory]
             self.instructions.append(
-                LaunchKernel(
+                instructions.LaunchKernel(
                     *phase,
                     operands + [(table, 0) for table in tables],
                     launch.sizes,
@@ -83,7 +74,7 @@ class LaunchBinder:
                 )
             )
         if tables:
-            self.instructions.append(Drop(tables))
+            self.instructions.append(instructions.Drop(tables))
         return claims_value
 
     def _program(self, kernel: Source, elements: int) -> Program:
@@ -94,17 +85,17 @@ class LaunchBinder:
         limit = uses_left(kernel, target)
         if limit >= 0:
             self.replay_limit = max(self.replay_limit, limit)
-            self.instructions.append(CountUse(use_counter(kernel, target)))
+            self.instructions.append(instructions.CountUse(use_counter(kernel, target)))
         return program
 
-    def _scalar(self, parameter: LaunchScalar) -> int | NodeScalar:
+    def _scalar(self, parameter: LaunchScalar) -> int | instructions.NodeScalar:
         """Return a scalar of a launch: a scalar node of the walk, or 64 constant bits."""
         if parameter.item < 0:
             return parameter.number
         node = self.scheduled.node_of(parameter.item)
         position = self.scheduled.position(node)
         if node.is_scalar and position is not None and casts_natively(node.scalar, parameter.dtype):
-            return NodeScalar(position, parameter.dtype, parameter.part == 1)
+            return instructions.NodeScalar(position, parameter.dtype, parameter.part == 1)
         self.exact_scalars = self.exact_scalars or node.is_scalar
         return scalar_bits(node, parameter)
 
@@ -114,10 +105,10 @@ class LaunchBinder:
         """
         if step.product is None:
             return None
-        items = [self.scheduled.plan.items[item] for item in step.reads]
-        nodes = [self.scheduled.graph.nodes[item.position] for item in items]
+        nodes, items = [*map(self.scheduled.node_of, step.reads)], self.scheduled.plan.items
         dtypes = [
-            None if node.is_scalar else item.dtype for node, item in zip(nodes, items, strict=True)
+            None if node.is_scalar else items[item].dtype
+            for node, item in zip(nodes, step.reads, strict=True)
         ]
         multiply_adds = self.scheduled.graph.multiply_adds(step.position)
         bound = product_launch.bound_product(call, dtypes, step.product, multiply_adds)
@@ -141,7 +132,7 @@ class LaunchBinder:
             for scale in bound.scales
         ]
         self.instructions.append(
-            LaunchKernel(
+            instructions.LaunchKernel(
                 program.kernel,
                 program.finish,
                 0,
@@ -175,13 +166,13 @@ class LaunchBinder:
         temporary = item in self.scheduled.plan.temporaries
         for slot, (type_, size) in zip(slots, choice.results, strict=True):
             self.instructions.append(
-                Allocate(slot, type_, size, (), temporary and slot == slots[0])
+                instructions.Allocate(slot, type_, size, (), temporary and slot == slots[0])
             )
         buffers = [(slot, 0) for slot in (*map(self.slots.slot, step.reads), *slots)]
         buffers += [(Executable.ADDRESS, address) for address in launch.addresses]
         blas_threads, fallback = drivers.blas_threads(launch), dispatch.fallback_counter(call)
         self.instructions.append(
-            LaunchKernel(
+            instructions.LaunchKernel(
                 launch.kernel,
                 None,
                 0,
@@ -197,7 +188,7 @@ class LaunchBinder:
                 multiply_adds=reference.multiply_adds(call, choice.operands),
                 blas_libraries=routines.libraries() if blas_threads else (),
                 blas_threads=blas_threads,
-                extra_work=ExtraWork(slots[0], *fallback) if fallback else None,
+                extra_work=instructions.ExtraWork(slots[0], *fallback) if fallback else None,
             )
         )
         return False

@@ -3,7 +3,7 @@
 Takes items as steps store them, hands on the instructions that reuse a buffer, and that publish.
 Values are published at the end, so that a failed run has changed nothing. Those whose operands are
 overwritten, and the results of a user's function, are published at once: they are not computed
-again.
+again. So `x[1:] = y` publishes x directly after the launch that writes into its buffer.
 """
 
 from __future__ import annotations

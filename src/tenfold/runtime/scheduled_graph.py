@@ -12,7 +12,7 @@ which native code finds it; the nodes that get the value of an item; Types and p
 >>> graph, report = optimise_graph(original)
 >>> optimised = OptimisedGraph(original, report)
 >>> ScheduledGraph(original.structure, optimised, graph, plan_of(graph)).nodes_of_item
-{2: [2]}
+{1: [1], 2: [2]}
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Slot table: the register allocation of an executable, which slots hold the results of an item.
 
 Takes items of a schedule as they are computed and read, hands on their slots, and the instructions
-that load, allocate and drop. A slot is used once: a dropped one is not given out again.
+that load, allocate and drop. A slot is used once: a dropped one is not given out again. Of `x * 2`
+slot 0 gets the value of x, slot 1 the new array; then slot 0 is dropped.
 """
 
 from __future__ import annotations
