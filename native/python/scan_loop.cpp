@@ -5,6 +5,7 @@
 #include "exec/stacking.h"
 #include "ir/submission.h"
 #include "python/value_bindings.h"
+#include "threads/device.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -36,7 +37,20 @@ class StackedSteps {
     }
 
     void write(int64_t at, const Value& from) const {
-        copy_elements(host_data(*whole_) + at * apart_, from);
+        char* to = static_cast<char*>(whole_->buffers[0].address()) + at * apart_;
+        const Device& device = device_of(type_->device);
+        if (device.is_host) return copy_elements(host_data(*whole_) + at * apart_, from);
+        if (from.strides.empty())
+            return device.copy(to, from.buffers[0].address(), std::size_t(apart_), Device::within);
+        const Allocation& memory = *from.buffers[0].allocation;
+        Ref<Allocation> on_host = Allocation::from_pool(memory.bytes);
+        if (!on_host) throw std::bad_alloc();
+        device.copy(on_host->data, memory.data, memory.bytes, Device::to_host);
+        Ref<Value> value = Value::in_memory(std::move(on_host), from.type, from.strides);
+        value->buffers[0].offset = from.buffers[0].offset;
+        std::vector<char> row(std::size_t(apart_), 0);
+        copy_elements(row.data(), *value);
+        device.copy(to, row.data(), row.size(), Device::from_host);
     }
 
   private:
@@ -99,7 +113,12 @@ class Repeated {
         auto next = result.begin();
         for (Ref<Value>& value : carried_) value = value_of((next++)->get());
         for (const StackedSteps& each : written_) each.write(row, *value_of((next++)->get()));
-        return next != result.end() && *reinterpret_cast<bool*>(host_data(*value_of(next->get())));
+        if (next == result.end()) return false;
+        const Value& condition = *value_of(next->get());
+        bool is_true = false;
+        device_of(condition.type->device)
+            .copy(&is_true, condition.buffers[0].address(), sizeof is_true, Device::to_host);
+        return is_true;
     }
 
     // The nodes of a step. They alone reference the carried values.

@@ -141,6 +141,11 @@ int value_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The ValueHandle keeps the Value, and the view keeps the handle: memory lives as long as the
     // view. Only the owner of foreign memory may write to it.
     const Value& value = *nb::inst_ptr<ValueHandle>(self)->value;
+    if (!device_of(value.type->device).is_host) {
+        view->obj = nullptr;
+        PyErr_SetString(PyExc_BufferError, "the host cannot read the memory of another device");
+        return -1;
+    }
     if (value.is_view) {
         view->obj = nullptr;
         PyErr_SetString(PyExc_BufferError, "a part of a Value lends no bytes");

@@ -37,7 +37,7 @@ class DirectLauncher : public HostLauncher {
 };
 
 struct Device {
-    enum Direction : uint8_t { to_host, from_host };
+    enum Direction : uint8_t { to_host, from_host, within };
 
     std::string_view name;
     uint8_t number;                       // below MAX_DEVICES; 0: the CPU

@@ -170,7 +170,11 @@ def wrap(buffer: Any, /) -> Array:
         raise ShapeError("wrap", rule, remedy="wrap what it is a view of")
     EXTERNAL_BUFFER_LOCK.enabled = True
     memory = dense.ExternalMemory(values)
-    value = _window_value(memory, checked_device(None, "wrap"))
+    device = checked_device(None, "wrap")
+    if not _native.is_host_device(device):
+        rule = f"a window is on memory of the host, which {device!r} does not compute in"
+        raise DeviceError("wrap", rule, remedy="wrap it with tn.options(device='cpu')")
+    value = _window_value(memory, device)
     array = _native.value_array(value)
     window = Window(memory, value, array)
     _native.open_window(array, window)

@@ -90,7 +90,7 @@ def _compute_cond(
 
 
 def _is_true(value: Value) -> bool:
-    return bool(memoryview(value)[0])
+    return bool(memoryview(value)[0]) if value.is_on_host else bool(dense.export(value).item())
 
 
 def _compute_fields(compute: Compute) -> dict[str, Callable[..., Any]]:
