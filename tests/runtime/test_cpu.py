@@ -184,7 +184,7 @@ def test_a_kernel_that_llvm_refuses_raises_and_the_device_works_on(
                 y.wait()
     with monkeypatch.context() as patch:  # a text that is read but not right
         broken = "define i64 @kernel() {\nentry:\n%x = add i64 %x, 1\nret i64 %x\n}"
-        patch.setattr(program, "render", lambda kernel, **_: broken)
+        patch.setattr(program, "render", lambda *_: broken)
         with tn.options(tier="0"), pytest.raises(CompileError, match="LLVM refuses a kernel"):
             y.wait()
     assert_equal_bits(y, np.arange(9.0) * 5 - 0.03125)
