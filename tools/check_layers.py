@@ -65,6 +65,7 @@ CONFINED = (
         # Python's launcher counts the Launch before it releases the GIL.
         (
             "threads/cpu_device.cpp",
+            "threads/emulated_device.cpp",
             "threads/worker_pool.cpp",
             "threads/worker_pool.h",
             "python/launch_bindings.cpp",
@@ -87,6 +88,7 @@ CONFINED = (
             "exec/vector_product.cpp",
             "engine/batch_rows.cpp",
             "python/launch_bindings.cpp",
+            "python/scan_loop.cpp",
             "python/value_bindings.cpp",
         ),
     ),
