@@ -22,8 +22,9 @@ from tenfold.settings import CPU_LEVELS
 
 SEED = int(os.environ.get("TENFOLD_FULL_SIZE_SEED", "0"))
 EVERYTHING = os.environ.get("TENFOLD_FULL_SIZE") == "all"
-COMBINATIONS, LENGTHS, LONG = 4, 4, 1 << 17
-"""Of a choice: dtypes and processors of a form, and lengths of each: one is LONG or more."""
+COMBINATIONS, LENGTHS, LONG, MOST_BYTES = 4, 4, 1 << 17, 16 << 20
+"""Of a choice: dtypes and processors of a form, and lengths of each: one is LONG or more, of an
+array of MOST_BYTES at the most, past the cache with its result."""
 
 MODES = {"unfused at first": {}, "native": {"tier": "1"}} | {
     name: {"tier": "1", "cpu": name}
@@ -44,6 +45,7 @@ def _cases() -> list[tuple[str, str, str, tuple[int, ...]]]:
         for dtype, mode in every:
             lengths = [n for n in thresholds.lengths(canonical(dtype).itemsize) if _fits(form, n)]
             if not EVERYTHING:
+                lengths = [n for n in lengths if n * canonical(dtype).itemsize <= MOST_BYTES]
                 short, long = ([n for n in lengths if (n >= LONG) == is_long] for is_long in (0, 1))
                 lengths = chosen.sample(short, LENGTHS - 1) + chosen.sample(long, min(len(long), 1))
             cases.append((form.name, dtype, mode, tuple(lengths)))
