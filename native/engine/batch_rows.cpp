@@ -31,6 +31,7 @@ class ContiguousLoop {
         int64_t block =
             std::min((length + MIN_BLOCK_ELEMENTS - 1) / MIN_BLOCK_ELEMENTS * MIN_BLOCK_ELEMENTS,
                      MAX_UNIT_ELEMENTS);
+        sizes_.reserve(loop.sizes.size());
         for (const Loop::Size& size : loop.sizes) {
             switch (size.kind) {
             case Loop::length: sizes_.push_back(size.operand == 1 ? length : 1); break;
