@@ -1033,8 +1033,8 @@ NATIVE = (
     Plant(
         "assignments node by node copy the last unit short",
         "native/exec/part_copy.cpp",
-        "int64_t count = std::min(span_, axes_[0].length - first);",
-        "int64_t count = std::min(span_, axes_[0].length - first - 1);",
+        "int64_t count = std::min(sizes.span, axes[0].length - first);",
+        "int64_t count = std::min(sizes.span, axes[0].length - first - 1);",
         ("array/test_new_lengths.py",),
     ),
     Plant(
@@ -1054,8 +1054,8 @@ NATIVE = (
     Plant(
         "a gather does not look at its last index",
         "native/exec/gather.cpp",
-        "in_bounds &= position >= 0 && position < indices_[i].length;",
-        "in_bounds &= row + 1 == rows_ || (position >= 0 && position < indices_[i].length);",
+        "in_bounds &= position >= 0 && position < index.length;",
+        "in_bounds &= row + 1 == sizes.rows || (position >= 0 && position < index.length);",
         ("runtime/test_op_interpreter.py",),
     ),
     Plant(
@@ -1068,8 +1068,8 @@ NATIVE = (
     Plant(
         "a scatter writes number by number whatever the rows",
         "native/exec/gather.cpp",
-        "*other = first_row_ + row * row_stride_;",
-        "*other = first_row_;",
+        "other = static_cast<const char*>(first_row) + row * sizes.row_stride;",
+        "other = static_cast<const char*>(first_row);",
         ("runtime/test_op_interpreter.py",),
     ),
     Plant(

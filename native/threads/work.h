@@ -30,7 +30,7 @@ struct Work {
     std::size_t scratch = 0;           // bytes for each thread, 64-byte aligned
     int64_t units = 0;
     int64_t grain = 1;
-    int threads = 1;              // at most; the pool may be smaller, or busy with another Launch
+    int threads = 1; // at most, the pool may be smaller or busy; 0: few elements, no other thread
     bool uninterruptible = false; // never interrupted: it writes over values that others may need
     // Asked on the caller's thread every INTERVAL, between its ranges; true cancels the Launch.
     bool (*interrupted)(void* context) = nullptr;
