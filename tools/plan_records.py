@@ -35,6 +35,8 @@ MAX_STEPS = 16
 VARYING = re.compile(r"; by \w+|, packets of \d+|, streamed|, \d+ units")
 """What may differ between levels with FMA."""
 
+OTHERWISE = "planned otherwise"
+
 Plans = dict[str, str]
 """By the text of a plan for the first level that of the record."""
 
@@ -71,7 +73,7 @@ def _record(plans: Plans, schedules: list[Schedule]) -> None:
         lines += [f"  {level}: {line}" for line in other[:MAX_STEPS] if line not in first]
         free = [[VARYING.sub("", line) for line in each] for each in (first, other)]
         if free[0] != free[1] and level != "x86-64-v2":
-            lines.append(f"  {level}: PLANNED OTHERWISE")
+            lines.append(f"  {level}: {OTHERWISE}")
     plans[key] = "\n".join(lines)
 
 
@@ -93,6 +95,11 @@ def text_of(plans: Plans) -> str:
     return "".join(f"{text}\n\n" for text in sorted(set(plans.values())))
 
 
+def differing(plans: Plans) -> list[str]:
+    """Return the plans of which a level with FMA has others than routines, lanes and streaming."""
+    return [text for text in sorted(set(plans.values())) if OTHERWISE in text]
+
+
 def check(stored: Path, plans: Plans) -> str:
     """Return what differs from the stored record, or write it; nothing where all is as stored."""
     text = text_of(plans)
@@ -104,6 +111,5 @@ def check(stored: Path, plans: Plans) -> str:
     found, expected = ({*each.split("\n\n")} for each in (text, known))
     lines = [f"new plan:\n{each}" for each in sorted(found - expected)]
     lines += [f"plan that is not made:\n{each}" for each in sorted(expected - found)]
-    if "PLANNED OTHERWISE" in text:
-        lines.append("a level is planned otherwise than in its routines, lanes and streaming")
+    lines += differing(plans)
     return "\n".join([*lines, f"see {stored}; {WRITES}=1 writes it"] if lines else [])
