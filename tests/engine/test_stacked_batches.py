@@ -133,6 +133,7 @@ VIEWS: dict[str, Callable[[tn.Array], tn.Array]] = {
 @pytest.mark.parametrize("dtype", ["float64", "int32"])
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", ["multiply", "less", "fma"])
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_number_that_members_share_is_read_beside_strided_operands(
     engine: tn.Engine, name: str, view: str, dtype: str
 ) -> None:

@@ -33,8 +33,8 @@ def interrupt():
 
 def ask():
     {before}
-    threading.Thread(target=interrupt).start()
     try:
+        threading.Thread(target=interrupt).start()  # on a busy machine it may interrupt this
         {asks}
         print("not interrupted")
     except KeyboardInterrupt:
