@@ -173,6 +173,7 @@ def test_number_of_threads_changes_no_position(dtype, shape):
             check(x, axis=1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64"])
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "float64"])
 def test_every_processor_finds_the_same_position(dtype, cpu):

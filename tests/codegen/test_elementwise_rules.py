@@ -183,6 +183,7 @@ def test_elements_are_computed_in_packets_without_foreign_calls(op: Op) -> None:
         assert alone(text) == [], (dtypes, result)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", ALL_DTYPES)
 def test_elements_are_cast_in_packets_without_foreign_calls(source: str) -> None:
     dtype = DTYPES[source]

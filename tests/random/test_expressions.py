@@ -1,4 +1,4 @@
-"""Random expressions mean what NumPy makes of them: 250 each run, 2,000 under `make test-all`,
+"""Random expressions mean what NumPy makes of them: 200 each run, 1,600 under `make test-all`,
 100,000 under `make fuzz`.
 
 Half of them come from seeds, so that a failure can be had again by its number; half from
@@ -19,7 +19,7 @@ from .random_programs import check, generate
 
 CHUNK = 25
 """Programs of one test: two seconds at the most."""
-EXAMPLES = max(1000, hypothesis.settings.default.max_examples // 2)
+EXAMPLES = max(800, hypothesis.settings.default.max_examples // 2)
 """Programs from either source; the profile "fuzz" raises it."""
 
 

@@ -435,7 +435,7 @@ MATRIX_OPERANDS: dict[str, Callable[[Any, Any, int], Any]] = {
 def test_assigned_products_of_matrices_are_not_planned_and_have_the_bits_of_plans(
     name: str, dtype: str, threads: int, planned: list[int]
 ) -> None:
-    product, n = MATRIX_OPERANDS[name], 34
+    product, n = MATRIX_OPERANDS[name], 20
     matrix, vector = RANDOM.random((n, n)).astype(dtype), RANDOM.random(n).astype(dtype)
     results = {}
     for tier in ("auto", "1", "auto"):

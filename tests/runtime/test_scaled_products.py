@@ -89,6 +89,7 @@ def test_operands_may_have_any_strides(name: str, dtype: str) -> None:
         assert_close(found, FORMULAS[name](np, a, b, u, v, 1.5), 45, dtype)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [name for name in FORMULAS if name != "two"])
 def test_it_is_one_call_without_temporaries(name: str, dtype: str) -> None:
