@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,31 @@ def test_options_of_one_thread_are_not_those_of_another() -> None:
         with pytest.raises(tn.errors.DTypeError):
             tn.ones(1) + tn.ones(1, dtype=tn.int8)
     assert found == [2.0]
+
+
+def test_child_of_a_fork_amid_an_import_can_import_the_module(tmp_path: Path) -> None:
+    (tmp_path / "imported_late.py").write_text("import time\ntime.sleep(0.2)\n", encoding="utf-8")
+    program = """
+import os, signal, sys, threading
+import tenfold
+tenfold.__path__.append(sys.argv[1])
+def imports():
+    import tenfold.imported_late
+thread = threading.Thread(target=imports)
+thread.start()
+while "tenfold.imported_late" not in sys.modules:
+    pass
+if not (child := os.fork()):
+    signal.alarm(20)  # else it may wait for ever
+    imports()
+    os._exit(3)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "3\n"
 
 
 def test_child_of_a_fork_amid_busy_threads_computes() -> None:

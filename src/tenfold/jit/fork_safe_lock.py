@@ -1,7 +1,8 @@
 """Fork-safe lock: a lock that is always free in the child of a fork.
 
 A fork acquires such a lock first, so the child finds consistent data. It acquires the newest lock
-first; a thread that holds one acquires only older ones, which prevents deadlocks.
+first; a thread that holds one acquires only older ones, which prevents deadlocks. Before that it
+waits for imports of other threads: in the child nobody would end them.
 
 >>> with lock():
 ...     pass
@@ -10,7 +11,9 @@ first; a thread that holds one acquires only older ones, which prevents deadlock
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from itertools import count
 from weakref import WeakValueDictionary
 
@@ -30,7 +33,26 @@ def lock() -> threading.RLock:
     return rlock
 
 
+IMPORTED_LATE = ("tenfold", "numpy", "scipy", "llvmlite")
+"""The packages of which tenfold imports modules at their first use."""
+MAX_IMPORT_SECONDS = 1.0
+"""The time that a fork waits for them: the importing thread may need what the forking one holds."""
+
+
+def _imports_late() -> bool:
+    """Whether a thread is importing a module of these packages."""
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in IMPORTED_LATE:
+            spec = getattr(module, "__spec__", None)
+            if getattr(spec, "_initializing", False):
+                return True
+    return False
+
+
 def _acquire_all() -> None:
+    end = time.monotonic() + MAX_IMPORT_SECONDS
+    while _imports_late() and time.monotonic() < end:
+        time.sleep(1e-3)
     newest_first = [found for _, found in sorted(_locks.items(), reverse=True)]
     for each in newest_first:
         each.acquire()
