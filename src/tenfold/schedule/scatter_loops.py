@@ -13,8 +13,8 @@ arguments of its launch. No choice changes bits: elements of one cell are combin
 >>> operands += (KernelOperand(FLOAT64, "0", written=True),)
 >>> stores = (KernelStore(2, (sums.position,)),)
 >>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scatter", lanes=8)
->>> scatter_form(kernel, (100,)), scatter_form(kernel, (10**6,))
-('scatter', 'scatter parts')
+>>> [scatter_form(kernel, (length,), WorkSizes()) for length in (100, 10**6)]
+['scatter', 'scatter parts']
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ kernel, which reads the base array and stores all of them into its buffer.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
 >>> a = tn.zeros((4, 3)).wait()
 >>> node = _native.node_of(a)
 >>> for row in (1, 2):
 ...     node = _native.node_of(tn.set_at(_native.array_of(node), row, 1.0))
 >>> del row
->>> _find_runs(Graph.of([node]), [2, 4]).parts
+>>> _find_runs(Schedule(Graph.of([node])), [2, 4]).parts
 {4: (2, 4)}
 """
 
