@@ -294,8 +294,8 @@ UNITS = (
     Plant(
         "rows of a scan side by side have one unit fewer",
         "src/tenfold/schedule/loop_schedule.py",
-        "return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0",
-        "return 0, largest(outer // rows, 1), largest(1, RANGE // (rows * last)), 0",
+        "return 0, -(-outer // rows), largest(1, range_elements // (rows * last)), 0",
+        "return 0, largest(outer // rows, 1), largest(1, range_elements // (rows * last)), 0",
         ("schedule/test_scan_kernels.py", "ops/test_scan.py"),
     ),
     Plant(
