@@ -2,7 +2,7 @@
 
 A fork acquires such a lock first, so the child finds consistent data. It acquires the newest lock
 first; a thread that holds one acquires only older ones, which prevents deadlocks. Before that it
-waits for imports of other threads: in the child nobody would end them.
+waits for imports of other threads: in the child they would never end.
 
 >>> with lock():
 ...     pass
