@@ -923,8 +923,8 @@ MEANING = (
     Plant(
         "engine: results of a batch go to the wrong members",
         "src/tenfold/engine/python_operators.py",
-        "return [_catch(partial(_identity, result)) for result in results]",
-        "return [_catch(partial(_identity, result)) for result in reversed(results)]",
+        "pairs = zip(results, devices, strict=True)",
+        "pairs = zip(reversed(results), devices, strict=True)",
         ("engine/test_dynamic_batching.py", "engine/test_push.py", "ops/test_samples.py"),
     ),
     Plant(

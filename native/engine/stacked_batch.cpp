@@ -34,13 +34,6 @@ bool have_equal_bits(const Scalar& one, const Scalar& other) {
            std::bit_cast<uint64_t>(one.imaginary) == std::bit_cast<uint64_t>(other.imaginary);
 }
 
-Ref<Value> in_c_order(const Ref<Value>& value) {
-    if (!value || value->strides.empty()) return value;
-    Ref<Value> result = Value::uninitialized(value->type);
-    if (result) copy_elements(host_data(*result), *value);
-    return result;
-}
-
 class StackedBatch {
   public:
     StackedBatch(const Batcher& batcher, Members members, const BatchResources& resources)
@@ -153,7 +146,7 @@ class StackedBatch {
         case OperandForm::number: operand.scalar = first.scalar; return true;
         case OperandForm::numbers: return stack_numbers(operand, position);
         case OperandForm::shared:
-            operand.value = in_c_order(*first.value);
+            operand.value = *first.value ? in_c_order(*first.value) : Ref<Value>();
             return bool(operand.value);
         default: break;
         }

@@ -137,6 +137,21 @@ bool copy_each_row(const Value& whole, std::span<const StridedRef> members, cons
     return true;
 }
 
+// The rows, each in C order, one behind the other in the memory of `whole`.
+bool copy_rows(const Value& whole, std::span<const StridedRef> members, const Type& type,
+               std::size_t rows, int threads) {
+    if (!device_of(type.device).is_host) return copy_each_row(whole, members, type, rows);
+    RowCopier copier{members, type, static_cast<char*>(whole.buffers[0].address())};
+    void* buffers[] = {&copier};
+    Work work;
+    work.kernel = HostKernel(RowCopier::copy);
+    work.buffers = buffers;
+    work.units = int64_t(rows);
+    work.grain = std::max<int64_t>(1, GRAIN_BYTES / (copier.bytes + 1));
+    work.threads = threads;
+    return DirectLauncher().launch_and_wait(CPU, work).succeeded();
+}
+
 } // namespace
 
 void copy_elements(char* to, const Value& from) {
@@ -150,19 +165,20 @@ void copy_elements(char* to, const Value& from) {
 bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads) {
     if (view_if_contiguous(operand, members, type, rows)) return true;
-    char* to = allocate_rows(operand, type, rows);
-    if (!to) return false;
+    if (!allocate_rows(operand, type, rows)) return false;
     count(Counter::gathers);
-    if (!device_of(type.device).is_host) return copy_each_row(*operand.value, members, type, rows);
-    RowCopier copier{members, type, to};
-    void* buffers[] = {&copier};
-    Work work;
-    work.kernel = HostKernel(RowCopier::copy);
-    work.buffers = buffers;
-    work.units = int64_t(rows);
-    work.grain = std::max<int64_t>(1, GRAIN_BYTES / (copier.bytes + 1));
-    work.threads = threads;
-    return DirectLauncher().launch_and_wait(CPU, work).succeeded();
+    return copy_rows(*operand.value, members, type, rows, threads);
+}
+
+Ref<Value> repeated_rows(const Value& value, const Ref<Type>& type) {
+    Ref<Value> result = Value::uninitialized(type);
+    const StridedRef row = StridedRef::of(value);
+    auto rows = std::size_t(type->size() / std::max<int64_t>(1, value.type->size()));
+    return result && copy_rows(*result, {&row, 1}, *value.type, rows, 1) ? result : Ref<Value>();
+}
+
+Ref<Value> in_c_order(const Ref<Value>& value) {
+    return value->strides.empty() ? value : repeated_rows(*value, value->type);
 }
 
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,

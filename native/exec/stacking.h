@@ -38,6 +38,11 @@ void copy_elements(char* to, const Value& from);
 // uses so many threads at most. False where memory runs out.
 bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads);
+// The elements of a value in C order, as often as `type` has room for them. Empty where memory runs
+// out.
+Ref<Value> repeated_rows(const Value& value, const Ref<Type>& type);
+// The same once; the Value itself, if it is in C order.
+Ref<Value> in_c_order(const Ref<Value>& value);
 // Stacks Python scalars that differ in the dtype of the operation. False if native code does not
 // know their bits.
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,

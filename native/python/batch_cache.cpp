@@ -95,16 +95,11 @@ bool write_key(std::vector<uint64_t>& key, Words options, const Batch& batch,
 Ref<Value> to_batched(Ref<Value> value, bool is_batched, std::size_t num_members) {
     if (!value || (is_batched && value->strides.empty())) return value;
     const Type& type = *value->type;
-    std::size_t copies = is_batched ? 1 : num_members, bytes = std::size_t(bytes_of(type));
     std::vector<int64_t> shape;
     if (!is_batched) shape.push_back(int64_t(num_members));
     shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-    Ref<Value> result =
-        Value::uninitialized(intern_type({shape, type.dtype, type.device, type.storage, false}));
-    if (!result) return result;
-    auto* data = host_data(*result);
-    for (std::size_t copy = 0; copy < copies; ++copy) copy_elements(data + copy * bytes, *value);
-    return result;
+    return repeated_rows(*value,
+                         intern_type({shape, type.dtype, type.device, type.storage, false}));
 }
 
 // An expression with the values of columns, which others do not take meanwhile.

@@ -84,7 +84,6 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
 // A loop of one operation for contiguous operands; null without a kernel. In
 // op_interpreter_bindings.cpp.
 const Loop* contiguous_loop(const GraphTemplate& graph_template);
-bool has_loops_on(uint8_t device);
 std::unique_ptr<OpKernelCompiler> make_kernel_compiler(); // for the options here; with the GIL
 BatchPlanner& python_batch_planner();                     // with the GIL
 

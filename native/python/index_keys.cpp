@@ -42,7 +42,9 @@ bool is_integer(const DType& dtype) { return dtype.kind == 'i' || dtype.kind == 
 std::optional<int64_t> known_integer(PyObject* array) {
     const Type& type = type_of(array);
     const DType& dtype = dtype_of(type.dtype);
-    if (!type.shape.empty() || !is_integer(dtype) || !has_loops_on(type.device)) return {};
+    if (!type.shape.empty() || !is_integer(dtype) || !has_loops_on(type.device) ||
+        !device_of(type.device).is_host)
+        return {};
     if (num_active_traces || may_have_external_buffers()) return {};
     Ref<Node> node(node_of(array));
     if (!node) return PyErr_Clear(), std::nullopt;

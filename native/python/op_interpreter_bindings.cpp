@@ -27,10 +27,12 @@ PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
 PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
-// The device whose loops they are.
-uint8_t loop_device() {
-    static const uint8_t cpu = device_id(nb::str("cpu"));
-    return cpu;
+constexpr uint8_t NO_DEVICE = UINT8_MAX; // no Type has it
+
+// The device that a graph is computed on, if it runs loops.
+uint8_t loop_device(const LinearizedGraph& graph) {
+    uint8_t device = graph.nodes[graph.outputs[0]].node->type->device;
+    return has_loops_on(device) ? device : NO_DEVICE;
 }
 
 // Hotness of a graph, by hash: equal hashes only compile a plan earlier. Forms also count attempts
@@ -304,7 +306,7 @@ HotnessCount& hotness_of(const GraphIdentity& identity) {
 bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options, bool counted) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
     bool is_enabled = current_options().interpret_cold && !options[1] && !options[2];
-    return is_enabled && can_interpret(graph, loop_device(), counted);
+    return is_enabled && can_interpret(graph, loop_device(graph), counted);
 }
 
 constexpr uint16_t MAX_HOT_THRESHOLD_LONG = 4; // of a long graph, whose plan saves more
@@ -405,7 +407,7 @@ nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     merge_common_subexpressions(graph);
     bool is_batched = is_long(graph) && dry_run.max_members > 1 &&
                       should_batch(graph, options, {Key{}, nullptr}) &&
-                      run_in_batches(graph, loop_device(), dry_run, &dry_run);
+                      run_in_batches(graph, loop_device(graph), dry_run, &dry_run);
     return is_batched ? nb::object(dry_run.batches) : nb::none();
 }
 
@@ -444,7 +446,7 @@ static bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContex
     Node* output = update.get();
     graph = linearize_when_unclaimed({&output, 1});
     if (graph.nodes[graph.outputs[0]].value) return true; // another thread has computed it
-    return can_interpret(graph, loop_device(), true) &&
+    return can_interpret(graph, loop_device(graph), true) &&
            interpret(graph, current_options().threads, compiler, context, timings);
 }
 
@@ -459,7 +461,8 @@ bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
         if (!is_long(graph)) ++hotness_of(identity).count;
-        if (run_in_batches(graph, loop_device(), *interpreter, is_batching ? &batcher : nullptr))
+        if (run_in_batches(graph, loop_device(graph), *interpreter,
+                           is_batching ? &batcher : nullptr))
             return true;
         if (PyErr_Occurred()) return false;
     }
@@ -501,8 +504,6 @@ std::size_t num_hotness_entries() {
 } // namespace
 
 void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness).count = 0; }
-
-bool has_loops_on(uint8_t device) { return device == loop_device(); }
 
 std::unique_ptr<OpKernelCompiler> make_kernel_compiler() {
     return std::make_unique<PythonKernelCompiler>();

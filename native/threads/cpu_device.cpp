@@ -12,6 +12,7 @@ const Device CPU{
     .name = "cpu",
     .number = 0,
     .is_host = true,
+    .runs_host_kernels = true,
     .allocate = [](std::size_t bytes) { return pool_allocate(bytes); },
     .free = pool_free,
     .copy = [](void* to, const void* from, std::size_t bytes,

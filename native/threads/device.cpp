@@ -15,6 +15,8 @@ std::array<const Device*, 256> device_by_id = [] {
     return table;
 }();
 
+std::array<bool, 256> has_table{}; // likewise
+
 } // namespace
 
 bool register_device(const Device& device) {
@@ -24,8 +26,13 @@ bool register_device(const Device& device) {
 
 void declare_device(uint8_t id, std::string_view name) {
     for (const Device* device : device_by_number)
-        if (device && device->name == name) device_by_id[id] = device;
+        if (device && device->name == name) {
+            device_by_id[id] = device;
+            has_table[id] = true;
+        }
 }
+
+bool has_loops_on(uint8_t id) { return has_table[id] && device_by_id[id]->runs_host_kernels; }
 
 const Device& device_of(uint8_t id) { return *device_by_id[id]; }
 

@@ -42,6 +42,7 @@ struct Device {
     std::string_view name;
     uint8_t number;                       // below MAX_DEVICES; 0: the CPU
     bool is_host;                         // host code may read and write its memory
+    bool runs_host_kernels;               // on its own memory
     void* (*allocate)(std::size_t bytes); // null when memory is short
     // Freed after all work that was queued before.
     void (*free)(void* memory, std::size_t bytes) noexcept;
@@ -71,6 +72,8 @@ bool register_device(const Device& device);
 // Binds the id of Types on a device to its table; a name without a table uses the CPU's memory.
 void declare_device(uint8_t id, std::string_view name);
 const Device& device_of(uint8_t id);
+// Whether a device computes by the kernels of the host; the reference device has none.
+bool has_loops_on(uint8_t id);
 const Device& device_at(uint8_t number);
 
 } // namespace tenfold

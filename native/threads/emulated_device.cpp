@@ -226,6 +226,7 @@ template <std::size_t number> constexpr Device table(std::string_view name) {
         .name = name,
         .number = number + 1,
         .is_host = false,
+        .runs_host_kernels = true,
         .allocate = [](std::size_t bytes) { return emulated<number>().allocate(bytes); },
         .free = [](void* memory,
                    std::size_t bytes) noexcept { emulated<number>().free(memory, bytes); },

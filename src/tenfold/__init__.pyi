@@ -16,7 +16,7 @@ from tenfold._native import Array as Array
 from tenfold.engine.operators import BatchedOperator as BatchedOperator
 from tenfold.engine.operators import CumulativeOperator as CumulativeOperator
 from tenfold.engine.engine import Engine as Engine
-from tenfold.engine.operators import EngineObject as EngineObject
+from tenfold.engine.engine_object import EngineObject as EngineObject
 from tenfold._native import Handle as Handle
 from tenfold.engine.operators import InPlaceOperator as InPlaceOperator
 from tenfold.core.op import Kind as Kind
@@ -263,6 +263,9 @@ def cumulative_sum(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., inc
 
 def diff(x: Array, /, *, axis: int = ..., n: int = ..., prepend: Array | None = ..., append: Array | None = ...) -> Array:
     """Differences of neighbours along `axis`, each minus the one before it, taken `n` times."""
+
+def to_device(x: Array, /, device: str, *, stream: Any = ...) -> Array:
+    """Return `x` on another device, where what is made of it is computed: shape (...), its dtype."""
 
 def diag(x: Array, /, k: int = ...) -> Array:
     """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th"""
@@ -833,6 +836,7 @@ __all__ = [
     "tensordot",
     "testing",
     "tile",
+    "to_device",
     "trace",
     "tril",
     "trim",

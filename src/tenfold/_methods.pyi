@@ -242,9 +242,8 @@ class Methods:
     def take(self, indices: Any, axis: int | None = ..., out: Any = ..., mode: str = ...) -> Any:
         """Return the elements at indices along `axis`, or of the flattened array."""
 
-    def to_device(self, device: str, /, *, stream: Any = ...) -> Array:
-        """Return the array on another device, computed there from now on; `stream` must be None."""
-
+    def to_device(self, /, device: str, *, stream: Any = ...) -> Array:
+        """Return `x` on another device, where what is made of it is computed: shape (...), its dtype."""
     def tobytes(self, order: str = ...) -> bytes:
         """Return the bytes of the values; waits."""
 

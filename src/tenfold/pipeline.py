@@ -33,7 +33,7 @@ from tenfold.runtime import timeline
 from tenfold.runtime.cpu import CHUNK, LONGEST
 from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.failures import error_of
-from tenfold.runtime.graph_chunks import chunks
+from tenfold.runtime.graph_chunks import chunks, device_parts, is_divided
 from tenfold.runtime.reference import Reference, nan_failure
 from tenfold.runtime.timeline import debug
 from tenfold.schedule.schedule import is_repeatable
@@ -209,16 +209,33 @@ def _compute_unreplayed(
     pending = [node for node in nodes if node.pending]
     if not pending:  # another thread has computed them
         return None
-    if not DEVICES[pending[0].type.device].rewrites:
-        return _compute_unchanged(pending)
-    if outcome is False:
+    rewrites = DEVICES[pending[0].type.device].rewrites
+    if outcome is False and rewrites:
         outcome = _run_new_plan(pending, options)
         pending = [node for node in pending if node.pending]
     if not pending:
         return None
     if isinstance(outcome, Failure):
         return _compute_each(pending, outcome)
-    return _compute_optimised(pending)
+    if is_divided(graph := Graph.of(pending)):
+        return _compute_divided(graph)
+    return _compute_optimised(pending) if rewrites else _compute_unchanged(pending)
+
+
+def _compute_divided(graph: Graph) -> Exception | None:
+    """Compute a graph of several devices in parts, each on one of them."""
+    parts = device_parts(graph)
+    del graph  # values of a part are freed after their last reader
+    if len(parts) == 1:  # calls that move arrays themselves
+        failures = [_compute_unplanned([node]) for node in parts[0]]
+        return next(filter(None, failures), None)
+    while parts:
+        tried = parts.pop(0)
+        failure = _compute_parts([tried], planned=True)
+        if failure is not None:
+            _compute_remaining(tried, parts)
+            return failure
+    return None
 
 
 def _replay(
@@ -262,6 +279,8 @@ def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | 
         debug(1, f"device {device} computes {len(original)} nodes")
         executable = None
         try:
+            if is_divided(original):
+                return None
             optimised_graph, report = optimise(original)
             both = OptimisedGraph(original, report)
             executable = DEVICES[device].bind(optimised_graph, both, cached=cached)

@@ -85,7 +85,8 @@ def fused(operation: Operation[...], sample: SampleCall, dtype: str, **options: 
     def compute() -> list[tn.Array]:
         given = [before(tn.asarray(values(shape, dtype))) for shape in sample.shapes]
         made = arrays_of(called(operation, operation.public_signature, given, sample))
-        assert {each.device for each in made} <= {options.get("device", "cpu")}
+        device = sample.arguments.get("device") or options.get("device", "cpu")
+        assert {each.device for each in made} <= {device}
         return [each for one in made for each in (one, before(one))]
 
     with tn.options(**options):

@@ -70,6 +70,54 @@ def test_arrays_move_between_all_devices() -> None:
     assert x.tolist() == [[6, 7, 8], [9, 10, 11]]
 
 
+def test_move_is_lazy_and_part_of_the_expression() -> None:
+    x = tn.asarray(np.arange(6.0).reshape(2, 3))
+    there = (x + 1).to_device("emulated:0") * 2
+    here = there.to_device("emulated:1").to_device("cpu") - x
+    assert (there.device, here.device) == ("emulated:0", "cpu")
+    assert _native.node_of(there).pending
+    assert here.tolist() == (np.arange(6.0).reshape(2, 3) + 2).tolist()
+    assert [np.asarray(each).tolist() for each in tn.eval(x + 1, there + 1)] == [
+        [[1, 2, 3], [4, 5, 6]],
+        [[3, 5, 7], [9, 11, 13]],
+    ]
+
+
+@pytest.mark.parametrize("target", ["emulated:0", "cpu", "reference"])
+def test_move_inside_a_function_and_a_vmap(target: str) -> None:
+    @tn.function
+    def around(x: tn.Array) -> tn.Array:
+        return tn.exp(x).to_device("emulated:0").to_device(target) * 2
+
+    def moved(x: tn.Array) -> tn.Array:
+        return x.to_device(target)
+
+    values = np.arange(4.0)
+    for _ in range(2):  # the second call is planned
+        results = tn.eval(*[around(tn.asarray(values + i)) for i in range(30)])
+        assert {each.device for each in results} == {target}
+        for i, each in enumerate(results):
+            np.testing.assert_allclose(np.asarray(each), np.exp(values + i) * 2, rtol=1e-15)
+    rows = tn.vmap(moved)(tn.asarray(values.reshape(2, 2)))
+    assert (rows.device, rows.tolist()) == (target, [[0, 1], [2, 3]])
+
+
+def test_failure_before_a_move_is_raised_behind_it() -> None:
+    x = tn.asarray(np.arange(5.0))
+    moved = tn.take(x, tn.asarray([0, 6]) + 1).to_device("emulated:0") + 1
+    other = (x + 1).to_device("emulated:1")
+    with pytest.raises(IndexError, match="7"):
+        tn.eval(moved, other)[0].wait()
+    assert other.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_loop_of_moves() -> None:
+    x = tn.asarray([1.0])
+    for _ in range(50):
+        x = (x + 1).to_device("emulated:0").to_device("cpu")
+    assert x.item() == 51
+
+
 def test_operands_of_two_devices_are_refused_at_the_line() -> None:
     x, y = (tn.asarray([1.0], device=device) for device in DEVICES)
     with pytest.raises(tn.errors.DeviceError, match=r"emulated:0.*emulated:1"):

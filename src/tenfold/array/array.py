@@ -28,7 +28,7 @@ from tenfold.core.op import Kind
 from tenfold.errors import message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
-from tenfold.interop.asarray import asarray, from_dlpack, to_device
+from tenfold.interop.asarray import asarray, from_dlpack
 from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
 from tenfold.ops.complex import imag, real
@@ -198,7 +198,6 @@ PROPERTIES = ndarray_methods.PROPERTIES | {
 METHODS = ndarray_methods.METHODS | {
     "item": materialize.item,
     "tolist": materialize.tolist,
-    "to_device": to_device,
     "explain": explained,
     "__array__": materialize.to_ndarray,
     "__array_function__": array_function.array_function,

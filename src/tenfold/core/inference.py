@@ -45,7 +45,9 @@ def infer(
     """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
     try:
         # Without inputs the last parameter is the device; a call has an array, or none at all.
-        device = device_of(types) or params[-1]
+        device = device_of(types)
+        if device is None or op.semantics.moves:
+            device = params[-1]
         results, operands = op.semantics.rule(types, *params)
         if strict and len(types) > 1 and op.signature.promotes:
             # a bool operand, such as the condition of where, does not count as mixed

@@ -212,6 +212,8 @@ class OpSemantics:
     creates: bool = False
     """Whether all its operands may be numbers, such as a key of random numbers: its rule then gives
     the dtype, and its last param is the device."""
+    moves: bool = False
+    """Whether its results are on the device that its last param names, not on its operands'."""
     opaque: bool = False
     """Whether a user's Python function computes it; any exception becomes a RunError."""
     unbounded_time: bool = False

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Handle
+from tenfold.engine.engine_object import EngineObject as EngineObject
+from tenfold.engine.operand_devices import on_host, run_member
 from tenfold.engine.operands import contains_instance, operator_result, stored_value
 
 
@@ -54,7 +56,7 @@ class Operator:
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now, on values."""
-        return operator_result(self.run(*inputs, **params))
+        return operator_result(run_member(self, self.run, inputs, params))
 
 
 class InPlaceOperator(Operator):
@@ -77,9 +79,8 @@ class InPlaceOperator(Operator):
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now, on a copy of its first argument."""
         target, *arguments = inputs
-        target = copy_for_update(target)
-        result = self.run(target, *arguments, **params)
-        return operator_result(target if result is None else result)
+        owned = (copy_for_update(target), *arguments)
+        return operator_result(run_member(self, self.run, owned, params, updates=True))
 
 
 class CumulativeOperator(Operator):
@@ -116,7 +117,8 @@ class CumulativeOperator(Operator):
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Run it now: the first argument with one increment."""
         target, *arguments = inputs
-        return operator_result(self.add(target, self.run(*arguments, **params)))
+        increment = operator_result(run_member(self, self.run, arguments, params))
+        return operator_result(on_host(self.add, target, increment))
 
 
 class BatchedOperator(Operator):
@@ -215,29 +217,6 @@ def as_gather(
         return None
     make = list if isinstance(value, list) else getattr(type(value), "_make", tuple)
     return Gather(make), tuple(value)
-
-
-class EngineObject:
-    """A value of your own with hooks for the engine; deriving from it is optional.
-
-    `nbytes` counts it against the memory limit. `copy()` is called before an in-place operator
-    changes an object with other references, `free()` when nothing refers to the object any more.
-    """
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-        return 0
-
-    def copy(self) -> EngineObject:
-        """Return an object that can be changed without this one changing."""
-        return copy.deepcopy(self)
-
-    def free(self) -> None:
-        """Release its resources; called once, when it is deleted."""
-
-    def __del__(self) -> None:
-        self.free()
 
 
 def copy_for_update(value: Any) -> Any:

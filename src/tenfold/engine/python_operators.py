@@ -21,6 +21,14 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.engine.operand_devices import (
+    all_moved,
+    device_of,
+    host_of,
+    moved_back,
+    on_host,
+    run_member,
+)
 from tenfold.engine.operands import operator_result, stored_value
 from tenfold.errors import ExplainedError, RunError, message
 
@@ -52,13 +60,15 @@ def run(
     if kind == OperatorKind.CUMULATIVE:
         return _run_increments(operator, params, members)
 
-    def run_member(inputs: Inputs) -> Any:
+    def run_one(inputs: Inputs) -> Any:
         if kind == OperatorKind.FOLD:
-            return _fold_sum(operator.add, inputs, leaves)
-        result = (operator if kind <= OperatorKind.GENERAL else operator.run)(*inputs, **params)
-        return inputs[0] if kind == OperatorKind.IN_PLACE and result is None else result
+            return _fold_sum(partial(on_host, operator.add), inputs, leaves)
+        if kind <= OperatorKind.GENERAL:
+            return operator(*all_moved(inputs, device_of(inputs)), **params)
+        updates = kind == OperatorKind.IN_PLACE
+        return run_member(operator, operator.run, inputs, params, updates=updates)
 
-    return [_catch(partial(run_member, inputs)) for inputs in members]
+    return [_catch(partial(run_one, inputs)) for inputs in members]
 
 
 def _catch(function: Callable[[], Any]) -> Any:
@@ -90,8 +100,10 @@ def _run_increments(
 ) -> list[Any]:
     if hasattr(operators[0], "run_batch"):
         return _run_batch(operators[0], params, members, retry=False)
-    pairs = zip(operators, members, strict=True)
-    return [_catch(partial(operator.run, *inputs, **params)) for operator, inputs in pairs]
+    return [
+        _catch(partial(run_member, operator, operator.run, inputs, params))
+        for operator, inputs in zip(operators, members, strict=True)
+    ]
 
 
 def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
@@ -104,6 +116,11 @@ def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any
 def _batch_results(
     operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
 ) -> list[Any]:
+    devices = [device_of(inputs) for inputs in members]
+    members = [
+        tuple(all_moved(inputs, host_of(device)))
+        for inputs, device in zip(members, devices, strict=True)
+    ]
     if getattr(operator, "stacked", False):
         columns = [stored_value(np.stack(column)) for column in zip(*members, strict=True)]
         results: Any = [*run_stacked(operator, columns, len(members), **params)]
@@ -118,7 +135,8 @@ def _batch_results(
         rule = f"run_batch returned {returned} for {len(members)} inputs"
         remedy = "return a list with one result for each, in their order"
         raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
-    return [_catch(partial(_identity, result)) for result in results]
+    pairs = zip(results, devices, strict=True)
+    return [_catch(partial(moved_back, result, device)) for result, device in pairs]
 
 
 def run_stacked(operator: Any, inputs: Sequence[Array], count: int, **params: Any) -> Array:
@@ -126,17 +144,13 @@ def run_stacked(operator: Any, inputs: Sequence[Array], count: int, **params: An
 
     Raises ValueError for another result.
     """
-    result = operator_result(operator.run_batch(*inputs, **params))
+    result = operator_result(on_host(partial(operator.run_batch, **params), *inputs))
     if isinstance(result, Array) and result.shape[:1] == (count,):
         return result
     returned = f"shape {result.shape}" if isinstance(result, Array) else type(result).__name__
     rule = f"run_batch returned {returned} for {count} stacked inputs"
     remedy = "return an array with one row for each, in their order"
     raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
-
-
-def _identity(value: Any) -> Any:
-    return value
 
 
 def _fold_sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:

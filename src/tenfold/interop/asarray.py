@@ -24,6 +24,7 @@ from tenfold.errors import DTypeError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype
+from tenfold.ops.device_copy import to_device
 from tenfold.settings import checked_device, get
 from tenfold.storage import dense
 
@@ -109,27 +110,6 @@ def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -
     if copy and _native.window_of(array) is not None:  # the buffer's owner can write to it
         return _native.value_array(dense.copy_to_pool(value_of(array), array.device))
     return _native.array_of(_native.node_of(array)) if copy else array
-
-
-def to_device(array: Array, device: str, /, *, stream: Any = None) -> Array:
-    """Return the array on another device, computed there from now on; `stream` must be None.
-
-    Raises DeviceError for a device that does not exist.
-
-    >>> import tenfold as tn
-    >>> tn.asarray([1]).to_device("reference").device
-    'reference'
-    """
-    target_device = checked_device(device, "to_device")
-    if stream is not None:
-        raise ValueError(
-            message(
-                "to_device", f"stream {stream!r} is not None", [array], remedy="leave stream out"
-            )
-        )
-    if target_device == array.device:
-        return array
-    return _native.value_array(dense.import_values(np.asarray(array), target_device))
 
 
 def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]:

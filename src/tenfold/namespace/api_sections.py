@@ -44,8 +44,8 @@ SECTIONS = (
     _standard(
         "creation",
         "Creation",
-        "Arrays from lists, buffers, DLPack, ranges and constants.",
-        "arange create",
+        "Arrays from lists, buffers, DLPack, ranges and constants; copies to another device.",
+        "arange create device_copy",
         "asarray from_dlpack",
     ),
     _standard(

@@ -1,4 +1,4 @@
-"""Graph chunks: splits a long graph into short ones, so that equal chunks share an Executable.
+"""Graph chunks: splits a long graph into short ones, and one of several devices at the moves.
 
 Takes a Graph, hands on the output nodes of each chunk: those that are live-out, or that a later
 chunk reads. The outputs of a chunk are computed before those of the next one, which reads their
@@ -17,6 +17,44 @@ from __future__ import annotations
 
 from tenfold._native import Node
 from tenfold.core.graph import Graph
+from tenfold.core.op import Op
+from tenfold.rewrite.inline import is_call
+
+
+def _moves(node: Node) -> bool:
+    return isinstance(node.op, Op) and node.op.semantics.moves
+
+
+def is_divided(graph: Graph) -> bool:
+    """Whether a graph is computed in parts, since devices read results of one another."""
+    pending = [node for node in graph.nodes if node.pending]
+    if not any(map(_moves, pending)):
+        return len({node.type.device for node in pending}) > 1
+    return len(device_parts(graph)) > 1 or any(
+        _moves(node) and is_call(node.op) for node in pending
+    )
+
+
+def device_parts(graph: Graph) -> list[list[Node]]:
+    """Return the pending outputs of each part of a graph that is computed on one device, in order.
+
+    A part reads the values of earlier ones. Copies to a device are parts of their own.
+    """
+    parts: list[tuple[int, str]] = []
+    is_output = [*graph.live_out]
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        stage = 0
+        for i in inputs:
+            if graph.nodes[i].pending:
+                stage = max(stage, parts[i][0] + (_moves(node) or _moves(graph.nodes[i])))
+        parts.append((stage, node.type.device))
+        for i in inputs:
+            is_output[i] |= parts[i] != parts[-1]
+    outputs: dict[tuple[int, str], list[Node]] = {}
+    for node, part, read_later in zip(graph.nodes, parts, is_output, strict=True):
+        if read_later and node.pending:
+            outputs.setdefault(part, []).append(node)
+    return [outputs[part] for part in sorted(outputs)]
 
 
 def chunks(graph: Graph, length: int) -> list[list[Node]]:

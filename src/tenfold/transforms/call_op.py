@@ -28,7 +28,7 @@ from tenfold.core.cached_property import cached
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.subgraph import Subgraph
-from tenfold.errors import ExplainedError
+from tenfold.errors import DeviceError, ExplainedError
 from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
 from tenfold.transforms import batch_compiler
@@ -197,6 +197,15 @@ def _call_placeholder(*arrays: Array) -> tuple[Array, ...]:
     raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
 
 
+def _device_of(subgraph: Subgraph) -> str:
+    """Return the device of all results. Raises DeviceError for several."""
+    devices = sorted({node.type.device for node in subgraph.outputs})
+    if len(devices) > 1:
+        rule = f"its results are on several devices: {', '.join(devices)}"
+        raise DeviceError(subgraph.name, rule, remedy="move them with x.to_device(...) behind it")
+    return devices[0] if devices else dense.HOST
+
+
 def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
     """Return the op whose calls compute a Subgraph.
 
@@ -204,7 +213,7 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
     Subgraph makes them.
     """
     results = tuple([(node.type.shape, node.type.dtype) for node in subgraph.outputs])
-    device = subgraph.outputs[0].type.device if results else "cpu"
+    device = _device_of(subgraph)
     ops = [node.op for node in subgraph.graph.nodes if isinstance(node.op, Op)]
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
@@ -212,7 +221,10 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
 
     def reference(*operands: Any) -> tuple[np.ndarray, ...]:
         *arrays, _device = operands
-        inputs = [_native.value_array(dense.adopt(x, device)) for x in arrays]
+        inputs = [
+            _native.value_array(dense.adopt(x, node.type.device))
+            for x, node in zip(arrays, subgraph.inputs, strict=True)
+        ]
         nodes = [_native.node_of(array) for array in subgraph.apply(inputs)]
         failure = pipeline.compute([node for node in nodes if node.pending])
         if failure is not None:
@@ -234,6 +246,7 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
         body=subgraph,
         family=family,
         can_fail=any(op.semantics.can_fail for op in ops),
+        moves=any(op.semantics.moves for op in ops),
         pure=all(op.semantics.pure for op in ops),
         unbounded_time=any(op.semantics.unbounded_time for op in ops),
         multiplies=any(
