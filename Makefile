@@ -36,6 +36,10 @@ full-size: ## every form of loop at every threshold of the planner (hours); a pl
 guard: ## tests of operations and plans with each array between unmapped pages
 	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/schedule
 
+emulated: ## engines and functions on a device whose queues are late: one test in ONE_IN, seed SEED, 1,000 random delays
+	TENFOLD_DEVICE=emulated MODEL_DELAYS=1000 $(PYTHON) -m pytest tests/engine tests/transforms tests/tiny \
+	    tests/features --one-in=$(ONE_IN) --seed=$(SEED) --whole="tests/engine/test_model.py tests/tiny"
+
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py \
 	    tests/second_runs/test_random_sessions.py tests/second_runs/test_random_loops.py

@@ -66,6 +66,14 @@ def skip_other_processors(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(f"this processor cannot run {cpu}"))
 
 
+def skip_other_devices(items: list[pytest.Item]) -> None:
+    """Skip the tests of the CPU where TENFOLD_DEVICE names another device."""
+    device = os.environ.get("TENFOLD_DEVICE", "cpu")
+    for item in items:
+        if device != "cpu" and item.get_closest_marker("cpu"):
+            item.add_marker(pytest.mark.skip(f"{device} is not the CPU"))
+
+
 EVERY = 16
 """Of the cases of a grid that add no new value of a parameter one in so many is taken."""
 FEW = 8
@@ -113,6 +121,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests as `--grids` and `--one-in` say; a case that is named runs always."""
     skip_other_processors(items)
+    skip_other_devices(items)
     config.stash[WHOLE] = None
     if any("[" in each for each in config.args):
         return

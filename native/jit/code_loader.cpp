@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "threads/device.h"
 #include "threads/fork_safe_lock.h"
 
 namespace tenfold {
@@ -62,7 +63,10 @@ void Code::destroy(Code* code) {
         keep_loaded = arena->never_unload;
         if (!keep_loaded) arena->bytes_loaded -= code->bytes;
     }
-    if (!keep_loaded) munmap(code->begin, code->bytes);
+    if (!keep_loaded) {
+        wait_for_devices();
+        munmap(code->begin, code->bytes);
+    }
     delete code;
 }
 

@@ -36,6 +36,11 @@ bool has_loops_on(uint8_t id) { return has_table[id] && device_by_id[id]->runs_h
 
 const Device& device_of(uint8_t id) { return *device_by_id[id]; }
 
+void wait_for_devices() {
+    for (const Device* device : device_by_number)
+        if (device && !device->is_host) device->wait(device->record());
+}
+
 const Device& device_at(uint8_t number) { return *device_by_number[number]; }
 
 } // namespace tenfold

@@ -75,5 +75,7 @@ const Device& device_of(uint8_t id);
 // Whether a device computes by the kernels of the host; the reference device has none.
 bool has_loops_on(uint8_t id);
 const Device& device_at(uint8_t number);
+// Until each device has run what was queued before: then code may go that it runs.
+void wait_for_devices();
 
 } // namespace tenfold

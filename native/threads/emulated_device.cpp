@@ -42,10 +42,12 @@ class Memory {
         close(file);
     }
 
+    bool is_here() const { return getpid() == process_; }
+
     // Null if there is no more.
     void* allocate(std::size_t bytes) {
         bytes = size_class(bytes);
-        if (!shift_ || getpid() != process_) return nullptr;
+        if (!shift_ || !is_here()) return nullptr;
         std::vector<void*>& blocks = free_[bytes];
         if (!blocks.empty()) {
             void* block = blocks.back();
@@ -60,7 +62,7 @@ class Memory {
 
     void free(void* block, std::size_t bytes) {
         bytes = size_class(bytes);
-        if (getpid() != process_) return;
+        if (!is_here()) return;
         free_[bytes].push_back(block);
     }
 
@@ -120,6 +122,10 @@ struct QueuedFill {
     }
 };
 
+struct QueuedMark {
+    Result run() { return {}; }
+};
+
 // Gives the pages of a free block back.
 struct QueuedRelease {
     void* memory;
@@ -164,7 +170,9 @@ class Emulated {
 
     Event record() {
         Guard guard(lock_);
-        return {{}, queue_.empty() ? 0 : last_};
+        if (queue_.empty()) return {};
+        push(QueuedMark{});
+        return {{}, last_};
     }
 
     Result wait(const Event& event) {
@@ -179,7 +187,7 @@ class Emulated {
     }
 
   private:
-    using Task = std::variant<QueuedLaunch, QueuedFill, QueuedRelease>;
+    using Task = std::variant<QueuedLaunch, QueuedFill, QueuedRelease, QueuedMark>;
 
     void push(Task task) {
         queue_.push_back(std::move(task));
@@ -198,7 +206,9 @@ class Emulated {
     }
 
     void run_oldest() {
-        Result result = std::visit([](auto& task) { return task.run(); }, queue_.front());
+        Result result;
+        if (memory_.is_here()) // a child has no device
+            result = std::visit([](auto& task) { return task.run(); }, queue_.front());
         queue_.pop_front();
         ++done_;
         if (result.status || result.outcome != Outcome::done) failures_[done_] = result;
@@ -216,8 +226,11 @@ class Emulated {
     uint64_t random_ = 0, started_with_ = 0;
 };
 
+template <std::size_t number> std::atomic<bool> is_in_use{false};
+
 template <std::size_t number> Emulated& emulated() {
     static auto* device = new Emulated; // outlives every thread
+    is_in_use<number> = true;
     return *device;
 }
 
@@ -233,7 +246,7 @@ template <std::size_t number> constexpr Device table(std::string_view name) {
         .copy = [](void* to, const void* from, std::size_t bytes,
                    Device::Direction) { emulated<number>().copy(to, from, bytes); },
         .launch = [](Work& work, HostLauncher&) { return emulated<number>().launch(work); },
-        .record = [] { return emulated<number>().record(); },
+        .record = [] { return is_in_use<number> ? emulated<number>().record() : Event{}; },
         .wait = [](const Event& event) { return emulated<number>().wait(event); },
     };
 }

@@ -122,6 +122,7 @@ class Accumulate(tn.CumulativeOperator):
         return increment
 
 
+@pytest.mark.cpu
 def test_sum_of_many_products_is_few_launches(engine: tn.Engine) -> None:
     lefts, rights = matrices(64, 8, 8), matrices(64, 8, 8)
     puts = [[engine.put(each) for each in some] for some in (lefts, rights)]

@@ -43,6 +43,7 @@ def run(code: str, *, interrupt_at: str | None = None) -> tuple[int, str, str]:
     return process.returncode, seen + out, err
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_engines_work_in_pools_of_processes(method: str) -> None:
@@ -63,6 +64,7 @@ def test_impure_work_runs_at_the_end_of_a_process(method: str, tmp_path: Path) -
     assert (tmp_path / "file").read_text(encoding="utf-8") == "written"
 
 
+@pytest.mark.cpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_child_of_a_fork_is_told_that_pending_handles_are_the_parents() -> None:
     with tn.Engine(threads=2) as engine, engine.hold():

@@ -20,11 +20,14 @@ import pytest
 import tenfold as tn
 from dag_programs import exhaustive, random_program, siblings, sorts
 from run_program import conduct, conduct_beside_others
+from tenfold import _native
 
 OPERATORS = int(os.environ.get("MODEL_OPERATORS", "3"))
 SORTS = int(os.environ.get("MODEL_SORTS", "2"))
 PROGRAMS = int(os.environ.get("MODEL_PROGRAMS", "200"))
 SEED = int(os.environ.get("MODEL_SEED", "0"))
+DELAYS = int(os.environ.get("MODEL_DELAYS", "50"))
+"""Random programs on a device, each with delays of its own."""
 PER_ENGINE = 500
 """Programs after which there is another engine."""
 
@@ -75,6 +78,15 @@ def test_random_programs(threads: int) -> None:
         with tn.Engine(threads=threads, batch_limit=limit) as engine:
             for seed in range(begin, min(begin + PER_ENGINE, SEED + PROGRAMS)):
                 conduct(engine, random_program(seed), limit)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_programs_on_a_device_whose_queues_run_at_random_moments(threads: int) -> None:
+    with tn.options(device="emulated"), tn.Engine(threads=threads) as engine:
+        for seed in range(SEED, SEED + DELAYS):
+            _native.seed_emulated_queues(seed + 1)
+            conduct(engine, random_program(seed))
+    _native.seed_emulated_queues(0)
 
 
 @workers

@@ -92,6 +92,7 @@ ALONE: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("name", ALONE)
 def test_what_runs_alone_needs_no_gil_once_it_is_planned(engine: tn.Engine, name: str) -> None:

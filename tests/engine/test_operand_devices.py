@@ -10,6 +10,8 @@ import pytest
 import tenfold as tn
 from tenfold.errors import DeviceError, RunError
 
+pytestmark = pytest.mark.cpu  # the default device
+
 OPERATORS = tn.operators
 FIRST, SECOND = "emulated:0", "emulated:1"
 X, Y = np.arange(3.0), np.array([5.0, 7.0, 9.0])

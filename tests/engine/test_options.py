@@ -179,6 +179,7 @@ def test_equal_options_share_a_batch_and_others_do_not(engine: tn.Engine) -> Non
     assert engine.stats()["batches"] == before + 2
 
 
+@pytest.mark.cpu
 def test_device_of_the_push_is_that_of_the_result(engine: tn.Engine) -> None:
     with engine.hold(), tn.options(device="reference"):
         handles = [

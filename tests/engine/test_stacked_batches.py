@@ -259,6 +259,7 @@ def test_chain_of_batches_reads_the_results_of_the_last_one_where_they_are() -> 
             assert np.asarray(handle.get()).tobytes() == np.asarray(square @ square).tobytes()
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_batches_of_other_sizes_and_engines_need_no_new_plan(wrapped: bool) -> None:
     random = np.random.default_rng(9)
@@ -360,6 +361,7 @@ def check_calls(engine: tn.Engine, name: str, rounds: int, count: int = COUNT) -
     return p
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("name", CALLS)
 def test_lists_texts_and_several_results_are_one_batch(engine: tn.Engine, name: str) -> None:
     p = check_calls(engine, name, 3)
@@ -476,6 +478,7 @@ def test_results_of_a_batch_are_accounted_one_by_one(engine: tn.Engine) -> None:
     assert handles[0].get().tolist() == [0.0] * 50
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(("limit", "own_memory"), [(None, False), ("1MiB", True)])
 def test_results_under_a_memory_limit_have_memory_of_their_own(
     limit: str | None, own_memory: bool
@@ -491,6 +494,7 @@ def test_results_under_a_memory_limit_have_memory_of_their_own(
         assert all(begin % 64 == 0 for begin in begins) == own_memory
 
 
+@pytest.mark.cpu
 def test_windows_are_copied_when_they_are_pushed() -> None:
     memory = np.ones(5)
     window = tn.wrap(memory)

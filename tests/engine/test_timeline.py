@@ -46,6 +46,7 @@ def launches(timeline: TimelineFile) -> list[TimelineSlice]:
     return [each for each in timeline.slices if each.category not in (PUSH, READY)]
 
 
+@pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_timeline_has_pushes_and_batches(engine: tn.Engine, tmp_path: Path) -> None:
     timeline = trace(tmp_path / "t.json", engine)

@@ -91,6 +91,7 @@ def test_every_saver_takes_any_right_side(device: str) -> None:
         assert_equal_bits(y, theirs)
 
 
+@pytest.mark.cpu
 def test_a_saver_and_its_right_side_are_one_kernel() -> None:
     x = tn.asarray(randoms(1000, seed=1))
     for op in ("=", "+=", "-=", "*=", "/="):
@@ -110,6 +111,7 @@ POINTWISE: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("name", POINTWISE)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_what_is_read_before_its_own_write_takes_no_memory(name: str, dtype: str) -> None:
@@ -186,6 +188,7 @@ def test_a_safe_order_of_the_loop_takes_the_place_of_memory(name: str) -> None:
     assert_equal_bits(a, theirs)
 
 
+@pytest.mark.cpu
 def test_no_order_serves_neighbours_on_both_sides_so_one_copy_is_made() -> None:
     a, theirs = computed(randoms(1000)), randoms(1000)
     p = profiled(lambda a: a.__setitem__(slice(1, -1), a[:-2] + a[2:]), a)
@@ -196,6 +199,7 @@ def test_no_order_serves_neighbours_on_both_sides_so_one_copy_is_made() -> None:
     assert re.search(r"set_at: a copy: no order: .*shares bytes.*lower.*higher", a.explain())
 
 
+@pytest.mark.cpu
 def test_an_old_value_that_somebody_holds_is_copied_for_and_explain_says_so() -> None:
     for hold in (lambda a: a * 1, lambda a: tn.asarray(a, copy=True), lambda a: np.asarray(a)):
         a, theirs = computed(randoms(1000)), randoms(1000)

@@ -18,6 +18,8 @@ from tenfold._native import Type, Value
 from tenfold.storage import dense
 from tenfold.testing import assert_equal_bits
 
+pytestmark = pytest.mark.cpu  # the default device
+
 DEVICES = ("emulated:0", "emulated:1")
 
 

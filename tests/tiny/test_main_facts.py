@@ -46,6 +46,7 @@ def test_mistakes_raise_at_the_line_that_makes_them() -> None:
         tn.asarray(["a"])
 
 
+@pytest.mark.cpu
 def test_import_copies_what_can_be_written() -> None:
     values = np.arange(3.0)
     with tn.profile() as counted:

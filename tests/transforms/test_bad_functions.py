@@ -89,6 +89,7 @@ def test_another_form_of_result_for_equal_signatures_is_not_seen() -> None:
         assert np.array_equal(np.asarray(first) + 1, np.asarray(second))
 
 
+@pytest.mark.cpu
 def test_a_captured_array_of_another_device_is_refused() -> None:
     elsewhere = tn.asarray([1.0, 2.0], device="reference")
     mixed = tn.function(lambda x: x + elsewhere)

@@ -101,7 +101,7 @@ def check(
     of_members = [
         [member(operation, each, dtype, number) for each in given] for number in range(length or 1)
     ]
-    types = [Type(x.shape, x.dtype, "cpu") for x in of_members[0]]
+    types = [Type(x.shape, x.dtype, tn.zeros(0).device) for x in of_members[0]]
     placeholders = [_native.placeholder(type_) for type_ in types]
     written = outcomes(operation, placeholders, rest)
     if isinstance(written, str):

@@ -158,6 +158,7 @@ def test_a_graph_of_different_operations_has_too_few_members() -> None:
     assert lines(*arrays) == ["batched: none, fewer than 4 ready nodes share a signature"]
 
 
+@pytest.mark.cpu
 def test_arrays_on_several_devices_have_no_groups() -> None:
     there = tn.asarray([1.0, 2.0], device="reference")
     arrays = [*[x + 1 for x in states(600)], there + 1]

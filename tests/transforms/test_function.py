@@ -247,6 +247,7 @@ def test_reference_device_runs_it() -> None:
         assert f(vector(0.0, 1.0))[0].item() == 1.0
 
 
+@pytest.mark.cpu
 def test_explain_says_where_a_call_became_its_operations() -> None:
     f = tn.function(lambda x: tn.exp(x) + 1)
     text = f(vector(0.0)).explain("optimised")
@@ -365,6 +366,7 @@ def test_captured_arrays_that_are_results_are_what_they_are_at_the_call() -> Non
     assert f.runs == 1
 
 
+@pytest.mark.cpu
 def test_nothing_made_of_a_window_is_kept() -> None:
     memory = np.array([1.0, 2.0])
     w = tn.wrap(memory)

@@ -178,6 +178,7 @@ def test_a_step_that_sums_runs_step_by_step() -> None:
     np.testing.assert_allclose(carry.item(), h)
 
 
+@pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_one_launch_runs_many_steps() -> None:
     xs = tn.asarray(numbers(5000))

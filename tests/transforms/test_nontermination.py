@@ -11,6 +11,8 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.cpu
+
 MOST = 2 << 30
 """Bytes of address space that a program may have."""
 
@@ -18,6 +20,7 @@ BEGIN = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))
 import tenfold as tn
+
 x = tn.ones(4)
 step = tn.function(lambda x: tn.tanh(x) + 1)
 

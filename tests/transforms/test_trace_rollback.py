@@ -11,6 +11,8 @@ import pytest
 import tenfold as tn
 from tenfold.errors import RunError
 
+pytestmark = pytest.mark.cpu
+
 CALLS = 3
 Change = Callable[["State", Any], object]
 

@@ -38,11 +38,13 @@ DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
 """From the operands' Types to (each operand's dtype in the computation, the result's dtype)."""
 
 
-def array(value: Any) -> Array:
-    """Return an argument as an Array: ndarrays and numbers are imported, lists refused."""
+def array(value: Any, peer: Array | None = None) -> Array:
+    """Return an argument as an Array: ndarrays and numbers are imported, to the device of `peer` if
+    there is one; lists are refused.
+    """
     if type(value) is Array:
         return value
-    converted = _converter(value, None)
+    converted = _converter(value, peer)
     if converted is NotImplemented:
         raise not_an_array_error(value)
     imported: Array = converted

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tenfold import _native
+from tenfold import _native, settings
 from tenfold._native import Array
 from tenfold.engine.engine_object import EngineObject
 from tenfold.engine.operands import compute_array, operator_result
@@ -75,11 +75,15 @@ def run_member(
     if it `updates` that one and returns None.
     """
     device = device_of(inputs)
-    runs_there = host_of(device) != device and hasattr(operator, "run_on")
-    operands = all_moved(inputs, device if runs_there else host_of(device))
-    if runs_there:
-        run = partial(operator.run_on, device)
-    result = run(*operands, **params)
+    where = device if hasattr(operator, "run_on") else host_of(device)
+    operands = all_moved(inputs, where)
+    if _native.is_host_device(device):
+        result = run(*operands, **params)
+    else:
+        if where == device:
+            run = partial(operator.run_on, device)
+        with settings.options(device=where):  # of the arrays that it makes
+            result = run(*operands, **params)
     return moved_back(operands[0] if updates and result is None else result, device)
 
 

@@ -325,7 +325,8 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> BoundCall:
     >>> tn.put_at(tn.zeros((3,)), tn.asarray([0, 2, 0]), tn.asarray([1.0, 2.0, 3.0])).tolist()
     [3.0, 0.0, 2.0]
     """
-    x, rows = array(x), integers(indices)
+    x = array(x)
+    rows = integers(indices, x)
     if x.ndim == 0:
         raise ShapeError("", "x of shape () has no axis to index", remedy="use tn.set_at")
     bounds_checks.check_known(rows, 0, x, "put_at")

@@ -120,7 +120,7 @@ def gather(
     [2, 3]
     """
     x = array(x)
-    arrays = [integers(index) for index in indices]
+    arrays = [integers(index, x) for index in indices]
     requested = range(len(arrays)) if axes is None else axes
     indexed_axes = tuple(normalize_axis(axis, x.ndim) for axis in requested)
     if len(set(indexed_axes)) < len(indexed_axes) or len(indexed_axes) != len(arrays) or not arrays:
@@ -167,22 +167,23 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
         raise ShapeError(
             "", f"{x.ndim} axes need an axis", remedy="name one, or flatten with reshape(x, (-1,))"
         )
-    indexed_axis, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
+    indexed_axis = normalize_axis(0 if axis is None else axis, x.ndim)
+    positions = integers(indices, x)
     _require_integers([positions])
     bounds_checks.check_known(positions, indexed_axis, x, "take")
     return _native.apply(gather.id, (x, positions), ((indexed_axis,), indexed_axis))
 
 
-def integers(indices: Any) -> Array:
-    """Return indices, an Array or a list, as an Array."""
+def integers(indices: Any, peer: Array | None = None) -> Array:
+    """Return indices, an Array or a list, as an Array, on the device of `peer`."""
     if isinstance(indices, (list, tuple, range)):
         try:
             values = np.asarray(indices)
         except ValueError:
             rule = f"indices {indices!r} have rows of different lengths"
             raise ShapeError("", rule, remedy="give rows of equal lengths") from None
-        return array(values if values.size else values.astype(np.int64))
-    return array(indices)
+        return array(values if values.size else values.astype(np.int64), peer)
+    return array(indices, peer)
 
 
 def _take_along_axis_rule(types: tuple[Type, ...], axis: int) -> Inferred:
@@ -244,7 +245,8 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> BoundCall
     >>> tn.take_along_axis(tn.asarray([[10, 20], [30, 40]]), [[1], [0]]).tolist()
     [[20], [30]]
     """
-    x, positions = array(x), integers(indices)
+    x = array(x)
+    positions = integers(indices, x)
     indexed_axis = normalize_axis(axis, x.ndim)
     _require_integers([positions])
     bounds_checks.check_known(positions, indexed_axis, x, "take_along_axis")

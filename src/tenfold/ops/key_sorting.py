@@ -103,7 +103,8 @@ def segment_sort(x: Array, segment_ids: Array, /, *, descending: bool = False) -
     >>> tn.segment_sort(tn.asarray([3, 1, 9, 7]), tn.asarray([0, 0, 1, 1])).tolist()
     [1, 3, 7, 9]
     """
-    x, ids = array(x), array(segment_ids)
+    x = array(x)
+    ids = array(segment_ids, x)
     if kind_of(ids.dtype) not in "iu":
         rule = f"segment_ids are integers, not {ids.dtype}"
         raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")

@@ -35,8 +35,8 @@ def _is_at(indices: Array, length: int, axis: int) -> Array:
     return equal(expand_dims(indices, axis), places)
 
 
-def _listed(value: Any) -> Array:
-    return array(np.asarray(value) if isinstance(value, list) else value)
+def _listed(value: Any, peer: Array) -> Array:
+    return array(np.asarray(value) if isinstance(value, list) else value, peer)
 
 
 def _require_integers(indices: Array, name: str) -> None:
@@ -96,7 +96,8 @@ def mask_rows(x: Array, mask: Array, /) -> Array:
     >>> tn.mask_rows(tn.asarray([[1, 2], [3, 4]]), tn.asarray([False, True])).tolist()
     [[0, 0], [3, 4]]
     """
-    x, mask = array(x), _listed(mask)
+    x = array(x)
+    mask = _listed(mask, x)
     if kind_of(mask.dtype) != "b":
         raise DTypeError("", f"a mask of {mask.dtype} is not bool", remedy="compare: mask != 0")
     if mask.shape != x.shape[: mask.ndim]:
@@ -138,7 +139,8 @@ def choose_at(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     >>> tn.choose_at(tn.asarray([[1, 2], [3, 4]]), tn.asarray([1, 0])).tolist()
     [2, 3]
     """
-    x, indices = array(x), integers(indices)
+    x = array(x)
+    indices = integers(indices, x)
     position = _rows_of(x, indices, axis, "indices")
     chosen = take_along_axis(x, expand_dims(indices, position), axis=position)
     return squeeze(chosen, position)
@@ -171,13 +173,14 @@ def fill_at(x: Array, indices: Array, values: Array, /, *, axis: int = -1) -> Ar
     >>> tn.fill_at(tn.asarray([[1, 2], [3, 4]]), tn.asarray([1, 0]), 9).tolist()
     [[1, 9], [9, 4]]
     """
-    x, indices = array(x), integers(indices)
+    x = array(x)
+    indices = integers(indices, x)
     position = _rows_of(x, indices, axis, "indices")
     length = x.shape[position]
     places = take(arange(length, device=x.device), indices, axis=0)  # checked, counted from 0
     filled: Any = values
     if isinstance(values, (Array, np.ndarray, list)):
-        value = _listed(values)
+        value = _listed(values, x)
         if broadcast(value.shape, indices.shape) != indices.shape:
             rule = f"values of shape {value.shape} do not broadcast to the indices {indices.shape}"
             raise ShapeError("", rule, remedy="give one value, or one for each row")
@@ -245,7 +248,8 @@ def softmax_gradient(
     >>> tn.softmax_gradient(p, tn.asarray([1, 3]), ignore_label=3).tolist()
     [[0.25, -0.75, 0.25, 0.25], [0.0, 0.0, 0.0, 0.0]]
     """
-    p, labels = array(probabilities), integers(labels)
+    p = array(probabilities)
+    labels = integers(labels, p)
     if kind_of(p.dtype) != "f":
         rule = f"probabilities of {p.dtype} are not real floating"
         raise DTypeError("", rule, remedy="give what tn.softmax returns")

@@ -197,7 +197,8 @@ def segment_mean(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
     >>> tn.segment_mean(tn.asarray([1, 2, 4]), tn.asarray([0, 0, 1]), 2).tolist()
     [1.5, 4.0]
     """
-    x, ids = array(x), array(segment_ids)
+    x = array(x)
+    ids = array(segment_ids, x)
     result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
     floating = convert(x, compute_dtype(result))
     sums = segment_sum(floating, ids, num_segments)

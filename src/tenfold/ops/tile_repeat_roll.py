@@ -174,7 +174,7 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
 
 def _repeated_positions(repeats: Any, length: int, x: Array) -> Array:
     """Return the positions 0 to length - 1, each repeated."""
-    counts = integers(repeats)
+    counts = integers(repeats, x)
     if kind_of(counts.dtype) not in "iu":
         rule = f"repeats are integers, not {counts.dtype}"
         raise DTypeError("", rule, remedy="convert with tn.astype(n, tn.int64)")
