@@ -168,8 +168,9 @@ void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words) {
     words.push_back(std::bit_cast<uint64_t>(scalar.imaginary));
 }
 
-bool Key::write(const LinearizedGraph& graph, std::span<const uint64_t> options, uint8_t exact) {
-    words.assign(options.begin(), options.end());
+bool Key::write(const LinearizedGraph& graph, const OptionKey& options, uint8_t exact) {
+    auto numbers = options.words();
+    words.assign(numbers.begin(), numbers.end());
     words.push_back(exact);
     base_offsets.clear();
     PartAnchors& anchors = ThreadLocal<PartAnchors>::get();

@@ -391,8 +391,9 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
 
 } // namespace
 
-bool Form::write(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules) {
-    words.assign(options.begin(), options.end());
+bool Form::write(const LinearizedGraph& graph, const OptionKey& options, bool rules) {
+    auto numbers = options.words();
+    words.assign(numbers.begin(), numbers.end());
     lengths.clear();
     axes.clear();
     return graph.nodes.size() <= MAX_PLANNED_NODES && FormWriter(graph, *this, rules).write();

@@ -18,7 +18,7 @@ struct Form {
 
     // Overwrites itself; false for a graph that templates do not support. `rules` are in force:
     // they may depend on lengths.
-    bool write(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules = true);
+    bool write(const LinearizedGraph& graph, const OptionKey& options, bool rules = true);
 };
 
 struct SymbolicExecutable {

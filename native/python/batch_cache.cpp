@@ -72,11 +72,12 @@ constexpr int64_t MAX_SHORT_LENGTH = 32;
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 // False if the key depends on a value that only Python has.
-bool write_key(std::vector<uint64_t>& key, Words options, const Batch& batch,
+bool write_key(std::vector<uint64_t>& key, const OptionKey& options, const Batch& batch,
                std::span<const StackedOperand> operands) {
     const Node& representative = *batch.node(0);
     key.assign({representative.op->id, address_word(representative.params.get()), batch.num_rows});
-    key.insert(key.end(), options.begin(), options.end());
+    auto numbers = options.words();
+    key.insert(key.end(), numbers.begin(), numbers.end());
     for (const StackedOperand& operand : operands) {
         if (!operand.scalar) {
             key.push_back(address_word(operand.value->type.get()) | uint64_t(operand.stacked));
@@ -165,8 +166,7 @@ ExpressionPtr parse_expression(nb::handle spec, const Ref<Params>& params,
         if (expression->outputs.back() == LinearizedGraph::NONE) return {};
     }
     for (nb::handle row : spec[2]) expression->is_batched.push_back(nb::cast<bool>(row));
-    for (std::size_t i = 0; i < expression->options.size(); ++i)
-        expression->options[i] = nb::cast<uint64_t>(spec[3][i]);
+    expression->options = option_key_from(spec[3]);
     expression->rules = nb::cast<bool>(spec[4]);
     expression->params = params;
     for (const StackedOperand& operand : operands)
@@ -187,7 +187,7 @@ void cache_expression(const std::vector<uint64_t>& key, ExpressionPtr expression
 
 } // namespace
 
-DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(options) {
+DynamicBatcher::DynamicBatcher(const OptionKey& options) : options_(options) {
     if (current_options().batch_limit) max_members = current_options().batch_limit;
     threads = current_options().threads;
 }

@@ -8,7 +8,7 @@ namespace tenfold::bindings {
 
 class DynamicBatcher : public BatchCompiler {
   public:
-    explicit DynamicBatcher(std::span<const uint64_t> options);
+    explicit DynamicBatcher(const OptionKey& options);
     std::size_t padded_size(std::size_t members, const Op& op,
                             std::span<const Type* const> types) const override;
     std::vector<Ref<Value>> compute(const Batch& batch,
@@ -18,7 +18,7 @@ class DynamicBatcher : public BatchCompiler {
     nb::object compile_in_python(const Batch& batch, std::span<const StackedOperand> operands,
                                  bool cacheable);
 
-    std::span<const uint64_t> options_; // in force
+    const OptionKey options_; // in force
     std::vector<uint64_t> key_;
     nb::dict batch_notes_; // notes of Python about batches, to explain batch splits
 };

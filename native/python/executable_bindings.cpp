@@ -160,7 +160,13 @@ uint8_t exactness_of_key(const StructureHandle& structure) {
     return tenfold::exactness_of_key(structure.keys[Key::by_form].words);
 }
 
-nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t> options) {
+OptionKey option_key_from(nb::handle numbers) {
+    const std::size_t count = nb::len(numbers);
+    auto number = [&](std::size_t i) { return i < count ? nb::cast<uint64_t>(numbers[i]) : 0; };
+    return {number(0), number(1), number(2)};
+}
+
+nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options) {
     StructureHandle structure{
         {}, KeyOwners(graph), {}, {}, tenfold::bindings::words_ignoring_lengths(graph), false};
     structure.has_form = structure.form.write(graph, options, current_options().rules);

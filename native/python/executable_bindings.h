@@ -38,7 +38,7 @@ Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
                                          std::vector<int64_t>& base_offsets);
 // Computes a linearized graph by a cached plan, or by a template for it. Writes the values of its
 // outputs to `results`: its nodes are reused. False with or without a Python error.
-bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
+bool replay_if_planned(const LinearizedGraph& graph, const OptionKey& options, bool rules,
                        std::span<Ref<Value>> results);
 // Runs launches without the GIL, and the calls of Python under it, for a caller that holds it.
 ExecutionContext& python_context();

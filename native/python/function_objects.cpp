@@ -102,10 +102,10 @@ void write_type(const FunctionObject& self, const Type& type, std::string& bytes
 bool write_call(const FunctionObject& self, Arguments args, PyObject* names, std::string& bytes) {
     bytes.clear();
     bool any_array = self.depends_on_options;
-    OptionKey numbers{};
+    OptionKey numbers;
     if (self.depends_on_options && !current_option_key(numbers)) return false;
     if (self.depends_on_options)
-        bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
+        bytes.append(reinterpret_cast<const char*>(&numbers), sizeof numbers);
     for (PyObject* arg : args) {
         if (!is_array(arg)) {
             if (!append_plain_bytes(bytes, arg)) return false;

@@ -231,10 +231,11 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
 // structure or None). Inputs and outputs are positions. Dead-after-read is empty without options.
 // Each scalar is a node of its own there. Keys identify scalars by position, so a plan must not
 // learn that two of them are one node.
-nb::tuple linearize_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
+nb::tuple linearize_to_python(nb::handle outputs, const nb::tuple& options) {
     nb::list nodes, inputs, uses, live_out, dead_after_read;
     LinearizedGraph graph = linearize_when_unclaimed(nodes_from(outputs));
-    nb::object structure = options.empty() ? nb::none() : make_structure(graph, options);
+    nb::object structure =
+        options.size() == 0 ? nb::none() : make_structure(graph, option_key_from(options));
     for (LinearizedNode& entry : graph.nodes) {
         nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.num_inputs)));
         for (uint32_t i = 0; i < entry.num_inputs; ++i)
@@ -243,7 +244,7 @@ nb::tuple linearize_to_python(nb::handle outputs, const std::vector<uint64_t>& o
         inputs.append(positions);
         uses.append(entry.num_uses);
         live_out.append(entry.live_out);
-        if (!options.empty()) dead_after_read.append(entry.dead_after_read);
+        if (options.size() > 0) dead_after_read.append(entry.dead_after_read);
         if (entry.node->is_scalar()) entry.node = scalar_node(entry.node->scalar, entry.node->type);
         nodes.append(node_to_python(std::move(entry.node)));
     }
@@ -427,8 +428,7 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("take_place_of_view() needs an Array and a view of it");
         take_place_of_view(object, other);
     });
-    module.def("linearize", linearize_to_python, "outputs"_a,
-               "options"_a = std::vector<uint64_t>());
+    module.def("linearize", linearize_to_python, "outputs"_a, "options"_a = nb::tuple());
 }
 
 } // namespace tenfold::bindings

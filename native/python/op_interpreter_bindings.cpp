@@ -303,9 +303,8 @@ HotnessCount& hotness_of(const GraphIdentity& identity) {
 
 } // namespace
 
-bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options, bool counted) {
-    // Rules of ours change no bits of operations on elements; a user's have a number.
-    bool is_enabled = current_options().interpret_cold && !options[1] && !options[2];
+bool may_interpret(const LinearizedGraph& graph, const OptionKey& options, bool counted) {
+    bool is_enabled = current_options().interpret_cold && !options.has_user_rules();
     return is_enabled && can_interpret(graph, loop_device(graph), counted);
 }
 
@@ -343,7 +342,7 @@ void count_plan(std::span<const uint64_t> words) {
     if (!words.empty() && plans.count < UINT16_MAX) ++plans.count;
 }
 
-bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
+bool is_cold(const LinearizedGraph& graph, const OptionKey& options,
              const GraphIdentity& identity) {
     if (is_long(graph) && may_interpret(graph, options, false)) return true;
     if (identity.key.words.empty() || !may_interpret(graph, options, true)) return false;
@@ -366,11 +365,11 @@ static bool consists_of_calls(const LinearizedGraph& graph) {
 
 // Whether a graph is interpreted in batches. A long graph is. A short one of several calls runs
 // call by call, until it is hot. Its plan has the same bits.
-static bool should_batch(const LinearizedGraph& graph, std::span<const uint64_t> options,
+static bool should_batch(const LinearizedGraph& graph, const OptionKey& options,
                          const GraphIdentity& identity) {
     const Options& options_now = current_options();
     bool is_enabled = options_now.interpret_cold || options_now.verify;
-    if (single_node_depth || !is_enabled || options[1] || options[2]) return false;
+    if (single_node_depth || !is_enabled || options.has_user_rules()) return false;
     if (is_long(graph))
         return identity.key.words.empty() && (graph.num_calls > 0 || !has_assignments(graph));
     return hotness_of(identity).count < options_now.hot_threshold && consists_of_calls(graph);
@@ -401,7 +400,8 @@ class BatchDryRun : public DynamicBatcher, public OpInterpreter {
 // batches_of(nodes, options) -> the batches in order of computation. Each is (number, positions in
 // the linearized graph, whether batched, whether it continues a batch at the size limit). None if
 // the graph is not batched.
-nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
+nb::object batches_of(nb::handle nodes, nb::handle option_numbers) {
+    const OptionKey options = option_key_from(option_numbers);
     LinearizedGraph graph = linearize(nodes_from(nodes));
     BatchDryRun dry_run;
     merge_common_subexpressions(graph);
@@ -415,8 +415,8 @@ nb::object batches_of(nb::handle nodes, const std::vector<uint64_t>& options) {
 
 // The pending number that a graph assigns to a computed array, if the interpreter takes the
 // assignment but not what computes the number; else null. No rule reads both of them together.
-static Node* separable_number(const LinearizedGraph& graph, std::span<const uint64_t> options) {
-    if (!current_options().interpret_cold || options[1] || options[2]) return nullptr;
+static Node* separable_number(const LinearizedGraph& graph, const OptionKey& options) {
+    if (!current_options().interpret_cold || options.has_user_rules()) return nullptr;
     const LinearizedNode& update = graph.nodes[graph.outputs[0]];
     bool is_single_update = graph.outputs.size() == 1 && !is_long(graph) && !update.value &&
                             update.node->op->part == Op::slice_update && can_assign(graph, update);
@@ -450,9 +450,8 @@ static bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContex
            interpret(graph, current_options().threads, compiler, context, timings);
 }
 
-bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
-                   const GraphIdentity& identity, ExecutionContext& context,
-                   std::vector<StepTiming>* timings) {
+bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
+                   ExecutionContext& context, std::vector<StepTiming>* timings) {
     if (should_batch(graph, options, identity)) {
         if (is_long(graph)) merge_common_subexpressions(graph);
         DynamicBatcher batcher(options);

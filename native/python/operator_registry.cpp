@@ -112,7 +112,7 @@ const Ref<OptionSet>& current_option_set() {
     static auto* last = new Ref<OptionSet>;
     OptionKey numbers;
     bool known = current_option_key(numbers); // else Python knows: settings were changed in a block
-    if (known && *last && (*last)->number == numbers[0]) return *last;
+    if (known && *last && (*last)->number == numbers.settings) return *last;
     nb::object settings = nb::steal(PyObject_CallNoArgs(engine_hooks.options));
     auto result = Ref<OptionSet>::adopt(settings.is_valid() ? new OptionSet : nullptr);
     if (result) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "dispatch/graph_key.h"
 #include "ir/node.h"
 #include "memory/deferred_decref.h"
 
@@ -131,8 +132,7 @@ void enter_internal_block(bool entering);
 // its default while no block is open.
 void set_process_rules(uint64_t number);
 void set_rules_variable(PyObject* context_variable, PyObject* none);
-// The words of options and rules in the keys of plans. False where only Python can tell.
-using OptionKey = std::array<uint64_t, 3>;
+// The options and rules in force. False where only Python can tell.
 bool current_option_key(OptionKey& key);
 
 // Applies an op; empty with a Python error set when its rules refuse.

@@ -113,7 +113,7 @@ class Collector : public PythonContext {
 // Finds or instantiates a plan, and writes the keys. The exactness of the last graph with such an
 // end is tried first. `fallback`, compiled for this graph, counts even if other threads have used
 // up its runs.
-Ref<Executable> plan_of(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
+Ref<Executable> plan_of(const LinearizedGraph& graph, const OptionKey& options, bool rules,
                         GraphKeys& keys, const Ref<Executable>& fallback = {}) {
     Key& key = keys.key;
     const Node& last_node = *graph.nodes.back().node;
@@ -156,7 +156,7 @@ class BorrowedKeys {
 };
 
 struct ReplayOptions {
-    std::span<const uint64_t> options;
+    OptionKey options;
     bool plan_only = false; // never node by node
     std::vector<StepTiming>* timings = nullptr;
     Ref<Executable> fallback;
@@ -251,11 +251,12 @@ bool replay_remaining(std::span<Node* const> pending, const ReplayOptions& how) 
 // replay(parts, options, events, planned, made, divides) -> True if all have their values now, by a
 // plan where that is asked for. Else why the first part that is left in the list was not computed:
 // the Failure of its plan, or False.
-nb::object replay_nodes(nb::list parts, const std::vector<uint64_t>& options, nb::object events,
+nb::object replay_nodes(nb::list parts, nb::handle option_numbers, nb::object events,
                         bool plan_only, const PlanHandle* fallback, bool divides) {
     std::vector<std::vector<Ref<Node>>> steps;
     std::vector<StepTiming> timings;
     std::optional<FailureHandle> failure;
+    const OptionKey options = option_key_from(option_numbers);
     ReplayOptions how{options,
                       plan_only,
                       events.is_none() ? nullptr : &timings,
@@ -443,7 +444,7 @@ Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
     return plan;
 }
 
-bool replay_if_planned(const LinearizedGraph& graph, std::span<const uint64_t> options, bool rules,
+bool replay_if_planned(const LinearizedGraph& graph, const OptionKey& options, bool rules,
                        std::span<Ref<Value>> results) {
     BorrowedKeys borrowed;
     Ref<Executable> plan = plan_of(graph, options, rules, borrowed.keys);

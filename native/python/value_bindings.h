@@ -46,21 +46,20 @@ bool is_within_allocation(const Value& value, std::span<const int64_t> strides);
 bool is_c_order(const Type& type, std::span<const int64_t> strides);
 // A linearized graph without in-place writes in progress; waits for such threads without the GIL.
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs);
+// From the numbers of `pipeline.options_key()`; those of rules may be missing.
+OptionKey option_key_from(nb::handle numbers);
 // The key of a linearized graph for Python, or None.
-nb::object make_structure(const LinearizedGraph& graph, std::span<const uint64_t> options);
+nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options);
 // The keys under which hot graphs are counted.
 struct GraphIdentity {
     const Key& key;
     const Form* form; // or null
 };
 // For a graph without a plan: whether it may be interpreted, should be (it is cold), and was.
-bool may_interpret(const LinearizedGraph& graph, std::span<const uint64_t> options,
-                   bool counted = true);
-bool is_cold(const LinearizedGraph& graph, std::span<const uint64_t> options,
-             const GraphIdentity& identity);
-bool try_interpret(LinearizedGraph& graph, std::span<const uint64_t> options,
-                   const GraphIdentity& identity, ExecutionContext& context,
-                   std::vector<StepTiming>* timings);
+bool may_interpret(const LinearizedGraph& graph, const OptionKey& options, bool counted = true);
+bool is_cold(const LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity);
+bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
+                   ExecutionContext& context, std::vector<StepTiming>* timings);
 // The operations and dtypes of a graph that replaces a part of an array; else empty.
 std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph);
 void count_plan(std::span<const uint64_t> words); // of such a graph

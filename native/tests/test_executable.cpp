@@ -395,8 +395,7 @@ static void threads_keep_and_find_plans_at_once() {
             Ref<Node> y = add(x, x);
             LinearizedGraph graph = linearized(y);
             Key key;
-            uint64_t options[] = {seed % 3};
-            CHECK(key.write(graph, options, Key::by_form));
+            CHECK(key.write(graph, {.settings = seed % 3}, Key::by_form));
             Ref<Executable> plan = find_plan(key.words, 0);
             if (!plan) {
                 plan = plan_of(graph, twice, false);

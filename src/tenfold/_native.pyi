@@ -312,7 +312,7 @@ def forget_op(id: int) -> None:
     """Forget the caches of an operation that is called no more, by its number."""
 
 def batches_of(
-    nodes: Sequence[Node], options: Sequence[int]
+    nodes: Sequence[Node], options: tuple[int, ...]
 ) -> list[tuple[int, list[int], bool, bool]] | None:
     """Return the batches of a graph in order; None for a graph that is not batched.
 
@@ -441,7 +441,7 @@ def swap_elements(value: Value, other: Value) -> None:
     """Swap the elements of two Values, for all their holders; the first is a view."""
 
 def linearize(
-    outputs: Sequence[Node], options: Sequence[int] = ()
+    outputs: Sequence[Node], options: tuple[int, ...] = ()
 ) -> tuple[
     list[Node],
     list[tuple[int, ...]],
@@ -717,7 +717,7 @@ def run_loop(
 
 def replay(
     parts: list[Sequence[Node]],
-    options: Sequence[int],
+    options: tuple[int, ...],
     events: list[tuple[str, str, int, int]] | None = None,
     planned: bool = False,
     made: Executable | None = None,

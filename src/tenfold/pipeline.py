@@ -203,7 +203,7 @@ def _compute_remaining(tried: Sequence[Node], parts: Sequence[Sequence[Node]]) -
 
 
 def _compute_unreplayed(
-    nodes: Sequence[Node], options: Sequence[int], outcome: bool | Failure
+    nodes: Sequence[Node], options: tuple[int, ...], outcome: bool | Failure
 ) -> Exception | None:
     """Compute nodes that have no plan, or of which an instruction of the plan failed."""
     pending = [node for node in nodes if node.pending]
@@ -240,7 +240,7 @@ def _compute_divided(graph: Graph) -> Exception | None:
 
 def _replay(
     parts: list[Sequence[Node]],
-    options: Sequence[int],
+    options: tuple[int, ...],
     planned: bool,
     executable: Executable | None = None,
     *,
@@ -259,14 +259,14 @@ def _replay(
     return outcome
 
 
-def _run_new_plan(pending: Sequence[Node], options: Sequence[int]) -> bool | Failure:
+def _run_new_plan(pending: Sequence[Node], options: tuple[int, ...]) -> bool | Failure:
     """Make a plan of nodes and run it; False if they need several plans."""
     executable = _bind_plan(pending, options)
     pending = [node for node in pending if node.pending]
     return bool(executable and pending) and _replay([pending], options, True, executable)
 
 
-def _bind_plan(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
+def _bind_plan(pending: Sequence[Node], options: tuple[int, ...]) -> Executable | None:
     """Make a plan, cache it and return it; None for a graph that needs several.
 
     No reference may outlive the call: a replay reuses buffers that only the nodes refer to. A graph

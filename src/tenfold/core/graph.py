@@ -44,7 +44,7 @@ class Graph:
     """The nodes that rewrite rules made: no array refers to them."""
 
     @classmethod
-    def of(cls, outputs: Sequence[Node], options: Sequence[int] = ()) -> Graph:
+    def of(cls, outputs: Sequence[Node], options: tuple[int, ...] = ()) -> Graph:
         """Walk from `outputs` down to values; linear time, no recursion.
 
         `options` are numbers for the options in force; with them, `structure` is set.
