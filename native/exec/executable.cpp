@@ -147,13 +147,9 @@ class Executor {
 
     bool execute(const Executable::View& instruction) {
         const Value& source = *slots_[instruction.source];
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = instruction.type;
-        value->strides = instruction.strides;
-        value->is_view = true;
-        value->buffers[0] = source.buffers[0];
-        value->buffers[0].offset += instruction.offset + shift(instruction.source);
-        slots_[instruction.slot] = std::move(value);
+        slots_[instruction.slot] =
+            Value::view_of(source, instruction.type, instruction.offset + shift(instruction.source),
+                           instruction.strides);
         return true;
     }
 
@@ -350,16 +346,7 @@ constexpr std::size_t MAX_KEY_WORDS = 1
 
 using Words = std::span<const uint64_t>;
 
-struct ExecutableHash {
-    std::size_t operator()(Words key) const { return hash_of(key); }
-};
-
-struct SameExecutable {
-    bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
-};
-
-using Plans = LruCache<Words, Ref<Executable>, ExecutableHash,
-                       SameExecutable>; // by their keys, which they have
+using Plans = LruCache<Words, Ref<Executable>, WordsHash, SameWords>; // by keys that they have
 
 struct PlanCache {
     Lock lock; // protects the plans

@@ -202,6 +202,15 @@ uint64_t scalar_bits(const Scalar& scalar, const Executable::Number& number);
 uint32_t this_thread(); // a number of the calling thread, not 0
 
 std::size_t hash_of(std::span<const uint64_t> key);
+// For caches by words.
+struct WordsHash {
+    std::size_t operator()(std::span<const uint64_t> words) const { return hash_of(words); }
+};
+struct SameWords {
+    bool operator()(std::span<const uint64_t> a, std::span<const uint64_t> b) const {
+        return std::ranges::equal(a, b);
+    }
+};
 // Empty if no plan is cached. Graphs of different `kind` rarely compete for one slot of the
 // thread's cache.
 Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind);

@@ -67,6 +67,17 @@ struct Value {
         value->buffers[0].allocation = std::move(memory);
         return value;
     }
+    // Other elements of the same memory, from so many bytes on.
+    static Ref<Value> view_of(const Value& base, Ref<Type> type, int64_t offset,
+                              std::vector<int64_t> strides = {}) {
+        auto value = Ref<Value>::adopt(new Value);
+        value->is_view = true;
+        value->type = std::move(type);
+        value->strides = std::move(strides);
+        value->buffers[0] = base.buffers[0];
+        value->buffers[0].offset += offset;
+        return value;
+    }
     // The same elements, of another chain.
     static Ref<Value> alias_of(const Value& other, Ref<Value> next = {}) {
         auto value = Ref<Value>::adopt(new Value);

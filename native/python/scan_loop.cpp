@@ -27,13 +27,7 @@ class StackedSteps {
     }
 
     Ref<Node> row(int64_t at) const {
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = type_;
-        value->strides = strides_;
-        value->is_view = true;
-        value->buffers[0] = whole_->buffers[0];
-        value->buffers[0].offset += at * apart_;
-        return value_node(std::move(value));
+        return value_node(Value::view_of(*whole_, type_, at * apart_, strides_));
     }
 
     void write(int64_t at, const Value& from) const {

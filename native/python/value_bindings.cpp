@@ -66,11 +66,7 @@ ValueHandle pool_value(nb::handle type, std::size_t bytes) {
 
 ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_t> strides,
                     int64_t offset) {
-    auto view = Ref<Value>::adopt(new Value);
-    view->type = type_from_python(type);
-    view->is_view = true;
-    view->buffers[0] = self.value->buffers[0];
-    view->buffers[0].offset += offset;
+    Ref<Value> view = Value::view_of(*self.value, type_from_python(type), offset);
     if (strides.size() != view->type->shape.size())
         throw nb::value_error("a view needs a stride for each axis");
     if (!is_within_allocation(*view, strides))
