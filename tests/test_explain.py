@@ -321,7 +321,7 @@ def test_tier_of_a_launch_is_told() -> None:
         return tn.floor(x) - tn.sqrt(x) * x / 17
 
     with tn.options(tier="auto"):
-        for _ in range(_native.HOT_THRESHOLD):
+        for _ in range(_native.TIERS.hot_runs):
             rare(5).wait()
         assert "to be compiled quickly (tier 0)" in rare(5).explain("executed")
         assert "to be compiled with optimisation (tier 1)" in rare(200_000).explain("executed")
@@ -358,7 +358,7 @@ def test_what_was_seen_seldom_is_said_to_run_operation_by_operation() -> None:
     with tn.profile() as p:
         expression().wait()
     assert (p.kernels, p.launches, p.temporaries) == (3, 3, 2)
-    for _ in range(_native.HOT_THRESHOLD - 1):
+    for _ in range(_native.TIERS.hot_runs - 1):
         expression().wait()
     assert "executed: 1 launch pending on cpu\n" in expression().explain()
     with tn.profile() as p:
@@ -369,7 +369,7 @@ def test_what_was_seen_seldom_is_said_to_run_operation_by_operation() -> None:
 def test_analyze_runs_what_runs_without_it() -> None:
     x = filled(1000)
     counts = []
-    for _ in range(_native.HOT_THRESHOLD):
+    for _ in range(_native.TIERS.hot_runs):
         (tn.exp(x) * 3 - x).wait()
     for run in (tn.Array.wait, tn.Array.wait, lambda y: tn.explain(y, analyze=True)):
         y = tn.exp(x) * 3 - x

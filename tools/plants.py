@@ -1060,7 +1060,7 @@ NATIVE = (
     ),
     Plant(
         "an assigned number is computed apart although a function of the user may fail twice",
-        "native/python/op_interpreter_bindings.cpp",
+        "native/exec/tier_policy.cpp",
         "return entry.value || !op || (op->python && op->is_permanent && op->pure);",
         "return entry.value || !op || op->python;",
         ("runtime/test_assigned_numbers.py",),

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "exec/batch_policy.h"
 #include "threads/counters.h"
 
 namespace tenfold {
 namespace {
-
-constexpr std::size_t FULL_BATCH_MEMBERS = 256; // members that an idle worker does not wait on
-// Of members that are computed one by one, on one thread at a go: at least, or so many elements.
-constexpr std::size_t MIN_PART_MEMBERS = 128, MIN_PART_ELEMENTS = 1 << 16;
 
 bool is_batchable(const Operation& operation) {
     return operation.is_builtin() || operation.is_users_batch();
@@ -97,7 +94,7 @@ Batcher& Engine::add_batcher(const Signature& signature, Batcher&& batcher) {
 
 // Under hold no batch is: a worker woken for each push would find nothing.
 bool Engine::is_full(const Batcher& batcher) const {
-    return num_holds_ == 0 && (batcher.num_live >= FULL_BATCH_MEMBERS ||
+    return num_holds_ == 0 && (batcher.num_live >= BATCHES.full_members ||
                                (limits_.max_batch && batcher.num_live >= limits_.max_batch));
 }
 
@@ -319,8 +316,7 @@ Job Engine::start_batch(Batcher& batcher) {
     ++batch_sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
     if (!is_native || batcher.stacked) return job;
-    std::size_t size = batcher.result ? std::max<std::size_t>(1, batcher.result->size()) : 1;
-    std::size_t max_part = std::max(MIN_PART_MEMBERS, MIN_PART_ELEMENTS / size);
+    std::size_t max_part = max_part_members(batcher.result.get());
     while (job.members.size() > max_part) {
         Job part;
         part.kind = Job::rows;

@@ -4,13 +4,12 @@
 #include <bit>
 
 #include "engine/operator_batch.h"
+#include "exec/batch_policy.h"
 #include "exec/stacking.h"
 #include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
-
-constexpr std::size_t EXACT_ROWS = 16; // up to which each number of rows has its own plan
 
 // What one member has at a position: an input, or a captured array behind them.
 struct MemberOperand {
@@ -113,8 +112,7 @@ class StackedBatch {
         form_.rows = count;
         Ref<GilFreeCall> call = batcher_.stacked->find(form_, is_padded, form_.rows);
         if (call) return call;
-        std::size_t step = std::max<std::size_t>(1, std::bit_floor(count) / EXACT_ROWS);
-        if (is_padded) form_.rows = (count + step - 1) / step * step;
+        if (is_padded) form_.rows = padded_rows(count, BATCHES.pushed_row_steps);
         call = resources_.planner.plan(batcher_, *members_[0]->operation, types_, form_);
         if (call) batcher_.stacked->add(form_, call);
         return call;

@@ -1,12 +1,10 @@
 #include "exec/batch_signature.h"
+#include "exec/batch_policy.h"
 #include "memory/target_facts.h"
 
 #include <algorithm>
 
 namespace tenfold {
-
-// One large result among so many nodes, such as a stack of all members, is computed by itself.
-constexpr std::size_t NODES_PER_LARGE = 64;
 
 bool SignaturePartition::add(uint32_t position) {
     const LinearizedNode& entry = graph_.nodes[position];
@@ -14,8 +12,8 @@ bool SignaturePartition::add(uint32_t position) {
     facts_[position] = facts_of(position);
     if (entry.node->is_scalar()) return true;
     num_large_ += !entry.value && facts_[position].large;
-    bool fits =
-        entry.value || (entry.node->op && num_large_ * NODES_PER_LARGE <= graph_.nodes.size());
+    bool fits = entry.value ||
+                (entry.node->op && num_large_ * BATCHES.nodes_per_large <= graph_.nodes.size());
     if (!fits || type.device != device_ || type.storage != 0) return false;
     if (!is_pending(position) || !is_batchable(position)) return true;
     group_[position] = group_of(position);

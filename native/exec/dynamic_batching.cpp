@@ -4,18 +4,14 @@
 #include <cstring>
 
 #include "exec/batch_heap.h"
+#include "exec/batch_policy.h"
 #include "exec/batch_signature.h"
 #include "exec/stacking.h"
 #include "ir/cse.h"
-#include "memory/target_facts.h"
 
 namespace tenfold {
 namespace {
 
-constexpr std::size_t MIN_MEAN_GROUP_SIZE = 4,
-                      MIN_BATCH_SIZE = 24; // minimum members of a profitable batch
-constexpr std::size_t MAX_LARGE_ROWS = 16;
-constexpr uint32_t SPARSE_RATIO = 4; // below one live-out row in so many, rows are copied
 constexpr uint32_t NONE = SignaturePartition::NONE;
 constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
@@ -34,7 +30,7 @@ class BatchAgenda {
           num_results_(depth_.size()), row_refs_(depth_.size()) {}
 
     bool run() {
-        if (!is_wide() || !add_nodes()) return false;
+        if (!is_wide(graph_) || !add_nodes()) return false;
         bool done = compute_all();
         publish_live_out();
         publish_common_subexpressions(graph_);
@@ -42,26 +38,6 @@ class BatchAgenda {
     }
 
   private:
-    bool is_wide() const {
-        if (graph_.num_calls > 0) return true;
-        std::size_t max_depth = graph_.nodes.size() / MIN_MEAN_GROUP_SIZE;
-        // Nodes know their depth when they were made: inputs may have got their values since.
-        return graph_.depth <= max_depth || pending_depth() <= max_depth;
-    }
-
-    std::size_t pending_depth() const {
-        std::vector<uint32_t> depths(graph_.nodes.size());
-        uint32_t deepest = 0;
-        for (std::size_t i = 0; i < depths.size(); ++i) {
-            graph_.prefetch(i);
-            if (graph_.nodes[i].value || !graph_.nodes[i].node->op) continue;
-            for (uint32_t input : graph_.inputs(graph_.nodes[i]))
-                depths[i] = std::max(depths[i], depths[input]);
-            deepest = std::max(deepest, ++depths[i]);
-        }
-        return deepest;
-    }
-
     bool compute_all() {
         std::size_t num_computed = 0;
         while (num_computed < num_pending_) {
@@ -123,10 +99,7 @@ class BatchAgenda {
             group.sum_depths += depth_[i];
             ++num_batchable;
         }
-        bool too_few =
-            num_batchable == 0 ||
-            (num_batchable < MIN_MEAN_GROUP_SIZE * groups_.size() && graph_.num_calls == 0);
-        if (compiler_ && too_few) return false;
+        if (compiler_ && !are_enough(graph_, num_batchable, groups_.size())) return false;
         uint32_t end = 0;
         for (uint32_t& offset : reader_offsets_) end = offset += end;
         readers_.resize(end);
@@ -140,14 +113,12 @@ class BatchAgenda {
         return true;
     }
 
-    // Bounded by the bytes that a member computes and reads alone: one live row keeps the whole
-    // batch alive.
-    std::size_t max_batch_size(uint32_t position) const {
+    // Bytes that a member computes and reads alone.
+    int64_t own_bytes(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
-        if (bytes >= STACKED_BYTES) return MAX_LARGE_ROWS;
         for (uint32_t input : graph_.inputs(entry(position)))
             if (!partition_.is_shared_leaf(input)) bytes += bytes_of(*node(input).type);
-        return std::max<std::size_t>(1, MAX_BATCH_BYTES / std::size_t(bytes + 1));
+        return bytes;
     }
 
     void mark_ready(uint32_t position) {
@@ -177,12 +148,7 @@ class BatchAgenda {
     }
 
     Ref<Value> row_of(std::size_t result, uint32_t row, const Ref<Type>& type) const {
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = type;
-        value->is_view = true;
-        value->buffers[0] = batch_results_[result].value->buffers[0];
-        value->buffers[0].offset += row * bytes_of(*type);
-        return value;
+        return Value::view_of(*batch_results_[result].value, type, row * bytes_of(*type));
     }
 
     bool compute_single(uint32_t position) {
@@ -213,12 +179,7 @@ class BatchAgenda {
         }
         Ref<Value> result = value(tuple);
         while (index-- > 0) result = result->next;
-        auto selected = Ref<Value>::adopt(new Value); // the results of one node are chained
-        selected->type = result->type;
-        selected->strides = result->strides;
-        selected->is_view = true;
-        selected->buffers = result->buffers;
-        interpreter_.value(position) = std::move(selected);
+        interpreter_.value(position) = Value::alias_of(*result); // without those that follow
     }
 
     // Releases its inputs, and marks readers ready.
@@ -270,7 +231,7 @@ class BatchAgenda {
         for (std::size_t k = num_results_[positions[0]]; k-- > 0;) {
             const BatchResult& result = batch_results_[row_refs_[positions[0]].result + k];
             // A few live-out rows are copied, so that they do not keep the whole batch alive.
-            bool copies = result.num_live_out * SPARSE_RATIO < result.num_members;
+            bool copies = result.num_live_out * BATCHES.sparse_ratio < result.num_members;
             RowViews rows(*result.value, type_of(positions[0], k), positions.size(), copies);
             for (std::size_t i = 0; i < positions.size(); ++i)
                 values[i] = rows.row_value(row_refs_[positions[i]].row, std::move(values[i]));
@@ -300,15 +261,17 @@ class BatchAgenda {
     // How many rows are computed for members.
     std::size_t num_rows(std::span<const uint32_t> members) const {
         const Node& representative = node(members[0]);
+        if (!compiler_->pads_rows || representative.op->per_member) return members.size();
         std::vector<const Type*> types{representative.type.get()};
         for (uint32_t input : graph_.inputs(entry(members[0])))
             if (!node(input).is_scalar()) types.push_back(node(input).type.get());
-        return compiler_->padded_size(members.size(), *representative.op, types);
+        return padded_rows(members.size(), *representative.op, types, compiler_->max_members);
     }
 
     bool compute_group(Group& group, std::span<const uint32_t> members) {
-        std::size_t min_size = has_native_kernel(node(members[0])) ? MIN_BATCH_SIZE : 2;
-        std::size_t max_size = std::min(max_batch_size(members[0]), compiler_->max_members);
+        std::size_t min_size = min_batch_members(node(members[0]));
+        std::size_t max_size = std::min(max_batch_members(node(members[0]), own_bytes(members[0])),
+                                        compiler_->max_members);
         for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;

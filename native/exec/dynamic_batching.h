@@ -25,13 +25,6 @@ struct Batch {
 class BatchCompiler {
   public:
     virtual ~BatchCompiler() = default;
-    // How many rows are computed for so many members of an operation, whose result and operands
-    // have these types. Numbers that are ever new are more costly than a few rows: each has a plan
-    // of its own.
-    virtual std::size_t padded_size(std::size_t members, const Op&,
-                                    std::span<const Type* const>) const {
-        return members;
-    }
     // Their results, side by side in row-major order; none where they are to be computed one by
     // one.
     virtual std::vector<Ref<Value>> compute(const Batch& members,
@@ -39,6 +32,7 @@ class BatchCompiler {
     std::size_t max_members = SIZE_MAX; // of members
     int threads = 1;                    // for stacking rows, at most
     bool dry_run = false;               // only partitions; computes nothing
+    bool pads_rows = false;             // a batch may have more rows than members
 };
 
 // Computes a linearized graph in batches or, without a compiler, node by node. False where batching

@@ -5,16 +5,12 @@
 #include <numeric>
 
 #include "exec/gather.h"
-#include "exec/op_interpreter.h"
+#include "exec/tier_policy.h"
 #include "ir/index_map.h"
+#include "threads/device.h"
 
 namespace tenfold {
 namespace {
-
-// Larger graphs get a plan at once. Long graphs whose uses are not counted never get one.
-constexpr int64_t MAX_ELEMENTS = 1 << 17, MAX_ELEMENTS_LONG = 1 << 13;
-// Updates of a slice, which have no plan templates.
-constexpr int64_t MAX_ELEMENTS_UPDATE = 1 << 21;
 
 int64_t product_of(const std::vector<int64_t>& shape) {
     return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
@@ -66,11 +62,10 @@ struct ElementCounts {
 // A pending array of which only a small part is read: a plan may then compute that part alone. An
 // update is computed in place; beside one, a plan of the part takes longer than the whole.
 bool is_read_in_small_part(const LinearizedNode& source, int64_t elements_read, bool has_updates) {
-    constexpr int64_t SMALL_SLICE_RATIO = 4;
     int64_t size = source.node->type->size();
     bool may_take_all = source.value || source.node->op->part == Op::slice_update ||
-                        (has_updates && size <= MAX_ELEMENTS);
-    return !may_take_all && elements_read * SMALL_SLICE_RATIO < size;
+                        (has_updates && size <= TIERS.max_elements);
+    return !may_take_all && elements_read * TIERS.small_slice_ratio < size;
 }
 
 bool is_small(const Type& type, uint8_t device, int64_t max_elements) {
@@ -99,9 +94,14 @@ bool has_native_kernel(const Node& node) {
            is_gather(node) || is_scatter(node);
 }
 
+uint8_t loop_device(const LinearizedGraph& graph) {
+    uint8_t device = graph.nodes[graph.outputs[0]].node->type->device;
+    return has_loops_on(device) ? device : UINT8_MAX;
+}
+
 bool is_large(const LinearizedGraph& graph) {
     return std::ranges::any_of(ElementCounts(graph).computed,
-                               [](int64_t elements) { return elements > MAX_ELEMENTS; });
+                               [](int64_t elements) { return elements > TIERS.max_elements; });
 }
 
 int64_t mean_elements(const LinearizedGraph& graph) {
@@ -125,9 +125,9 @@ bool has_assignments(const LinearizedGraph& graph) {
 bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
     const bool has_updates = has_assignments(graph);
     bool loops = has_updates;
-    const int64_t max_elements = !counted && is_long(graph) ? MAX_ELEMENTS_LONG
-                                 : has_updates              ? MAX_ELEMENTS_UPDATE
-                                                            : MAX_ELEMENTS;
+    const int64_t max_elements = !counted && is_long(graph) ? TIERS.max_long_elements
+                                 : has_updates              ? TIERS.max_update_elements
+                                                            : TIERS.max_elements;
     const ElementCounts counts(graph);
     int num_matrix_products = 0; // rules read several of them together
     int64_t excess = 0;          // elements of larger arrays
@@ -139,7 +139,8 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
         if (counts.computed[i] > max_elements) excess += counts.computed[i];
         if (entry.value) continue;
         bool is_update = node.op && node.op->part == Op::slice_update;
-        if (is_update && node.type->size() > MAX_ELEMENTS_UPDATE) return false; // it may be copied
+        if (is_update && node.type->size() > TIERS.max_update_elements)
+            return false; // it may be copied
         if (has_updates && node.op && is_plain_product(graph, entry)) {
             bool is_isolated =
                 is_vector_product(node) ||
@@ -156,7 +157,8 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
         loops |= has_native_kernel(node);
     }
     // A long graph may have few large arrays: planning all of it takes longer.
-    bool may_exceed = is_long(graph) && excess <= MAX_ELEMENTS_LONG * int64_t(graph.nodes.size());
+    bool may_exceed =
+        is_long(graph) && excess <= TIERS.max_long_elements * int64_t(graph.nodes.size());
     return loops && (excess == 0 || may_exceed);
 }
 
@@ -185,7 +187,7 @@ bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t 
 } // namespace
 
 bool GraphTemplate::fits(uint8_t device) const {
-    return can_run_nodes(*this, device, MAX_ELEMENTS);
+    return can_run_nodes(*this, device, TIERS.max_elements);
 }
 
 bool GraphTemplate::can_run(uint8_t device) const {

@@ -53,6 +53,8 @@ inline bool is_long(const LinearizedGraph& graph) {
 // assignments; beside assignments some may be products. At least one has loops or is a view. A long
 // graph may have arrays of usual size if its uses are `counted`, else smaller ones.
 bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted = false);
+// The device that a graph is computed on, by its id, if it runs loops; else an id of none.
+uint8_t loop_device(const LinearizedGraph& graph);
 // Whether arrays are so large that a plan saves more than it takes, if it is used twice.
 bool is_large(const LinearizedGraph& graph);
 // The elements that an operation computes or replaces, on average. Views count as none.

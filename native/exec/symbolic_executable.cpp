@@ -1,5 +1,7 @@
 #include "exec/symbolic_executable.h"
 
+#include "exec/tier_policy.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -268,18 +270,11 @@ struct SymbolicEntry {
     int tries = 0;
 };
 
-struct SymbolicHash {
-    std::size_t operator()(const std::vector<uint64_t>& words) const { return hash_of(words); }
-};
-
-using Table = LruCache<std::vector<uint64_t>, SymbolicEntry, SymbolicHash,
-                       std::equal_to<std::vector<uint64_t>>>;
+using Table = LruCache<std::vector<uint64_t>, SymbolicEntry, WordsHash, SameWords>;
 
 constexpr std::size_t CAPACITY = 4096;
 // Of all entries, about: long forms need large symbolic executables.
 constexpr std::size_t MAX_WORDS = 1 << 22;
-constexpr std::size_t MAX_TEMPLATES = 12; // of a form
-constexpr int MAX_TRIES = 16;
 
 // The approximate words of memory of a symbolic executable.
 std::size_t footprint_words(const SymbolicExecutable& symbolic) {
@@ -439,8 +434,8 @@ bool should_compile_template(const Form& form, bool can_compile, bool expects_ot
     }
     bool has_other_lengths =
         expects_others || entry->lengths != form.lengths || !entry->templates.empty();
-    return can_compile && has_other_lengths && entry->templates.size() < MAX_TEMPLATES &&
-           entry->tries++ < MAX_TRIES;
+    return can_compile && has_other_lengths && entry->templates.size() < TIERS.max_templates &&
+           entry->tries++ < TIERS.max_template_tries;
 }
 
 std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {

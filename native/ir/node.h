@@ -40,6 +40,16 @@ struct Origin {
     static void destroy(Origin* origin) { delete origin; }
 };
 
+// Where an assignment to a part of an Array stands in a run of successive ones.
+struct UpdateRun {
+    uint16_t stride_hash = 0; // of its distance from the previous one; 0: it begins a run
+    // How many wrote similar parts before any value was read, and how many wait to be computed
+    // together; this one included.
+    uint8_t num_similar = 0, num_deferred = 0;
+
+    bool is_deferred() const { return num_deferred > 1; }
+};
+
 // Two cache lines; most accesses need only the first.
 struct alignas(64) Node {
     std::atomic<uint32_t> references{1};
@@ -63,12 +73,7 @@ struct alignas(64) Node {
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
     std::atomic<uint32_t> submission{0};  // the number of its submission; 0: none
-    // Of an assignment: `stride_hash` is a hash of its distance from the previous one.
-    // `num_similar` counts the successive writes to similar parts of one Array before any value was
-    // read, this included. `num_deferred` counts those that wait to be computed together. Written
-    // before the node is published.
-    uint16_t stride_hash = 0;
-    uint8_t num_similar = 0, num_deferred = 0;
+    UpdateRun run;                        // of an assignment; written before the node is published
     Scalar scalar; // of a leaf that is a Python scalar; an operation has its number here
 
     // Operations that were made later have larger numbers.

@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/vector.h>
 
+#include "exec/batch_policy.h"
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
 #include "python/executable_bindings.h"
@@ -36,18 +37,8 @@ struct BatchEntry {
     ExpressionPtr expression;
     uint32_t failures = 0;
 };
-constexpr uint32_t MAX_FAILURES = 16;
 constexpr std::size_t CAPACITY = 2048;
-
-struct BatchHash {
-    using is_transparent = void;
-    std::size_t operator()(Words key) const { return hash_of(key); }
-};
-struct SameBatch {
-    using is_transparent = void;
-    bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
-};
-using Table = LruCache<std::vector<uint64_t>, BatchEntry, BatchHash, SameBatch>;
+using Table = LruCache<std::vector<uint64_t>, BatchEntry, WordsHash, SameWords>;
 
 // The GIL protects it. It outlives every static object.
 Table& batch_cache() {
@@ -65,9 +56,6 @@ void clear_batch_cache() {
 [[maybe_unused]] Cache& registered =
     register_cache({"batches", "Python takes 0.2 ms to compute one by its expression", CAPACITY,
                     num_cached_batches, clear_batch_cache});
-
-constexpr std::size_t MIN_SHORT_ROWS = 16; // as many as the tallest tile of a product needs
-constexpr int64_t MAX_SHORT_LENGTH = 32;
 
 uint64_t address_word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -190,30 +178,7 @@ void cache_expression(const std::vector<uint64_t>& key, ExpressionPtr expression
 DynamicBatcher::DynamicBatcher(const OptionKey& options) : options_(options) {
     if (current_options().batch_limit) max_members = current_options().batch_limit;
     threads = current_options().threads;
-}
-
-// Whether members are vectors of few elements, to be multiplied.
-bool multiplies_short_rows(const Op& op, std::span<const Type* const> types) {
-    auto is_short = [](const Type* type) {
-        return std::ranges::all_of(type->shape, [](int64_t n) { return n <= MAX_SHORT_LENGTH; });
-    };
-    return op.multiplies && types[0]->shape.size() <= 1 && std::ranges::all_of(types, is_short);
-}
-
-// One member becomes two, and from 16 on there are eight numbers up to the next power of two. Axes
-// of length 1, and equal lengths, have plans of their own, so rows have another length than
-// members' axes.
-std::size_t DynamicBatcher::padded_size(std::size_t members, const Op& op,
-                                        std::span<const Type* const> types) const {
-    if (current_options().verify || op.per_member) return members;
-    std::size_t step = members < 16 ? 1 : std::bit_floor(members) / 8;
-    std::size_t rows = std::max<std::size_t>(2, (members + step - 1) / step * step);
-    if (multiplies_short_rows(op, types)) rows = std::max(rows, MIN_SHORT_ROWS);
-    auto has_length = [&](const Type* type) {
-        return std::ranges::count(type->shape, int64_t(rows)) > 0;
-    };
-    while (std::ranges::any_of(types, has_length)) ++rows;
-    return std::max(members, std::min(rows, max_members));
+    pads_rows = !current_options().verify;
 }
 
 std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& batch,
@@ -231,7 +196,7 @@ std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& batch,
         entry = batch_cache().find(Words(key_));
         if (entry) ++entry->failures;
     }
-    cacheable &= !entry || entry->failures < MAX_FAILURES;
+    cacheable &= !entry || entry->failures < BATCHES.max_failures;
     nb::object compiled = compile_in_python(batch, operands, cacheable);
     std::vector<Ref<Value>> results;
     if (compiled.is_none()) return results;

@@ -9,8 +9,6 @@ namespace tenfold::bindings {
 class DynamicBatcher : public BatchCompiler {
   public:
     explicit DynamicBatcher(const OptionKey& options);
-    std::size_t padded_size(std::size_t members, const Op& op,
-                            std::span<const Type* const> types) const override;
     std::vector<Ref<Value>> compute(const Batch& batch,
                                     std::span<const StackedOperand> operands) override;
 

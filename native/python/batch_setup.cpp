@@ -1,8 +1,7 @@
 // Batch setup: prepares batches of tenfold's operations, once per Types, to run without Python.
 #include <algorithm>
 
-#include "exec/stacking.h"
-#include "memory/target_facts.h"
+#include "exec/batch_policy.h"
 #include "python/engine_bindings.h"
 #include "python/executable_bindings.h"
 
@@ -158,38 +157,12 @@ Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operat
     return result;
 }
 
-// Whether many members are worth stacking: their results, and at least one operand, are small.
-bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,
-                   const Type* result) {
-    if (graph_template && graph_template->has_only_views()) return false;
-    auto is_small = [](const Type* type) {
-        return tenfold::bytes_of(*type) <= tenfold::STACKED_BYTES;
-    };
-    return (!result || is_small(result)) && std::ranges::any_of(types, is_small);
-}
-
 PythonFunction batch_pushed{"tenfold.transforms.pushed_batches", "batch_pushed"},
     plan_batch{"tenfold.transforms.pushed_batches", "plan_batch"};
 
 bool is_stacked(OperandForm form) {
     return form == OperandForm::stacked || form == OperandForm::transposed ||
            form == OperandForm::numbers;
-}
-
-// Whether loops over strided arrays run each operation in one launch: their arrays have the shape
-// of the result, or two axes at most.
-bool is_few_launches(const GraphTemplate& graph_template) {
-    const LinearizedGraph& graph = graph_template.graph;
-    return std::ranges::all_of(graph.nodes, [&](const LinearizedNode& entry) {
-        const Node& node = *entry.node;
-        if (node.is_scalar() || !node.op || node.op->view || node.op->folds != Op::nothing)
-            return true;
-        return node.type->shape.size() <= 2 ||
-               std::ranges::all_of(graph.inputs(entry), [&](uint32_t input) {
-                   const Node& operand = *graph.nodes[input].node;
-                   return operand.is_scalar() || operand.type->shape == node.type->shape;
-               });
-    });
 }
 
 // Plans the batch of a form: the member on placeholders, its batch by the batch rules, its plan.

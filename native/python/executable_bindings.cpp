@@ -168,16 +168,19 @@ OptionKey option_key_from(nb::handle numbers) {
 
 nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options) {
     StructureHandle structure{
-        {}, KeyOwners(graph), {}, {}, tenfold::bindings::words_ignoring_lengths(graph), false};
+        {}, KeyOwners(graph), {}, {}, tenfold::words_ignoring_lengths(graph), false};
     structure.has_form = structure.form.write(graph, options, current_options().rules);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(graph, options, uint8_t(exact))) return nb::none();
     for (const LinearizedNode& entry : graph.nodes)
         structure.had_value.push_back(bool(entry.value));
-    structure.is_cold =
-        is_cold(graph, options,
-                {structure.keys[Key::by_form], structure.has_form ? &structure.form : nullptr});
-    structure.is_hot = !structure.is_cold && !is_long(graph) && may_interpret(graph, options);
+    const TierPolicy policy{
+        graph,
+        options,
+        current_options().tiers(),
+        {structure.keys[Key::by_form], structure.has_form ? &structure.form : nullptr}};
+    structure.is_cold = policy.is_cold();
+    structure.is_hot = !structure.is_cold && !is_long(graph) && policy.may_interpret();
     return nb::cast(std::move(structure));
 }
 
@@ -192,11 +195,11 @@ void declare_executables(nb::module_& module) {
     nb::class_<UseCounterHandle>(module, "UseCounter")
         .def(
             "__init__",
-            [](UseCounterHandle* self, int64_t hot, nb::object request) {
-                auto* counter = new UseCounter(hot, request.release().ptr());
+            [](UseCounterHandle* self, nb::object request) {
+                auto* counter = new UseCounter(TIERS.optimised_launches, request.release().ptr());
                 new (self) UseCounterHandle{Ref<UseCounter>::adopt(counter)};
             },
-            "hot"_a, "request"_a)
+            "request"_a)
         .def("add", [](UseCounterHandle& self) { self.counter->uses.fetch_add(1); })
         .def_prop_ro("uses",
                      [](const UseCounterHandle& self) { return self.counter->uses.load(); });
@@ -229,8 +232,6 @@ void declare_executables(nb::module_& module) {
              [](PlanHandle& self, uint32_t position) { self.append(Executable::Mark{position}); })
         .def("cache", cache_plan_of, "structure"_a);
     declare_replay(module);
-    module.def(
-        "disable_deferral", [](const NodeHandle& node) { disable_deferral(*node.node); }, "node"_a);
     module.def("num_cached_plans", num_cached_plans);
     module.def("clear_plan_cache", clear_plan_cache);
     module.def("is_special_value", [](nb::handle number) {

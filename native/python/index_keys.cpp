@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "exec/update_deferral.h"
 #include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
@@ -320,11 +321,6 @@ PyObject* get_basic_item(PyObject* self, PyObject* key) {
 
 namespace {
 
-// Where more have piled up one has failed; Python knows when it is tried again.
-constexpr uint32_t MAX_TRIED_UPDATES = MAX_DEFERRED + 4;
-// From this count on, the pending updates below a node are recounted: some may be computed.
-constexpr uint32_t MAX_STALE_UPDATES = 4;
-
 // The node of a right-hand side: an Array's node, or that of a number converted to float. Null if
 // Python must convert it.
 Ref<Node> rhs_node(PyObject* value, PyObject* array) {
@@ -339,13 +335,13 @@ Ref<Node> rhs_node(PyObject* value, PyObject* array) {
 // Starts the work of earlier assignments, as array/view_writethrough.py says it.
 bool run_earlier_updates(PyObject* array, PyObject* value, Node* read) {
     Node* target = reinterpret_cast<ArrayObject*>(array)->node;
-    uint32_t pending = target->assignments.load(std::memory_order_relaxed);
-    if (pending <= MAX_TRIED_UPDATES &&
-        read->assignments.load(std::memory_order_relaxed) < MAX_PENDING_READ) {
-        if (pending < MAX_PENDING_UPDATES) return true;
+    auto pending = [](const Node* node) {
+        return node->assignments.load(std::memory_order_relaxed);
+    };
+    if (may_compute_natively(pending(target), pending(read))) {
+        if (pending(target) < DEFERRAL.max_pending) return true;
         if (compute_by_plan(Ref<Node>(target))) {
-            if (read->assignments.load(std::memory_order_relaxed) >= MAX_STALE_UPDATES)
-                recompute_depth(read);
+            if (pending(read) >= DEFERRAL.max_stale) recompute_depth(read);
             return true;
         }
     }
@@ -354,66 +350,22 @@ bool run_earlier_updates(PyObject* array, PyObject* value, Node* read) {
     return advanced;
 }
 
-// A nonzero hash of the distance from the last assigned part of the same form; else 0. It is 0 for
-// another form, for the same part, or if the value has been read meanwhile.
-uint16_t offset_hash(Node& previous, const Params& part) {
-    if (previous.op != update_op || value_of(&previous)) return 0;
-    const Starts &previous_starts = starts_of(*previous.params), &current = starts_of(part);
-    if (previous_starts.pattern != current.pattern || previous_starts.starts == current.starts ||
-        previous.passed_through.load(std::memory_order_relaxed))
-        return 0;
-    uint64_t number = 1;
-    for (std::size_t i = 0; i < current.starts.size(); ++i)
-        number = number * 0x9e3779b97f4a7c15ULL +
-                 uint64_t(current.starts[i] - previous_starts.starts[i]);
-    return uint16_t(number >> 48 | 1); // a collision only defers; the result stays right
-}
-
-// One bit for the operations of an assigned value and of its operands.
-uint64_t bit_of_form(Node* rhs) {
-    auto number = [](const Node* node) { return reinterpret_cast<uint64_t>(node->op); };
-    uint64_t form = number(rhs);
-    for (const Ref<Node>& operand : inputs_of(rhs))
-        form = form * 0x9e3779b97f4a7c15ULL + number(operand.get());
-    return uint64_t(1) << (form * 0x9e3779b97f4a7c15ULL >> 58);
-}
-
-// Whether an assignment in a long run may defer earlier work, so that it is done at once.
-bool may_defer(const Node& previous, const Params& part, uint16_t offset_hash, Node* rhs) {
-    const bool fits = previous.num_similar >= MIN_RUN_TO_DEFER &&
-                      previous.num_deferred < MAX_DEFERRED &&
-                      (previous.num_deferred == 1 || previous.stride_hash == offset_hash);
-    const uint64_t not_deferred = pattern_of(part).not_deferred.load(std::memory_order_relaxed);
-    return fits && (!not_deferred || !(not_deferred & bit_of_form(rhs)));
-}
-
-// Whether a slice is neither empty nor the whole array.
-bool changes_part(const Params& slice, const Type& array) {
-    const std::vector<int64_t>& shape = pattern_of(slice).map.shape;
-    return std::ranges::find(shape, 0) == shape.end() && !is_full_slice(slice, array);
-}
-
 // Lets an Array, which is neither a view nor a window, name its value with a part replaced.
 bool assign_slice(ArrayObject* array, const Params& part, PyObject* value) {
     if (!changes_part(part, *array->node->type)) return false;
     Ref<Params> slice = update_params(part);
-    uint16_t stride_hash = offset_hash(*array->node, *slice);
     PyObject* target = reinterpret_cast<PyObject*>(array);
     Ref<Node> rhs = rhs_node(value, target); // another thread may rebind the value
     if (!rhs) return false;
-    bool deferred = stride_hash && may_defer(*array->node, *slice, stride_hash, rhs.get());
-    if (!deferred && !run_earlier_updates(target, value, rhs.get())) return false;
+    const UpdateRun run = next_in_run(*array->node, *slice, rhs.get());
+    if (!run.is_deferred() && !run_earlier_updates(target, value, rhs.get())) return false;
     Node* inputs[] = {array->node, rhs.get()};
     Ref<Node> node = make_node(update_op, inputs, std::move(slice));
     if (!node) {
         if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
         return false;
     }
-    if (stride_hash)
-        node->num_similar =
-            uint8_t(std::min<uint32_t>(array->node->num_similar + 1u, MIN_RUN_TO_DEFER));
-    node->stride_hash = stride_hash;
-    node->num_deferred = uint8_t(deferred ? array->node->num_deferred + 1 : 1);
+    node->run = run;
     rebind(array, std::move(node));
     return true;
 }
@@ -450,12 +402,6 @@ bool update_view(ArrayObject* part, PyObject* value) {
     if (&type_of(value) != part->view_type) return false;
     Ref<Params> picks(part->view_params);
     return assign_slice(array, *picks, value);
-}
-
-void disable_deferral(Node& node) {
-    if (node.op != update_op) return;
-    std::vector<Ref<Node>> inputs = inputs_of(&node);
-    if (!inputs.empty()) pattern_of(*node.params).not_deferred |= bit_of_form(inputs[1].get());
 }
 
 void set_slice_ops(Op& index, Op& update, Op& gather) {

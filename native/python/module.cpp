@@ -119,6 +119,7 @@ NB_MODULE(_native_once, module) {
     declare_functions(module);
     declare_export(module);
     declare_op_interpreter(module);
+    declare_policies(module);
     declare_batch_cache(module);
     declare_submissions(module);
     declare_context_managers(module);
@@ -179,8 +180,6 @@ NB_MODULE(_native_once, module) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
-    module.attr("MAX_PENDING_UPDATES") = MAX_PENDING_UPDATES;
-    module.attr("MAX_PENDING_READ") = MAX_PENDING_READ;
     module.def(
         "set_slice_ops",
         [](uint32_t index, uint32_t update, uint32_t gather) {

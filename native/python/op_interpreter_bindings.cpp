@@ -1,5 +1,7 @@
 // Op interpreter bindings: get the loops of an operation and its dtypes from Python, once each.
 // Graphs that are seen for the first few times are computed node by node with them.
+#include "exec/tier_policy.h"
+#include "exec/update_deferral.h"
 #include "ir/cse.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
@@ -7,7 +9,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <unordered_map>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,8 +19,6 @@
 namespace tenfold::bindings {
 namespace {
 
-constexpr std::size_t NUM_SLOTS = 4096, NUM_WAYS = 8;
-
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
 PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
@@ -27,58 +26,7 @@ PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
 PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
-constexpr uint8_t NO_DEVICE = UINT8_MAX; // no Type has it
-
-// The device that a graph is computed on, if it runs loops.
-uint8_t loop_device(const LinearizedGraph& graph) {
-    uint8_t device = graph.nodes[graph.outputs[0]].node->type->device;
-    return has_loops_on(device) ? device : NO_DEVICE;
-}
-
-// Hotness of a graph, by hash: equal hashes only compile a plan earlier. Forms also count attempts
-// at a symbolic executable. After MAX_FAILED_PLANS of them, hot graphs are compiled for their
-// shapes.
-struct HotnessCount {
-    uint64_t hash = 0;
-    uint16_t count = 0, num_failed_plans = 0;
-};
-constexpr uint16_t MAX_FAILED_PLANS = 64; // twice for a plan
-using HotnessTable = std::array<HotnessCount, NUM_SLOTS>;
-// Structures and graphs have separate tables: many shapes of one structure must not evict its
-// count.
-HotnessTable structure_hotness, graph_hotness;
-
 bool compute_results(Node& node, bool may_compile);
-
-// Valid until the next call. The graphs of a loop that share a slot would reset each other's count
-// for ever: a new one replaces the least recently used of several.
-HotnessCount& hotness_of(std::span<const uint64_t> words, HotnessTable& table) {
-    uint64_t hash = hash_of(words);
-    std::span<HotnessCount> ways(&table[hash % (NUM_SLOTS / NUM_WAYS) * NUM_WAYS], NUM_WAYS);
-    auto found = std::ranges::find(ways, hash, &HotnessCount::hash);
-    if (found == ways.end()) *--found = {hash, 0, 0};
-    std::rotate(ways.begin(), found, found + 1);
-    return ways.front();
-}
-
-// Whether a call is worth a plan of its own. Each pattern of equal inputs needs one: a batch of one
-// has the plan of all batches of the op. So only patterns that come often are compiled, and few.
-constexpr uint16_t MAX_COMPILED_PATTERNS = 4;
-bool is_worth_compiling(Node& node) {
-    std::vector<Ref<Node>> inputs;
-    load_value_or_inputs(&node, inputs);
-    std::vector<uint64_t> words{node.op->id};
-    std::unordered_map<const Node*, uint64_t> first_positions;
-    for (const Ref<Node>& input : inputs)
-        words.push_back(first_positions.emplace(input.get(), words.size()).first->second);
-    if (HotnessCount& pattern = hotness_of(words, structure_hotness);
-        pattern.count < current_options().hot_threshold) {
-        ++pattern.count;
-        return false;
-    }
-    HotnessCount& compiled = hotness_of(std::array{uint64_t(node.op->id)}, structure_hotness);
-    return compiled.count < MAX_COMPILED_PATTERNS && ++compiled.count;
-}
 
 // The launches of products, by operation, target, Types and strides. Under the GIL.
 struct LaunchEntry {
@@ -106,12 +54,13 @@ std::vector<uint64_t> launch_key(const Node& node, const Value& first, const Val
     return key;
 }
 
-// A single node is being computed: batching is off.
-thread_local int single_node_depth = 0;
-struct SingleNodeScope {
-    SingleNodeScope() { ++single_node_depth; }
-    ~SingleNodeScope() { --single_node_depth; }
-};
+// The result of a function of Python; invalid, with a Python error, where it has failed.
+template <class... Arguments> nb::object call(PythonFunction& function, Arguments... arguments) {
+    return nb::steal(
+        PyObject_CallFunctionObjArgs(function.get().ptr(), arguments..., (PyObject*)nullptr));
+}
+
+PyObject* truth(bool fact) { return fact ? Py_True : Py_False; }
 
 class PythonKernelCompiler : public OpKernelCompiler {
   public:
@@ -149,12 +98,11 @@ class PythonKernelCompiler : public OpKernelCompiler {
     // As `make`.
     const ReductionLoop* compile_reduction(const Node& node, uint16_t source,
                                            ReductionForm form) override {
-        auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
-        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
-            reduction_factory.get().ptr(), node.op->python, dtype_object(source),
-            dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
-            truth(form.reduce_outer), truth(form.strided), truth(form.first_pass),
-            truth(form.last_pass), nullptr));
+        nb::object compiled =
+            call(reduction_factory, node.op->python, dtype_object(source),
+                 dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
+                 truth(form.reduce_outer), truth(form.strided), truth(form.first_pass),
+                 truth(form.last_pass));
         if (!compiled.is_valid()) return nullptr;
         auto loop = std::make_unique<ReductionLoop>();
         auto& entry = nb::cast<EntryPoint&>(compiled[0]);
@@ -168,10 +116,8 @@ class PythonKernelCompiler : public OpKernelCompiler {
 
     const VectorProductKernel* compile_product(const Node& node, bool first_contiguous,
                                                bool second_contiguous) override {
-        auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
-        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
-            product_factory.get().ptr(), node.op->python, dtype_object(node.type->dtype),
-            truth(first_contiguous), truth(second_contiguous), nullptr));
+        nb::object compiled = call(product_factory, node.op->python, dtype_object(node.type->dtype),
+                                   truth(first_contiguous), truth(second_contiguous));
         if (!compiled.is_valid()) return nullptr;
         auto& entry = nb::cast<EntryPoint&>(compiled);
         return new VectorProductKernel{entry.kernel, entry.code};
@@ -191,9 +137,8 @@ class PythonKernelCompiler : public OpKernelCompiler {
 
     bool fill_element(const Node& node, ElementBytes& element) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
-        nb::object bytes = nb::steal(
-            PyObject_CallFunctionObjArgs(fill_factory.get().ptr(), node.op->python, params.ptr(),
-                                         dtype_object(node.type->dtype), nullptr));
+        nb::object bytes =
+            call(fill_factory, node.op->python, params.ptr(), dtype_object(node.type->dtype));
         if (!bytes.is_valid()) return false;
         auto size = std::size_t(PyBytes_Size(bytes.ptr()));
         if (size > sizeof element) return false;
@@ -205,8 +150,7 @@ class PythonKernelCompiler : public OpKernelCompiler {
     const IndexMap* index_map(const Node& node, const Type& input) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object shape = nb::tuple(nb::cast(input.shape));
-        nb::object steps = nb::steal(PyObject_CallFunctionObjArgs(
-            index_map_factory.get().ptr(), node.op->python, params.ptr(), shape.ptr(), nullptr));
+        nb::object steps = call(index_map_factory, node.op->python, params.ptr(), shape.ptr());
         if (!steps.is_valid()) return nullptr;
         auto map = std::make_unique<IndexMap>();
         if (steps.is_none()) return map.release();
@@ -216,14 +160,14 @@ class PythonKernelCompiler : public OpKernelCompiler {
     }
 
     bool compute_node(Node& node) override {
-        SingleNodeScope single_node_depth;
+        SingleNodeScope single_node;
         // A batch of one may change the last bits of a product. Results must not depend on earlier
         // calls.
         bool may_compile = !batching_ || node.op->weight == 1 || node.op->multiplies;
         if (node.op->weight > 1 && node.inference->results.size() > 1)
             return compute_results(node, may_compile);
         if (compute_by_plan(Ref<Node>(&node))) return true;
-        if (!may_compile && !is_worth_compiling(node)) return false;
+        if (!may_compile && !is_worth_compiling(node, current_options().tiers())) return false;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
         nb::object computed = nb::steal(
             array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
@@ -240,10 +184,9 @@ class PythonKernelCompiler : public OpKernelCompiler {
                                                                        const Value& second) {
         auto shape = [](const Value& value) { return nb::tuple(nb::cast(value.type->shape)); };
         auto strides = [](const Value& value) { return nb::tuple(nb::cast(value.strides)); };
-        nb::object compiled = nb::steal(PyObject_CallFunctionObjArgs(
-            launch_factory.get().ptr(), node.op->python, dtype_object(node.type->dtype),
-            shape(first).ptr(), strides(first).ptr(), shape(second).ptr(), strides(second).ptr(),
-            nullptr));
+        nb::object compiled = call(launch_factory, node.op->python, dtype_object(node.type->dtype),
+                                   shape(first).ptr(), strides(first).ptr(), shape(second).ptr(),
+                                   strides(second).ptr());
         if (!compiled.is_valid()) return {};
         auto launch = std::make_shared<ProductLaunch>();
         if (compiled.is_none()) return launch;
@@ -270,7 +213,7 @@ bool compute_results(Node& node, bool may_compile) {
     std::vector<Node*> results;
     for (nb::handle array : nb::tuple(arrays)) results.push_back(node_of(array.ptr()));
     if (!compute_by_plan(results)) {
-        if (!may_compile && !is_worth_compiling(node)) return false;
+        if (!may_compile && !is_worth_compiling(node, current_options().tiers())) return false;
         nb::object computed =
             nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
         if (!computed.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
@@ -280,102 +223,11 @@ bool compute_results(Node& node, bool may_compile) {
     for (std::size_t i = results.size(); i-- > 0;) {
         Ref<Value> result = value_of(results[i]);
         if (!result) return false;
-        auto alias = Ref<Value>::adopt(new Value);
-        alias->type = result->type;
-        alias->strides = result->strides;
-        alias->is_view = true;
-        alias->buffers = result->buffers;
-        alias->next = std::move(first);
-        first = std::move(alias);
+        first = Value::alias_of(*result, std::move(first));
     }
     publish(&node, std::move(first));
     return true;
 }
-
-// Counts by form, so that a structure with ever new shapes gets a symbolic executable.
-HotnessCount& hotness_of(const GraphIdentity& identity) {
-    if (identity.form) {
-        HotnessCount& hotness = hotness_of(identity.form->words, structure_hotness);
-        if (hotness.num_failed_plans < MAX_FAILED_PLANS) return hotness;
-    }
-    return hotness_of(identity.key.words, graph_hotness);
-}
-
-} // namespace
-
-bool may_interpret(const LinearizedGraph& graph, const OptionKey& options, bool counted) {
-    bool is_enabled = current_options().interpret_cold && !options.has_user_rules();
-    return is_enabled && can_interpret(graph, loop_device(graph), counted);
-}
-
-constexpr uint16_t MAX_HOT_THRESHOLD_LONG = 4; // of a long graph, whose plan saves more
-
-// A graph that replaces a part of an array has no template. Plans are counted by its operations and
-// dtypes: each one doubles the uses from which the next pays, for other lengths. A graph of large
-// arrays is interpreted once, after MAX_NEW_LENGTHS plans.
-constexpr uint16_t MAX_NEW_LENGTHS = 4, MAX_DOUBLINGS = 8;
-
-// The uses from which a plan of an assignment pays. A plan takes as long as hundreds of operations
-// on few elements, and saves half of their time.
-static uint32_t assignment_threshold(const LinearizedGraph& graph) {
-    constexpr int64_t FEW_ELEMENTS_FACTOR = 16, FEW_ELEMENTS = 4096;
-    const int64_t threshold = current_options().hot_threshold, elements = mean_elements(graph);
-    int64_t uses = threshold * FEW_ELEMENTS_FACTOR * FEW_ELEMENTS / (FEW_ELEMENTS + elements);
-    return uint32_t(std::max(uses, threshold));
-}
-
-std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph) {
-    std::vector<uint64_t> words;
-    if (!has_assignments(graph)) return words;
-    for (const LinearizedNode& entry : graph.nodes) {
-        const Node& node = *entry.node;
-        bool pending = !entry.value && node.op;
-        words.push_back(pending ? 2 * node.op->id + 1 : 0);
-        words.push_back(node.is_scalar() ? 0 : node.type->kind() | node.type->shape.size() << 40);
-        for (uint32_t input : graph.inputs(entry)) words.push_back(input);
-    }
-    return words;
-}
-
-void count_plan(std::span<const uint64_t> words) {
-    HotnessCount& plans = hotness_of(words, structure_hotness);
-    if (!words.empty() && plans.count < UINT16_MAX) ++plans.count;
-}
-
-bool is_cold(const LinearizedGraph& graph, const OptionKey& options,
-             const GraphIdentity& identity) {
-    if (is_long(graph) && may_interpret(graph, options, false)) return true;
-    if (identity.key.words.empty() || !may_interpret(graph, options, true)) return false;
-    const uint16_t count = hotness_of(identity).count, threshold = current_options().hot_threshold;
-    if (!has_assignments(graph))
-        return count < (is_long(graph) ? std::min(MAX_HOT_THRESHOLD_LONG, threshold) : threshold);
-    uint16_t num_plans = hotness_of(words_ignoring_lengths(graph), structure_hotness).count;
-    if (is_large(graph)) return num_plans >= MAX_NEW_LENGTHS && count < 1;
-    return count < assignment_threshold(graph) << std::min(num_plans, MAX_DOUBLINGS);
-}
-
-// A graph of calls of traced functions, with nothing beside them that rules could look at together.
-static bool consists_of_calls(const LinearizedGraph& graph) {
-    auto is_call_or_leaf = [](const LinearizedNode& entry) {
-        const Op* op = entry.node->op;
-        return entry.value || !op || !op->python || op->rule_free || op->weight > 1;
-    };
-    return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, is_call_or_leaf);
-}
-
-// Whether a graph is interpreted in batches. A long graph is. A short one of several calls runs
-// call by call, until it is hot. Its plan has the same bits.
-static bool should_batch(const LinearizedGraph& graph, const OptionKey& options,
-                         const GraphIdentity& identity) {
-    const Options& options_now = current_options();
-    bool is_enabled = options_now.interpret_cold || options_now.verify;
-    if (single_node_depth || !is_enabled || options.has_user_rules()) return false;
-    if (is_long(graph))
-        return identity.key.words.empty() && (graph.num_calls > 0 || !has_assignments(graph));
-    return hotness_of(identity).count < options_now.hot_threshold && consists_of_calls(graph);
-}
-
-namespace {
 
 // Records the batches without computing them.
 class BatchDryRun : public DynamicBatcher, public OpInterpreter {
@@ -403,39 +255,19 @@ class BatchDryRun : public DynamicBatcher, public OpInterpreter {
 nb::object batches_of(nb::handle nodes, nb::handle option_numbers) {
     const OptionKey options = option_key_from(option_numbers);
     LinearizedGraph graph = linearize(nodes_from(nodes));
+    const Key no_key;
+    TierPolicy policy{graph, options, current_options().tiers(), {no_key, nullptr}};
     BatchDryRun dry_run;
     merge_common_subexpressions(graph);
-    bool is_batched = is_long(graph) && dry_run.max_members > 1 &&
-                      should_batch(graph, options, {Key{}, nullptr}) &&
+    bool is_batched = is_long(graph) && dry_run.max_members > 1 && policy.should_batch() &&
                       run_in_batches(graph, loop_device(graph), dry_run, &dry_run);
     return is_batched ? nb::object(dry_run.batches) : nb::none();
 }
 
-} // namespace
-
-// The pending number that a graph assigns to a computed array, if the interpreter takes the
-// assignment but not what computes the number; else null. No rule reads both of them together.
-static Node* separable_number(const LinearizedGraph& graph, const OptionKey& options) {
-    if (!current_options().interpret_cold || options.has_user_rules()) return nullptr;
-    const LinearizedNode& update = graph.nodes[graph.outputs[0]];
-    bool is_single_update = graph.outputs.size() == 1 && !is_long(graph) && !update.value &&
-                            update.node->op->part == Op::slice_update && can_assign(graph, update);
-    if (!is_single_update) return nullptr;
-    auto inputs = graph.inputs(update);
-    const LinearizedNode& number = graph.nodes[inputs[1]];
-    bool is_number = !number.value && number.node->op && number.node->type->size() == 1;
-    if (!is_number || !graph.nodes[inputs[0]].value) return nullptr;
-    bool may_run_twice = std::ranges::all_of(graph.nodes, [](const LinearizedNode& entry) {
-        const Op* op = entry.node->op;
-        return entry.value || !op || (op->python && op->is_permanent && op->pure);
-    });
-    return may_run_twice && !may_interpret(graph, options) ? number.node.get() : nullptr;
-}
-
 // Computes the number by a plan that serves all positions, then interprets the assignment: a plan
 // of both serves the positions of one alignment. To defer such assignments saves nothing.
-static bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContext& context,
-                           std::vector<StepTiming>* timings) {
+bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContext& context,
+                    std::vector<StepTiming>* timings) {
     Ref<Node> update = graph.nodes[graph.outputs[0]].node;
     Ref<Node> operand(&number);
     graph = {}; // its references would prevent an assignment in place
@@ -450,59 +282,30 @@ static bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContex
            interpret(graph, current_options().threads, compiler, context, timings);
 }
 
+} // namespace
+
 bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
                    ExecutionContext& context, std::vector<StepTiming>* timings) {
-    if (should_batch(graph, options, identity)) {
+    const TierPolicy policy{graph, options, current_options().tiers(), identity};
+    if (policy.should_batch()) {
         if (is_long(graph)) merge_common_subexpressions(graph);
         DynamicBatcher batcher(options);
         bool is_batching = is_long(graph) && batcher.max_members > 1;
         PythonKernelCompiler compiler(is_batching);
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
-        if (!is_long(graph)) ++hotness_of(identity).count;
-        if (run_in_batches(graph, loop_device(graph), *interpreter,
-                           is_batching ? &batcher : nullptr))
+        if (!is_long(graph)) policy.count_run();
+        if (run_in_batches(graph, loop_device(graph), *interpreter, is_batching ? &batcher : nullptr))
             return true;
         if (PyErr_Occurred()) return false;
     }
-    const bool counted = !identity.key.words.empty();
-    if (!is_cold(graph, options, identity)) {
-        if (!counted) return false;
-        HotnessCount& hotness = hotness_of(identity);
-        Node* number = separable_number(graph, options);
-        if (number && hotness.count < assignment_threshold(graph)) {
-            ++hotness.count;
-            return run_separately(graph, *number, context, timings);
-        }
-        hotness.num_failed_plans += hotness.count >= current_options().hot_threshold;
-        return false;
-    }
-    if (counted)
-        if (HotnessCount& hotness = hotness_of(identity); hotness.count < UINT16_MAX)
-            ++hotness.count;
+    const TierChoice choice = policy.choose();
+    if (choice.tier == TierChoice::planned) return false;
+    if (choice.tier == TierChoice::separate)
+        return run_separately(graph, *choice.number, context, timings);
     PythonKernelCompiler compiler;
     return interpret(graph, current_options().threads, compiler, context, timings);
 }
-
-namespace {
-
-void clear_hotness() { structure_hotness = graph_hotness = {}; }
-
-std::size_t num_hotness_entries() {
-    std::size_t entries = 0;
-    for (const HotnessTable* table : {&structure_hotness, &graph_hotness})
-        entries += std::size_t(
-            std::ranges::count_if(*table, [](const HotnessCount& s) { return s.count > 0; }));
-    return entries;
-}
-
-[[maybe_unused]] Cache& registered =
-    register_cache({"hotness counts", "only graphs that come often are worth compiling",
-                    2 * NUM_SLOTS, num_hotness_entries, clear_hotness});
-
-} // namespace
-
-void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness).count = 0; }
 
 std::unique_ptr<OpKernelCompiler> make_kernel_compiler() {
     return std::make_unique<PythonKernelCompiler>();
@@ -530,7 +333,6 @@ const Loop* contiguous_loop(const GraphTemplate& graph_template) {
 
 void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
-    module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
     module.def("batches_of", batches_of, "nodes"_a, "options"_a);
 }
 

@@ -8,8 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "dispatch/graph_key.h"
-#include "ir/node.h"
+#include "exec/tier_policy.h"
 #include "memory/deferred_decref.h"
 
 namespace tenfold::bindings {
@@ -105,7 +104,6 @@ struct Hooks {
 extern Hooks hooks;
 extern PyMethodDef array_methods[]; // of Array
 
-constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 struct Options {
     bool strict = false;
     uint8_t device = 0;
@@ -116,11 +114,13 @@ struct Options {
     bool interpret_cold = false; // whether small graphs may be computed node by node at first
     uint8_t target = 0;          // of kernels
     int threads = 1;
-    uint32_t batch_limit = 0; // members of a batch at most; 0: any number, 1: no batching
-    bool rules = true;        // whether any rewrites
-    bool verify = false;      // batched results are compared with their members
-    bool strict_sync = false; // whether an implicit wait is refused
-    uint16_t hot_threshold = HOT_THRESHOLD; // runs of a small graph after which it is planned
+    uint32_t batch_limit = 0;           // members of a batch at most; 0: any number, 1: no batching
+    bool rules = true;                  // whether any rewrites
+    bool verify = false;                // batched results are compared with their members
+    bool strict_sync = false;           // whether an implicit wait is refused
+    uint16_t hot_runs = TIERS.hot_runs; // of a small graph, after which it is planned
+
+    TierOptions tiers() const { return {interpret_cold, verify, hot_runs}; }
 };
 const Options& current_options();
 void set_process_options(const Options& options);
@@ -186,12 +186,6 @@ PyObject* get_basic_item(PyObject* self, PyObject* key);
 // `update_view` does the same for `part op= e`, for a part of an array.
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
 bool update_view(ArrayObject* part, PyObject* value);
-// Limits on pending assignments: of one Array, and below an assigned value.
-constexpr uint32_t MAX_PENDING_UPDATES = 1, MAX_PENDING_READ = 32;
-// After MIN_RUN_TO_DEFER successive assignments to similar parts of one Array, up to MAX_DEFERRED
-// are computed together.
-constexpr uint32_t MIN_RUN_TO_DEFER = 32, MAX_DEFERRED = 8;
-void disable_deferral(Node& node); // such assignments do not wait any more
 void set_slice_ops(Op& index, Op& update, Op& gather);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
@@ -224,6 +218,7 @@ void declare_external_buffers(nb::module_& module);
 void declare_context_managers(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_op_interpreter(nb::module_& module);
+void declare_policies(nb::module_& module);
 void declare_batch_cache(nb::module_& module);
 void declare_submissions(nb::module_& module);
 void declare_call_cache(nb::module_& module);

@@ -45,12 +45,12 @@ class PythonContext : public ExecutionContext {
         return true;
     }
 
-    // Asked again after as many further uses, unless the answer is true.
     bool request_optimised(UseCounter& counter) override {
         auto* function = static_cast<PyObject*>(counter.request);
         nb::object requested = nb::steal(PyObject_CallNoArgs(function));
         int64_t uses = counter.uses.load(std::memory_order_relaxed);
-        counter.next_request.store(requested.is(nb::bool_(true)) ? INT64_MAX : 2 * uses,
+        counter.next_request.store(requested.is(nb::bool_(true)) ? INT64_MAX
+                                                                 : TIERS.request_growth * uses,
                                    std::memory_order_relaxed);
         return requested.is_valid();
     }

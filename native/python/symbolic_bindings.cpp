@@ -11,9 +11,6 @@
 namespace tenfold::bindings {
 namespace {
 
-// After so many symbolic executables of a form, hotness is reset: lengths that fit none are rare.
-constexpr std::size_t AT_ONCE = 5;
-
 using Registers = std::vector<SymbolicExecutable::Register>;
 
 template <std::size_t N>
@@ -68,7 +65,8 @@ bool keep(
     for (const auto& [instruction, lengths] : shapes)
         result->shapes.push_back({instruction, lengths});
     if (!structure.has_form || !result->is_valid()) return false;
-    if (cache_template(structure.form, std::move(result)) >= AT_ONCE) reset_hotness(structure.form);
+    if (cache_template(structure.form, std::move(result)) >= TIERS.templates_until_reset)
+        reset_hotness(structure.form);
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "exec/symbolic_executable.h"
+#include "exec/tier_policy.h"
 #include "ir/linearize.h"
 #include "python/python_objects.h"
 #include "threads/blas_threads.h"
@@ -50,20 +50,9 @@ LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs);
 OptionKey option_key_from(nb::handle numbers);
 // The key of a linearized graph for Python, or None.
 nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options);
-// The keys under which hot graphs are counted.
-struct GraphIdentity {
-    const Key& key;
-    const Form* form; // or null
-};
-// For a graph without a plan: whether it may be interpreted, should be (it is cold), and was.
-bool may_interpret(const LinearizedGraph& graph, const OptionKey& options, bool counted = true);
-bool is_cold(const LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity);
+// Computes a graph without a plan by the interpreter, if that is its tier; whether it did.
 bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
                    ExecutionContext& context, std::vector<StepTiming>* timings);
-// The operations and dtypes of a graph that replaces a part of an array; else empty.
-std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph);
-void count_plan(std::span<const uint64_t> words); // of such a graph
-void reset_hotness(const Form& form);             // graphs of this form are counted anew
 // Runs a Launch without the GIL; a Python error if it was interrupted.
 Result launch_without_gil(Work& work);
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, type_check_only
 
 import numpy as np
 
@@ -258,9 +258,56 @@ def op_record(id: int) -> object:
 
 def declared_ops() -> int: ...
 
-MAX_PENDING_UPDATES: int
-MAX_PENDING_READ: int
-HOT_THRESHOLD: int
+@type_check_only
+class DeferralThresholds:
+    """The numbers by which assignments to parts of arrays wait: native/exec/update_deferral.h."""
+
+    min_run: int
+    max_deferred: int
+    max_sharing: int
+    max_after_failure: int
+
+DEFERRAL: DeferralThresholds
+
+@type_check_only
+class BatchThresholds:
+    """The numbers by which nodes and pushed operators are batched: native/exec/batch_policy.h."""
+
+    min_mean_group_size: int
+    min_members: int
+    min_planned_members: int
+    full_members: int
+    min_part_elements: int
+
+BATCHES: BatchThresholds
+
+def due_updates(target: int, value: int, retry_limit: int) -> tuple[bool, bool, bool]:
+    """Return what is computed before an assignment: the pending ones of its target, those below
+    its value; and whether a target that shares a product with the value waits instead.
+
+    Takes how many are pending of each, and at how many work that has failed is tried again.
+    """
+
+@type_check_only
+class TierThresholds:
+    """The numbers by which a tier is chosen: native/exec/tier_policy.h."""
+
+    hot_runs: int
+    hot_runs_long: int
+    few_elements: int
+    few_elements_factor: int
+    max_elements: int
+    max_long_elements: int
+    max_update_elements: int
+    optimised_elements: int
+    optimised_launches: int
+
+TIERS: TierThresholds
+
+def replays_until_lookup(lookups: int) -> int:
+    """Return the replays of an executable until its programs are looked up again, after so many
+    lookups in vain.
+    """
 
 def set_slice_ops(index: int, update: int, gather: int) -> None:
     """Set the operations of `x[key]` and `x[key] = e` for ints, slices, `...` and None, and of
@@ -579,9 +626,9 @@ class Executable:
         """
 
 class UseCounter:
-    """The launches of an unoptimised program; from `hot` on it calls `request` until it is true."""
+    """The launches of an unoptimised program; when it is hot it calls `request` until it is true."""
 
-    def __init__(self, hot: int, request: Callable[[], bool]) -> None: ...
+    def __init__(self, request: Callable[[], bool]) -> None: ...
     def add(self) -> None: ...
     @property
     def uses(self) -> int: ...

@@ -200,10 +200,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "hot_threshold",
-        _native.HOT_THRESHOLD,
+        _native.TIERS.hot_runs,
         _integer(1, 1000),
         "Runs of a small graph after which `tier=auto` plans it; a graph that updates an array of "
-        "few elements is planned after up to 16 times as many.",
+        f"few elements is planned after up to {_native.TIERS.few_elements_factor} times as many.",
     ),
     Setting(
         "cpu",

@@ -10,7 +10,6 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.array.defer_shared_products import shares_product
-from tenfold.array.view_writethrough import MAX_SHARING
 
 pytestmark = pytest.mark.usefixtures("no_history")
 
@@ -47,7 +46,7 @@ def test_product_of_each_turn_is_computed_once(again: int) -> None:
 def test_long_loop_computes_it_once_in_a_group_of_turns() -> None:
     found, multiply_adds, _ = looped(40, lambda i: tn.exp(A @ B / 100) * V[i])
     np.testing.assert_allclose(found, np.exp(a @ b / 100) * v[:, None, :], rtol=1e-12)
-    assert multiply_adds == -(-40 // MAX_SHARING) * CUBED
+    assert multiply_adds == -(-40 // _native.DEFERRAL.max_sharing) * CUBED
 
 
 def test_solve_of_each_turn_is_computed_once() -> None:

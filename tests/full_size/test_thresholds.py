@@ -40,5 +40,5 @@ def test_new_constants_make_new_lengths(monkeypatch):
 
 def test_native_constants_are_found():
     constants = thresholds.constants()
-    assert constants["native.interpreter_eligibility.MAX_ELEMENTS"] == 1 << 17
+    assert constants["native.TIERS.max_elements"] == 1 << 17
     assert {np.sign(n) for n in thresholds.lengths(8)} == {1}

@@ -31,7 +31,6 @@ MOST_BYTES = 64 << 20
 ROOMS = ("schedule", "runtime", "jit", "codegen", "core.loop_ir")
 NATIVE = (
     "op_interpreter",
-    "interpreter_eligibility",
     "work_size",
     "part_copy",
     "reduction_kernels",
@@ -40,8 +39,6 @@ NATIVE = (
     "stacked_batch",
     "stacking",
     "dynamic_batching",
-    "agenda",
-    "batch_signature",
     "submission",
     "cse",
     "symbolic_executable",
@@ -77,12 +74,8 @@ NOT_LENGTHS = {
     "runtime.op_kernels.NOTHING": CODE,
     "runtime.blas.product_launch.STEPS": CAPACITY,
     "schedule.product_choice.MAX_DIMENSION": "more than memory holds",
-    "jit.program.QUICK": "a level of LLVM's optimisation",
+    "jit.program.UNOPTIMISED": "a level of LLVM's optimisation",
     "jit.program.OPTIMISED": "a level of LLVM's optimisation",
-    "jit.program.USES_WORTH_OPTIMISING": LAUNCHES,
-    "jit.program.REPLAYS": LAUNCHES,
-    "jit.program.REPLAY_GROWTH": LAUNCHES,
-    "jit.program.MAX_GROWTHS": LAUNCHES,
     "jit.disk_cache.SWEEP_KEYS": CAPACITY,
     "schedule.dependence.CHOICES": NODES,
     "schedule.kernel_splitting.FORMULA_WEIGHT": COST,
@@ -93,20 +86,11 @@ NOT_LENGTHS = {
     "codegen.llvm.reduce_inner.LANE_SLOTS": "slots of a counter",
     "codegen.llvm.reduce_inner.BLOCK_LEVELS": "more than memory holds",
     "codegen.llvm.reduce_outer.LANE_LEVELS": "levels of a tree",
-    "native.dynamic_batching.MIN_BATCH_SIZE": NODES,
-    "native.dynamic_batching.MIN_MEAN_GROUP_SIZE": NODES,
-    "native.dynamic_batching.SPARSE_RATIO": "a ratio of two sizes",
     "native.dynamic_batching.PREFETCH_DISTANCE": NODES,
     "native.batch_rows.PREFETCH_DISTANCE": NODES,
-    "native.batch_signature.NODES_PER_LARGE": NODES,
-    "native.stacked_batch.EXACT_ROWS": NODES,
     "native.stacked_batch.MAX_PLANS": CAPACITY,
-    "native.agenda.FULL_BATCH_MEMBERS": NODES,
     "native.op_interpreter.MAX_LAUNCHES": LAUNCHES,
-    "native.interpreter_eligibility.SMALL_SLICE_RATIO": "a ratio of two sizes",
     "native.symbolic_executable.CAPACITY": CAPACITY,
-    "native.symbolic_executable.MAX_TEMPLATES": CAPACITY,
-    "native.symbolic_executable.MAX_TRIES": CAPACITY,
     "native.symbolic_executable.NUM_SEEN": CAPACITY,
     "native.stacking.PREFETCH_DISTANCE": NODES,
     "native.cse.MIN_ELEMENTS": NODES,
@@ -121,7 +105,13 @@ def constants() -> dict[str, int]:
 
 
 def _target_facts() -> Iterator[tuple[str, int]]:
-    """The facts of a target that are sizes, by the unit at the end of their names."""
+    """The facts of a target, and the thresholds of the native policies, that are sizes, by the unit
+    at the end of their names.
+    """
+    for policy in ("TIERS", "BATCHES"):
+        for name, value in vars(getattr(tenfold._native, policy)).items():
+            if name.endswith(UNITS):
+                yield f"native.{policy}.{name}", value
     for group in fields(DEFAULT):
         facts = getattr(DEFAULT, group.name)
         for fact in fields(facts) if is_dataclass(facts) else ():

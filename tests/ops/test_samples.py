@@ -128,7 +128,9 @@ def found_and_wanted(
         wanted = outcome(lambda: arrays_of(called(operation, signature, arrays, sample)))
         return pushed(engine, operation, sample, arrays), wanted
     if mode == "often":
-        first, *others = [fused(operation, sample, dtype) for _ in range(_native.HOT_THRESHOLD + 2)]
+        first, *others = [
+            fused(operation, sample, dtype) for _ in range(_native.TIERS.hot_runs + 2)
+        ]
         return others, first
     options: dict[str, Any] = {"tier": "0", "fuse": False} if mode == "unfused" else {}
     if mode == "emulated":

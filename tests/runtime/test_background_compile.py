@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.errors import CompileError
 from tenfold.jit import compile_thread, program
 from tenfold.jit.compile_thread import CompileThread
@@ -309,7 +310,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     freed.set()
 
 
-LONGEST_REPLAY = program.REPLAYS * program.REPLAY_GROWTH**program.MAX_GROWTHS
+LONGEST_REPLAY = _native.replays_until_lookup(99)
 """Launches after which a plan looks for the optimised kernel at the latest."""
 
 
@@ -343,7 +344,7 @@ def test_a_profile_counts_no_background_work_of_an_earlier_block(
 
     with tn.options(**PLANNED):
         with tn.profile() as begins:
-            for _ in range(program.USES_WORTH_OPTIMISING + program.REPLAYS):
+            for _ in range(_native.TIERS.optimised_launches + _native.replays_until_lookup(0)):
                 result().wait()
         with tn.profile() as ends:
             held.set()

@@ -131,7 +131,7 @@ def test_warm_tree_of_calls_counts_its_launches() -> None:
             level = [cell(*pair) for pair in pairs] + level[2 * len(pairs) :]
         return level[0]
 
-    for _ in range(program.USES_WORTH_OPTIMISING + 4):
+    for _ in range(_native.TIERS.optimised_launches + 4):
         tree(500).wait()
         program.PROGRAMS.wait_idle()
     last = tree(500)

@@ -93,7 +93,7 @@ def test_after_some_times_a_graph_is_planned_with_the_same_bits() -> None:
         return tn.exp(x) * 1.7 - tn.sqrt(x) / (x + 3.5)
 
     first = np.asarray(make()).tobytes()
-    for threshold in (3, 5, _native.HOT_THRESHOLD):
+    for threshold in (3, 5, _native.TIERS.hot_runs):
         tn.trim()
         with tn.options(hot_threshold=threshold):
             for _ in range(threshold):
@@ -120,10 +120,10 @@ def test_new_shapes_and_values_compile_nothing() -> None:
 
     make(2, 3.25).wait()
     with tn.profile() as p:
-        for n in range(3, _native.HOT_THRESHOLD):
+        for n in range(3, _native.TIERS.hot_runs):
             make(n, n / 7).wait()
     assert (p.compiles, p.generic_compiles) == (0, 0)
-    assert p.kernels == 3 * (_native.HOT_THRESHOLD - 3)
+    assert p.kernels == 3 * (_native.TIERS.hot_runs - 3)
 
 
 def halved(values: np.ndarray) -> tn.Array:

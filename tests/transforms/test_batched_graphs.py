@@ -227,7 +227,7 @@ def test_bits_do_not_depend_on_how_often_a_graph_came(count: int) -> None:
         ends = [chain(product(x)) for x in xs]
         return tn.concat([a + b for a, b in ends] + [product(x) for x in xs])
 
-    bits = {np.asarray(several_calls()).tobytes() for _ in range(_native.HOT_THRESHOLD + 4)}
+    bits = {np.asarray(several_calls()).tobytes() for _ in range(_native.TIERS.hot_runs + 4)}
     assert len(bits) == 1
 
 

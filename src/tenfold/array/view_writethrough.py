@@ -39,16 +39,6 @@ from tenfold.ops.create import full, zeros
 from tenfold.ops.indexing import slice_view
 from tenfold.ops.reshaping import broadcast_to
 
-MAX_PENDING = _native.MAX_PENDING_UPDATES
-"""The most assignments to an Array that may be pending when the next one begins."""
-MAX_READ = _native.MAX_PENDING_READ
-"""The most pending assignments, to any Arrays, below an assigned value."""
-
-
-MAX_SHARING = 16
-"""As MAX_PENDING, where each computes the same product: together they compute it once."""
-MAX_AFTER_FAILURE = 256
-"""As MAX_PENDING, after a failure."""
 _retry_limits: ArrayFacts[int] = ArrayFacts()
 """Arrays whose work has failed, and at how many pending assignments it is tried again."""
 
@@ -120,23 +110,20 @@ def advance(target: Array, value: Any) -> None:
     if TRACE.get() is not None:
         return
     pending = _native.node_of(target)
-    count, limit = pending.assignments, _retry_limits.get(target) or MAX_PENDING
-    may_share = MAX_PENDING <= count < MAX_SHARING
+    count = pending.assignments
+    count_read = _native.node_of(value).assignments if isinstance(value, Array) else 0
+    is_due, is_value_due, may_share = _native.due_updates(
+        count, count_read, _retry_limits.get(target) or 0
+    )
     if may_share and isinstance(value, Array) and shares_product(pending, _native.node_of(value)):
         return
-    if count >= limit:
+    if is_due:
         if pipeline.compute([pending]) is None:
             _retry_limits.discard(target)
         else:
-            _retry_limits[target] = max(MAX_AFTER_FAILURE, 2 * count)
-    elif limit > MAX_PENDING:
-        return
-    if isinstance(value, Array):
-        value_node = _native.node_of(value)
-        count = value_node.assignments
-        # The count is from the creation of the node, so it includes computed assignments.
-        if count and not count % MAX_READ and (nodes := _pending_assignments(value_node)):
-            pipeline.compute(nodes)
+            _retry_limits[target] = max(_native.DEFERRAL.max_after_failure, 2 * count)
+    if is_value_due and (nodes := _pending_assignments(_native.node_of(value))):
+        pipeline.compute(nodes)
 
 
 def _pending_assignments(root: Node) -> list[Node]:

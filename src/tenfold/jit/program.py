@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tenfold import _native
-from tenfold._native import EntryPoint, UseCounter
+from tenfold._native import TIERS, EntryPoint, UseCounter
 from tenfold.caches import LruCache
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
@@ -48,18 +48,9 @@ class Program:
 
 Source = Kernel | GenericElementwise | GenericReduction | ProductKernel
 
-WORTH_OPTIMISING = 1 << 14
-"""Elements of a launch from which a kernel is compiled with optimisation at once."""
-QUICK, OPTIMISED = 0, 2
+UNOPTIMISED, OPTIMISED = 0, 2
 """LLVM's optimisation levels of the two tiers."""
-USES_WORTH_OPTIMISING = 8
-"""Small launches after which a kernel is recompiled with optimisation in the background."""
-REPLAYS, REPLAY_GROWTH, MAX_GROWTHS = 64, 8, 2
-"""Replays of an executable until it is built again with optimised programs; the growth of that
-number if they are not ready, and the most growths."""
-
-
-NO_USES = UseCounter(USES_WORTH_OPTIMISING, bool)
+NO_USES = UseCounter(bool)
 """The counter of a kernel without programs."""
 
 
@@ -77,7 +68,7 @@ class KernelPrograms:
     @property
     def is_hot(self) -> bool:
         """Whether the quick program was launched often enough to be worth optimising."""
-        return self.quick is not None and self.uses.uses >= USES_WORTH_OPTIMISING
+        return self.quick is not None and self.uses.uses >= TIERS.optimised_launches
 
 
 class Programs:
@@ -99,7 +90,7 @@ class Programs:
         programs = self._known(kernel, cpu)
         if programs.optimised is not None and tier != "0":
             return programs.optimised
-        if tier == "auto" and elements >= WORTH_OPTIMISING:
+        if tier == "auto" and elements >= TIERS.optimised_elements:
             tier = "1"
         if tier == "1":
             return self.compile(kernel, cpu, optimised=True)
@@ -120,12 +111,12 @@ class Programs:
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
         """Return the tier of such a launch, and the state of its program in words."""
         programs, disk = self._known(kernel, cpu), cached_kernels(cache_key(kernel), cpu)
-        is_worth = elements >= WORTH_OPTIMISING or (programs.is_hot and disk.has(OPTIMISED))
+        is_worth = elements >= TIERS.optimised_elements or (programs.is_hot and disk.has(OPTIMISED))
         optimised = tier == "1" or (tier == "auto" and bool(is_worth or programs.optimised))
         if (programs.optimised if optimised else programs.quick) is not None:
             return int(optimised), "compiled"
         for level in (
-            (OPTIMISED,) if optimised else _accepted_levels(QUICK, or_better=tier == "auto")
+            (OPTIMISED,) if optimised else _accepted_levels(UNOPTIMISED, or_better=tier == "auto")
         ):
             if disk.has(level):
                 return int(level == OPTIMISED), "on disk, compiled"
@@ -136,8 +127,7 @@ class Programs:
         programs = self._known(kernel, cpu)
         if tier == "0" or programs.optimised is not None:
             return -1
-        unmet_requests = max(programs.pending_requests - 1, 0)
-        return REPLAYS * int(REPLAY_GROWTH ** min(unmet_requests, MAX_GROWTHS))
+        return _native.replays_until_lookup(max(programs.pending_requests - 1, 0))
 
     def use_counter(self, kernel: Source, cpu: str) -> UseCounter:
         """Return the counter of the launches of a kernel's unoptimised program."""
@@ -166,7 +156,10 @@ class Programs:
         `or_better`: an optimised program from disk is accepted too. Raises CompileError when LLVM
         rejects the kernel.
         """
-        disk, level = cached_kernels(cache_key(kernel), cpu), OPTIMISED if optimised else QUICK
+        disk, level = (
+            cached_kernels(cache_key(kernel), cpu),
+            OPTIMISED if optimised else UNOPTIMISED,
+        )
         if stored := self._load_from_disk(
             kernel, cpu, disk, _accepted_levels(level, or_better=or_better)
         ):
@@ -232,7 +225,7 @@ class Programs:
         programs = self._known(loop, cpu)
         if program := programs.optimised or programs.quick:
             return program
-        levels = _accepted_levels(QUICK, or_better=True)
+        levels = _accepted_levels(UNOPTIMISED, or_better=True)
         return self._load_from_disk(loop, cpu, cached_kernels(loop.text, cpu), levels)
 
     def _load_from_disk(
@@ -250,7 +243,7 @@ class Programs:
 
     def _publish(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Cache a program; if another thread was first, return that thread's program."""
-        counter = UseCounter(USES_WORTH_OPTIMISING, partial(request_optimised, kernel, cpu))
+        counter = UseCounter(partial(request_optimised, kernel, cpu))
         programs = self.by_kernel.setdefault((kernel, cpu), KernelPrograms(counter))
         with self._lock:
             if level == OPTIMISED:
@@ -262,7 +255,7 @@ class Programs:
 
 def _accepted_levels(level: int, *, or_better: bool) -> tuple[int, ...]:
     """Return the accepted levels, the best one first."""
-    return (OPTIMISED, QUICK) if or_better else (level,)
+    return (OPTIMISED, UNOPTIMISED) if or_better else (level,)
 
 
 def _load_image(image: ObjectImage, functions: tuple[str, ...]) -> list[EntryPoint]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Executable, Node
+from tenfold._native import TIERS, Executable, Node
 from tenfold.dtypes import kind_of
-from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, use_counter, uses_left
+from tenfold.jit.program import Program, Source, use_counter, uses_left
 from tenfold.runtime import instructions, interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
@@ -47,7 +47,7 @@ class LaunchBinder:
             self.instructions.append(instructions.CountCopy())
         claims_value = self.publication.store(step.results)
         # a hot structure gets the optimised program at once
-        elements = WORTH_OPTIMISING if self.scheduled.structure.is_hot else launch.elements
+        elements = TIERS.optimised_elements if self.scheduled.structure.is_hot else launch.elements
         program = self._program(launch.kernel, elements)
         threads, tables = threads_of(launch, target), list[int]()
         phases = [(program.kernel, program.finish, launch.finish)]

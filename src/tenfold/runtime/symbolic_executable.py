@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tenfold._native import Executable, Node, Structure, Type
+from tenfold._native import TIERS, Executable, Node, Structure, Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
@@ -30,7 +30,7 @@ from tenfold.core.symbolic.size_program import SizeProgram, SizeRef
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
-from tenfold.jit.program import WORTH_OPTIMISING, Program, Source, uses_left
+from tenfold.jit.program import Program, Source, uses_left
 from tenfold.rewrite.registry import optimise_graph
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import Caller, ExecutableBuilder
@@ -198,7 +198,7 @@ class SymbolicSchedule(ScheduledGraph):
         """Return the program of a launch. Raises NotSymbolic for an unoptimised one."""
         program = super().program_of(kernel, value_of(elements))
         if (
-            uses_left(kernel, self.plan.target) >= 0 and elements >= WORTH_OPTIMISING
+            uses_left(kernel, self.plan.target) >= 0 and elements >= TIERS.optimised_elements
         ):  # for small work alone: a guard
             raise NotSymbolic
         return program
