@@ -11,6 +11,8 @@ import pytest
 
 import tenfold as tn
 from call_programs import computed, several
+from tenfold import _native
+from tenfold.schedule.target import DEFAULT
 
 
 @tn.function
@@ -37,7 +39,16 @@ def layered(w: tn.Array) -> list[tn.Array]:
 
 
 def lines(*arrays: tn.Array) -> list[str]:
-    return tn.explain(*arrays, stage="batched").splitlines()
+    """The text without its last line, the thresholds."""
+    text = tn.explain(*arrays, stage="batched").splitlines()
+    return [line for line in text if not line.startswith("  thresholds: ")]
+
+
+def test_thresholds_in_force_are_told() -> None:
+    *_, last = tn.explain(*layered(weights()), stage="batched").splitlines()
+    least, elements = _native.BATCHES.min_mean_group_size, DEFAULT.batches.stacked_elements
+    assert last.startswith(f"  thresholds: {least} nodes per signature, ")
+    assert last.endswith(f"operands up to {elements:,} elements")
 
 
 def test_reasons_are_those_of_the_issue() -> None:

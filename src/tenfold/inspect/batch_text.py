@@ -8,6 +8,7 @@ Takes a Snapshot, hands on the text of the stage "batched".
 >>> print(groups_text(Snapshot(pipeline.graph_of(rows))))
 batched: 600 nodes in 1 launch, 1 signature
   add: 600 members, (float64[2], a number)
+  thresholds: 4 nodes per signature, 24 members ready, 2 of calls, operands up to 65,536 elements
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tenfold import _native, pipeline
-from tenfold._native import Node
+from tenfold._native import BATCHES, Node
 from tenfold.core.graph import Graph, type_text
 from tenfold.core.interpreter import interpret
 from tenfold.inspect import batch_split_reasons
@@ -28,8 +29,6 @@ from tenfold.settings import batch_limit, changed_compute_options, get
 
 MAX_LISTED = 3
 """Signatures of one kind that are listed; more are counted."""
-WIDTH = 4
-"""Nodes per level and per signature from which nodes are batched, as in dynamic_batching.cpp."""
 
 
 class BatchSummary(NamedTuple):
@@ -68,7 +67,14 @@ def groups_text(snapshot: Snapshot) -> str:
     lines = [
         line for family_groups in families.values() for line in _family_lines(graph, family_groups)
     ]
-    return "\n".join([head, *shortened(lines), *_unbatched_line(graph, groups)])
+    return "\n".join([head, *shortened(lines), *_unbatched_line(graph, groups), _thresholds()])
+
+
+def _thresholds() -> str:
+    """The numbers by which nodes are batched."""
+    operand = f"operands up to {DEFAULT.batches.stacked_elements:,} elements"
+    least = f"{BATCHES.min_members} members ready, {BATCHES.min_planned_members} of calls"
+    return f"  thresholds: {BATCHES.min_mean_group_size} nodes per signature, {least}, {operand}"
 
 
 def groups_of(snapshot: Snapshot) -> list[BatchSummary] | None:
@@ -202,14 +208,14 @@ def _limit_reached(graph: Graph) -> str:
     """The limit that prevents batches in a large graph."""
     calls = any(node.op is not None and node.op.semantics.body is not None for node in graph.nodes)
     levels = _levels(graph)
-    if not calls and len(graph) < WIDTH * levels:
+    if not calls and len(graph) < BATCHES.min_mean_group_size * levels:
         nodes = f"{len(graph):,} nodes on {levels:,} dependency levels"
-        return f"it is narrow: {nodes}, fewer than {WIDTH} per level"
+        return f"it is narrow: {nodes}, fewer than {BATCHES.min_mean_group_size} per level"
     operands = [inputs for inputs in graph.inputs if inputs]
     if all(any(_is_large(graph, at) for at in inputs) for inputs in operands):
         limit = DEFAULT.batches.stacked_elements
         return f"operands have more than {limit:,} elements, the limit for stacking"
-    return f"fewer than {WIDTH} ready nodes share a signature"
+    return f"fewer than {BATCHES.min_mean_group_size} ready nodes share a signature"
 
 
 def _levels(graph: Graph) -> int:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tenfold._native import Node
+from tenfold._native import DEFERRAL, TIERS, Node
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
 from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
@@ -270,7 +270,31 @@ def executed_text(snapshot: Snapshot) -> str:
     head = f"executed: {count_text(len(launches), 'launch')} pending on {snapshot.device}"
     if get("check_nans"):
         head += ", each operation unfused (option check_nans)"
-    return "\n".join([head, *shortened(lines)])
+    return "\n".join([head, *shortened(lines), *_optimisation_thresholds()])
+
+
+def _optimisation_thresholds() -> Iterator[str]:
+    """The numbers by which kernels are compiled with optimisation, if they decide."""
+    if get("tier") == "auto":
+        elements, launches = f"{TIERS.optimised_elements:,}", TIERS.optimised_launches
+        yield f"  thresholds: optimised from {elements} elements, else after {launches} launches"
+
+
+def _interpreter_thresholds(snapshot: Snapshot) -> str:
+    """The numbers by which a graph is interpreted, and by which its assignments wait."""
+    updates = [node for node in snapshot.graph.nodes if node.pending and _is_update(node)]
+    elements = TIERS.max_update_elements if updates else TIERS.max_elements
+    if len(snapshot.graph) > DEFAULT.work.max_planned_nodes:
+        elements = TIERS.max_long_elements
+    text = f"  thresholds: {get('hot_threshold')} runs, arrays of at most {elements:,} elements"
+    if not updates:
+        return text
+    run, waiting = DEFERRAL.min_run, DEFERRAL.max_deferred
+    return f"{text}; up to {waiting} assignments wait after {run} to similar parts"
+
+
+def _is_update(node: Node) -> bool:
+    return node.op is not None and node.op.lowering.updates
 
 
 def _interpreter_text(snapshot: Snapshot) -> str:
@@ -290,7 +314,7 @@ def _interpreter_text(snapshot: Snapshot) -> str:
     lines = [
         f"  {number}. {node.name}: {_kernel_kind(node)}" for number, node in enumerate(nodes, 1)
     ]
-    return "\n".join([head, *shortened(lines)])
+    return "\n".join([head, *shortened(lines), _interpreter_thresholds(snapshot)])
 
 
 def _kernel_kind(node: Any) -> str:
