@@ -40,11 +40,6 @@ int processor_level() {
     return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
 }
 
-bool has_sha_extensions() {
-    constexpr uint32_t SHA = 1u << 29; // leaf 7, ebx
-    return __builtin_cpu_supports("sse4.1") && (cpuid(7).ebx & SHA);
-}
-
 std::vector<uint32_t> processor_identity() {
     // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. The
     // identity omits fields that differ per core (leaf 1's ebx) or over time (leaf 0xd's). It also

@@ -13,9 +13,6 @@ int processor_level();
 // x86-64.
 constexpr std::size_t NUM_TARGETS = 5;
 
-// Whether it has instructions for SHA-256, and those that go with them.
-bool has_sha_extensions();
-
 // Vendor, model and features, as reported by the processor and the system. They are equal on
 // processors that run each other's code, on all threads. A compiler that targets the host uses this
 // key.

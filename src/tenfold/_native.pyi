@@ -861,29 +861,6 @@ def load_code(code: bytes, places: Sequence[int]) -> list[EntryPoint]:
 
 def loaded_code_bytes() -> int: ...
 
-class InvalidEntry(Exception):
-    """A file or folder of the disk cache that is not as Tenfold leaves it."""
-
-MAX_ENTRY_BYTES: int
-MAX_NOTE_BYTES: int
-
-_Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
-"""The fields of tenfold/jit/cache_entry.py."""
-
-def open_directory(place: bytes, user: int) -> int:
-    """Open a directory that belongs to a user and is closed to others. Raises InvalidEntry, OSError."""
-
-def read_entry(directory: int, name: str, user: int) -> _Entry:
-    """Read a kernel's file in an open directory. Raises InvalidEntry, OSError."""
-
-def load_entry(
-    directory: int, key: bytes, environment: bytes, functions: int, user: int
-) -> list[EntryPoint]:
-    """Load the kernel of a key from an open directory; return its functions, none if memory runs
-    out. Raises InvalidEntry, OSError.
-    """
-
-def sha256(data: bytes) -> bytes: ...
 def set_hooks(**hooks: Callable[..., Any] | ContextVar[Any]) -> None: ...
 def set_missing_attribute(function: Callable[[Array, str], Any]) -> None:
     """Set the function that is called for public names that Array does not have."""

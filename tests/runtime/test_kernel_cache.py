@@ -16,13 +16,21 @@ from pathlib import Path
 import pytest
 
 import tenfold as tn
-from tenfold import _native
 from tenfold.dtypes import FLOAT32
 from tenfold.jit import atomic_write, kernel_cache, log_once
 from tenfold.jit import disk_cache as stores
 from tenfold.jit import target_key as environments
-from tenfold.jit.cache_entry import HASH, HEAD, CacheEntry, pack_entry
+from tenfold.jit.cache_entry import (
+    FORMAT,
+    HASH,
+    HEAD,
+    CacheEntry,
+    InvalidEntry,
+    pack_entry,
+    unpack_entry,
+)
 from tenfold.jit.compiler import compile_ir
+from tenfold.jit.digest import digest
 from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.program import source_of
 from tenfold.jit.target_key import environment, key_of
@@ -62,7 +70,7 @@ Lines = Callable[[], list[str]]
 
 def signed(content: bytes) -> bytes:
     """Content with the hash that belongs to it."""
-    return content + _native.sha256(content)
+    return content + digest(content)
 
 
 def test_what_was_kept_is_found(store: DiskCache, lines: Lines) -> None:
@@ -165,7 +173,7 @@ def begin_behind_the_end(path: Path) -> None:
 
 
 def claim_huge_lengths(path: Path) -> None:
-    head = HEAD.pack(b"TENFOLD\n", 1, 2, 2, 19, 1 << 62, 0, PLACE, KEY)
+    head = HEAD.pack(b"TENFOLD\n", FORMAT, 2, 2, 19, 1 << 62, 0, PLACE, KEY)
     path.write_bytes(signed(head + bytes(2000)))
 
 
@@ -181,7 +189,7 @@ WRONG: dict[Callable[[Path], None], str] = {
     grow: "it is damaged: 1073741824 bytes",
     lengthen: "it is damaged: [0-9]+ bytes, not",
     write_something_else: "it is not a kernel",
-    give_another_format: "its format is 99, not 1",
+    give_another_format: f"its format is 99, not {FORMAT}",
     compile_for_another_processor: "it is for another processor, or by another version",
     give_it_more_functions: "it has 3 functions, not 2",
     swap: "it is the entry of another kernel",
@@ -320,6 +328,26 @@ def test_flipped_bits_are_never_loaded(store: DiskCache, monkeypatch: pytest.Mon
             os.pwrite(file.fileno(), data[bit // 8 : bit // 8 + 1], bit // 8)
     assert len(said) == 10_000
     assert store.read(KEY.hex()) == ENTRY
+
+
+def test_every_end_is_refused() -> None:
+    data = pack_entry(replace(ENTRY, code=b"\xc3" * 100))
+    for length in range(len(data)):
+        with pytest.raises(InvalidEntry):
+            unpack_entry(data[:length])
+
+
+def test_whatever_has_its_hash_is_an_entry_or_is_refused() -> None:
+    content, choices = pack_entry(replace(ENTRY, code=b"\xc3" * 100))[:-HASH], random.Random(0)
+    for _ in range(2_000):
+        spoilt = bytearray(content)
+        for _ in range(choices.randrange(1, 6)):
+            spoilt[choices.randrange(HEAD.size)] = choices.choice((0, 1, choices.randrange(256)))
+        try:
+            entry = unpack_entry(signed(bytes(spoilt)))
+        except InvalidEntry:
+            continue
+        assert all(offset < len(entry.code) for offset in entry.function_offsets)
 
 
 def test_what_was_used_longest_ago_is_removed_first(store: DiskCache) -> None:

@@ -32,7 +32,14 @@ from typing import NamedTuple
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.jit.atomic_write import remove_abandoned, write_atomic
-from tenfold.jit.cache_entry import MAX_ENTRY_BYTES, CacheEntry, InvalidEntry, pack_entry
+from tenfold.jit.cache_entry import (
+    MAX_ENTRY_BYTES,
+    CacheEntry,
+    InvalidEntry,
+    open_directory,
+    pack_entry,
+    read_entry,
+)
 from tenfold.jit.log_once import log_warning
 
 SUBDIRECTORY = "kernels"
@@ -93,10 +100,7 @@ class DiskCache:
                     remove_abandoned(directory)
                 for number, key in enumerate(keys):
                     try:
-                        user = os.geteuid()
-                        return number, _native.load_entry(
-                            directory, key, environment, functions, user
-                        )
+                        return number, _load(directory, key, environment, functions)
                     except FileNotFoundError:
                         continue
                     except InvalidEntry as error:
@@ -149,7 +153,7 @@ class DiskCache:
         OSError.
         """
         with self._directory() as directory:
-            return CacheEntry(*_native.read_entry(directory, name, os.geteuid()))
+            return read_entry(directory, name)
 
     def remove(self, names: list[str]) -> int:
         """Remove files; return the number removed. Raises UnusableDirectory, OSError."""
@@ -183,7 +187,7 @@ class DiskCache:
     def _directory(self) -> Iterator[int]:
         """Open the directory. Raises UnusableDirectory, FileNotFoundError."""
         try:
-            directory = _native.open_directory(os.fsencode(self.path), os.geteuid())
+            directory = open_directory(self.path)
         except FileNotFoundError:
             raise
         except (InvalidEntry, OSError) as error:
@@ -206,6 +210,14 @@ class DiskCache:
             total -= file.size
             if total <= self.limit * SWEEP_TARGET:
                 return
+
+
+def _load(directory: int, key: bytes, environment: bytes, functions: int) -> list[EntryPoint]:
+    """Return the functions of a key's entry; none if the system refuses memory for them."""
+    entry = read_entry(directory, key.hex(), environment)
+    if len(entry.function_offsets) != functions:
+        raise InvalidEntry(f"it has {len(entry.function_offsets)} functions, not {functions}")
+    return _native.load_code(entry.code, entry.function_offsets)
 
 
 def _files(directory: int) -> list[CacheFile]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tenfold import _native
 from tenfold.jit.compiler import DISABLED_FEATURES
+from tenfold.jit.digest import digest
 from tenfold.jit.llvm_bindings import LIBRARY, RELOCATION
 from tenfold.version import __version__
 
@@ -33,7 +34,7 @@ def environment(cpu: str) -> bytes:
         " ".join((cpu, RELOCATION, *DISABLED_FEATURES)).encode(),
         struct.pack(f"<{len(processor)}I", *processor),
     )
-    return _native.sha256(b"".join(struct.pack("<Q", len(item)) + item for item in items))
+    return digest(b"".join(struct.pack("<Q", len(item)) + item for item in items))
 
 
 SOURCE_FOLDERS = ("core", "ops", "schedule", "codegen", "jit", "runtime")
@@ -72,4 +73,4 @@ def _llvm_build() -> bytes:
 
 def key_of(text: str, level: int, environment: bytes) -> bytes:
     """Return the key of a kernel, 32 bytes: the name of its entry."""
-    return _native.sha256(environment + struct.pack("<I", level) + text.encode())
+    return digest(environment + struct.pack("<I", level) + text.encode())
