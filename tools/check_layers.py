@@ -85,7 +85,6 @@ CONFINED = (
             "exec/part_copy.cpp",
             "exec/reduction_kernels.cpp",
             "exec/stacking.cpp",
-            "exec/vector_product.cpp",
             "engine/batch_rows.cpp",
             "python/launch_bindings.cpp",
             "python/scan_loop.cpp",

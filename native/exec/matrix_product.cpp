@@ -5,6 +5,7 @@
 
 #include "exec/gather.h"
 #include "exec/op_interpreter.h"
+#include "exec/work_size.h"
 #include "ir/index_map.h"
 
 namespace tenfold {
@@ -29,6 +30,18 @@ bool is_plain_operand(const LinearizedGraph& graph, const LinearizedNode& entry)
         read = &graph.nodes[graph.inputs(*read)[0]];
     }
     return true;
+}
+
+// Bytes between the elements of a vector.
+int64_t stride_of(const Value& vector) {
+    return vector.strides.empty() ? int64_t(dtype_of(vector.type->dtype).bytes) : vector.strides[0];
+}
+
+ProductLayout layout_of(const Node& node, const Value& operand) {
+    if (!is_vector_product(node)) return {operand.type->shape, operand.strides};
+    int64_t bytes = dtype_of(operand.type->dtype).bytes;
+    bool is_contiguous = operand.type->shape[0] <= 1 || stride_of(operand) == bytes;
+    return {{2}, {is_contiguous ? bytes : 2 * bytes}};
 }
 
 } // namespace
@@ -75,7 +88,8 @@ bool is_only_assigned(const LinearizedGraph& graph, uint32_t position) {
 
 ProductResult run_matrix_product(const Node& node, const Value& first, const Value& second,
                                  OpKernelCompiler& compiler, ExecutionContext& context) {
-    std::shared_ptr<const ProductLaunch> product = compiler.product_launch(node, first, second);
+    std::shared_ptr<const ProductLaunch> product =
+        compiler.product_launch(node, layout_of(node, first), layout_of(node, second));
     if (!product) return {true, {}};
     if (!product->kernel) return {};
     Ref<Value> result = Value::uninitialized(node.type);
@@ -92,8 +106,16 @@ ProductResult run_matrix_product(const Node& node, const Value& first, const Val
     work.units = product->units;
     work.grain = product->grain;
     work.threads = product->threads;
+    int64_t multiply_adds = product->multiply_adds;
+    std::array<int64_t, 3> lengths_and_strides;
+    if (is_vector_product(node)) {
+        multiply_adds = first.type->shape[0];
+        lengths_and_strides = {multiply_adds, stride_of(first), stride_of(second)};
+        work.sizes = lengths_and_strides;
+        work.threads = threads_for(multiply_adds, 1);
+    }
     context.count(Counter::calls);
-    count(Counter::multiply_adds, product->multiply_adds);
+    count(Counter::multiply_adds, multiply_adds);
     if (work.units == 0) return {true, std::move(result)};
     context.count(Counter::launches);
     bool succeeded = context.launch_and_wait(device_of(node.type->device), work).succeeded();

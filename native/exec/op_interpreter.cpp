@@ -156,19 +156,12 @@ class ColdGraphRun : public OpInterpreter {
         auto inputs = graph_.inputs(entry);
         int64_t start = timings_ ? now() : 0;
         const Value &first = *computed_value(inputs[0]), &second = *computed_value(inputs[1]);
-        Ref<Value> result;
-        if (is_vector_product(*entry.node)) {
-            result = run_vector_product(*entry.node, first, second, compiler_, context_);
-        } else {
-            ProductResult product =
-                run_matrix_product(*entry.node, first, second, compiler_, context_);
-            if (!product.supported) return compute_by_plan(position);
-            result = std::move(product.value);
-        }
-        if (!result) return false;
+        ProductResult product = run_matrix_product(*entry.node, first, second, compiler_, context_);
+        if (!product.supported) return compute_by_plan(position);
+        if (!product.value) return false;
         if (!entry.live_out) context_.count(Counter::temporaries);
         if (timings_) timings_->push_back({entry.node->op->name, false, start, now()});
-        values_[position] = std::move(result);
+        values_[position] = std::move(product.value);
         return true;
     }
 

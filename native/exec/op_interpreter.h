@@ -7,7 +7,6 @@
 #include "exec/matrix_product.h"
 #include "exec/part_copy.h"
 #include "exec/reduction_kernels.h"
-#include "exec/vector_product.h"
 #include "memory/target_facts.h"
 
 namespace tenfold {
@@ -30,11 +29,9 @@ class OpKernelCompiler {
     virtual const ReductionLoop* compile_reduction(const Node&, uint16_t, ReductionForm) {
         return nullptr;
     }
-    // The kernel of the product of two vectors, contiguous or not; handed over.
-    virtual const VectorProductKernel* compile_product(const Node&, bool, bool) { return nullptr; }
     // The launch of a product of such operands; null where Python has failed.
-    virtual std::shared_ptr<const ProductLaunch> product_launch(const Node&, const Value&,
-                                                                const Value&) {
+    virtual std::shared_ptr<const ProductLaunch> product_launch(const Node&, const ProductLayout&,
+                                                                const ProductLayout&) {
         return {};
     }
     // Writes the element that an operation fills its result with.

@@ -24,14 +24,12 @@ PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop
 PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
 PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch"};
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
-PythonFunction product_factory{"tenfold.runtime.product_kernels", "vector_product"};
 
 bool compute_results(Node& node, bool may_compile);
 
-// The launches of products, by operation, target, Types and strides. Under the GIL.
+// The launches of products, by operation, target, dtype and layouts. Under the GIL.
 struct LaunchEntry {
     std::vector<uint64_t> key;
-    Ref<Type> first, second; // the key has their addresses
     std::shared_ptr<const ProductLaunch> launch;
     explicit operator bool() const { return bool(launch); }
 };
@@ -43,14 +41,15 @@ LaunchTable* const product_launches = new LaunchTable; // outlives the interpret
      LaunchTable::NUM_SLOTS, [] { return product_launches->size(); },
      [] { product_launches->clear(); }});
 
-std::vector<uint64_t> launch_key(const Node& node, const Value& first, const Value& second) {
+std::vector<uint64_t> launch_key(const Node& node, const ProductLayout& first,
+                                 const ProductLayout& second) {
     std::vector<uint64_t> key{node.op->id, current_options().target,
-                              uint64_t(current_options().threads)};
-    for (const Value* operand : {&first, &second}) {
-        key.push_back(reinterpret_cast<uint64_t>(operand->type.get()));
-        key.push_back(operand->strides.size());
-        for (int64_t stride : operand->strides) key.push_back(uint64_t(stride));
-    }
+                              uint64_t(current_options().threads), node.type->kind()};
+    for (const ProductLayout* operand : {&first, &second})
+        for (const std::vector<int64_t>* numbers : {&operand->shape, &operand->strides}) {
+            key.push_back(numbers->size());
+            key.insert(key.end(), numbers->begin(), numbers->end());
+        }
     return key;
 }
 
@@ -114,23 +113,15 @@ class PythonKernelCompiler : public OpKernelCompiler {
         return loop.release();
     }
 
-    const VectorProductKernel* compile_product(const Node& node, bool first_contiguous,
-                                               bool second_contiguous) override {
-        nb::object compiled = call(product_factory, node.op->python, dtype_object(node.type->dtype),
-                                   truth(first_contiguous), truth(second_contiguous));
-        if (!compiled.is_valid()) return nullptr;
-        auto& entry = nb::cast<EntryPoint&>(compiled);
-        return new VectorProductKernel{entry.kernel, entry.code};
-    }
-
-    std::shared_ptr<const ProductLaunch> product_launch(const Node& node, const Value& first,
-                                                        const Value& second) override {
+    std::shared_ptr<const ProductLaunch> product_launch(const Node& node,
+                                                        const ProductLayout& first,
+                                                        const ProductLayout& second) override {
         std::vector<uint64_t> key = launch_key(node, first, second);
         LaunchEntry& entry = product_launches->slot(hash_of(key) * 0x9e3779b97f4a7c15ULL);
         if (!entry || entry.key != key) {
             auto launch = compile_product_launch(node, first, second);
             if (!launch) return {};
-            entry = {std::move(key), first.type, second.type, std::move(launch)};
+            entry = {std::move(key), std::move(launch)};
         }
         return entry.launch;
     }
@@ -179,14 +170,13 @@ class PythonKernelCompiler : public OpKernelCompiler {
 
   private:
     // Null with a Python error where Python has failed.
-    static std::shared_ptr<const ProductLaunch> compile_product_launch(const Node& node,
-                                                                       const Value& first,
-                                                                       const Value& second) {
-        auto shape = [](const Value& value) { return nb::tuple(nb::cast(value.type->shape)); };
-        auto strides = [](const Value& value) { return nb::tuple(nb::cast(value.strides)); };
-        nb::object compiled = call(launch_factory, node.op->python, dtype_object(node.type->dtype),
-                                   shape(first).ptr(), strides(first).ptr(), shape(second).ptr(),
-                                   strides(second).ptr());
+    static std::shared_ptr<const ProductLaunch> compile_product_launch(
+        const Node& node, const ProductLayout& first, const ProductLayout& second) {
+        auto tuple = [](const std::vector<int64_t>& items) { return nb::tuple(nb::cast(items)); };
+        nb::object compiled =
+            call(launch_factory, node.op->python, dtype_object(node.type->dtype),
+                 tuple(first.shape).ptr(), tuple(first.strides).ptr(), tuple(second.shape).ptr(),
+                 tuple(second.strides).ptr());
         if (!compiled.is_valid()) return {};
         auto launch = std::make_shared<ProductLaunch>();
         if (compiled.is_none()) return launch;

@@ -1,11 +1,10 @@
 """Product kernels: choose and compile the kernels of products that the op interpreter runs.
 
-That of two vectors serves any length and strides; others are chosen for theirs. Takes an operation,
-a dtype and the layouts of operands from native code. Hands on the kernel
-(`native/exec/vector_product.cpp`) or the launch (`native/exec/matrix_product.cpp`) that a schedule
-chooses.
+Takes an operation, a dtype and the layouts of operands from native code. Hands on the launch that a
+schedule chooses (`native/exec/matrix_product.cpp`). The kernel of two vectors serves any length and
+strides: native code asks for it once for vectors that are contiguous, and once for others.
 
-    entry = vector_product(matmul, FLOAT64, True, False)
+    kernel, *sizes = product_launch(matmul, FLOAT64, (2,), (8,), (2,), (16,))
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import EntryPoint, Type
-from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.host import host_target
@@ -24,29 +22,6 @@ from tenfold.runtime.blas.product_launch import threads_of
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.product_choice import choose_product
 from tenfold.schedule.product_forms import ProductOperand
-
-LENGTH = 2
-"""The length for which the kernel is chosen; the choice is the same for every other one."""
-
-
-def vector_product(
-    op: Op[...], dtype: np.dtype, first_contiguous: bool, second_contiguous: bool
-) -> EntryPoint:
-    """Return the entry point of the kernel. Its sizes are the length and both strides in bytes."""
-    contraction = op.rewriting.contraction
-    assert contraction is not None, "a product says what it contracts"
-    x1, x2 = (
-        ProductOperand((LENGTH,), (dtype.itemsize * (1 if contiguous else 2),), dtype)
-        for contiguous in (first_contiguous, second_contiguous)
-    )
-    types = (Type((LENGTH,), dtype, "cpu"),) * 2
-    step = bind_product(choose_product(contraction(types), x1, x2, target=host_target()))
-    assert isinstance(step.kernel, DotProduct), "products of vectors"
-    assert step.sizes == (LENGTH, *x1.strides, *x2.strides), "as native code packs them"
-    # without optimisation it runs several times as long
-    program = PROGRAMS.of(step.kernel, 0, "1", host_target().processor)
-    _native.count("generic_compiles")
-    return program.kernel
 
 
 def product_launch(
@@ -77,11 +52,10 @@ def product_launch(
     program = PROGRAMS.of(step.kernel, step.multiply_adds, "1", host_target().processor)
     if program.finish is not None:
         return None
+    if len(first_shape) == len(second_shape) == 1:
+        _native.count("generic_compiles")
     swapped = step.operands == (1, 0)
     return (
         *(program.kernel, swapped, step.sizes, step.scratch),
         *(step.units, step.grain, threads_of(step), step.multiply_adds),
     )
-
-
-__all__ = ["product_launch", "vector_product"]
