@@ -25,6 +25,7 @@ from tenfold.numpy.arguments import (
     constant,
     deliver,
     export,
+    like,
     ordered,
 )
 from tenfold.ops import (
@@ -178,14 +179,30 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """Return quantiles along axes, interpolated linearly; other methods compute at the call."""
-    if not _is_double(q):
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.quantile)(a, q, axis, out=out, **options)
-    fractions = _fractions(q, "np.quantile", percent=False)
-    return _quantile(a, fractions, axis, out, method, keepdims, weights, _is_weak(q))
+    rest = method, keepdims
+    return _of_fractions("quantile", a, q, axis, out, overwrite_input, *rest, weights=weights)
 
 
-def percentile(
+@like(quantile)
+def percentile(*args: Any, **options: Any) -> Any:
+    """Return quantiles of per cents along axes."""
+    return _of_fractions("percentile", *args, **options)
+
+
+@like(quantile)
+def nanquantile(*args: Any, **options: Any) -> Any:
+    """Return quantiles along axes of the elements that are not NaN."""
+    return _of_fractions("nanquantile", *args, **options)
+
+
+@like(quantile)
+def nanpercentile(*args: Any, **options: Any) -> Any:
+    """Return quantiles of per cents along axes of the elements that are not NaN."""
+    return _of_fractions("nanpercentile", *args, **options)
+
+
+def _of_fractions(
+    name: str,
     a: Any,
     q: Any,
     axis: Any = None,
@@ -196,30 +213,27 @@ def percentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """Return quantiles of per cents along axes."""
+    """Return what NumPy's function of a name does."""
+    options = {"method": method, "keepdims": keepdims, "weights": weights}
     if not _is_double(q):
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.percentile)(a, q, axis, out=out, **options)
-    fractions = _fractions(q, "np.percentile", percent=True)
-    return _quantile(a, fractions, axis, out, method, keepdims, weights, _is_weak(q))
-
-
-def _quantile(
-    a: Any,
-    fractions: Any,
-    axis: Any,
-    out: Any,
-    method: str,
-    keepdims: bool,
-    weights: Any,
-    weak: bool,
-) -> Any:
+        return Immediate(getattr(np, name))(a, q, axis, out=out, **options)
+    fractions = _fractions(q, f"np.{name}", percent=name.endswith("percentile"))
     rows, axes = _folded(a, axis)
+    weak, skips_nan = _is_weak(q), name.startswith("nan")
+    is_complex = kind_of(rows.dtype) == "c"
+    if method != LINEAR or weights is not None or not rows.shape[-1] or (skips_nan and is_complex):
+        function = np.nanquantile if skips_nan else np.quantile
+        return Immediate(function)(
+            a, float(fractions) if weak else fractions, axis, out=out, **options
+        )
+    results = (_of_known if skips_nan else _of_all)(rows, fractions, weak)
+    result = reshaping.reshape(results, (*fractions.shape, *rows.shape[:-1]))
+    return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
+
+
+def _of_all(rows: Array, fractions: Any, weak: bool) -> Array:
+    """Return a quantile of each row for each fraction; NaN for rows that hold one."""
     length = rows.shape[-1]
-    if method != LINEAR or weights is not None or not length:
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        q = float(fractions) if weak else fractions
-        return Immediate(np.quantile)(a, q, axis, out=out, **options)
     position = fractions * (length - 1)
     lower = np.floor(position).astype(np.int64)
     upper = np.minimum(lower + 1, length - 1)
@@ -233,10 +247,23 @@ def _quantile(
     shares = (as_array(share) for share in (weight, 1.0 - weight))
     if weak:
         shares = (cast(share, rows.dtype) for share in shares)
-    result = _interpolated(low, high, *shares)
-    result = _nan_of_rows(rows, result)
-    result = reshaping.reshape(result, (*fractions.shape, *result.shape[1:]))
-    return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
+    return _nan_of_rows(rows, _interpolated(low, high, *shares))
+
+
+def _of_known(rows: Array, fractions: Any, weak: bool) -> Array:
+    """Return a quantile of each row's elements that are not NaN for each fraction."""
+    ordered, last = sorting.sort(rows), arithmetic.subtract(_counts(rows), 1)
+    steps = cast(last, rows.dtype if weak else np.float64)  # a number has the dtype of the array
+    results = []
+    for fraction in fractions.reshape(-1).tolist():
+        position = arithmetic.multiply(steps, fraction)
+        lower = cast(rounding.floor(position), np.int64)
+        upper = selection.minimum(arithmetic.add(lower, 1), last)
+        low, high = (_at(ordered, selection.maximum(i, 0)) for i in (lower, upper))
+        share = arithmetic.subtract(position, cast(lower, steps.dtype))
+        share = cast(share, rows.dtype) if weak else share
+        results.append(_interpolated(low, high, share, arithmetic.subtract(1.0, share)))
+    return stack(results, 0)
 
 
 def nanmedian(
@@ -272,76 +299,6 @@ def _counts(rows: Array) -> Array:
 def _at(ordered: Array, positions: Array) -> Array:
     """Return one element of each row."""
     return labels.choose_at(ordered, positions)
-
-
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = LINEAR,
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Return quantiles along axes of the elements that are not NaN."""
-    if not _is_double(q):
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
-    fractions = _fractions(q, "np.nanquantile", percent=False)
-    rest = method, keepdims, weights, _is_weak(q)
-    return _nanquantile(a, fractions, axis, out, *rest)
-
-
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = LINEAR,
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """Return quantiles of per cents along axes of the elements that are not NaN."""
-    if not _is_double(q):
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        return Immediate(np.nanpercentile)(a, q, axis, out=out, **options)
-    fractions = _fractions(q, "np.nanpercentile", percent=True)
-    rest = method, keepdims, weights, _is_weak(q)
-    return _nanquantile(a, fractions, axis, out, *rest)
-
-
-def _nanquantile(
-    a: Any,
-    fractions: Any,
-    axis: Any,
-    out: Any,
-    method: str,
-    keepdims: bool,
-    weights: Any,
-    weak: bool,
-) -> Any:
-    rows, axes = _folded(a, axis)
-    if method != LINEAR or weights is not None or not rows.shape[-1] or kind_of(rows.dtype) == "c":
-        options = {"method": method, "keepdims": keepdims, "weights": weights}
-        q = float(fractions) if weak else fractions
-        return Immediate(np.nanquantile)(a, q, axis, out=out, **options)
-    ordered, last = sorting.sort(rows), arithmetic.subtract(_counts(rows), 1)
-    steps = cast(last, rows.dtype if weak else np.float64)  # a number has the dtype of the array
-    results = []
-    for fraction in fractions.reshape(-1).tolist():
-        position = arithmetic.multiply(steps, fraction)
-        lower = cast(rounding.floor(position), np.int64)
-        upper = selection.minimum(arithmetic.add(lower, 1), last)
-        low, high = (_at(ordered, selection.maximum(i, 0)) for i in (lower, upper))
-        share = arithmetic.subtract(position, cast(lower, steps.dtype))
-        share = cast(share, rows.dtype) if weak else share
-        results.append(_interpolated(low, high, share, arithmetic.subtract(1.0, share)))
-    result = reshaping.reshape(stack(results, 0), (*fractions.shape, *rows.shape[:-1]))
-    return deliver(_restored(result, axes, fractions.ndim, keepdims), out)
 
 
 def _interpolated(low: Array, high: Array, share: Array, rest: Array) -> Array:

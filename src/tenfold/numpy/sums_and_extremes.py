@@ -21,6 +21,7 @@ from tenfold.numpy.arguments import (
     cast,
     constant,
     deliver,
+    like,
     may_wait,
     ordered,
     where_else,
@@ -75,13 +76,13 @@ def sum(
     where: Any = True,
 ) -> Any:
     """Return the sum of elements along axes."""
-    x = where_else(as_array(a), where, 0)
-    dtype = _dtype_of_sums(x, dtype, out)
-    result = reduce.sum(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
-    return deliver(_started(add, result, initial), out)
+    return _total(reduce.sum, add, 0, a, axis, dtype, out, keepdims, initial, where)
 
 
-def prod(
+def _total(
+    fold: Any,
+    combine: Any,
+    identity: int,
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -90,15 +91,26 @@ def prod(
     initial: Any = None,
     where: Any = True,
 ) -> Any:
-    """Return the product of elements along axes."""
-    x = where_else(as_array(a), where, 1)
+    x = where_else(as_array(a), where, identity)
     dtype = _dtype_of_sums(x, dtype, out)
-    result = reduce.prod(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
-    return deliver(_started(multiply, result, initial), out)
+    result = fold(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
+    return deliver(_started(combine, result, initial), out)
+
+
+@like(sum)
+def prod(*args: Any, **options: Any) -> Any:
+    """Return the product of elements along axes."""
+    return _total(reduce.prod, multiply, 1, *args, **options)
 
 
 def _extreme(
-    a: Any, axis: Axis, out: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+    largest: bool,
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     x = as_array(a)
     axis = _scalar_axis(x, axis)
@@ -133,20 +145,14 @@ def max(
     where: Any = True,
 ) -> Any:
     """Return the largest element along axes; NaN if there is one."""
-    return _extreme(a, axis, out, keepdims, initial, where, largest=True)
+    return _extreme(True, a, axis, out, keepdims, initial, where)
 
 
 @ordered
-def min(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@like(max)
+def min(*args: Any, **options: Any) -> Any:
     """Return the smallest element along axes; NaN if there is one."""
-    return _extreme(a, axis, out, keepdims, initial, where, largest=False)
+    return _extreme(False, *args, **options)
 
 
 amax, amin = max, min
@@ -327,28 +333,21 @@ def cumulative_sum(
     include_initial: bool = False,
 ) -> Any:
     """Return running sums along an axis."""
-    x = as_array(x)
-    if not x.ndim and _scalar_axis(x, axis) is None:
-        x, axis = reshaping.reshape(x, (1,)), 0
-    result = cumulative.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
-    return deliver(result, out)
+    options = {"axis": axis, "dtype": dtype, "include_initial": include_initial}
+    return _running(cumulative.cumulative_sum, x, out=out, **options)
 
 
-def cumulative_prod(
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: Any = None,
-    include_initial: bool = False,
-) -> Any:
+@like(cumulative_sum)
+def cumulative_prod(x: Any, /, **options: Any) -> Any:
     """Return running products along an axis."""
+    return _running(cumulative.cumulative_prod, x, **options)
+
+
+def _running(scan: Any, x: Any, *, axis: int | None = None, out: Any = None, **options: Any) -> Any:
     x = as_array(x)
     if not x.ndim and _scalar_axis(x, axis) is None:
         x, axis = reshaping.reshape(x, (1,)), 0
-    result = cumulative.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
-    return deliver(result, out)
+    return deliver(scan(x, axis=axis, **options), out)
 
 
 def _known(a: Any) -> tuple[Array, Any]:
@@ -369,46 +368,25 @@ def _joined(mask: Any, where: Any) -> Any:
     return mask & cast(as_array(where), BOOL)
 
 
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@like(sum)
+def nansum(a: Any, *args: Any, **options: Any) -> Any:
     """Return the sum of elements along axes, NaN taken as 0."""
     x, known = _known(a)
-    return sum(where_else(x, known, 0), axis, dtype, out, keepdims, initial, where)
+    return sum(where_else(x, known, 0), *args, **options)
 
 
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@like(prod)
+def nanprod(a: Any, *args: Any, **options: Any) -> Any:
     """Return the product of elements along axes, NaN taken as 1."""
     x, known = _known(a)
-    return prod(where_else(x, known, 1), axis, dtype, out, keepdims, initial, where)
+    return prod(where_else(x, known, 1), *args, **options)
 
 
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-) -> Any:
+@like(mean)
+def nanmean(a: Any, *args: Any, where: Any = True, **options: Any) -> Any:
     """Return the mean of elements along axes that are not NaN."""
     x, known = _known(a)
-    return mean(x, axis, dtype, out, keepdims, where=_joined(known, where))
+    return mean(x, *args, where=_joined(known, where), **options)
 
 
 def nanvar(
@@ -434,33 +412,28 @@ def nanvar(
     return deliver(result, out)
 
 
+@like(nanvar)
 def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
+    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, *args: Any, **options: Any
 ) -> Any:
     """Return the root of `nanvar`."""
-    squares = nanvar(
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return deliver(sqrt(squares), out)
+    return deliver(sqrt(nanvar(a, axis, dtype, None, *args, **options)), out)
 
 
 def _nan_extreme(
-    a: Any, axis: Axis, out: Any, keepdims: bool, initial: Any, where: Any, largest: bool
+    largest: bool,
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     x, known = _known(a)
     if known is True:
-        return _extreme(x, axis, out, keepdims, initial, where, largest)
+        return _extreme(largest, x, axis, out, keepdims, initial, where)
     replaced = where_else(x, known, -np.inf if largest else np.inf)
-    result = _extreme(replaced, axis, None, keepdims, initial, where, largest)
+    result = _extreme(largest, replaced, axis, None, keepdims, initial, where)
     if initial is None:
         some = reduce.any(known, axis=axis, keepdims=keepdims)
         result = select(some, result, constant(x, np.nan))
@@ -468,29 +441,17 @@ def _nan_extreme(
 
 
 @ordered
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@like(max)
+def nanmax(*args: Any, **options: Any) -> Any:
     """Return the largest element along axes that is not NaN; NaN if there is none."""
-    return _nan_extreme(a, axis, out, keepdims, initial, where, largest=True)
+    return _nan_extreme(True, *args, **options)
 
 
 @ordered
-def nanmin(
-    a: Any,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@like(max)
+def nanmin(*args: Any, **options: Any) -> Any:
     """Return the smallest element along axes that is not NaN; NaN if there is none."""
-    return _nan_extreme(a, axis, out, keepdims, initial, where, largest=False)
+    return _nan_extreme(False, *args, **options)
 
 
 @ordered
