@@ -8,106 +8,44 @@
 
 #include "exec/float_env.h"
 #include "memory/allocation_pool.h"
+#include "memory/pooled_vector.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {
 namespace {
 
-PyTypeObject *value_type = nullptr, *entry_type = nullptr;
 bool ending = false; // the interpreter is; written under the GIL
 
-struct LaunchArguments {
-    static constexpr std::size_t FEW = 16;
-    Work work;
-    const Device* device = &CPU; // of the memory of its Values
-    PyObject* buffers = nullptr; // a tuple: its items live on while the GIL is released
-    std::array<void*, FEW> few;
-    std::vector<void*> many;
-};
-
-bool take_integer(PyObject* object, int64_t& number) {
-    number = PyLong_AsLongLong(object);
-    return number != -1 || !PyErr_Occurred();
-}
-
-bool take_address(PyObject* object, void*& address, const Device*& device) {
-    if (Py_TYPE(object) == value_type) {
-        const Buffer& buffer = nb::inst_ptr<ValueHandle>(object)->value->buffers[0];
-        if (buffer.allocation->device) device = &device_at(buffer.allocation->device);
-        address = buffer.address();
-        return true;
-    }
-    address = PyLong_AsVoidPtr(object);
-    return address || !PyErr_Occurred();
-}
-
 // Of loaded code, which the argument holds; or of code that the caller keeps.
-KernelHandle kernel_of(PyObject* kernel) {
-    if (Py_TYPE(kernel) != entry_type) return KernelHandle(PyLong_AsVoidPtr(kernel));
-    return nb::inst_ptr<EntryPoint>(kernel)->kernel;
+KernelHandle kernel_of(nb::handle kernel) {
+    if (nb::isinstance<EntryPoint>(kernel)) return nb::cast<EntryPoint&>(kernel).kernel;
+    return KernelHandle(PyLong_AsVoidPtr(kernel.ptr()));
 }
 
-bool take_buffers(PyObject* object, LaunchArguments& arguments) {
-    arguments.buffers = PySequence_Tuple(object); // a tuple is its own
-    if (!arguments.buffers) return false;
-    Py_ssize_t length = PyTuple_GET_SIZE(arguments.buffers);
-    void** table = arguments.few.data();
-    if (std::size_t(length) > LaunchArguments::FEW) {
-        arguments.many.resize(std::size_t(length));
-        table = arguments.many.data();
-    }
-    arguments.work.buffers = {table, std::size_t(length)};
-    for (Py_ssize_t i = 0; i < length; ++i)
-        if (!take_address(PyTuple_GET_ITEM(arguments.buffers, i), table[i], arguments.device))
-            return false;
-    return true;
+// Of a Value, whose device it notes, or as it is.
+void* address_of(nb::handle object, const Device*& device) {
+    if (!nb::isinstance<ValueHandle>(object)) return PyLong_AsVoidPtr(object.ptr());
+    const Buffer& buffer = nb::cast<ValueHandle&>(object).value->buffers[0];
+    if (buffer.allocation->device) device = &device_at(buffer.allocation->device);
+    return buffer.address();
 }
 
 // The items of a bytes object, 8 bytes each.
-template <class T> bool take_items(PyObject* object, std::span<const T>& items) {
-    if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) % 8 != 0) {
-        PyErr_SetString(PyExc_TypeError, "sizes and scalars are bytes, 8 for each item");
-        return false;
-    }
-    items = {reinterpret_cast<const T*>(PyBytes_AS_STRING(object)),
-             std::size_t(PyBytes_GET_SIZE(object) / 8)};
-    return true;
-}
-
-bool take_arguments(PyObject* const* args, Py_ssize_t count, LaunchArguments& arguments) {
-    if (count != 8) {
-        PyErr_SetString(PyExc_TypeError, "launch() takes 8 arguments");
-        return false;
-    }
-    Work& work = arguments.work;
-    int64_t scratch = 0, threads = 0;
-    work.kernel = kernel_of(args[0]);
-    if (PyErr_Occurred() || !take_buffers(args[1], arguments) || !take_items(args[2], work.sizes) ||
-        !take_items(args[3], work.scalars) || !take_integer(args[4], scratch) ||
-        !take_integer(args[5], work.units) || !take_integer(args[6], work.grain) ||
-        !take_integer(args[7], threads))
-        return false;
-    if (!work.kernel || scratch < 0 || work.units < 0 || work.grain < 1 || threads < 0) {
-        PyErr_SetString(PyExc_ValueError, "launch() needs a kernel, scratch, units and threads of "
-                                          "at least 0, and a grain of at least 1");
-        return false;
-    }
-    work.scratch = std::size_t(scratch);
-    work.threads = int(std::min<int64_t>(threads, 1 << 20));
-    return true;
+template <class T> std::span<const T> items_of(const nb::bytes& bytes) {
+    if (bytes.size() % 8 != 0) throw nb::type_error("sizes and scalars have 8 bytes for each item");
+    return {reinterpret_cast<const T*>(bytes.c_str()), bytes.size() / 8};
 }
 
 // The error of a Launch that ended early.
-PyObject* cut_short(const Result& result, const Work& work) {
-    if (PyErr_Occurred()) return nullptr; // raised by a signal handler
+void cut_short(const Result& result, const Work& work) {
+    if (PyErr_Occurred()) return; // raised by a signal handler
     if (result.outcome == Outcome::no_memory)
-        return PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of scratch", work.scratch);
-    if (ending) // a daemon thread ends without a word, as where it waits for the GIL
+        PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of scratch", work.scratch);
+    else if (ending) // a daemon thread ends without a word, as where it waits for the GIL
         PyErr_SetNone(PyExc_SystemExit);
     else
         PyErr_SetString(PyExc_RuntimeError, "a signal handler forked in the middle of a launch; "
                                             "only the parent has its result");
-    return nullptr;
 }
 
 // Python runs signal handlers on its main thread only, which is the process's.
@@ -142,28 +80,38 @@ class PythonLauncher : public HostLauncher {
     Result run_on_host(Work& work) override { return run(work); }
 };
 
-PyObject* status_of(const Device& device, Work& work) {
-    Result result = PythonLauncher().launch_and_wait(device, work);
-    if (result.outcome != Outcome::done) return cut_short(result, work);
-    return PyLong_FromLongLong(result.status);
+// launch(kernel, buffers, sizes, scalars, scratch, units, grain, threads) -> the status
+int64_t launch(nb::handle kernel, nb::object buffers, const nb::bytes& sizes,
+               const nb::bytes& scalars, int64_t scratch, int64_t units, int64_t grain,
+               int64_t threads) {
+    nb::tuple held(buffers);     // its items live on while the GIL is released
+    const Device* device = &CPU; // of the memory of its Values
+    PooledVector<void*> addresses;
+    for (nb::handle item : held) addresses.push_back(address_of(item, device));
+    Work work;
+    work.kernel = kernel_of(kernel);
+    if (PyErr_Occurred()) nb::raise_python_error();
+    if (!work.kernel || scratch < 0 || units < 0 || grain < 1 || threads < 0)
+        throw nb::value_error("launch() needs a kernel, scratch, units and threads of at least 0, "
+                              "and a grain of at least 1");
+    work.buffers = addresses;
+    work.sizes = items_of<int64_t>(sizes);
+    work.scalars = items_of<uint64_t>(scalars);
+    work.scratch = std::size_t(scratch);
+    work.units = units;
+    work.grain = grain;
+    work.threads = int(std::min<int64_t>(threads, 1 << 20));
+    Result result = PythonLauncher().launch_and_wait(*device, work);
+    if (result.outcome == Outcome::done) return result.status;
+    cut_short(result, work);
+    nb::raise_python_error();
 }
 
-PyObject* launch(PyObject*, PyObject* const* args, Py_ssize_t count) {
-    return to_python_error([&]() -> PyObject* {
-        LaunchArguments arguments;
-        PyObject* status = take_arguments(args, count, arguments)
-                               ? status_of(*arguments.device, arguments.work)
-                               : nullptr;
-        Py_XDECREF(arguments.buffers);
-        return status;
-    });
-}
-
-PyObject* end(PyObject*, PyObject*) {
+// Cancels all launches: the interpreter ends.
+void end() {
     ending = true;
     disable_unloading();
     cancel_launches();
-    Py_RETURN_NONE;
 }
 
 // Calls of BLAS and LAPACK on daemon threads. While one runs, the process exits without
@@ -183,13 +131,6 @@ void declare_library_calls(nb::module_& module) {
     module.def("end_library_call", [] { --library_calls; });
 }
 
-PyMethodDef functions[] = {
-    {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(launch)), METH_FASTCALL,
-     "Run a kernel; the smallest status of its ranges that is not 0, or 0."},
-    {"_end", end, METH_NOARGS, "Cancel all launches: the interpreter ends."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 } // namespace
 
 Result launch_without_gil(Work& work) {
@@ -200,9 +141,8 @@ Result launch_without_gil(Work& work) {
 
 void declare_launch(nb::module_& module) {
     using namespace nb::literals;
-    value_type = reinterpret_cast<PyTypeObject*>(nb::type<ValueHandle>().ptr());
-    entry_type = reinterpret_cast<PyTypeObject*>(nb::type<EntryPoint>().ptr());
-    if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
+    module.def("launch", launch);
+    module.def("_end", end);
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
     declare_library_calls(module);
     nb::class_<LibraryHandle>(module, "BlasLibrary")
