@@ -27,12 +27,6 @@ struct MemberOperand {
     return {&value, nullptr, value->type.get()};
 }
 
-bool have_equal_bits(const Scalar& one, const Scalar& other) {
-    return one.form == other.form && one.integer_bits == other.integer_bits &&
-           std::bit_cast<uint64_t>(one.real) == std::bit_cast<uint64_t>(other.real) &&
-           std::bit_cast<uint64_t>(one.imaginary) == std::bit_cast<uint64_t>(other.imaginary);
-}
-
 class StackedBatch {
   public:
     StackedBatch(const Batcher& batcher, Members members, const BatchResources& resources)
@@ -99,7 +93,7 @@ class StackedBatch {
         for (const Ref<Future>& member : members_) {
             MemberOperand operand = operand_of(*member, position);
             if (!operand.scalar) return false;
-            are_equal &= have_equal_bits(*operand.scalar, first);
+            are_equal &= operand.scalar->has_equal_bits(first);
         }
         form_.operands.push_back(are_equal ? OperandForm::number : OperandForm::numbers);
         return batcher_.operand_dtype(position);

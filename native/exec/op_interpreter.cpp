@@ -127,14 +127,11 @@ class ColdGraphRun : public OpInterpreter {
         write_numbers(node, entry);
         Ref<Value> result = memory_for(position, type, std::move(strides));
         if (!result) return false;
-        if (!entry.live_out) context_.count(Counter::temporaries);
-        context_.count(Counter::kernels);
         int64_t start = timings_ ? now() : 0;
         if (type.size() > 0 && !launch_all(*loop, space, {arrays.data(), count}, *result))
             return false;
-        if (timings_) timings_->push_back({node.op->name, true, start, now()});
-        values_[position] = std::move(result);
-        return true;
+        context_.count(Counter::kernels);
+        return finish(position, std::move(result), start);
     }
 
     bool run_fill(uint32_t position) {
@@ -143,12 +140,9 @@ class ColdGraphRun : public OpInterpreter {
         Ref<Value> result = Value::uninitialized(node.type);
         int64_t start = timings_ ? now() : 0;
         if (!result || !compiler_.fill_element(node, element)) return false;
-        if (!graph_.nodes[position].live_out) context_.count(Counter::temporaries);
-        context_.count(Counter::kernels);
         if (!copy(*result, nullptr, element)) return false;
-        if (timings_) timings_->push_back({node.op->name, true, start, now()});
-        values_[position] = std::move(result);
-        return true;
+        context_.count(Counter::kernels);
+        return finish(position, std::move(result), start);
     }
 
     bool run_product(uint32_t position) {
@@ -159,9 +153,16 @@ class ColdGraphRun : public OpInterpreter {
         ProductResult product = run_matrix_product(*entry.node, first, second, compiler_, context_);
         if (!product.supported) return compute_by_plan(position);
         if (!product.value) return false;
+        return finish(position, std::move(product.value), start, false);
+    }
+
+    // Gives a node its value, which was computed since `start`.
+    [[gnu::always_inline]] bool finish(uint32_t position, Ref<Value> result, int64_t start,
+                                       bool is_kernel = true) {
+        const LinearizedNode& entry = graph_.nodes[position];
         if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({entry.node->op->name, false, start, now()});
-        values_[position] = std::move(product.value);
+        if (timings_) timings_->push_back({entry.node->op->name, is_kernel, start, now()});
+        values_[position] = std::move(result);
         return true;
     }
 
@@ -211,19 +212,10 @@ class ColdGraphRun : public OpInterpreter {
     }
 
     bool launch_gather(uint32_t position, Gather& gather, Ref<Value> result) {
-        const LinearizedNode& entry = graph_.nodes[position];
         int64_t start = timings_ ? now() : 0;
-        Work work = gather.work();
-        if (work.units > 0) {
-            context_.count(Counter::launches);
-            if (!context_.launch_and_wait(device_of(entry.node->type->device), work).succeeded())
-                return false;
-        }
+        if (!launch(gather.work(), *result)) return false;
         context_.count(Counter::kernels);
-        if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({entry.node->op->name, true, start, now()});
-        values_[position] = std::move(result);
-        return true;
+        return finish(position, std::move(result), start);
     }
 
     // False for a node that is not a view, or not one without a copy.
@@ -358,10 +350,13 @@ class ColdGraphRun : public OpInterpreter {
     bool copy(const Value& to, const Value* from, const ElementBytes& element = {}) {
         Assignment assignment(to, from, element, threads_);
         if (!assignment.fits()) return false;
-        Work work = assignment.work();
+        return launch(assignment.work(), to);
+    }
+
+    bool launch(Work work, const Value& result) {
         if (work.units == 0) return true;
         context_.count(Counter::launches);
-        return context_.launch_and_wait(device_of(to.type->device), work).succeeded();
+        return context_.launch_and_wait(device_of(result.type->device), work).succeeded();
     }
 
     bool run_reduction_node(uint32_t position) {
@@ -370,11 +365,7 @@ class ColdGraphRun : public OpInterpreter {
         int64_t start = timings_ ? now() : 0;
         ReductionResult reduced = run_reduction(*entry.node, input, threads_, compiler_, context_);
         if (!reduced.supported) return !is_only_pending() && compute_by_plan(position);
-        if (!reduced.value) return false;
-        if (!entry.live_out) context_.count(Counter::temporaries);
-        if (timings_) timings_->push_back({entry.node->op->name, true, start, now()});
-        values_[position] = std::move(reduced.value);
-        return true;
+        return reduced.value && finish(position, std::move(reduced.value), start);
     }
 
     // Whether one node is all that is pending: its plan is that of the whole.

@@ -21,8 +21,6 @@ Ref<Type> stacked_type(const Type& type, std::size_t members) {
     return intern_type({shape, type.dtype, type.device, type.storage, false});
 }
 
-bool bitwise_equal(double one, double other) { return std::memcmp(&one, &other, sizeof one) == 0; }
-
 void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
                   std::span<const int64_t> strides, int64_t itemsize) {
     if (shape.empty()) {
@@ -43,9 +41,7 @@ char* allocate_rows(StackedOperand& operand, const Type& type, std::size_t membe
     if (!memory) return nullptr;
     auto* data = static_cast<char*>(memory->data);
     operand.stacked = true;
-    operand.value = Ref<Value>::adopt(new Value);
-    operand.value->type = stacked_type(type, members);
-    operand.value->buffers[0].allocation = std::move(memory);
+    operand.value = Value::in_memory(std::move(memory), stacked_type(type, members));
     return data;
 }
 
@@ -64,10 +60,9 @@ bool view_if_contiguous(StackedOperand& operand, std::span<const StridedRef> mem
             members[row].offset != first.offset + int64_t(row) * bytes)
             return false;
     operand.stacked = true;
-    operand.value = Ref<Value>::adopt(new Value);
-    operand.value->type = stacked_type(type, rows);
+    operand.value = Value::in_memory(Ref<Allocation>(&memory), stacked_type(type, rows));
     operand.value->is_view = true;
-    operand.value->buffers[0] = {Ref<Allocation>(&memory), first.offset};
+    operand.value->buffers[0].offset = first.offset;
     return true;
 }
 
@@ -184,11 +179,7 @@ Ref<Value> in_c_order(const Ref<Value>& value) {
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows) {
     const Scalar& first = *scalars[0];
-    auto is_same = [&](const Scalar* other) {
-        return other->form == first.form && other->integer_bits == first.integer_bits &&
-               bitwise_equal(other->real, first.real) &&
-               bitwise_equal(other->imaginary, first.imaginary);
-    };
+    auto is_same = [&](const Scalar* other) { return other->has_equal_bits(first); };
     operand.scalar = &first;
     if (std::ranges::all_of(scalars, is_same)) return true;
     const DType& kind = dtype_of(dtype);

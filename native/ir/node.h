@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,6 +31,12 @@ struct Scalar {
     Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
     int64_t integer_bits = 0;
     double real = 0, imaginary = 0;
+
+    bool has_equal_bits(const Scalar& other) const {
+        auto bits = [](double number) { return std::bit_cast<uint64_t>(number); };
+        return form == other.form && integer_bits == other.integer_bits &&
+               bits(real) == bits(other.real) && bits(imaginary) == bits(other.imaginary);
+    }
 };
 
 // Where in the user's program an operation was written.

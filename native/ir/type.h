@@ -15,6 +15,18 @@ struct DType {
     uint32_t bytes = 0;
 };
 
+inline bool is_integer(const DType& dtype) { return dtype.kind == 'i' || dtype.kind == 'u'; }
+// Calls a function with a 0 of the C++ type of an integer dtype.
+template <class F> auto with_integer_type(const DType& dtype, F&& function) {
+    const bool is_signed = dtype.kind == 'i';
+    switch (dtype.bytes) {
+    case 1: return is_signed ? function(int8_t()) : function(uint8_t());
+    case 2: return is_signed ? function(int16_t()) : function(uint16_t());
+    case 4: return is_signed ? function(int32_t()) : function(uint32_t());
+    default: return is_signed ? function(int64_t()) : function(uint64_t());
+    }
+}
+
 struct TypeKey {
     std::span<const int64_t> shape;
     uint16_t dtype = 0;

@@ -110,16 +110,11 @@ template <class T> double number_to_double(const char* at) { return double(load<
 // How an element of a dtype is read as a double; null for complex numbers.
 ToDouble double_reader(uint16_t id) {
     const DType& dtype = dtype_of(id);
+    if (is_integer(dtype))
+        return with_integer_type(
+            dtype, [](auto zero) -> ToDouble { return number_to_double<decltype(zero)>; });
     switch (dtype.kind << 8 | int(dtype.bytes)) {
     case 'b' << 8 | 1: return number_to_double<bool>;
-    case 'i' << 8 | 1: return number_to_double<int8_t>;
-    case 'i' << 8 | 2: return number_to_double<int16_t>;
-    case 'i' << 8 | 4: return number_to_double<int32_t>;
-    case 'i' << 8 | 8: return number_to_double<int64_t>;
-    case 'u' << 8 | 1: return number_to_double<uint8_t>;
-    case 'u' << 8 | 2: return number_to_double<uint16_t>;
-    case 'u' << 8 | 4: return number_to_double<uint32_t>;
-    case 'u' << 8 | 8: return number_to_double<uint64_t>;
     case 'f' << 8 | 2: return is_bfloat16(id) ? bfloat16_to_double : float16_to_double;
     case 'f' << 8 | 4: return number_to_double<float>;
     case 'f' << 8 | 8: return number_to_double<double>;
@@ -142,16 +137,11 @@ template <class T> PyObject* complex_to_python(const char* at) {
 // How an element of a dtype is read as a Python number.
 ToPython python_reader(uint16_t id) {
     const DType& dtype = dtype_of(id);
+    if (is_integer(dtype))
+        return with_integer_type(
+            dtype, [](auto zero) -> ToPython { return integer_to_python<decltype(zero)>; });
     switch (dtype.kind << 8 | int(dtype.bytes)) {
     case 'b' << 8 | 1: return bool_to_python;
-    case 'i' << 8 | 1: return integer_to_python<int8_t>;
-    case 'i' << 8 | 2: return integer_to_python<int16_t>;
-    case 'i' << 8 | 4: return integer_to_python<int32_t>;
-    case 'i' << 8 | 8: return integer_to_python<int64_t>;
-    case 'u' << 8 | 1: return integer_to_python<uint8_t>;
-    case 'u' << 8 | 2: return integer_to_python<uint16_t>;
-    case 'u' << 8 | 4: return integer_to_python<uint32_t>;
-    case 'u' << 8 | 8: return integer_to_python<uint64_t>;
     case 'f' << 8 | 2:
         return is_bfloat16(id) ? float_to_python<bfloat16_to_double>
                                : float_to_python<float16_to_double>;
@@ -298,14 +288,13 @@ std::optional<double> real_number_of(PyObject* array) {
 
 PyObject* integer_of(PyObject* array, bool truncates) {
     const Type& type = type_of(array);
-    char kind = dtype_of(type.dtype).kind;
-    bool is_integer = kind == 'i' || kind == 'u';
-    if (type.size() != 1 || kind == 'c' || (!truncates && (!is_integer || !type.shape.empty())))
-        return nullptr;
+    const DType& dtype = dtype_of(type.dtype);
+    const bool is_index = is_integer(dtype) && type.shape.empty();
+    if (type.size() != 1 || dtype.kind == 'c' || (!truncates && !is_index)) return nullptr;
     Ref<Value> value = readable_value(array);
     if (!value) return nullptr;
     auto* at = host_data(*value);
-    if (is_integer) return python_reader(type.dtype)(at);
+    if (is_integer(dtype)) return python_reader(type.dtype)(at);
     return PyLong_FromDouble(double_reader(type.dtype)(at));
 }
 

@@ -147,15 +147,11 @@ class NestedNumbers {
     // Writes the elements in C order; false if `dtype` cannot hold one of them, or Python converts.
     bool write(PyObject* object, char* to, uint16_t dtype) const {
         const DType& target = dtype_of(dtype);
+        if (is_integer(target))
+            return with_integer_type(
+                target, [&](auto zero) { return write_integers<decltype(zero)>(object, to); });
         switch (target.kind << 8 | int(target.bytes)) {
         case 'b' << 8 | 1: return !has_floats_ && !has_integers_ && fill<bool>(object, to);
-        case 'i' << 8 | 1: return write_integers<int8_t>(object, to);
-        case 'i' << 8 | 2: return write_integers<int16_t>(object, to);
-        case 'i' << 8 | 4: return write_integers<int32_t>(object, to);
-        case 'i' << 8 | 8: return write_integers<int64_t>(object, to);
-        case 'u' << 8 | 1: return write_integers<uint8_t>(object, to);
-        case 'u' << 8 | 2: return write_integers<uint16_t>(object, to);
-        case 'u' << 8 | 4: return write_integers<uint32_t>(object, to);
         case 'f' << 8 | 4: return fill<float>(object, to);
         case 'f' << 8 | 8: return fill<double>(object, to);
         default: return false;
@@ -215,7 +211,7 @@ class NestedNumbers {
     }
 
     template <class T> bool write_integers(PyObject* object, char* to) const {
-        if (has_floats_ || !has_integers_) return false;
+        if (has_floats_ || !has_integers_ || std::is_same_v<T, uint64_t>) return false;
         if (smallest_ < int64_t(std::numeric_limits<T>::min())) return false;
         if (largest_ > int64_t(std::numeric_limits<T>::max())) return false;
         return fill<T>(object, to);

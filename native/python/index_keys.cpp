@@ -21,23 +21,12 @@ const Op* update_op = nullptr;
 const Op* gather_op = nullptr;
 Ref<Params>* gather_rows = nullptr; // the Params for one array of integers
 
-template <class T> int64_t read_integer(const void* address) {
-    T number;
-    std::memcpy(&number, address, sizeof number);
-    return int64_t(number);
-}
-
 int64_t read_integer(const void* address, const DType& dtype) {
-    bool is_signed = dtype.kind == 'i';
-    switch (dtype.bytes) {
-    case 1: return is_signed ? read_integer<int8_t>(address) : read_integer<uint8_t>(address);
-    case 2: return is_signed ? read_integer<int16_t>(address) : read_integer<uint16_t>(address);
-    case 4: return is_signed ? read_integer<int32_t>(address) : read_integer<uint32_t>(address);
-    default: return read_integer<int64_t>(address);
-    }
+    return with_integer_type(dtype, [&](auto number) {
+        std::memcpy(&number, address, sizeof number);
+        return int64_t(number);
+    });
 }
-
-bool is_integer(const DType& dtype) { return dtype.kind == 'i' || dtype.kind == 'u'; }
 
 // The integer of an Array without axes that is computed, or an element of a computed one.
 std::optional<int64_t> known_integer(PyObject* array) {

@@ -272,10 +272,8 @@ class Scalars {
             return scalar_node(scalar, weak_types()[weak]);
         auto bits = std::bit_cast<uint64_t>(scalar.real);
         Ref<Node>& cached = nodes_[mix(uint64_t(scalar.integer_bits) + scalar.form, bits) % PLACES];
-        bool is_hit = cached && cached->scalar.form == scalar.form &&
-                      cached->scalar.integer_bits == scalar.integer_bits &&
-                      std::bit_cast<uint64_t>(cached->scalar.real) == bits;
-        if (!is_hit) cached = scalar_node(scalar, weak_types()[weak]);
+        if (!cached || !cached->scalar.has_equal_bits(scalar))
+            cached = scalar_node(scalar, weak_types()[weak]);
         return cached;
     }
 
