@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, take_place_of_view, window_of
+from tenfold.core.public_signature import parameters_of
 from tenfold.core.shape_rules import Axis
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of
@@ -228,16 +229,10 @@ def mean(
     return _functions().mean(self, axis, dtype, out, keepdims, where=where)
 
 
-def min(
-    self: Array,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@parameters_of(max)
+def min(self: Array, *args: Any, **options: Any) -> Any:
     """Return the smallest element along `axis`."""
-    return _functions().min(self, axis, out, keepdims, initial, where)
+    return _functions().min(self, *args, **options)
 
 
 def nonzero(self: Array) -> tuple[Array, ...]:
@@ -338,17 +333,10 @@ def std(
     return _functions().std(self, axis, dtype, out, ddof, keepdims, **options)
 
 
-def sum(
-    self: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@parameters_of(prod)
+def sum(self: Array, *args: Any, **options: Any) -> Any:
     """Return the sum of elements along `axis`."""
-    return _functions().sum(self, axis, dtype, out, keepdims, initial, where)
+    return _functions().sum(self, *args, **options)
 
 
 def swapaxes(self: Array, axis1: int, axis2: int) -> Array:
@@ -392,21 +380,10 @@ def transpose(self: Array, *axes: Any) -> Array:
     return permute_dims(self, None if order is None else tuple(order))
 
 
-def var(
-    self: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
+@parameters_of(std)
+def var(self: Array, *args: Any, **options: Any) -> Any:
     """Return the variance along `axis`."""
-    options = {"where": where, "mean": mean, "correction": correction}
-    return _functions().var(self, axis, dtype, out, ddof, keepdims, **options)
+    return _functions().var(self, *args, **options)
 
 
 def view(self: Array, dtype: Any = None, type: Any = None) -> Any:

@@ -11,10 +11,13 @@ types instead of aliases and internal types, for `help`.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, ParamSpec
+
+P = ParamSpec("P")
 
 PUBLIC_TYPES = {
     "Axis": "int | tuple[int, ...] | None",
@@ -46,3 +49,13 @@ def public_annotation(annotation: Any) -> Any:
     if not isinstance(annotation, str):
         return annotation
     return PRIVATE.sub(lambda match: PUBLIC_TYPES[match[0]], annotation)
+
+
+def parameters_of(pattern: Callable[P, Any]) -> Callable[[Callable[..., Any]], Callable[P, Any]]:
+    """Declare that a function takes the parameters of another one, as it says by `inspect`."""
+
+    def declare(function: Callable[..., Any]) -> Callable[P, Any]:
+        function.__signature__ = inspect.signature(pattern)  # type: ignore[attr-defined]
+        return function
+
+    return declare

@@ -156,16 +156,6 @@ def imported(value: Any) -> Any:
     return value
 
 
-def like(pattern: Callable[P, Any]) -> Callable[[Callable[..., Any]], Callable[P, Any]]:
-    """Declare that a function takes the parameters of another one, as it says by `inspect`."""
-
-    def declare(function: Callable[..., Any]) -> Callable[P, Any]:
-        function.__signature__ = inspect.signature(pattern)  # type: ignore[attr-defined]
-        return function
-
-    return declare
-
-
 def ordered(function: Callable[P, Any]) -> Callable[P, Any]:
     """Let NumPy order complex numbers, real parts first, at the call; others go to the function.
 

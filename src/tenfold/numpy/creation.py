@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.public_signature import parameters_of
 from tenfold.errors import UnsupportedError
 from tenfold.interop import asarray as importing
 from tenfold.numpy.arguments import (
@@ -68,17 +69,10 @@ def asarray(
     return importing.asarray(a, dtype=dtype, device=device, copy=copy)
 
 
-def asanyarray(
-    a: Any,
-    dtype: Any = None,
-    order: str | None = None,
-    *,
-    device: str | None = None,
-    copy: bool | None = None,
-    like: Any = None,
-) -> Array:
+@parameters_of(asarray)
+def asanyarray(*args: Any, **options: Any) -> Array:
     """Return data as an Array, as `asarray`."""
-    return importing.asarray(a, dtype=dtype, device=device, copy=copy)
+    return asarray(*args, **options)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.public_signature import parameters_of
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import INT64, kind_of
 from tenfold.numpy import sums_and_extremes as reductions
@@ -25,7 +26,6 @@ from tenfold.numpy.arguments import (
     constant,
     deliver,
     export,
-    like,
     ordered,
 )
 from tenfold.ops import (
@@ -183,19 +183,19 @@ def quantile(
     return _of_fractions("quantile", a, q, axis, out, overwrite_input, *rest, weights=weights)
 
 
-@like(quantile)
+@parameters_of(quantile)
 def percentile(*args: Any, **options: Any) -> Any:
     """Return quantiles of per cents along axes."""
     return _of_fractions("percentile", *args, **options)
 
 
-@like(quantile)
+@parameters_of(quantile)
 def nanquantile(*args: Any, **options: Any) -> Any:
     """Return quantiles along axes of the elements that are not NaN."""
     return _of_fractions("nanquantile", *args, **options)
 
 
-@like(quantile)
+@parameters_of(quantile)
 def nanpercentile(*args: Any, **options: Any) -> Any:
     """Return quantiles of per cents along axes of the elements that are not NaN."""
     return _of_fractions("nanpercentile", *args, **options)

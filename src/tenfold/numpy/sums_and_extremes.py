@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.public_signature import parameters_of
 from tenfold.dtypes import BOOL, DTYPES, REAL_DTYPES, kind_of, same_kind
 from tenfold.numpy.arguments import (
     Immediate,
@@ -21,7 +22,6 @@ from tenfold.numpy.arguments import (
     cast,
     constant,
     deliver,
-    like,
     may_wait,
     ordered,
     where_else,
@@ -97,7 +97,7 @@ def _total(
     return deliver(_started(combine, result, initial), out)
 
 
-@like(sum)
+@parameters_of(sum)
 def prod(*args: Any, **options: Any) -> Any:
     """Return the product of elements along axes."""
     return _total(reduce.prod, multiply, 1, *args, **options)
@@ -149,7 +149,7 @@ def max(
 
 
 @ordered
-@like(max)
+@parameters_of(max)
 def min(*args: Any, **options: Any) -> Any:
     """Return the smallest element along axes; NaN if there is one."""
     return _extreme(False, *args, **options)
@@ -337,7 +337,7 @@ def cumulative_sum(
     return _running(cumulative.cumulative_sum, x, out=out, **options)
 
 
-@like(cumulative_sum)
+@parameters_of(cumulative_sum)
 def cumulative_prod(x: Any, /, **options: Any) -> Any:
     """Return running products along an axis."""
     return _running(cumulative.cumulative_prod, x, **options)
@@ -368,21 +368,21 @@ def _joined(mask: Any, where: Any) -> Any:
     return mask & cast(as_array(where), BOOL)
 
 
-@like(sum)
+@parameters_of(sum)
 def nansum(a: Any, *args: Any, **options: Any) -> Any:
     """Return the sum of elements along axes, NaN taken as 0."""
     x, known = _known(a)
     return sum(where_else(x, known, 0), *args, **options)
 
 
-@like(prod)
+@parameters_of(prod)
 def nanprod(a: Any, *args: Any, **options: Any) -> Any:
     """Return the product of elements along axes, NaN taken as 1."""
     x, known = _known(a)
     return prod(where_else(x, known, 1), *args, **options)
 
 
-@like(mean)
+@parameters_of(mean)
 def nanmean(a: Any, *args: Any, where: Any = True, **options: Any) -> Any:
     """Return the mean of elements along axes that are not NaN."""
     x, known = _known(a)
@@ -412,7 +412,7 @@ def nanvar(
     return deliver(result, out)
 
 
-@like(nanvar)
+@parameters_of(nanvar)
 def nanstd(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, *args: Any, **options: Any
 ) -> Any:
@@ -441,14 +441,14 @@ def _nan_extreme(
 
 
 @ordered
-@like(max)
+@parameters_of(max)
 def nanmax(*args: Any, **options: Any) -> Any:
     """Return the largest element along axes that is not NaN; NaN if there is none."""
     return _nan_extreme(True, *args, **options)
 
 
 @ordered
-@like(max)
+@parameters_of(max)
 def nanmin(*args: Any, **options: Any) -> Any:
     """Return the smallest element along axes that is not NaN; NaN if there is none."""
     return _nan_extreme(False, *args, **options)
