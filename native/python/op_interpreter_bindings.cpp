@@ -173,10 +173,9 @@ class PythonKernelCompiler : public OpKernelCompiler {
     static std::shared_ptr<const ProductLaunch> compile_product_launch(
         const Node& node, const ProductLayout& first, const ProductLayout& second) {
         auto tuple = [](const std::vector<int64_t>& items) { return nb::tuple(nb::cast(items)); };
-        nb::object compiled =
-            call(launch_factory, node.op->python, dtype_object(node.type->dtype),
-                 tuple(first.shape).ptr(), tuple(first.strides).ptr(), tuple(second.shape).ptr(),
-                 tuple(second.strides).ptr());
+        nb::object compiled = call(launch_factory, node.op->python, dtype_object(node.type->dtype),
+                                   tuple(first.shape).ptr(), tuple(first.strides).ptr(),
+                                   tuple(second.shape).ptr(), tuple(second.strides).ptr());
         if (!compiled.is_valid()) return {};
         auto launch = std::make_shared<ProductLaunch>();
         if (compiled.is_none()) return launch;
@@ -285,7 +284,8 @@ bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const Graph
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
         if (!is_long(graph)) policy.count_run();
-        if (run_in_batches(graph, loop_device(graph), *interpreter, is_batching ? &batcher : nullptr))
+        if (run_in_batches(graph, loop_device(graph), *interpreter,
+                           is_batching ? &batcher : nullptr))
             return true;
         if (PyErr_Occurred()) return false;
     }
