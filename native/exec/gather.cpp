@@ -9,13 +9,8 @@
 namespace tenfold {
 namespace {
 
-bool is_c_order(const Value& value, std::size_t from_axis) {
-    int64_t stride = dtype_of(value.type->dtype).bytes;
-    const auto& shape = value.type->shape;
-    for (std::size_t axis = shape.size(); axis-- > from_axis; stride *= shape[axis])
-        if (shape[axis] > 1 && !value.strides.empty() && value.strides[axis] != stride)
-            return false;
-    return true;
+bool is_in_c_order(const Value& value, std::size_t from_axis) {
+    return value.strides.empty() || is_c_order(*value.type, value.strides, from_axis);
 }
 
 } // namespace
@@ -41,16 +36,10 @@ Gather::Gather(const Value& array, std::span<const Value* const> indices, void* 
                Direction direction, int threads)
     : buffers_{array.buffers[0].address(), rows} {
     const auto& shape = array.type->shape;
-    fits_ = indices.size() <= MAX_INDICES && is_c_order(array, indices.size());
+    fits_ = indices.size() <= MAX_INDICES && is_in_c_order(array, indices.size());
     int64_t row_bytes = dtype_of(array.type->dtype).bytes;
     for (std::size_t axis = indices.size(); axis < shape.size(); ++axis) row_bytes *= shape[axis];
-    std::vector<int64_t> strides = array.strides;
-    if (strides.empty()) {
-        strides.resize(indices.size());
-        int64_t stride = row_bytes;
-        for (std::size_t axis = indices.size(); axis-- > 0; stride *= shape[axis])
-            strides[axis] = stride;
-    }
+    const std::vector<int64_t> strides = strides_of(array);
     sizes_.direction = direction;
     sizes_.row_bytes = sizes_.row_stride = row_bytes;
     sizes_.rows = indices[0]->type->size();
@@ -64,7 +53,7 @@ bool Gather::add_index(const Value& index, int64_t length, int64_t source_stride
     const DType& dtype = dtype_of(index.type->dtype);
     if (dtype.kind != 'i' || dtype.bytes < 4) return false;
     const auto& shape = index.type->shape;
-    bool is_contiguous = is_c_order(index, 0);
+    bool is_contiguous = is_in_c_order(index, 0);
     if (!is_contiguous && shape.size() != 1) return false;
     int64_t stride = is_contiguous ? int64_t(dtype.bytes) : index.strides[0];
     buffers_[2 + sizes_.num_indices] = index.buffers[0].address();

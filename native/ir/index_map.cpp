@@ -59,21 +59,6 @@ std::pair<ExtentKind, int64_t> extent_of(int64_t count, int64_t coefficient, int
     return {exact_count, count};
 }
 
-std::vector<int64_t> c_order_strides(const Type& type) {
-    std::vector<int64_t> strides(type.shape.size());
-    int64_t stride = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
-        strides[axis] = stride;
-    return strides;
-}
-
-bool is_c_contiguous(const Type& type, const std::vector<int64_t>& strides) {
-    int64_t stride = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
-        if (type.shape[axis] > 1 && strides[axis] != stride) return false;
-    return true;
-}
-
 } // namespace
 
 Ref<Params> slice_params(IndexMap map) {
@@ -154,8 +139,7 @@ Ref<Value> make_view(const IndexMap& map, const Value& input, Ref<Type> type,
     view->buffers[0] = input.buffers[0];
     if (affine) {
         std::vector<int64_t> strides(type->shape.size());
-        const auto& input_strides =
-            input.strides.empty() ? c_order_strides(*input.type) : input.strides;
+        const std::vector<int64_t> input_strides = strides_of(input);
         for (std::size_t axis = 0; axis < input_strides.size(); ++axis) {
             const IndexMap::Step& step = map.steps[axis];
             int64_t start = starts.empty() ? step.start : starts[axis];
@@ -163,7 +147,7 @@ Ref<Value> make_view(const IndexMap& map, const Value& input, Ref<Type> type,
             if (step.axis != IndexMap::NO_AXIS)
                 strides[std::size_t(step.axis)] += step.coefficient * input_strides[axis];
         }
-        if (!is_c_contiguous(*type, strides)) view->strides = std::move(strides);
+        if (!is_c_order(*type, strides)) view->strides = std::move(strides);
     }
     view->type = std::move(type);
     return view;

@@ -54,6 +54,21 @@ void Type::destroy(Type* type) {
     delete type;
 }
 
+std::vector<int64_t> c_order_strides(const Type& type) {
+    std::vector<int64_t> strides(type.shape.size());
+    int64_t stride = dtype_of(type.dtype).bytes;
+    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
+        strides[axis] = stride;
+    return strides;
+}
+
+bool is_c_order(const Type& type, std::span<const int64_t> strides, std::size_t first_axis) {
+    int64_t stride = dtype_of(type.dtype).bytes;
+    for (std::size_t axis = strides.size(); axis-- > first_axis; stride *= type.shape[axis])
+        if (type.shape[axis] > 1 && strides[axis] != stride) return false;
+    return true;
+}
+
 Ref<Type> intern_type(const TypeKey& key) {
     std::size_t hash = mix(key.dtype, (std::size_t(key.device) << 16) |
                                           (std::size_t(key.storage) << 8) | key.weak);

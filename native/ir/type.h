@@ -58,6 +58,10 @@ struct Type {
     static void destroy(Type* type);
 };
 
+// The strides of C order, in bytes; and whether those of the axes from `first_axis` on are such.
+std::vector<int64_t> c_order_strides(const Type& type);
+bool is_c_order(const Type& type, std::span<const int64_t> strides, std::size_t first_axis = 0);
+
 Ref<Type> intern_type(const TypeKey& key);
 std::size_t live_types();
 

@@ -95,6 +95,10 @@ struct Value {
     static void operator delete(void* memory) { Slab<Value>::deallocate(memory); }
 };
 
+inline std::vector<int64_t> strides_of(const Value& value) {
+    return value.strides.empty() ? c_order_strides(*value.type) : value.strides;
+}
+
 // For code of the host, which reads or writes the elements: the address of the first one. Waits for
 // what a device has queued. Throws std::logic_error if the host cannot reach the memory.
 void wait_for_host_access(uint8_t device);

@@ -153,15 +153,6 @@ ToPython python_reader(uint16_t id) {
     }
 }
 
-std::vector<int64_t> strides_of(const Value& value) {
-    if (!value.strides.empty()) return value.strides;
-    std::vector<int64_t> strides(value.type->shape.size());
-    int64_t step = dtype_of(value.type->dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; step *= value.type->shape[axis])
-        strides[axis] = step;
-    return strides;
-}
-
 // Nested lists of the axes from `axis` on; null with a Python error.
 PyObject* to_list(const char* at, std::size_t axis, std::span<const int64_t> shape,
                   std::span<const int64_t> strides, ToPython read) {

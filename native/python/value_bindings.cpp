@@ -29,13 +29,6 @@ bool is_within_allocation(const Value& value, std::span<const int64_t> strides) 
     return first >= 0 && last <= __int128(buffer.allocation->bytes);
 }
 
-bool is_c_order(const Type& type, std::span<const int64_t> strides) {
-    int64_t step = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; step *= type.shape[axis])
-        if (type.shape[axis] != 1 && strides[axis] != step) return false;
-    return true;
-}
-
 namespace {
 
 ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,

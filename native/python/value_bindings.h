@@ -41,9 +41,8 @@ std::optional<std::array<int64_t, 2>> range_of_integers(const Value& value);
 nb::object type_to_python(Ref<Type> type);
 Ref<Type> type_from_python(nb::handle handle);
 std::vector<Node*> nodes_from(nb::handle sequence);
-// Within the Allocation, where that has known ends; and whether they are those of C order.
+// Within the Allocation, where that has known ends.
 bool is_within_allocation(const Value& value, std::span<const int64_t> strides);
-bool is_c_order(const Type& type, std::span<const int64_t> strides);
 // A linearized graph without in-place writes in progress; waits for such threads without the GIL.
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs);
 // From the numbers of `pipeline.options_key()`; those of rules may be missing.
