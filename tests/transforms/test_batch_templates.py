@@ -140,9 +140,9 @@ def test_batch_rules_run_for_two_sizes_of_a_signature(monkeypatch: pytest.Monkey
     built: list[int] = []
     build = batch_compiler._build_expression
 
-    def counted(op: Any, params: Any, types: Any, *others: Any) -> Any:
-        built.append(types[0].shape[0])
-        return build(op, params, types, *others)
+    def counted(call: Any) -> Any:
+        built.append(call.types[0].shape[0])
+        return build(call)
 
     monkeypatch.setattr(batch_compiler, "_build_expression", counted)
 

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from tenfold import _native, pipeline
-from tenfold._native import Node, Type, Value
+from tenfold._native import Node, Value
 from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret, rebuild
@@ -28,7 +28,7 @@ from tenfold.errors import RunError, raise_if_failed
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import override
 from tenfold.storage import dense
-from tenfold.transforms.batch_compiler import ExactNumber, batch_member, member_subgraph
+from tenfold.transforms.batch_compiler import BatchCall, batch_member, member_subgraph
 
 UNBATCHED_OPTIONS = {"verify": False, "batch": False, "reassociate": False}
 """The options under which a single member is computed."""
@@ -70,10 +70,7 @@ def _compute_and_compare(
     all_ops: bool,
 ) -> tuple[list[np.ndarray], RunError | None]:
     """Compute the batch, then each member without batching until one differs."""
-    types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
-    stacked_flags = tuple([stacked for _, stacked in operands])
-    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
-    checked = _build_checked_operation(op, params, types, stacked_flags, scalars, all_ops)
+    checked = _build_checked_operation(BatchCall.of(op, params, operands), all_ops)
     results = _compute_batch(checked, operands, len(nodes))
     for member, node in enumerate(nodes):
         mismatch = _first_difference(
@@ -84,20 +81,13 @@ def _compute_and_compare(
     return results[: checked.result_count], None
 
 
-def _build_checked_operation(
-    op: Op[...],
-    params: Params,
-    types: tuple[Type | None, ...],
-    flags: tuple[bool, ...],
-    scalars: tuple[Any, ...],
-    all_ops: bool,
-) -> CheckedOperation:
+def _build_checked_operation(call: BatchCall, all_ops: bool) -> CheckedOperation:
     """Build the graph of an operation for one member and for the batch."""
-    member = member_subgraph(op, params, types, flags, scalars)
+    member = member_subgraph(call)
     results = _inline_calls(member.outputs)
     compared_nodes = [node for node in Graph.of(results).nodes if _is_compared(node, all_ops)]
-    compared = Subgraph(op.name, [*results, *compared_nodes], member.inputs)
-    batched = batch_member(compared, types, flags)
+    compared = Subgraph(call.op.name, [*results, *compared_nodes], member.inputs)
+    batched = batch_member(compared, call)
     stacked_flags = batched.result_flags()
     batch = batched.to_subgraph(stacked_flags)
     return CheckedOperation(compared, batch, tuple(stacked_flags), len(results))

@@ -140,18 +140,16 @@ def _compute_unchecked(
     want_compiled: bool,
     recurs: bool,
 ) -> tuple[list[Value], CompiledBatch | None] | None:
-    stacked_flags = tuple([stacked for _, stacked in operands])
-    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
-    types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
+    call = BatchCall.of(op, params, operands)
     try:
-        compiled = batch_expression(op, params, types, stacked_flags, scalars)
+        compiled = batch_expression(call)
         if compiled is None:
             return None
         subgraph, stacked, skip_rules, _ = compiled
         arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
         outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
-        is_frequent = recurs or _is_frequent(op, params, stacked_flags)
+        is_frequent = recurs or _is_frequent(op, params, call.stacked_flags)
         with settings.override(optimise=False) if skip_rules else nullcontext():
             failure = pipeline.compute(pending, planned=is_frequent) if pending else None
             options = pipeline.options_key()
@@ -237,43 +235,52 @@ class SizedExpression(NamedTuple):
     template: BatchTemplate | None
 
 
-def batch_expression(
-    op: Op[...],
-    params: Params,
-    types: tuple[Type | None, ...],
-    stacked_flags: tuple[bool, ...],
-    scalars: tuple[Any, ...],
-) -> Expression | None:
+class BatchCall(NamedTuple):
+    """A call of an operation on stacked operands."""
+
+    op: Op[...]
+    params: Params
+    types: tuple[Type | None, ...]
+    """The Types of operands in the batch; None for scalars."""
+    stacked_flags: tuple[bool, ...]
+    scalars: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, op: Op[...], params: Params, operands: StackedOperands) -> BatchCall:
+        """Return the call of an operation on these operands."""
+        types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
+        stacked_flags = tuple([stacked for _, stacked in operands])
+        scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
+        return cls(op, params, types, stacked_flags, scalars)
+
+    def key(self, types: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the key of a cache, with these Types."""
+        return (self.op.id, self.params, types, self.stacked_flags, self.scalars)
+
+
+def batch_expression(call: BatchCall) -> Expression | None:
     """Return the expression of a batch, cached by signature; None where no rule can batch it."""
-    key = (op.id, params, types, stacked_flags, scalars)
+    key = call.key(call.types)
     cached = _expressions.get(key)
     if cached is None:
-        cached = _expressions.setdefault(
-            key, (_make_expression(op, params, types, stacked_flags, scalars),)
-        )
+        cached = _expressions.setdefault(key, (_make_expression(call),))
     result: Expression | None = cached[0]
     return result
 
 
-def _make_expression(
-    op: Op[...],
-    params: Params,
-    types: tuple[Type | None, ...],
-    stacked_flags: tuple[bool, ...],
-    scalars: tuple[Any, ...],
-) -> Expression | None:
+def _make_expression(call: BatchCall) -> Expression | None:
     """Make the expression of a batch: by the batch rules for two sizes, then by a template."""
     member_types = tuple(
         [
             (type_.shape[1:], type_.dtype, type_.device) if type_ and is_stacked else type_
-            for type_, is_stacked in zip(types, stacked_flags, strict=True)
+            for type_, is_stacked in zip(call.types, call.stacked_flags, strict=True)
         ]
     )
-    key = (op.id, params, member_types, stacked_flags, scalars)
-    rows, known = _num_rows(types, stacked_flags), _templates.get(key)
+    key = call.key(member_types)
+    rows, known = _num_rows(call), _templates.get(key)
     if known is not None and known.template is not None and rows > 1:
         return known.example._replace(subgraph=known.template.subgraph(rows))
-    expression = _build_expression(op, params, types, stacked_flags, scalars)
+    expression = _build_expression(call)
     if expression is not None and expression.is_uniform and rows > 1:
         template = None
         if known is not None and known.rows != rows:
@@ -282,16 +289,10 @@ def _make_expression(
     return expression
 
 
-def _build_expression(
-    op: Op[...],
-    params: Params,
-    types: tuple[Type | None, ...],
-    stacked_flags: tuple[bool, ...],
-    scalars: tuple[Any, ...],
-) -> Expression | None:
+def _build_expression(call: BatchCall) -> Expression | None:
     try:
-        member = member_subgraph(op, params, types, stacked_flags, scalars)
-        batched = batch_member(member, types, stacked_flags)
+        member = member_subgraph(call)
+        batched = batch_member(member, call)
     except UnsupportedError:
         return None
     stacked = batched.result_flags()
@@ -301,14 +302,9 @@ def _build_expression(
     return Expression(subgraph, tuple(stacked), not has_products, is_uniform(member))
 
 
-def member_subgraph(
-    op: Op[...],
-    params: Params,
-    types: tuple[Type | None, ...],
-    stacked_flags: tuple[bool, ...],
-    scalars: tuple[Any, ...],
-) -> Subgraph:
+def member_subgraph(call: BatchCall) -> Subgraph:
     """Return an operation of one member, with constants for its scalars."""
+    op, params, types, stacked_flags, scalars = call
     operands: list[Any] = []
     inputs: list[Node] = []
     for type_, stacked, scalar in zip(types, stacked_flags, scalars, strict=True):
@@ -327,17 +323,17 @@ def member_subgraph(
     return Subgraph(op.name, list(map(_native.node_of, arrays)), inputs)
 
 
-def batch_member(
-    member: Subgraph, types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]
-) -> BatchedSubgraph:
-    """Batch the Subgraph of one member, whose operands have these Types in the batch."""
-    flags = [stacked for type_, stacked in zip(types, stacked_flags, strict=True) if type_]
-    return batch_implicitly(member, flags, _num_rows(types, stacked_flags))
+def batch_member(member: Subgraph, call: BatchCall) -> BatchedSubgraph:
+    """Batch the Subgraph of one member of a call."""
+    flags = [
+        stacked for type_, stacked in zip(call.types, call.stacked_flags, strict=True) if type_
+    ]
+    return batch_implicitly(member, flags, _num_rows(call))
 
 
-def _num_rows(types: tuple[Type | None, ...], stacked_flags: tuple[bool, ...]) -> int:
+def _num_rows(call: BatchCall) -> int:
     """Return the length of the batch axis; 0 where no operand has one."""
-    pairs = zip(types, stacked_flags, strict=True)
+    pairs = zip(call.types, call.stacked_flags, strict=True)
     return next((type_.shape[0] for type_, stacked in pairs if type_ and stacked), 0)
 
 
