@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tenfold import _native
 from tenfold._native import DEFERRAL, TIERS, Node
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import step_reasons
@@ -83,6 +84,8 @@ def _missing_schedule_text(stage: str, snapshot: Snapshot) -> str | None:
     """Why there is no schedule to show; None where there is one."""
     if not snapshot.pending_operations:
         return f"{stage}: nothing is left to run on {snapshot.device}, all values are computed"
+    if snapshot.device_parts:
+        return "\n".join([f"{stage}: on several devices, in parts", *_device_lines(snapshot)])
     if not snapshot.has_schedule:
         return f"{stage}: device {snapshot.device} has no schedule, it runs one operation at a time"
     if snapshot.steps:
@@ -92,6 +95,16 @@ def _missing_schedule_text(stage: str, snapshot: Snapshot) -> str | None:
         nodes = f"{len(snapshot.optimised)} nodes are computed in {snapshot.chunks} chunks"
         return f"{stage}: {nodes}, each with its own schedule"
     return None
+
+
+def _device_lines(snapshot: Snapshot) -> list[str]:
+    """The device of each part, with its operations."""
+    parts = snapshot.device_parts
+    results = {node for outputs in parts for node in outputs}
+    return [
+        f"  {outputs[0].type.device}: {operations(_operations_above(outputs, results), ', ')}"
+        for outputs in parts
+    ]
 
 
 def _loop_lines(snapshot: Snapshot) -> list[str]:
@@ -222,6 +235,8 @@ def _call_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
             yield from node.op.lowering.explain_lines(*node.params)
         else:
             yield product_line(product) if product else library_of(snapshot, step)
+        if not _native.is_host_device(snapshot.device) and product is None:
+            yield "computed on the host: operands and results are copied"
         if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"

@@ -26,6 +26,7 @@ from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.cpu import CHUNK, LONGEST, Cpu
 from tenfold.runtime.device import DEVICES
+from tenfold.runtime.graph_chunks import device_parts, is_divided
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.settings import get
 
@@ -88,6 +89,11 @@ class Snapshot:
         if not self.has_schedule or not self.pending_operations:
             return []
         return _native.steps_of([self.graph.nodes[position] for position in self.graph.outputs])
+
+    @cached
+    def device_parts(self) -> list[list[Node]]:
+        """The outputs of each part of a graph that is computed on several devices; else none."""
+        return device_parts(self.graph) if is_divided(self.graph) else []
 
     @property
     def chunks(self) -> int:

@@ -215,6 +215,7 @@ def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., S
         results = caller(call_node, arrays)
         if call_node.type.device == device:
             return results
+        _native.count("copies", sum(isinstance(x, Value) for x in inputs) + len(results))
         return [value.copied_to(device) for value in results]
 
     return call if value_function is None else on_values
