@@ -15,7 +15,7 @@ import numpy as np
 import tenfold
 import tenfold.numpy
 from tenfold.interop.numpy_dispatch import EQUIVALENTS
-from tenfold.namespace.absent_names import ATTRIBUTES, GENERATORS, MODULES
+from tenfold.namespace.absent_names import ATTRIBUTES, GENERATORS, ABSENT_NAMES
 
 HEAD = """# What is absent
 
@@ -71,7 +71,7 @@ def rows() -> Iterator[Feature]:
         known = hasattr(tenfold, name) or hasattr(tenfold.numpy, name)
         if not known and f"tn.{name}" not in shown:
             yield Feature(f"`{name}`", f"tn.{name}")
-    for module, names in MODULES.items():
+    for module, names in ABSENT_NAMES.items():
         place = ".".join(filter(None, ("tenfold.numpy", module)))
         for name in sorted(names):
             yield Feature(f"`{'.'.join(filter(None, (module, name)))}`", f"{place}.{name}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tenfold as tn
-from tenfold.deprecation import RENAMED
+from tenfold.deprecation import RENAMED_NAMES
 
 
 def syncs() -> int:
@@ -28,13 +28,13 @@ OLD: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 
 def test_each_renamed_name_is_tried() -> None:
-    assert OLD.keys() == RENAMED.keys()
+    assert OLD.keys() == RENAMED_NAMES.keys()
 
 
 @pytest.mark.parametrize("name", OLD)
 def test_the_old_name_warns_and_answers_as_the_new_one(name: str) -> None:
     old, new = OLD[name]
-    with pytest.warns(DeprecationWarning, match=f"{name} is now .*{RENAMED[name]}") as caught:
+    with pytest.warns(DeprecationWarning, match=f"{name} is now .*{RENAMED_NAMES[name]}") as caught:
         found = old()
     assert caught[0].filename == __file__
     assert found == new()

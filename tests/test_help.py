@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.core.public_signature import PUBLIC_TYPES
-from tenfold.namespace.api_sections import SECTIONS
+from tenfold.namespace.api_sections import API_SECTIONS
 
 
 def shown(value: object) -> str:
@@ -58,7 +58,7 @@ def test_public_form_calls_as_the_declared_function_does() -> None:
 def test_docstring_of_the_package_has_every_name_in_its_section() -> None:
     doc = tn.__doc__ or ""
     listed: list[str] = []
-    for section in SECTIONS:
+    for section in API_SECTIONS:
         found = re.search(rf"^{section.title}:\n((?:    .*\n)+)", doc, re.M)
         assert found, section.title
         listed += re.split(r",\s+", found[1].strip())

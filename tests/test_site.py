@@ -15,11 +15,11 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.namespace.api_sections import SECTIONS
+from tenfold.namespace.api_sections import API_SECTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "docs" / "site"
-MODULES = [name for section in SECTIONS for name in section.modules]
+MODULES = [name for section in API_SECTIONS for name in section.modules]
 HEAD = re.compile(r"^`{5,}\{py:(?:function|class|exception|data)\} (tenfold\.[\w.]+)(.*)$", re.M)
 QUOTED = re.compile(r"'[^']*'")
 ALSO = re.compile(r"^Also .*\.$", re.M)

@@ -21,7 +21,7 @@ import numpy as np
 import tenfold
 from tenfold.core.op import OPS
 from tenfold.core.public_signature import public_annotation
-from tenfold.namespace.api_sections import SECTIONS, ApiSection, names_by_section
+from tenfold.namespace.api_sections import API_SECTIONS, ApiSection, names_by_section
 
 WORD = re.compile(r"[A-Za-z_][\w.]*")
 ALIASES = (UnionType, GenericAlias, type(typing.Callable[..., int]), type(typing.Literal[0]))
@@ -35,14 +35,14 @@ STANDARD = "https://data-apis.org/array-api/2025.12/API_specification/"
 def pages() -> dict[str, str]:
     """Return the text of each page of the reference by its name, the index first."""
     names = names_by_section()
-    written = {section.key: page(section, names[section.key]) for section in SECTIONS}
+    written = {section.key: page(section, names[section.key]) for section in API_SECTIONS}
     return {"index": index(), **written}
 
 
 def index() -> str:
     """Return the page that lists the sections."""
-    standard = [section for section in SECTIONS if section.standard]
-    own = [section for section in SECTIONS if not section.standard]
+    standard = [section for section in API_SECTIONS if section.standard]
+    own = [section for section in API_SECTIONS if not section.standard]
     return "\n".join(
         [
             "# API reference",
@@ -88,7 +88,7 @@ def page(section: ApiSection, names: list[str]) -> str:
 
 def also_names() -> dict[str, str]:
     """Return the second names of what stands at the top too, such as linalg.matmul: matmul."""
-    modules = [module for section in SECTIONS for module in section.modules]
+    modules = [module for section in API_SECTIONS for module in section.modules]
     return {
         f"{module}.{name}": name
         for module in modules

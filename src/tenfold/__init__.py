@@ -70,7 +70,7 @@ linalg = surface.module(
 )
 fft = surface.module("fft", "Fourier transforms, lazily, by pocketfft.")
 random = surface.module(
-    "random", "Random numbers: Philox4x32-10, inside kernels.", random_generator.PUBLIC
+    "random", "Random numbers: Philox4x32-10, inside kernels.", random_generator.GENERATOR_API
 )
 operators = surface.operators()
 _operations = surface.functions()
@@ -78,7 +78,7 @@ globals().pop("jit")  # the name of a package here, of a function in JAX: as wit
 __getattr__ = absent.module_getattr("tenfold", globals(), absent.LAZY)
 for _module in (linalg, fft, random):
     _module.__dict__["__getattr__"] = absent.module_getattr(_module.__name__)
-globals().update(array_api_info.PUBLIC)
+globals().update(array_api_info.STANDARD_NAMES)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
 __doc__ = f"{__doc__ or ''}\n{api_sections.overview()}\n"
@@ -120,7 +120,7 @@ __all__ = [
     "vmap",
     "while_loop",
     "wrap",
-    *array_api_info.PUBLIC,
+    *array_api_info.STANDARD_NAMES,
     *dtypes.DTYPES,
     *_operations,
 ]

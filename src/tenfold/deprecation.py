@@ -2,7 +2,7 @@
 
 Takes an old name, returns the new one. An old name works for one version.
 
->>> RENAMED["update"]
+>>> RENAMED_NAMES["update"]
 'set_at'
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 
-RENAMED = {
+RENAMED_NAMES = {
     "COMPLEX": "CONTRACTION",
     "Object": "EngineObject",
     "declare": "assume",
@@ -22,6 +22,6 @@ RENAMED = {
 
 def warn_renamed(owner: str, old: str) -> str:
     """Return the new name; the DeprecationWarning names the line that uses the old one."""
-    new = RENAMED[old]
+    new = RENAMED_NAMES[old]
     warnings.warn(f"{owner}.{old} is now {owner}.{new}", DeprecationWarning, stacklevel=3)
     return new

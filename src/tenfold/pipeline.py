@@ -30,7 +30,7 @@ from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
-from tenfold.runtime.cpu import CHUNK, LONGEST
+from tenfold.runtime.cpu import CHUNK_NODES, MAX_WHOLE_NODES
 from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunks, device_parts, is_divided
@@ -311,7 +311,7 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
         failure = _compute_unplanned(operations)
         original.finish()
         return failure
-    outputs = chunks(graph, CHUNK if len(graph) > LONGEST else len(graph))
+    outputs = chunks(graph, CHUNK_NODES if len(graph) > MAX_WHOLE_NODES else len(graph))
     if len(outputs) == 1 and not original.replaced and set(outputs[0]) == set(pending):
         return _compute_each(pending, None)
     del graph, operations  # values of a chunk are freed after their last reader

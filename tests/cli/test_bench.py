@@ -27,7 +27,7 @@ QUICK = ("bench", "--rounds", "1", "--size-factor", "0.0001")
 def test_report_names_every_limit_and_every_work(tenfold: Command) -> None:
     done = tenfold(*QUICK)
     assert done.code == 0, done.err
-    for work in (*bench.LIMITS, *bench.WORKS):
+    for work in (*bench.MACHINE_LIMITS, *bench.WORKS):
         assert f"  {work.name} " in done.out
     assert "GB/s" in done.out
     assert "multiply-adds/s" in done.out
@@ -44,7 +44,7 @@ def test_json_holds_positive_rates_and_shares_of_known_limits(tenfold: Command) 
     done = tenfold(*QUICK, "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
-    assert list(report["limits"]) == [work.name for work in bench.LIMITS]
+    assert list(report["limits"]) == [work.name for work in bench.MACHINE_LIMITS]
     assert all(facts["rate"] > 0 for facts in report["limits"].values())
     assert [facts["name"] for facts in report["works"]] == [work.name for work in bench.WORKS]
     for facts in report["works"]:
@@ -57,7 +57,7 @@ def test_size_factor_above_one_is_refused_in_one_line(refused: Command) -> None:
 
 
 def test_bytes_are_those_of_inputs_and_result() -> None:
-    copy, triad = bench.LIMITS[0], bench.LIMITS[1]
+    copy, triad = bench.MACHINE_LIMITS[0], bench.MACHINE_LIMITS[1]
     with Progress() as progress:
         _, of_copy, none = bench.measure(copy, 1, 1000 / copy.elements, progress)
         _, of_triad, _ = bench.measure(triad, 1, 1000 / triad.elements, progress)
@@ -73,7 +73,7 @@ def test_multiply_adds_of_the_polynomials_are_their_fused_steps() -> None:
 def test_work_that_would_take_too_long_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "MAX_SECONDS", 0.0)
     with Progress() as progress:
-        _, moved, _ = bench.measure(bench.LIMITS[0], 1, 0.001, progress)
+        _, moved, _ = bench.measure(bench.MACHINE_LIMITS[0], 1, 0.001, progress)
     assert moved == 8  # one element
 
 

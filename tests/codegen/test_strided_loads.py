@@ -12,7 +12,7 @@ import tenfold as tn
 from tenfold import _native, settings
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
-from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand, KernelStore
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.schedule import plan_of
@@ -139,7 +139,7 @@ def test_nothing_past_the_last_element_is_read(page: np.ndarray, cpu: str) -> No
                 assert_equal_bits(tn.minimum(result, result), part)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", SMALL_STEPS)
 def test_whole_packets_need_no_gather_and_no_scatter(step: str) -> None:
     text = render(kernel("float64", step, 16), target_of("x86-64-v4").simd)
     before, after = text.split(".then:")  # the packet that is not whole

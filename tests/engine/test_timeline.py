@@ -13,8 +13,9 @@ import pytest
 import tenfold as tn
 from dag_programs import random_program
 from run_program import conduct_beside_others
-from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, read_timeline
+from tenfold.io.timeline_file import TimelineFile, TimelineSlice, read_timeline
 from tenfold.io.trace_summary import summarise
+from tenfold.runtime.timeline import PUSH, READY
 
 
 @pytest.fixture

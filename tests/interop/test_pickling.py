@@ -136,7 +136,7 @@ def test_another_format_or_device_is_refused() -> None:
         restore(99, *columns)
     columns[-1][0] = ("gpu", columns[-1][0][1])
     with pytest.raises(DeviceError, match="'gpu' does not exist here"):
-        restore(pickling.FORMAT, *columns)
+        restore(pickling.PICKLE_FORMAT, *columns)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])

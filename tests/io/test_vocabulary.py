@@ -6,7 +6,7 @@ import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
 from tenfold.io.expression import parse
-from tenfold.io.vocabulary import CONSTANTS, PROPERTIES, vocabulary
+from tenfold.io.vocabulary import API_CONSTANTS, EXPRESSION_PROPERTIES, vocabulary
 
 
 def test_every_public_operation_can_be_called() -> None:
@@ -17,7 +17,7 @@ def test_every_public_operation_can_be_called() -> None:
 
 
 def test_methods_and_properties_are_those_of_arrays() -> None:
-    for name in vocabulary().methods | PROPERTIES:
+    for name in vocabulary().methods | EXPRESSION_PROPERTIES:
         assert hasattr(tn.Array, name), name
 
 
@@ -37,4 +37,4 @@ def test_no_word_begins_with_an_underscore_or_is_no_name() -> None:
 
 
 def test_constants_and_dtypes_are_names() -> None:
-    assert vocabulary().names == CONSTANTS | DTYPES
+    assert vocabulary().names == API_CONSTANTS | DTYPES

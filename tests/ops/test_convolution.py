@@ -27,7 +27,7 @@ def drawn(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return values.astype(DTYPES[dtype])
 
 
-@pytest.mark.parametrize("mode", convolution.MODES)
+@pytest.mark.parametrize("mode", convolution.CONVOLUTION_MODES)
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 def test_sums_of_products_equal_numpy_exactly(name: str, dtype: str, mode: str, part: Part) -> None:
@@ -41,7 +41,7 @@ def test_sums_of_products_equal_numpy_exactly(name: str, dtype: str, mode: str, 
             assert np.array_equal(found, expected), (n, m)
 
 
-@pytest.mark.parametrize("mode", convolution.MODES)
+@pytest.mark.parametrize("mode", convolution.CONVOLUTION_MODES)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize("kernel", [(3, 3), (7, 5), (1, 3)])
 def test_images_equal_scipy(name: str, mode: str, kernel: tuple[int, int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.core.loop_ir import CHUNK
+from tenfold.core.loop_ir import SCATTER_CHUNK
 from tenfold.schedule.target import DEFAULT
 
 SCATTER_IN_PARTS = DEFAULT.work.scatter_elements
@@ -18,8 +18,8 @@ SCATTER_IN_PARTS = DEFAULT.work.scatter_elements
 COUNTS = [
     1,
     7,
-    CHUNK - 1,
-    CHUNK + 3,
+    SCATTER_CHUNK - 1,
+    SCATTER_CHUNK + 3,
     SCATTER_IN_PARTS - 1,
     SCATTER_IN_PARTS,
     3 * SCATTER_IN_PARTS + 11,

@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold._native import Failure
 from tenfold.jit import program
-from tenfold.runtime.cpu import LONGEST
+from tenfold.runtime.cpu import MAX_WHOLE_NODES
 from tenfold.testing import assert_equal_bits
 
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
@@ -146,7 +146,7 @@ def test_long_graph_is_computed_in_chunks_beside_a_failure() -> None:
 
     def chain() -> tn.Array:
         x = tn.asarray(values)
-        for _ in range(LONGEST):
+        for _ in range(MAX_WHOLE_NODES):
             x = x * 0.999 + 0.5
         return x
 

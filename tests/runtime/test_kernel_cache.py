@@ -21,7 +21,7 @@ from tenfold.jit import atomic_write, kernel_cache, log_once
 from tenfold.jit import disk_cache as stores
 from tenfold.jit import target_key as environments
 from tenfold.jit.cache_entry import (
-    FORMAT,
+    ENTRY_FORMAT,
     HASH,
     HEAD,
     CacheEntry,
@@ -173,7 +173,7 @@ def begin_behind_the_end(path: Path) -> None:
 
 
 def claim_huge_lengths(path: Path) -> None:
-    head = HEAD.pack(b"TENFOLD\n", FORMAT, 2, 2, 19, 1 << 62, 0, PLACE, KEY)
+    head = HEAD.pack(b"TENFOLD\n", ENTRY_FORMAT, 2, 2, 19, 1 << 62, 0, PLACE, KEY)
     path.write_bytes(signed(head + bytes(2000)))
 
 
@@ -189,7 +189,7 @@ WRONG: dict[Callable[[Path], None], str] = {
     grow: "it is damaged: 1073741824 bytes",
     lengthen: "it is damaged: [0-9]+ bytes, not",
     write_something_else: "it is not a kernel",
-    give_another_format: f"its format is 99, not {FORMAT}",
+    give_another_format: f"its format is 99, not {ENTRY_FORMAT}",
     compile_for_another_processor: "it is for another processor, or by another version",
     give_it_more_functions: "it has 3 functions, not 2",
     swap: "it is the entry of another kernel",

@@ -32,9 +32,9 @@ def kind(declared: Any) -> str:
     return "pointer" if pointer else f"{ctypes.sizeof(declared)} bytes"
 
 
-@pytest.mark.parametrize("name", llvm_bindings.FUNCTIONS)
+@pytest.mark.parametrize("name", llvm_bindings.LLVM_FUNCTIONS)
 def test_functions_take_and_give_what_llvmlite_says(name: str) -> None:
-    result, arguments = llvm_bindings.FUNCTIONS[name]
+    result, arguments = llvm_bindings.LLVM_FUNCTIONS[name]
     function = getattr(lib, f"LLVMPY_{name}")
     if function.argtypes is not None:
         assert [*map(kind, arguments)] == [*map(kind, function.argtypes)]

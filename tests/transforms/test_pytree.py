@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tenfold.core.pytree import LEAF, broadcast_prefix, flatten
+from tenfold.core.pytree import LEAF_TREE, broadcast_prefix, flatten
 
 
 class Point(NamedTuple):
@@ -80,7 +80,7 @@ def test_a_structure_prints_as_the_tree_with_stars() -> None:
     tree = (Point(1, None), [State(2, 3)], {"a": (4,)})
     shown = "(Point(x=*, y=None), [State(h=*, c=*)], {'a': (*,)})"
     assert str(flatten(tree)[1]) == shown
-    assert str(LEAF) == "*"
+    assert str(LEAF_TREE) == "*"
 
 
 def test_too_few_leaves_and_too_many_are_refused() -> None:

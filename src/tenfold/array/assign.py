@@ -34,7 +34,7 @@ from tenfold.ops.joining import joined_arrays
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import get
 
-OPERATORS: dict[str, Callable[[Any, Any], Any] | None] = {
+SAVERS: dict[str, Callable[[Any, Any], Any] | None] = {
     "=": None,
     "+=": operator.add,
     "-=": operator.sub,
@@ -69,8 +69,8 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
     if (target_type := type(target)) is not Array:
         rule = f"the target is {target_type.__name__}, not an Array"
         raise TypeError(message("assign", rule, remedy="make one first: x = tn.asarray(...)"))
-    if op not in OPERATORS:
-        rule = f"op {op!r} is none of {', '.join(OPERATORS)}"
+    if op not in SAVERS:
+        rule = f"op {op!r} is none of {', '.join(SAVERS)}"
         raise ValueError(message("assign", rule, [target], "use one of them"))
     if noalias not in (True, False):
         rule = f"noalias {noalias!r} is not a bool"
@@ -105,7 +105,7 @@ def _update_arguments(target: Array, result: Array, op: str) -> tuple[Array, Sli
         node = _native.node_of(result).inputs[1]
         term = node.scalar if node.is_scalar else _native.array_of(node)
         below, terms = sum_through(target, term)
-        result = cast(Array, OPERATORS[op](below, terms))  # type: ignore[misc]  # of two values
+        result = cast(Array, SAVERS[op](below, terms))  # type: ignore[misc]  # of two values
         target = below
     refuse_read_only(target, op)
     return target, whole_slice(target.shape), result
@@ -123,7 +123,7 @@ def _refuse_misfit(target: Array, result: Array, operation: str) -> None:
 
 def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, Slice, Any]:
     """Return the checked arguments of `write` that replace a whole target."""
-    function = OPERATORS[op]
+    function = SAVERS[op]
     if function is not None:
         return _update_arguments(target, function(target, expr), op)
     value = fit_to_part(expr, target, target.shape, "assign")

@@ -31,8 +31,8 @@ MAX_VISITED_NODES = 64
 MAX_GRAPH_NODES = 256
 """The most nodes of a graph that is optimised to count its multiply-adds."""
 
-Key = tuple[object, ...]
-_decisions: LruCache[Key, bool] = LruCache(
+ProductKey = tuple[object, ...]
+_decisions: LruCache[ProductKey, bool] = LruCache(
     256, "shared products", "weighing two values optimises three graphs"
 )
 """Whether two values are cheaper together, by options and graph text. It needs no lock: all threads
@@ -56,11 +56,11 @@ def shares_product(pending: Node, value: Node) -> bool:
     return was_weighed or _cheaper_together([inputs[1], value])
 
 
-def _large_products(value: Node) -> set[Key]:
+def _large_products(value: Node) -> set[ProductKey]:
     """Return the large products and solves below a value, as (operation, params, inputs). Earlier
     assignments are not visited.
     """
-    products: set[Key] = set()
+    products: set[ProductKey] = set()
     visited: set[Node] = {value}
     stack = [value]
     while stack and len(visited) <= MAX_VISITED_NODES:

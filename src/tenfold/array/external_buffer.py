@@ -40,7 +40,7 @@ from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 Values = np.ndarray[Any, Any]
 
-BYTES = canonical("uint8")
+BYTE = canonical("uint8")
 SPARSE_FACTOR = 4
 """A strided copy that spans more than this times its elements' bytes is mapped page by page."""
 
@@ -265,7 +265,7 @@ def _window_value(memory: dense.ExternalMemory, device: str) -> Value:
     values, region = memory.values, region_of(memory.values)
     begin, end = (region.address,) * 2 if region.empty else region.range
     strides = () if values.flags.c_contiguous else values.strides
-    type_ = Type(values.shape, values.dtype, device, dense.NAME)
+    type_ = Type(values.shape, values.dtype, device, dense.DENSE)
     return Value.foreign(type_, begin, end - begin, strides, memory, region.address - begin)
 
 
@@ -278,7 +278,7 @@ def _fixed_copy(memory: dense.ExternalMemory, type_: Type, region: StridedRegion
         space = np.frombuffer(mmap.mmap(-1, byte_count), np.uint8)
         owner = (space,)
     else:
-        owner = Value.allocate(Type((byte_count,), BYTES, type_.device, dense.NAME), byte_count)
+        owner = Value.allocate(Type((byte_count,), BYTE, type_.device, dense.DENSE), byte_count)
         space = np.frombuffer(memoryview(owner), np.uint8)
     offset = region.address - begin
     copy: Values = np.ndarray(source.shape, source.dtype, space.data, offset, source.strides)

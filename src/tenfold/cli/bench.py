@@ -28,7 +28,7 @@ from tenfold.inspect import machine_limits
 from tenfold.io.input_errors import error_text
 from tenfold.machine import available_memory, processor
 
-ELEMENTS = 1 << 25
+UNCACHED = 1 << 25
 """Elements of a float32 array larger than any cache: 128 MiB."""
 SHARE_OF_MEMORY = 24
 """A workload uses at most 1 / SHARE_OF_MEMORY of the available memory for each array."""
@@ -40,9 +40,9 @@ SHRINK_FACTOR = 64
 """Ratio of a workload to the smaller one by which its time is estimated."""
 
 Build = Callable[..., tn.Array]
-Inputs = list[tn.Array]
+BenchInputs = list[tn.Array]
 Shapes = Callable[[int], list[tuple[int, ...]]]
-Facts = dict[str, Any]
+BenchFacts = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class BenchWork:
     shapes: Shapes
     """Of the inputs, from a number of elements."""
     dtype: str
-    elements: int = ELEMENTS // 4
+    elements: int = UNCACHED // 4
 
     multiply_adds: Callable[[tuple[int, ...]], int] = lambda _: 0
     """From the shape of the first input."""
@@ -100,16 +100,16 @@ def multiply_adds_of_products(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape)) * shape[-1]
 
 
-LIMITS = (
-    BenchWork("copy", lambda a: -a, vectors(1), "float32", ELEMENTS),
-    BenchWork("triad", lambda a, b: a + 3 * b, vectors(2), "float32", ELEMENTS),
+MACHINE_LIMITS = (
+    BenchWork("copy", lambda a: -a, vectors(1), "float32", UNCACHED),
+    BenchWork("triad", lambda a, b: a + 3 * b, vectors(2), "float32", UNCACHED),
     *(
         BenchWork(
             f"multiply-add {dtype}",
             polynomials,
             vectors(1),
             dtype,
-            ELEMENTS // 8,
+            UNCACHED // 8,
             multiply_adds_of_polynomials,
         )
         for dtype in ("float32", "float64")
@@ -123,7 +123,7 @@ MEANINGS = {
 }
 WORKS = (
     BenchWork(
-        "(a+b)*2+a, float32", lambda a, b: (a + b) * 2 + a, vectors(2), "float32", ELEMENTS // 2
+        "(a+b)*2+a, float32", lambda a, b: (a + b) * 2 + a, vectors(2), "float32", UNCACHED // 2
     ),
     BenchWork("2a+3b-ca, float64", lambda a, b, c: 2 * a + 3 * b - c * a, vectors(3), "float64"),
     BenchWork("exp(a), float32", tn.exp, vectors(1), "float32"),
@@ -159,7 +159,7 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
     are kept in the user's cache, and explain(analyze=True) shows shares of them.
     """
     with Progress() as progress:
-        limits = {work.name: limit(work, rounds, size_factor, progress) for work in LIMITS}
+        limits = {work.name: limit(work, rounds, size_factor, progress) for work in MACHINE_LIMITS}
         rates = {name: float(facts["rate"]) for name, facts in limits.items()}
         works = [compare(work, rates, rounds, size_factor, progress) for work in WORKS]
     if size_factor == 1:
@@ -182,7 +182,7 @@ def save_limits(rates: dict[str, float]) -> None:
         click.echo(f"tenfold: the limits are not kept: {error_text(error)}", err=True)
 
 
-def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> Facts:
+def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> BenchFacts:
     """Return the best rate of a workload of only memory traffic or only multiply-adds."""
     seconds, bytes_moved, multiply_adds = measure(work, rounds, factor, progress)
     amount, unit = (multiply_adds, "multiply-adds/s") if multiply_adds else (bytes_moved, "bytes/s")
@@ -191,7 +191,7 @@ def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> Fa
 
 def compare(
     work: BenchWork, rates: dict[str, float], rounds: int, factor: float, progress: Progress
-) -> Facts:
+) -> BenchFacts:
     """Return the time of a workload, and the share of its binding limit in it."""
     seconds, bytes_moved, multiplied = measure(work, rounds, factor, progress)
     arithmetic = f"multiply-add {work.dtype}"
@@ -233,7 +233,7 @@ def measure(
     return seconds, bytes_moved, work.multiply_adds(inputs[0].shape)
 
 
-def inputs_of(work: BenchWork, elements: int) -> Inputs:
+def inputs_of(work: BenchWork, elements: int) -> BenchInputs:
     """Return arrays of numbers from 0 to 1, so that polynomials and exponentials are finite."""
     random = np.random.default_rng(0)
     dtype = np.float32 if work.dtype == "float32" else np.float64
@@ -248,7 +248,7 @@ def evaluate(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
     return time.perf_counter() - begin
 
 
-def lines(report: Facts) -> Iterator[str]:
+def lines(report: BenchFacts) -> Iterator[str]:
     """The report as text, aligned; it reads the same in a terminal and in a file."""
     yield f"{report['machine']}, device {report['device']}, {report['rounds']} rounds"
     yield click.style("limits", bold=True)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import click
 
+from tenfold.cli.doctor import MIB
 from tenfold.cli.progress import Progress
 from tenfold.cli.warming import DEFAULT_DTYPES, fold_loops, kernels, loops
 from tenfold.dtypes import DTYPES
@@ -25,7 +26,6 @@ from tenfold.jit.program import PROGRAMS
 from tenfold.jit.target_key import environment
 from tenfold.settings import get
 
-MIB = 1 << 20
 INTERRUPTED = 130
 NAME_LENGTH = 12
 """Characters of a shown entry name."""

@@ -28,7 +28,7 @@ from tenfold.io.file_writing import check_output
 from tenfold.io.png import write_png
 
 REPEATS = 3
-SHOWN_STEPS, WIDTH = 6, 100
+SHOWN_STEPS, LINE_WIDTH = 6, 100
 """Lines of each stage, and characters of a line, that are printed; `tn.explain` shows all."""
 SUFFIX = ".png"
 
@@ -107,7 +107,7 @@ def shorten(text: str) -> str:
             output.append(f"  ... {hidden_count:,} more")
             hidden_count = 0
         if line_in_stage <= SHOWN_STEPS:
-            output.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4]} ...")
+            output.append(line if len(line) <= LINE_WIDTH else f"{line[: LINE_WIDTH - 4]} ...")
         else:
             hidden_count += 1
     return "\n".join(output).rstrip()

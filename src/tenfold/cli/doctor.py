@@ -40,7 +40,7 @@ FEATURES = (
 )
 """Processor features that decide the vector width, narrowest first."""
 MIB, GIB = 2**20, 2**30
-SECTIONS = {
+DOCTOR_SECTIONS = {
     "machine": "no limit",
     "limits": "no; tenfold bench measures them",
     "versions": "not installed",
@@ -50,7 +50,7 @@ SECTIONS = {
 }
 """The tables of the report, with the text of a missing value in each."""
 
-Facts = dict[str, object]
+Checks = dict[str, object]
 
 
 @click.command("doctor")
@@ -68,7 +68,7 @@ def doctor_command(as_json: bool) -> None:
         click.echo("\n".join(lines(facts)))
 
 
-def examine() -> dict[str, Facts | list[str]]:
+def examine() -> dict[str, Checks | list[str]]:
     """Return all facts of the report."""
     versions = installed_versions()
     return {
@@ -82,7 +82,7 @@ def examine() -> dict[str, Facts | list[str]]:
     }
 
 
-def machine() -> Facts:
+def machine() -> Checks:
     """Return the processor, usable processors, and memory in bytes."""
     name, flags = processor()
     return {
@@ -97,14 +97,14 @@ def machine() -> Facts:
     }
 
 
-def measured_limits() -> Facts:
+def measured_limits() -> Checks:
     """Return the rates that `tenfold bench` has measured: bytes or multiply-adds per second."""
     return dict(machine_limits.measured_rates()) or {"measured": None}
 
 
-def installed_versions() -> Facts:
+def installed_versions() -> Checks:
     """Return the versions of Python and of each dependency; None for a missing one."""
-    versions: Facts = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
+    versions: Checks = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
     for name in ("tenfold", *REQUIRED):
         try:
             versions[name] = version(name)
@@ -113,7 +113,7 @@ def installed_versions() -> Facts:
     return versions
 
 
-def setting_values() -> Facts:
+def setting_values() -> Checks:
     """Return the value and the source of each setting, in the order of their table."""
     current = settings.current()
     return {
@@ -122,24 +122,24 @@ def setting_values() -> Facts:
     }
 
 
-def disk_cache_facts() -> Facts:
+def disk_cache_facts() -> Checks:
     """Return the disk cache's directory, its kernels, their size in bytes, and its limit."""
     store = kernel_cache.store()
     if store is None:
         return {"directory": None}
-    facts: Facts = {"directory": str(store.path)}
+    facts: Checks = {"directory": str(store.path)}
     try:
         files = store.files()
     except (UnusableDirectory, OSError):
         return facts  # listed under problems
-    contents: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
+    contents: Checks = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
     return facts | contents | {"memory_limit": store.limit}
 
 
-def memory_facts() -> Facts:
+def memory_facts() -> Checks:
     """Return the pool's bytes, the bytes of loaded kernels, and the facts of each cache."""
     pool_bytes, pool_limit = _native.pool_bytes()
-    facts: Facts = {"memory_for_reuse": pool_bytes, "memory_for_reuse_limit": pool_limit}
+    facts: Checks = {"memory_for_reuse": pool_bytes, "memory_for_reuse_limit": pool_limit}
     facts["memory_of_kernels"] = _native.loaded_code_bytes()
     for cache in caches.facts():
         facts[cache.name] = {
@@ -192,10 +192,10 @@ def setting_problem(setting: settings.Setting) -> str:
     return ""
 
 
-def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
+def lines(facts: Mapping[str, Checks | list[str]]) -> list[str]:
     """The report as text, aligned; it reads the same in a terminal and in a file."""
     report: list[str] = []
-    for title, nothing in SECTIONS.items():
+    for title, nothing in DOCTOR_SECTIONS.items():
         section = facts[title]
         assert isinstance(section, dict)
         width = max(map(len, section), default=0)

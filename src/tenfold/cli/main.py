@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tenfold.cli.bench import bench_command
-from tenfold.cli.cache import cache_command
+from tenfold.cli.cache import INTERRUPTED, cache_command
 from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
@@ -21,7 +21,7 @@ from tenfold.cli.trace import trace_command
 from tenfold.errors import ExplainedError
 from tenfold.io.input_errors import ComputationError, UserError, error_text, one_line
 
-USAGE, DEFECT, INTERRUPTED = 2, 1, 130
+USAGE, DEFECT = 2, 1
 
 
 class CommandGroup(click.Group):

@@ -23,7 +23,7 @@ WEIGHTS = [math.exp(-((k / 2) ** 2) / 2) for k in range(-RADIUS, RADIUS + 1)]
 SHARPENING = 0.7
 CLIPPED = 100
 """The darkest and the brightest 1 / CLIPPED of all pixels become black and white."""
-GAMMA = 0.85
+BRIGHTENING_EXPONENT = 0.85
 """Below 1 brightens the middle tones."""
 SATURATION = 1.15
 DARKENING = 0.45
@@ -44,7 +44,7 @@ def develop(xp: Namespace, photograph: Pixels) -> Pixels:
     grey = light[:, :, None]
     coloured = grey + SATURATION * (sharp - grey)
     toned = xp.clip((coloured - black) / (white - black), 0.0, 1.0)
-    return toned**GAMMA * vignette(xp, *photograph.shape[:2])
+    return toned**BRIGHTENING_EXPONENT * vignette(xp, *photograph.shape[:2])
 
 
 def luminance(image: Pixels) -> Pixels:

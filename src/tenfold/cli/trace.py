@@ -21,7 +21,7 @@ from tenfold.io.input_errors import InputError, one_line
 from tenfold.io.timeline_file import read_timeline
 from tenfold.io.trace_summary import TraceSummary, summarise
 
-WIDTH = 100
+TABLE_WIDTH = 100
 """Columns of the tables where the output is not a terminal."""
 BAR = 40
 """Columns of the longest bar of a histogram."""
@@ -47,7 +47,7 @@ def trace_command(file: str, top: int, as_json: bool) -> None:
         click.echo(json.dumps(dataclasses.asdict(summary), indent=2))
         return
     console = Console()
-    console = console if console.is_terminal else Console(width=WIDTH)
+    console = console if console.is_terminal else Console(width=TABLE_WIDTH)
     for section in page(summary, top):
         console.print(section)
 

@@ -41,8 +41,8 @@ Apply = Callable[..., tn.Array]
 DEFAULT_DTYPES = ("float64", "float32", "int64", "int32", "bool")
 MIXED_PAIRS = (("float64", "float32"), ("float64", "int64"))
 """Frequent pairs of dtypes in mixed operations."""
-LENGTH = 1000
-REDUCED_SHAPES = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
+WARMED_LENGTH = 1000
+REDUCED_SHAPES = (((WARMED_LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes with the reduced axis: all elements, rows, columns."""
 SCALAR_VALUES = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
 """A scalar operand for each kind; kernels get its value at launch."""
@@ -124,8 +124,8 @@ def creations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield constant arrays and ranges."""
     for dtype in dtypes:
         number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
-        yield from apply(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
-        yield from apply(tn.arange, LENGTH, dtype=DTYPES[dtype])
+        yield from apply(tn.full, (WARMED_LENGTH,), number, dtype=DTYPES[dtype])
+        yield from apply(tn.arange, WARMED_LENGTH, dtype=DTYPES[dtype])
 
 
 def maps() -> Iterator[tuple[Op[...], int]]:
@@ -141,11 +141,11 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
             number = SCALAR_VALUES[kind_of(DTYPES[dtype])]
             operands = [
-                leaf(dtype, (LENGTH,), operand_index) if array else number
+                leaf(dtype, (WARMED_LENGTH,), operand_index) if array else number
                 for operand_index, array in enumerate(arrays)
             ]
             if op is where and arrays[0]:
-                yield from apply(op, leaf("bool", (LENGTH,)), *operands[1:])
+                yield from apply(op, leaf("bool", (WARMED_LENGTH,)), *operands[1:])
             elif any(arrays) and (arity < 3 or all(arrays)):
                 yield from apply(op, *operands)
 
@@ -160,10 +160,10 @@ def mixed_dtypes(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     ]
     for (op, arity), pair in product(maps(), pairs):
         operands = [
-            leaf(dtype, (LENGTH,), operand_index) for operand_index, dtype in enumerate(pair)
+            leaf(dtype, (WARMED_LENGTH,), operand_index) for operand_index, dtype in enumerate(pair)
         ]
         if arity == 3:
-            operands.insert(0, leaf("bool", (LENGTH,), 2))
+            operands.insert(0, leaf("bool", (WARMED_LENGTH,), 2))
         if arity in (2, 3):
             yield from apply(op, *operands)
 
@@ -172,7 +172,7 @@ def conversions(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each conversion of one dtype to another."""
     for source, target in product(dtypes, repeat=2):
         if source != target:
-            yield from apply(tn.astype, leaf(source, (LENGTH,)), DTYPES[target])
+            yield from apply(tn.astype, leaf(source, (WARMED_LENGTH,)), DTYPES[target])
 
 
 def reductions(dtypes: Sequence[str]) -> Iterator[tn.Array]:

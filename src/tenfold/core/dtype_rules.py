@@ -30,7 +30,7 @@ from tenfold.dtypes import (
     to_floating,
 )
 
-Dtypes = tuple[tuple[np.dtype, ...], np.dtype]
+ResolvedDtypes = tuple[tuple[np.dtype, ...], np.dtype]
 
 
 def _common_dtype(types: Sequence[Type], kinds: str, expected: str, remedy: str) -> np.dtype:
@@ -41,7 +41,7 @@ def _common_dtype(types: Sequence[Type], kinds: str, expected: str, remedy: str)
 
 
 def _common_dtype_rule(kinds: str, expected: str, remedy: str) -> DtypeRule:
-    def rule(types: Sequence[Type]) -> Dtypes:
+    def rule(types: Sequence[Type]) -> ResolvedDtypes:
         dtype = _common_dtype(types, kinds, expected, remedy)
         return (dtype,) * len(types), dtype
 
@@ -69,7 +69,7 @@ integers = _common_dtype_rule("iu", "integers", "convert with tn.astype(x, tn.in
 def _bool_as_int8_rule(kinds: str, expected: str, remedy: str) -> DtypeRule:
     """As _common_dtype_rule, but operands that are all bool are computed as int8, as in NumPy."""
 
-    def rule(types: Sequence[Type]) -> Dtypes:
+    def rule(types: Sequence[Type]) -> ResolvedDtypes:
         dtype = _common_dtype(types, kinds, expected, remedy)
         dtype = DTYPES["int8"] if dtype == BOOL else dtype
         return (dtype,) * len(types), dtype
@@ -87,13 +87,13 @@ shifting = _bool_as_int8_rule("biu", "integers", "convert with tn.astype(x, tn.i
 """As integral, with bool as int8."""
 
 
-def floating(types: Sequence[Type]) -> Dtypes:
+def floating(types: Sequence[Type]) -> ResolvedDtypes:
     """Compute in the floating dtype that holds every operand: int8 in float16, int64 in float64."""
     dtype = _floating(types)
     return (dtype,) * len(types), dtype
 
 
-def real_floating(types: Sequence[Type]) -> Dtypes:
+def real_floating(types: Sequence[Type]) -> ResolvedDtypes:
     """As floating, without complex."""
     dtype = _floating(types)
     if kind_of(dtype) == "c":
@@ -112,7 +112,7 @@ def _floating(types: Sequence[Type]) -> np.dtype:
     return dtypes[0]
 
 
-def division(types: Sequence[Type]) -> Dtypes:
+def division(types: Sequence[Type]) -> ResolvedDtypes:
     """True division: integers and booleans are divided in float64, as NumPy does."""
     dtype = promote(types)
     if kind_of(dtype) in "biu":
@@ -120,7 +120,7 @@ def division(types: Sequence[Type]) -> Dtypes:
     return (dtype,) * len(types), dtype
 
 
-def comparison(types: Sequence[Type]) -> Dtypes:
+def comparison(types: Sequence[Type]) -> ResolvedDtypes:
     """Compare in the common dtype; a signed integer and a uint64 are compared as they are."""
     kinds = {kind_of(type_.dtype) for type_ in types if not type_.weak}
     if kinds == {"i", "u"} and kind_of(promote(types)) == "f":
@@ -128,42 +128,42 @@ def comparison(types: Sequence[Type]) -> Dtypes:
     return (promote(types),) * len(types), BOOL
 
 
-def ordering(types: Sequence[Type]) -> Dtypes:
+def ordering(types: Sequence[Type]) -> ResolvedDtypes:
     """As comparison, without complex."""
     refuse_unordered(types)
     return comparison(types)
 
 
-def logical(types: Sequence[Type]) -> Dtypes:
+def logical(types: Sequence[Type]) -> ResolvedDtypes:
     """Every operand as a truth value."""
     return (BOOL,) * len(types), BOOL
 
 
-def predicate(types: Sequence[Type]) -> Dtypes:
+def predicate(types: Sequence[Type]) -> ResolvedDtypes:
     """A predicate of a number: bool for any dtype."""
     return tuple(type_.dtype for type_ in types), BOOL
 
 
-def magnitude(types: Sequence[Type]) -> Dtypes:
+def magnitude(types: Sequence[Type]) -> ResolvedDtypes:
     """The dtype of a modulus: the real part's for complex."""
     (type_,) = types
     return (type_.dtype,), real_part(type_.dtype)
 
 
-def rounding(types: Sequence[Type]) -> Dtypes:
+def rounding(types: Sequence[Type]) -> ResolvedDtypes:
     """The dtype itself; bool is rounded in float16, as NumPy does."""
     (type_,) = types
     dtype = FLOAT16 if type_.dtype == BOOL else type_.dtype
     return (dtype,), dtype
 
 
-def selection(types: Sequence[Type]) -> Dtypes:
+def selection(types: Sequence[Type]) -> ResolvedDtypes:
     """A truth value first, then the common dtype of the remaining operands."""
     dtype = promote(types[1:])
     return (BOOL, *((dtype,) * (len(types) - 1))), dtype
 
 
-def real_predicate(types: Sequence[Type]) -> Dtypes:
+def real_predicate(types: Sequence[Type]) -> ResolvedDtypes:
     """As predicate, without complex."""
     if kind_of(promote(types)) == "c":
         raise refuse_dtype("needs real numbers", types, "take tn.real(x) or tn.imag(x) first")

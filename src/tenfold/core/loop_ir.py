@@ -38,9 +38,9 @@ from tenfold.dtypes import DTYPE_NAMES
 PITCH = BLOCK + 16
 """Elements from one block to the next in the scratch memory of an interleaved scan, padded against
 cache conflicts."""
-CHUNK = 512
+SCATTER_CHUNK = 512
 """Elements that a scatter computes in packets before it combines them one by one."""
-STEPS = ("2", "3", "4")
+SMALL_STEPS = ("2", "3", "4")
 """Small strides in elements that are constants of the kernel: the gap shares cache lines."""
 TILE = 64
 """The most rows and columns of a tile."""

@@ -67,7 +67,7 @@ class TreeDef:
         return f"{self.type.__name__}({', '.join(f'{key}={child}' for key, child in items)})"
 
 
-LEAF = TreeDef()
+LEAF_TREE = TreeDef()
 
 
 def flatten(value: Any) -> tuple[list[Any], TreeDef]:
@@ -141,7 +141,7 @@ def _flatten(value: Any, leaves: list[Any]) -> TreeDef:
     keys_and_children = flatten_one_level(value)
     if keys_and_children is None:
         leaves.append(value)
-        return LEAF
+        return LEAF_TREE
     keys, children_values = keys_and_children
     children = tuple([_flatten(child_value, leaves) for child_value in children_values])
     return TreeDef(type(value), keys, children, sum([child.leaves for child in children]))

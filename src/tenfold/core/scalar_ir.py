@@ -37,7 +37,7 @@ from tenfold.dtypes import (
     kind_of,
 )
 
-Number = bool | int | float
+Real = bool | int | float
 PRIMITIVES = frozenset(
     "constant load gather parameter index add subtract multiply divide and or xor shift_left "
     "shift_right equal not_equal less less_equal select convert bits negative absolute sqrt floor "
@@ -78,33 +78,33 @@ class Element:
     def __repr__(self) -> str:
         return f"<%{self.position} {self.dtype}>"
 
-    def _binary(self, name: str, other: Element | Number, dtype: np.dtype | None = None) -> Element:
+    def _binary(self, name: str, other: Element | Real, dtype: np.dtype | None = None) -> Element:
         peer = self.body.like(other, self)
         return self.body.apply(name, dtype or self.dtype, self, peer)
 
-    def __add__(self, other: Element | Number) -> Element:
+    def __add__(self, other: Element | Real) -> Element:
         return self._binary("add", other)
 
-    def __sub__(self, other: Element | Number) -> Element:
+    def __sub__(self, other: Element | Real) -> Element:
         return self._binary("subtract", other)
 
-    def __mul__(self, other: Element | Number) -> Element:
+    def __mul__(self, other: Element | Real) -> Element:
         return self._binary("multiply", other)
 
-    def __truediv__(self, other: Element | Number) -> Element:
+    def __truediv__(self, other: Element | Real) -> Element:
         assert kind_of(self.dtype) == "f", "integers are divided by the rules of their operation"
         return self._binary("divide", other)
 
-    def __radd__(self, other: Number) -> Element:
+    def __radd__(self, other: Real) -> Element:
         return self.body.like(other, self) + self
 
-    def __rsub__(self, other: Number) -> Element:
+    def __rsub__(self, other: Real) -> Element:
         return self.body.like(other, self) - self
 
-    def __rmul__(self, other: Number) -> Element:
+    def __rmul__(self, other: Real) -> Element:
         return self.body.like(other, self) * self
 
-    def __rtruediv__(self, other: Number) -> Element:
+    def __rtruediv__(self, other: Real) -> Element:
         return self.body.like(other, self) / self
 
     def __neg__(self) -> Element:
@@ -112,34 +112,34 @@ class Element:
             return self.body.apply("negative", self.dtype, self)
         return 0 - self
 
-    def __and__(self, other: Element | Number) -> Element:
+    def __and__(self, other: Element | Real) -> Element:
         return self._binary("and", other)
 
-    def __or__(self, other: Element | Number) -> Element:
+    def __or__(self, other: Element | Real) -> Element:
         return self._binary("or", other)
 
-    def __xor__(self, other: Element | Number) -> Element:
+    def __xor__(self, other: Element | Real) -> Element:
         return self._binary("xor", other)
 
     def __invert__(self) -> Element:
         return self ^ (True if self.dtype == BOOL else -1)
 
-    def __lshift__(self, other: Element | Number) -> Element:
+    def __lshift__(self, other: Element | Real) -> Element:
         return self._binary("shift_left", other)
 
-    def __rshift__(self, other: Element | Number) -> Element:
+    def __rshift__(self, other: Element | Real) -> Element:
         return self._binary("shift_right", other)
 
-    def __lt__(self, other: Element | Number) -> Element:
+    def __lt__(self, other: Element | Real) -> Element:
         return self._binary("less", other, BOOL)
 
-    def __le__(self, other: Element | Number) -> Element:
+    def __le__(self, other: Element | Real) -> Element:
         return self._binary("less_equal", other, BOOL)
 
-    def __gt__(self, other: Element | Number) -> Element:
+    def __gt__(self, other: Element | Real) -> Element:
         return self.body.like(other, self) < self
 
-    def __ge__(self, other: Element | Number) -> Element:
+    def __ge__(self, other: Element | Real) -> Element:
         return self.body.like(other, self) <= self
 
     def __eq__(self, other: object) -> Element:  # type: ignore[override]  # makes an element
@@ -191,7 +191,7 @@ class Body:
         """Return an elementary function of floating elements, by the name of its operation."""
         return self.apply(name, inputs[0].dtype, *inputs)
 
-    def constant(self, value: Number, dtype: np.dtype) -> Element:
+    def constant(self, value: Real, dtype: np.dtype) -> Element:
         """Return a constant; a float is rounded to its dtype once, an integer wraps."""
         if kind_of(dtype) in "iu":
             bits = 8 * dtype.itemsize
@@ -205,14 +205,14 @@ class Body:
             bits = int(np.asarray(value).astype(dtype).view(f"u{dtype.itemsize}"))
         return self.apply("constant", dtype, data=bits)
 
-    def like(self, value: Element | Number, peer: Element) -> Element:
+    def like(self, value: Element | Real, peer: Element) -> Element:
         """Return an operand of `peer`'s dtype: a number becomes a constant."""
         if isinstance(value, Element):
             assert value.dtype == peer.dtype, f"{value.dtype} beside {peer.dtype}"
             return value
         return self.constant(value, peer.dtype)
 
-    def select(self, condition: Element, x: Element | Number, y: Element | Number) -> Element:
+    def select(self, condition: Element, x: Element | Real, y: Element | Real) -> Element:
         """Return `x` where the bool `condition` is true, else `y`, NaN and -0 as they are."""
         if not isinstance(x, Element):
             assert isinstance(y, Element), "one of them says the dtype"
@@ -240,7 +240,7 @@ class Body:
         assert x.dtype.itemsize == dtype.itemsize, "a bitcast keeps the size"
         return x if x.dtype == dtype else self.apply("bits", dtype, x)
 
-    def fma(self, x: Element, y: Element | Number, z: Element | Number) -> Element:
+    def fma(self, x: Element, y: Element | Real, z: Element | Real) -> Element:
         """Return `x * y + z` rounded once (float32, float64)."""
         return self.apply("fma", x.dtype, x, self.like(y, x), self.like(z, x))
 

@@ -21,7 +21,7 @@ from math import gcd
 
 from tenfold.core.shape_rules import Shape
 
-STEPS = 2000
+MAX_TRIES = 2000
 """Values that one search may try: a few milliseconds."""
 
 
@@ -91,7 +91,7 @@ SHARED_BYTES = Overlap(OverlapVerdict.PARTIAL, "some of their cells share bytes"
 INTERLEAVED = Overlap(OverlapVerdict.DISJOINT, "the cells of one lie between those of the other")
 
 
-def overlap(first: StridedRegion, second: StridedRegion, *, steps: int = STEPS) -> Overlap:
+def overlap(first: StridedRegion, second: StridedRegion, *, steps: int = MAX_TRIES) -> Overlap:
     """Decide whether two regions share a byte; exact unless the search takes more than `steps`.
 
     >>> print(overlap(StridedRegion(0, (9,), (8,), 8), StridedRegion(8, (9,), (8,), 8)))

@@ -6,7 +6,12 @@ function can be run with values instead.
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
+from pathlib import Path
+
+PACKAGE_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
+"""The folder of our own frames: the lines and variables of users are outside of it."""
 
 
 class TraceState:

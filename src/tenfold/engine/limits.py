@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.errors import message
 
-UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+DECIMAL_UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 MAX_BYTES = 1 << 62
 BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
@@ -46,7 +46,7 @@ def parse_bytes(size: Any) -> int:
     remedy = 'write a number, or text such as "2GiB"; without a limit leave it out'
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", size, re.ASCII)
-        amount = float(match[1]) * (UNITS | BINARY_UNITS)[match[2] or ""] if match else 0
+        amount = float(match[1]) * (DECIMAL_UNITS | BINARY_UNITS)[match[2] or ""] if match else 0
         number = int(min(amount, MAX_BYTES + 1))
     else:
         try:

@@ -45,11 +45,11 @@ class OperatorKind(IntEnum):
     FOLD = 7
 
 
-Inputs = tuple[Any, ...]
+RunInputs = tuple[Any, ...]
 
 
 def run(
-    kind: int, operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], leaves: int
+    kind: int, operator: Any, params: Mapping[str, Any], members: Sequence[RunInputs], leaves: int
 ) -> list[Any]:
     """Run an operator for each member; for increments `operator` is a list with one per member.
 
@@ -60,7 +60,7 @@ def run(
     if kind == OperatorKind.CUMULATIVE:
         return _run_increments(operator, params, members)
 
-    def run_one(inputs: Inputs) -> Any:
+    def run_one(inputs: RunInputs) -> Any:
         if kind == OperatorKind.FOLD:
             return _fold_sum(partial(on_host, operator.add), inputs, leaves)
         if kind <= OperatorKind.GENERAL:
@@ -84,7 +84,7 @@ def _wrap_tuple(value: Any) -> Any:
 
 
 def _run_batch(
-    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], *, retry: bool
+    operator: Any, params: Mapping[str, Any], members: Sequence[RunInputs], *, retry: bool
 ) -> list[Any]:
     """Run a batch. With `retry`, run its members one at a time if it fails."""
     try:
@@ -96,7 +96,7 @@ def _run_batch(
 
 
 def _run_increments(
-    operators: Sequence[Any], params: Mapping[str, Any], members: Sequence[Inputs]
+    operators: Sequence[Any], params: Mapping[str, Any], members: Sequence[RunInputs]
 ) -> list[Any]:
     if hasattr(operators[0], "run_batch"):
         return _run_batch(operators[0], params, members, retry=False)
@@ -106,7 +106,7 @@ def _run_increments(
     ]
 
 
-def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
+def _run_single(operator: Any, params: Mapping[str, Any], inputs: RunInputs) -> Any:
     try:
         return _batch_results(operator, params, [inputs])[0]
     except BaseException as error:  # noqa: BLE001  # the handle stores any error
@@ -114,7 +114,7 @@ def _run_single(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any
 
 
 def _batch_results(
-    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
+    operator: Any, params: Mapping[str, Any], members: Sequence[RunInputs]
 ) -> list[Any]:
     devices = [device_of(inputs) for inputs in members]
     members = [

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tenfold.engine.engine import Engine
 
 COMBINATIONS = ("sum", "gather")
-CHUNK = 200
+MAX_STACKED_VALUES = 200
 """The most values of one `stack`: an operator takes 255 inputs."""
 
 
@@ -171,13 +171,13 @@ class Store:
 
     def _stack(self, handles: list[Handle]) -> Handle:
         parts = [
-            self._engine.push(stack, handles[start : start + CHUNK])
-            for start in range(0, len(handles), CHUNK)
+            self._engine.push(stack, handles[start : start + MAX_STACKED_VALUES])
+            for start in range(0, len(handles), MAX_STACKED_VALUES)
         ]
         while len(parts) > 1:
             parts = [
-                self._engine.push(concat, parts[start : start + CHUNK])
-                for start in range(0, len(parts), CHUNK)
+                self._engine.push(concat, parts[start : start + MAX_STACKED_VALUES])
+                for start in range(0, len(parts), MAX_STACKED_VALUES)
             ]
         return parts[0]
 

@@ -12,23 +12,20 @@ no references.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from inspect import CO_OPTIMIZED
 from itertools import islice
-from pathlib import Path
 from types import FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tenfold._native import Array
+from tenfold.core.trace_state import PACKAGE_FOLDER
 
-PACKAGE_FOLDER = f"{Path(__file__).parent.parent}{os.sep}"
-"""The folder whose frames are skipped: tenfold's own variables are not reported."""
 MAX_CALLS = 200
 """The most frames that are searched."""
-MAX_ELEMENTS = 10_000
+MAX_SEARCHED_ELEMENTS = 10_000
 """The most elements of a container that are searched."""
 KEYS = (str, int, float, bool, bytes)
 """Types of dict keys that are printed."""
@@ -119,7 +116,7 @@ def _parts_of(obj: object) -> Iterator[tuple[str, object]]:
         items = ((f"[{key!r}]", element) for key, element in pairs if type(key) in KEYS)
     elif not issubclass(kind, (type, ModuleType, FunctionType)):
         items = _attributes(obj)
-    return islice(items, MAX_ELEMENTS)
+    return islice(items, MAX_SEARCHED_ELEMENTS)
 
 
 def _attributes(obj: object) -> Iterator[tuple[str, object]]:

@@ -37,7 +37,7 @@ from tenfold.storage import dense
 
 MAX_HOLDERS = 8
 """The most references that are named."""
-MAX_NAMES = 3
+NAMES_SHOWN = 3
 """The most names of one object that are printed."""
 UNNAMED = "without a variable here"
 FOREIGN = "the object it was imported from, whose memory it shares"
@@ -200,7 +200,7 @@ def _named_object(variables: Sequence[FrameVariable]) -> NamedObject:
     """One object, by its variables in one frame."""
     first, obj = variables[0], variables[0].obj
     same_frame = [variable for variable in variables if variable.location == first.location][
-        :MAX_NAMES
+        :NAMES_SHOWN
     ]
     text, names = (
         " = ".join(map(str, same_frame)),
@@ -254,7 +254,9 @@ def _expression_text(node: Node, dependents: Sequence[tuple[NamedObject, Node]])
     results = ", ".join(type_text(type_) for type_ in node.types)
     details = [array.text for array, array_node in dependents if array_node == node] + ["pending"]
     if len(details) == 1 and dependents:
-        details.append(f"needed for {', '.join(array.text for array, _ in dependents[:MAX_NAMES])}")
+        details.append(
+            f"needed for {', '.join(array.text for array, _ in dependents[:NAMES_SHOWN])}"
+        )
     if node.origin is not None:
         details.append(f"written at {node.origin[0]}:{node.origin[1]}")
     return f"{node.name} -> {results} ({', '.join(details)})"

@@ -297,19 +297,16 @@ def _optimisation_thresholds() -> Iterator[str]:
 
 def _interpreter_thresholds(snapshot: Snapshot) -> str:
     """The numbers by which a graph is interpreted, and by which its assignments wait."""
-    updates = [node for node in snapshot.graph.nodes if node.pending and _is_update(node)]
+    pending = [node for node in snapshot.graph.nodes if node.pending and node.op is not None]
+    updates = any(node.op.lowering.updates for node in pending)
     elements = TIERS.max_update_elements if updates else TIERS.max_elements
     if len(snapshot.graph) > DEFAULT.work.max_planned_nodes:
         elements = TIERS.max_long_elements
     text = f"  thresholds: {get('hot_threshold')} runs, arrays of at most {elements:,} elements"
     if not updates:
         return text
-    run, waiting = DEFERRAL.min_run, DEFERRAL.max_deferred
-    return f"{text}; up to {waiting} assignments wait after {run} to similar parts"
-
-
-def _is_update(node: Node) -> bool:
-    return node.op is not None and node.op.lowering.updates
+    waiting = f"up to {DEFERRAL.max_deferred} assignments wait"
+    return f"{text}; {waiting} after {DEFERRAL.min_run} to similar parts"
 
 
 def _interpreter_text(snapshot: Snapshot) -> str:

@@ -24,7 +24,7 @@ from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
 from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
-from tenfold.runtime.cpu import CHUNK, LONGEST, Cpu
+from tenfold.runtime.cpu import CHUNK_NODES, MAX_WHOLE_NODES, Cpu
 from tenfold.runtime.device import DEVICES
 from tenfold.runtime.graph_chunks import device_parts, is_divided
 from tenfold.schedule.schedule_ir import Schedule
@@ -101,7 +101,7 @@ class Snapshot:
         if self.steps:
             return len(self.steps)
         nodes = len(self.optimised)
-        return 1 if nodes <= LONGEST else -(-nodes // CHUNK)
+        return 1 if nodes <= MAX_WHOLE_NODES else -(-nodes // CHUNK_NODES)
 
     @cached
     def plan(self) -> Schedule:

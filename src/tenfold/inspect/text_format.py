@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MAX_NAMES = 12
+MAX_STEP_NAMES = 12
 """The most operations of one step that are named."""
-LONGEST = 1000
+MAX_LINES = 1000
 """The most lines of one stage; of longer ones the beginning and the end are shown."""
 
 PLURALS = {"temporary": "temporaries", "launch": "launches"}
@@ -32,9 +32,9 @@ def in_bytes(count: int) -> str:
 
 def ends(positions: Sequence[int]) -> Sequence[int]:
     """Return the positions whose lines are shown, so that a million lines are never built."""
-    if len(positions) <= LONGEST:
+    if len(positions) <= MAX_LINES:
         return positions
-    return [*positions[: LONGEST // 2], *positions[-(LONGEST // 2) :]]
+    return [*positions[: MAX_LINES // 2], *positions[-(MAX_LINES // 2) :]]
 
 
 def with_gap(lines: list[str], count: int, noun: str) -> list[str]:
@@ -61,9 +61,9 @@ def operations(names: Sequence[str], joint: str) -> str:
     >>> operations(["add"] * 20, "+")
     'add+add+add+add+add+add+add+add+add+add+add+add+... (20 operations)'
     """
-    if len(names) <= MAX_NAMES:
+    if len(names) <= MAX_STEP_NAMES:
         return joint.join(names)
-    return f"{joint.join([*names[:MAX_NAMES], '...'])} ({len(names)} operations)"
+    return f"{joint.join([*names[:MAX_STEP_NAMES], '...'])} ({len(names)} operations)"
 
 
 def in_time(nanoseconds: float) -> str:

@@ -23,7 +23,7 @@ from tenfold._native import Array
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+FOREIGN_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -45,7 +45,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">>": operator.rshift,
 }
 
-SEQUENCES = (list, tuple, range)
+SEQUENCE_TYPES = (list, tuple, range)
 
 
 def apply_operator(symbol: str, left: Any, right: Any) -> Any:
@@ -53,10 +53,10 @@ def apply_operator(symbol: str, left: Any, right: Any) -> Any:
 
     A sparse matrix waits for the values.
     """
-    function = OPERATORS[symbol]
-    if isinstance(left, SEQUENCES):
+    function = FOREIGN_OPERATORS[symbol]
+    if isinstance(left, SEQUENCE_TYPES):
         return function(asarray(left), right)
-    if isinstance(right, SEQUENCES):
+    if isinstance(right, SEQUENCE_TYPES):
         return function(left, asarray(right))
     if not (_is_sparse(left) or _is_sparse(right)):
         return NotImplemented

@@ -28,9 +28,9 @@ from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
-FORMAT = 1
+PICKLE_FORMAT = 1
 """The version of the table format."""
-LEAF, SCALAR, PART = -1, -2, -3
+VALUE_CODE, NUMBER_CODE, RESULT_CODE = -1, -2, -3
 """Kinds in the column of ops: a value, a Python number, one result of the input."""
 
 
@@ -51,11 +51,11 @@ class _NodeTable:
         """Append one node; return its position."""
         payload: Any
         if node.is_scalar:
-            kind, payload = SCALAR, node.scalar
+            kind, payload = NUMBER_CODE, node.scalar
         elif not node.pending:
-            kind, payload = LEAF, _leaf_values(node)
+            kind, payload = VALUE_CODE, _leaf_values(node)
         else:
-            kind = PART if node.op is None else self._op(node)
+            kind = RESULT_CODE if node.op is None else self._op(node)
             payload = node.params
         self.kinds.append(kind)
         self.inputs.extend(inputs)
@@ -104,7 +104,8 @@ def reduce(self: Array) -> tuple[Any, ...]:
     writer = _NodeTable()
     interpret(Graph.of([_native.node_of(self)]), {}, writer.write)
     columns = (writer.kinds, writer.counts, writer.inputs, writer.payloads)
-    return restore, (FORMAT, tuple(writer.names), *(c.tobytes() for c in columns), writer.values)
+    tables = tuple(writer.names), *(c.tobytes() for c in columns), writer.values
+    return restore, (PICKLE_FORMAT, *tables)
 
 
 def restore(
@@ -120,10 +121,10 @@ def restore(
 
     Raises UnsupportedError for an operation that is not declared here, or another format.
     """
-    if format_number != FORMAT:
+    if format_number != PICKLE_FORMAT:
         raise UnsupportedError(
             "unpickle",
-            f"format {format_number} is not {FORMAT}",
+            f"format {format_number} is not {PICKLE_FORMAT}",
             remedy="read it with the tenfold that wrote it",
         )
     ops = [_declared_op(name) for name in names]
@@ -137,13 +138,13 @@ def restore(
     with settings.override(strict_dtypes=False, pending_depth=0):
         for kind, count, payload_index in zip(columns[0], columns[1], columns[3], strict=True):
             operands = tuple(restored[next(sources)] for _ in range(count))
-            if kind == LEAF and payload_index not in leaves:
+            if kind == VALUE_CODE and payload_index not in leaves:
                 leaves[payload_index] = _restore_leaf(*values[payload_index])
-            if kind == LEAF:
+            if kind == VALUE_CODE:
                 restored.append(leaves[payload_index])
-            elif kind == SCALAR:
+            elif kind == NUMBER_CODE:
                 restored.append(values[payload_index])
-            elif kind == PART:
+            elif kind == RESULT_CODE:
                 restored.append(operands[0][values[payload_index][0]])
             else:
                 restored.append(_native.apply(ops[kind].id, operands, values[payload_index]))

@@ -23,21 +23,21 @@ from tenfold.io.expression import MAX_INTEGER, CheckedExpression, expression_err
 from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, error_text
 from tenfold.io.vocabulary import Vocabulary
 
-MODULES = ("np", "numpy", "tn", "tenfold")
+MODULE_ROOTS = ("np", "numpy", "tn", "tenfold")
 """Module prefixes of names in Python programs."""
 
 MULTI_RESULT_FUNCTIONS = ("unstack", "split")
 """Functions whose number of results depends on an axis or an int."""
 MAX_RESULTS = 10_000
 
-UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
+UNARY_OPS: dict[type[ast.unaryop], Callable[[object], object]] = {
     # In the stubs each function has another type; the table needs one type for all.
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
     ast.USub: operator.neg,  # type: ignore[dict-item]
     ast.Invert: operator.invert,  # type: ignore[dict-item]
 }
 
-BINARY: dict[type[ast.AST], tuple[str, Callable[[object, object], object]]] = {
+BINARY_OPS: dict[type[ast.AST], tuple[str, Callable[[object, object], object]]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
     ast.Mult: ("*", operator.mul),
@@ -95,7 +95,7 @@ def _value(node: ast.expr, scope: Scope) -> object:
             return _lookup_name(node, name, scope)
         case ast.UnaryOp(op=op, operand=operand):
             number = _operand(operand, scope)
-            return _run_step(node, "operator", lambda: UNARY[type(op)](number), scope)
+            return _run_step(node, "operator", lambda: UNARY_OPS[type(op)](number), scope)
         case ast.BinOp(left=left, op=binary, right=right):
             return _binary(node, binary, left, right, scope)
         case ast.Compare(left=left, ops=[comparison], comparators=[right]):
@@ -154,7 +154,7 @@ def _kind(value: object) -> str:
 
 
 def _binary(node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, scope: Scope) -> object:
-    sign, function = BINARY[type(kind)]
+    sign, function = BINARY_OPS[type(kind)]
     a, b = _operand(left, scope), _operand(right, scope)
     if isinstance(a, int) and isinstance(b, int):
         _check_integers(node, sign, a, b)
@@ -219,7 +219,7 @@ def _refuse_module(node: ast.Attribute, scope: Scope) -> None:
     while isinstance(owner, ast.Attribute):
         name_parts.insert(0, owner.attr)
         owner = owner.value
-    if not isinstance(owner, ast.Name) or owner.id not in MODULES or owner.id in scope.inputs:
+    if not isinstance(owner, ast.Name) or owner.id not in MODULE_ROOTS or owner.id in scope.inputs:
         return
     words, name = scope.vocabulary, ".".join(name_parts)
     bare_form = f"{name}(x)" if name in words.functions else name if name in words.names else ""

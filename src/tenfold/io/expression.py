@@ -47,7 +47,7 @@ class CheckedExpression:
     names: frozenset[str]
 
 
-REMEDIES: dict[type[ast.AST], str] = {
+EXPRESSION_REMEDIES: dict[type[ast.AST], str] = {
     ast.BoolOp: "'and' and 'or' are not allowed; use & and | in parentheses, or logical_and(a, b)",
     ast.IfExp: "'a if c else b' is not allowed; use where(c, a, b)",
     ast.Lambda: "lambda is not allowed; write the expression out",
@@ -67,7 +67,7 @@ REMEDIES: dict[type[ast.AST], str] = {
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
-COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+COMPARISON_NODES = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def expression_error(node: ast.AST, reason: str) -> ExpressionError:
@@ -177,7 +177,7 @@ def _children(node: ast.expr, context: SyntaxContext) -> Iterator[tuple[ast.expr
             yield from ((element, context) for element in elements)
         case _:
             raise expression_error(
-                node, REMEDIES.get(type(node), f"{type(node).__name__} is not allowed")
+                node, EXPRESSION_REMEDIES.get(type(node), f"{type(node).__name__} is not allowed")
             )
 
 
@@ -221,7 +221,7 @@ def _check_comparison(node: ast.Compare) -> None:
             "a < b < c is not allowed (it asks for one truth of many elements); "
             "write (a < b) & (b < c)",
         )
-    if not isinstance(node.ops[0], COMPARISONS):
+    if not isinstance(node.ops[0], COMPARISON_NODES):
         raise expression_error(node, "'in' and 'is' are not allowed; compare with == < <= > >= !=")
 
 
@@ -238,7 +238,7 @@ def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
         )
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise expression_error(keyword.value, REMEDIES[ast.Starred])
+            raise expression_error(keyword.value, EXPRESSION_REMEDIES[ast.Starred])
         checked_name(keyword.value, keyword.arg)
         yield keyword.value, SyntaxContext.ARGUMENT
     yield from ((argument, SyntaxContext.ARGUMENT) for argument in node.args)

@@ -22,12 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tenfold.io.input_errors import InputError, error_text
-
-PUSH = "push"
-"""The category of slices that push operators to an engine."""
-
-READY = "ready"
-"""The category of events that mark the inputs of an operator as ready."""
+from tenfold.runtime.timeline import READY
 
 T = TypeVar("T")
 Track = tuple[str, str]

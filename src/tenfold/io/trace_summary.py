@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, Track
+from tenfold.io.timeline_file import TimelineFile, TimelineSlice, Track
+from tenfold.runtime.timeline import PUSH, READY
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
 from tenfold.interop.numpy_dispatch import EQUIVALENTS, implementation_of
-from tenfold.namespace.array_api_info import CONSTANTS
+from tenfold.namespace.array_api_info import API_CONSTANTS
 
-PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
+EXPRESSION_PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(
         functions={**OPS, "asarray": tn.asarray},
         methods=frozenset(operation.name for operation in OPS.values() if operation.method),
-        properties=PROPERTIES,
-        names={**CONSTANTS, **DTYPES},
+        properties=EXPRESSION_PROPERTIES,
+        names={**API_CONSTANTS, **DTYPES},
         equivalent=_equivalent_of,
         array=tn.Array,
     )

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from tenfold.jit.digest import digest
 
 MAGIC = b"TENFOLD\n"
-FORMAT = 2
+ENTRY_FORMAT = 2
 HEAD = struct.Struct("<8sIIIIQQ32s32s")
 HASH = 32
 MAX_ENTRY_BYTES = 1 << 24
@@ -50,7 +50,7 @@ MAX_NOTE_BYTES = 200
 MAX_FUNCTIONS = 16
 TOUCH_INTERVAL_SECONDS = 3600
 """The age from which on a file that is read is marked as used."""
-OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class InvalidEntry(Exception):
@@ -76,7 +76,7 @@ def pack_entry(entry: CacheEntry) -> bytes:
     note = entry.note.encode()[:MAX_NOTE_BYTES]
     header = HEAD.pack(
         MAGIC,
-        FORMAT,
+        ENTRY_FORMAT,
         entry.level,
         len(entry.function_offsets),
         len(note),
@@ -99,8 +99,8 @@ def unpack_entry(content: bytes) -> CacheEntry:
     )
     if magic != MAGIC:
         raise InvalidEntry("it is not a kernel")
-    if version != FORMAT:
-        raise InvalidEntry(f"its format is {version}, not {FORMAT}")
+    if version != ENTRY_FORMAT:
+        raise InvalidEntry(f"its format is {version}, not {ENTRY_FORMAT}")
     if functions > MAX_FUNCTIONS or note_bytes > MAX_NOTE_BYTES or code_bytes > MAX_ENTRY_BYTES:
         raise InvalidEntry("it is damaged: no kernel has such lengths")
     note = HEAD.size + 8 * functions
@@ -164,7 +164,7 @@ def _open(
     path: str | os.PathLike[str], flags: int, refusal: str, directory: int | None = None
 ) -> int:
     try:
-        return os.open(path, OPEN_FLAGS | flags, dir_fd=directory)
+        return os.open(path, READ_FLAGS | flags, dir_fd=directory)
     except OSError as error:
         if error.errno == errno.ELOOP or isinstance(error, NotADirectoryError):
             raise InvalidEntry(refusal) from error

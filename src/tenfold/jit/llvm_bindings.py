@@ -29,7 +29,7 @@ LIBRARY = "libllvmlite.so"
 LIBRARY_BYTES = 256 << 20
 """The address space that the library takes when it is loaded, with its first thread."""
 KNOWN_VERSIONS = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
-"""Versions of llvmlite whose signatures are `FUNCTIONS`; others use llvmlite's declarations."""
+"""Versions of llvmlite with the signatures of `LLVM_FUNCTIONS`; others use its declarations."""
 RELOCATION, MODEL = "pic", "small"
 """Position-independent code: it contains no absolute addresses."""
 
@@ -39,7 +39,7 @@ use one machine at once abort the process. It is older than the lock of each `Co
 which it is acquired."""
 
 _OUT = ctypes.POINTER(c_char_p)
-FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+LLVM_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "InitializeNativeTarget": (c_int, ()),
     "InitializeNativeAsmPrinter": (c_int, ()),
     "GetHostCPUName": (c_int, (_OUT,)),
@@ -84,7 +84,7 @@ def library() -> dict[str, Any]:
             raise
         raise no_address_space(LIBRARY_BYTES) from error
     functions: dict[str, Any] = {}
-    for name, (result, arguments) in FUNCTIONS.items():
+    for name, (result, arguments) in LLVM_FUNCTIONS.items():
         function = functions[name] = shared_library[f"LLVMPY_{name}"]
         function.restype, function.argtypes = result, arguments
     return functions
@@ -94,7 +94,7 @@ def _llvmlite_declarations() -> dict[str, Any]:
     """The functions as llvmlite declares them: a wrong signature is an error, not a crash."""
     from llvmlite.binding.ffi import lib
 
-    return {name: getattr(lib, f"LLVMPY_{name}") for name in FUNCTIONS}
+    return {name: getattr(lib, f"LLVMPY_{name}") for name in LLVM_FUNCTIONS}
 
 
 def host() -> tuple[str, str]:
@@ -186,4 +186,4 @@ def _take_string(out: c_char_p) -> str:
     return text
 
 
-__all__ = ["FUNCTIONS", "LOCK", "RELOCATION", "emit_object", "host", "library", "machine"]
+__all__ = ["LLVM_FUNCTIONS", "LOCK", "RELOCATION", "emit_object", "host", "library", "machine"]

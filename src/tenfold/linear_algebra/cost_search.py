@@ -33,7 +33,7 @@ from tenfold.linear_algebra.matrix_polynomial import (
 
 SEARCH_BUDGET = 100
 """The number of examined factors after which the search is greedy."""
-MAX_MONOMIALS = 64
+MAX_SEARCHED_MONOMIALS = 64
 """The largest number of monomials of a sum that is searched."""
 MAX_SUBSET_GROUP = 5
 """The largest group of monomials with a common end of which every subset is tried."""
@@ -223,7 +223,7 @@ class _CostSearch:
 
         Factorings that save products with the largest matrices come first.
         """
-        if 1 < len(monomials) <= MAX_MONOMIALS:
+        if 1 < len(monomials) <= MAX_SEARCHED_MONOMIALS:
             for _, group, count, end in sorted(_common_ends(monomials, all_subsets=all_subsets)):
                 yield self._factor_out(monomials, group, count, end)
         for i, monomial in enumerate(monomials):

@@ -37,15 +37,15 @@ from tenfold.ops.syrk import MIN_TRMM_SIZE, syrk, trmm
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rewrite_graph import RewriteGraph
 
-DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
-MAX_MONOMIALS = 12
+INEXACT = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
+MAX_EXPANDED_MONOMIALS = 12
 """The largest number of monomials of an expanded product; in a larger one, a sum stays a factor."""
-MAX_DEPTH = 32
+MAX_SUM_DEPTH = 32
 """The greatest depth of nested sums, because their lowering is recursive.
 
 An expression with deeper sums is not rewritten.
 """
-MAX_TERMS = 4096
+MAX_NODES = 4096
 """The largest number of nodes of an expression that is read."""
 MAX_TRANSPOSED_FACTORS = 1 << 17
 """The largest number of factors transposed or conjugated while an expression is read.
@@ -70,7 +70,7 @@ def is_matrix_operation(term: NodeView) -> bool:
     answer: bool | None = answers.get(term.at)
     if answer is None:  # Types never change: the answer stays valid
         fits = None if term.op is None else _FITS_BY_OP.get(term.op)
-        answer = fits is not None and term.dtype in DTYPES and fits(term)
+        answer = fits is not None and term.dtype in INEXACT and fits(term)
         answers[term.at] = answer
     return answer
 
@@ -163,7 +163,7 @@ class MatrixExpression:
         """The operands outside the expression."""
         visited: set[int] = set()
         stack: list[tuple[NodeView, bool]] = [(root, False)]
-        while stack and len(visited) <= MAX_TERMS:
+        while stack and len(visited) <= MAX_NODES:
             term, operands_done = stack.pop()
             at = term.at
             if operands_done:
@@ -177,7 +177,7 @@ class MatrixExpression:
                 stack.append((term, True))
                 stack += [(operand, False) for operand in operands]
         self.is_complete = not stack
-        """Whether it has at most `MAX_TERMS` terms; a larger one is not rewritten."""
+        """Whether it has at most `MAX_NODES` terms; a larger one is not rewritten."""
 
     @cached_property
     def matrices(self) -> frozenset[int]:
@@ -232,7 +232,7 @@ class _NormalFormReader:
         operations = self.expression.operations
         for term in operations:
             depth = self.depths[term.at] = self._depth(term)
-            if depth > MAX_DEPTH or self.transposed_count > MAX_TRANSPOSED_FACTORS:
+            if depth > MAX_SUM_DEPTH or self.transposed_count > MAX_TRANSPOSED_FACTORS:
                 return None
             if term.op is matmul:
                 self._multiply(term)
@@ -248,7 +248,7 @@ class _NormalFormReader:
         if term.op is not matmul and term.op not in BLAS_PRODUCTS:
             return depth
         first, second = [len(self.columns.get(x.at) or self.rows[x.at]) for x in operands[:2]]
-        return depth + (first * second > MAX_MONOMIALS)
+        return depth + (first * second > MAX_EXPANDED_MONOMIALS)
 
     def _column(self, term: NodeView) -> Monomials:
         if term.at not in self.columns:
@@ -351,7 +351,7 @@ def _scale_sum(monomials: Monomials, scale: Coefficient) -> Monomials:
 
 def _multiply_sums(first: Monomials, second: Monomials) -> Monomials:
     """Expand a product of sums; keep a sum as one factor if there would be too many monomials."""
-    while len(first) * len(second) > MAX_MONOMIALS:
+    while len(first) * len(second) > MAX_EXPANDED_MONOMIALS:
         if len(first) >= len(second):
             first = (Monomial(ONE, (sum_of(first),)),)
         else:

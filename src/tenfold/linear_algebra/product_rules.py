@@ -26,7 +26,7 @@ from tenfold.linear_algebra.cost_search import CheapestSum, cheapest_sum
 from tenfold.linear_algebra.matrix_polynomial import Monomial
 from tenfold.linear_algebra.normal_form import (
     BLAS_PRODUCTS,
-    DTYPES,
+    INEXACT,
     MatrixExpression,
     is_inner,
     is_matrix_operation,
@@ -201,7 +201,7 @@ def _adds_broadcast_rows(match: Match) -> bool:
     )
     fits = product.shape == shape and min(shape[-2:]) > 1
     fits = fits and {operand.dtype for operand in (*factors, rows, root)} == {root.dtype}
-    return fits and root.dtype in DTYPES and product.single_reader and not _feeds_elementwise(root)
+    return fits and root.dtype in INEXACT and product.single_reader and not _feeds_elementwise(root)
 
 
 def _gemm_with_rows(match: Match) -> NodeView:

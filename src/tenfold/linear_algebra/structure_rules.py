@@ -29,7 +29,7 @@ from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import insert_axes, make_index
 
 x, y = variables("x y")
-MAX_DEPTH = 8
+MAX_STRUCTURE_DEPTH = 8
 """The greatest depth of operations that the rules look into."""
 
 
@@ -130,7 +130,7 @@ def _structured_product(
         return _diagonal_product(match, matrix.inputs[0], operand, on_left=on_left)
     if assumed_structure(matrix) == "diagonal":
         return _assumed_diagonal_product(match, matrix, operand, on_left=on_left)
-    if depth == MAX_DEPTH or matrix.op not in COMBINING_OPS or not matrix.single_reader:
+    if depth == MAX_STRUCTURE_DEPTH or matrix.op not in COMBINING_OPS or not matrix.single_reader:
         return None
     inner = partial(_structured_product, match, operand=operand, depth=depth + 1, on_left=on_left)
     if matrix.op is negative:

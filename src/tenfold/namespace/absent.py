@@ -21,16 +21,16 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.caches import memoized
 from tenfold.core.op import OPS, Operation
-from tenfold.deprecation import RENAMED, warn_renamed
+from tenfold.deprecation import RENAMED_NAMES, warn_renamed
 from tenfold.interop.numpy_dispatch import (
     EQUIVALENTS,
     implementation_of,
     public_name,
     similar_names,
 )
-from tenfold.namespace.absent_names import ATTRIBUTES, GENERATORS, MODULES, SEED
+from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, SEED
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 LAZY = {
     "numpy": "tenfold.numpy",
     "lib": "tenfold.numpy.lib",
@@ -50,8 +50,8 @@ def missing_name_error(module: str, name: str) -> AttributeError:
 def _remedy(module: str, name: str) -> str:
     has_names_of_numpy = module.startswith("tenfold.numpy")
     submodule = module.removeprefix("tenfold").removeprefix(".numpy").lstrip(".")
-    if has_names_of_numpy and name in MODULES[submodule]:
-        return MODULES[submodule][name]
+    if has_names_of_numpy and name in ABSENT_NAMES[submodule]:
+        return ABSENT_NAMES[submodule][name]
     if name.startswith("_"):
         return ""
     function, operation = _in_numpy(getattr(np, submodule, np), name)
@@ -61,13 +61,13 @@ def _remedy(module: str, name: str) -> str:
         return f"write {EQUIVALENTS[name]}"
     if submodule == "random" and callable(function):
         return SEED
-    page = f".{submodule}" if submodule in MODULES and submodule else ""
+    page = f".{submodule}" if submodule in ABSENT_NAMES and submodule else ""
     ours: Any = importlib.import_module("tenfold.numpy")
     names = (getattr(ours, submodule) if page else ours).__all__
     if name in names:
         return f"use tenfold.numpy{page}.{name}"
-    if name in MODULES[""]:
-        return MODULES[""][name]
+    if name in ABSENT_NAMES[""]:
+        return ABSENT_NAMES[""][name]
     if callable(function):
         return f"use np{page}.{name}(np.asarray(x)), which waits"
     if has_names_of_numpy:
@@ -128,7 +128,7 @@ def _takes_more(operation: Operation[...]) -> bool:
 
 
 def module_getattr(
-    module: str, public: Mapping[str, Any] | None = None, lazy: Mapping[str, str] = NOTHING
+    module: str, public: Mapping[str, Any] | None = None, lazy: Mapping[str, str] = NO_NAMES
 ) -> Callable[[str], Any]:
     """Return a module's `__getattr__`: a name of `lazy` is imported; a deprecated name gives what
     `public` has under its new name; any other is refused.
@@ -139,7 +139,7 @@ def module_getattr(
             source, _, function = lazy[name].partition(":")
             imported = importlib.import_module(source)
             return getattr(imported, function) if function else imported
-        if public is not None and RENAMED.get(name) in public:
+        if public is not None and RENAMED_NAMES.get(name) in public:
             return public[warn_renamed(module, name)]
         raise missing_name_error(module, name)
 

@@ -3,9 +3,9 @@
 `namespace/absent.py` says the remedy in the AttributeError, `docs/absent.py` writes the page of
 all. A test asks the installed NumPy for its names, so that none is forgotten.
 
->>> MODULES["linalg"]
+>>> ABSENT_NAMES["linalg"]
 {}
->>> MODULES[""]["longdouble"]
+>>> ABSENT_NAMES[""]["longdouble"]
 'use tn.float64'
 """
 
@@ -21,7 +21,7 @@ def _each(names: str, remedy: str) -> dict[str, str]:
 SEED = "make a generator: rng = tn.random.default_rng(seed)"
 """The remedy for NumPy's old generators."""
 
-MODULES: Mapping[str, Mapping[str, str]] = {
+ABSENT_NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
         **_each(
             "busday_count busday_offset busdaycalendar datetime64 datetime_as_string datetime_data "

@@ -3,7 +3,7 @@
 Takes the op table, hands on the names of each section, for the reference and for `tenfold.__doc__`.
 An operation belongs to the section of its page in `tenfold.ops`, or to the one it declares.
 
->>> [section.title for section in SECTIONS][:2]
+>>> [section.title for section in API_SECTIONS][:2]
 ['Creation', 'Data types']
 >>> names_by_section()["sorting"]
 ['argsort', 'segment_sort', 'sort', 'sort_by_key']
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tenfold.core.op import OPS, Operation
 from tenfold.dtypes import DTYPES
-from tenfold.namespace.array_api_info import CONSTANTS
+from tenfold.namespace.array_api_info import API_CONSTANTS
 
 
 class ApiSection(NamedTuple):
@@ -40,7 +40,7 @@ def _standard(key: str, title: str, about: str, pages: str = "", names: str = ""
     return ApiSection(key, title, about, pages, tuple(names.split()), standard=True)
 
 
-SECTIONS = (
+API_SECTIONS = (
     _standard(
         "creation",
         "Creation",
@@ -55,7 +55,7 @@ SECTIONS = (
         "cast",
         f"{' '.join(DTYPES)} can_cast finfo iinfo isdtype result_type",
     ),
-    _standard("constants", "Constants", "Numbers and `newaxis`.", names=" ".join(CONSTANTS)),
+    _standard("constants", "Constants", "Numbers and `newaxis`.", names=" ".join(API_CONSTANTS)),
     _standard(
         "elementwise",
         "Elementwise functions",
@@ -174,7 +174,7 @@ SECTIONS = (
 )
 
 
-BY_PAGE = {page: section.key for section in SECTIONS for page in section.pages.split()}
+BY_PAGE = {page: section.key for section in API_SECTIONS for page in section.pages.split()}
 
 
 def section_of(operation: Operation[...]) -> str:
@@ -184,7 +184,7 @@ def section_of(operation: Operation[...]) -> str:
 
 def names_by_section() -> dict[str, list[str]]:
     """Return the public names of each section, sorted; those of submodules with their module."""
-    names = {section.key: [*section.names, *section.modules] for section in SECTIONS}
+    names = {section.key: [*section.names, *section.modules] for section in API_SECTIONS}
     for full_name, operation in OPS.items():
         names.get(section_of(operation), []).append(full_name)
     return {key: sorted(found, key=str.casefold) for key, found in names.items()}
@@ -194,7 +194,7 @@ def overview() -> str:
     """Return the names of each section as text: what `help(tenfold)` shows."""
     names = names_by_section()
     return "\n".join(
-        f"{section.title}:\n" + _wrapped(", ".join(names[section.key])) for section in SECTIONS
+        f"{section.title}:\n" + _wrapped(", ".join(names[section.key])) for section in API_SECTIONS
     )
 
 

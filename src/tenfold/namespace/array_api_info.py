@@ -37,7 +37,7 @@ from tenfold.errors import DTypeError, message
 Dtype = np.dtype[Any]
 
 VERSION = "2025.12"
-CONSTANTS: dict[str, float | None] = {
+API_CONSTANTS: dict[str, float | None] = {
     "e": math.e,
     "inf": math.inf,
     "nan": math.nan,
@@ -237,8 +237,8 @@ def namespace_info() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-PUBLIC: dict[str, Any] = {
-    **CONSTANTS,
+STANDARD_NAMES: dict[str, Any] = {
+    **API_CONSTANTS,
     "__array_api_version__": VERSION,
     "__array_namespace_info__": namespace_info,
     "can_cast": can_cast,

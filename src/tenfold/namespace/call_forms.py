@@ -20,7 +20,7 @@ from typing import Any
 from tenfold.core.op import Operation
 from tenfold.interop.numpy_dispatch import public_name
 
-RENAMED = {"a_min": "min", "a_max": "max", "newshape": "shape"}
+RENAMED_PARAMETERS = {"a_min": "min", "a_max": "max", "newshape": "shape"}
 """NumPy's parameter names and those of the standard."""
 
 SUBSTITUTES = {
@@ -32,12 +32,12 @@ SUBSTITUTES = {
 """Remedies by NumPy's name of an argument that an operation does not have."""
 
 # What other libraries call an argument. Table.
-NAMES = {**RENAMED, "dim": "axis", "keepdim": "keepdims", "dims": "axis"}
+NAMES = {**RENAMED_PARAMETERS, "dim": "axis", "keepdim": "keepdims", "dims": "axis"}
 
 # What has no argument at all. Table.
 CALL_HINTS = {"round": "for n decimals write tn.round(x * 10**n) / 10**n"}
 
-SEQUENCES = ("shape", "axes", "repetitions")
+TUPLE_ARGUMENTS = ("shape", "axes", "repetitions")
 """Arguments that are one tuple, where NumPy's methods take its elements one by one."""
 
 
@@ -73,7 +73,7 @@ def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, An
     if operation.name in CALL_HINTS:
         return CALL_HINTS[operation.name]
     last = len(positional) - 1
-    if positional[last].name in SEQUENCES and all(
+    if positional[last].name in TUPLE_ARGUMENTS and all(
         type(argument) is int for argument in args[last:]
     ):
         return f"give the {positional[last].name} as one tuple, as in {tuple(args[last:])}"

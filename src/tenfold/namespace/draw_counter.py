@@ -45,7 +45,7 @@ class Ahead(NamedTuple):
     """How many were asked for one by one."""
 
 
-NOTHING = Ahead(0, [], 0)
+NO_DRAWS = Ahead(0, [], 0)
 
 
 class DrawCounter:
@@ -83,7 +83,7 @@ class DrawCounter:
         """
         with self._lock:
             draw = self._draw
-            ahead = self._ahead.get(form, NOTHING)
+            ahead = self._ahead.get(form, NO_DRAWS)
             if 0 <= draw - ahead.first < len(ahead.numbers) and TRACE.get() is None:
                 self._draw = draw + 1  # no run goes beyond the last draw
                 return ahead.numbers[draw - ahead.first]

@@ -63,7 +63,7 @@ class RandomState(Generator):
 
 
 _GLOBAL = RandomState()
-FUNCTIONS = (
+LEGACY = (
     *("beta", "binomial", "bytes", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma"),
     *("geometric", "get_state", "gumbel", "hypergeometric", "laplace", "logistic", "lognormal"),
     *("logseries", "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto"),
@@ -75,8 +75,8 @@ FUNCTIONS = (
 """The functions of the global generator: methods of a RandomState."""
 
 seed, rand, randint = _GLOBAL.seed, _GLOBAL.rand, _GLOBAL.randint
-globals().update({name: getattr(_GLOBAL, name) for name in FUNCTIONS})
+globals().update({name: getattr(_GLOBAL, name) for name in LEGACY})
 ranf = sample = _GLOBAL.random_sample
 
-__all__ = ["Generator", "RandomState", "SeedSequence", "default_rng", "ranf", "sample", *FUNCTIONS]
+__all__ = ["Generator", "RandomState", "SeedSequence", "default_rng", "ranf", "sample", *LEGACY]
 __getattr__ = module_getattr("tenfold.numpy.random")

@@ -30,7 +30,7 @@ from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
 
-NAME = "Philox4x32-10"
+BIT_GENERATOR = "Philox4x32-10"
 Size = int | tuple[int, ...] | None
 
 
@@ -60,7 +60,7 @@ class Generator:
         raise missing_generator_attribute(type(self).__name__, name)
 
     def __repr__(self) -> str:
-        return f"<Generator {NAME}>"
+        return f"<Generator {BIT_GENERATOR}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"state": self.state, "sequence": self._sequence}
@@ -83,12 +83,12 @@ class Generator:
         True
         """
         key, draw = self._draws.state
-        return {"bit_generator": NAME, "key": key, "draw": draw}
+        return {"bit_generator": BIT_GENERATOR, "key": key, "draw": draw}
 
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
-        if value.get("bit_generator") != NAME:
-            rule = f"a state of {value.get('bit_generator')!r} is not one of {NAME}"
+        if value.get("bit_generator") != BIT_GENERATOR:
+            rule = f"a state of {value.get('bit_generator')!r} is not one of {BIT_GENERATOR}"
             raise ValueError(message("state", rule, (), "assign what `state` has given"))
         key, draw = operator.index(value["key"]), operator.index(value["draw"])
         self._draws.state = key % 2**64, draw % 2**DRAW_BITS
@@ -378,5 +378,5 @@ def default_rng(seed: Any = None) -> Generator:
     return seed if isinstance(seed, Generator) else Generator(seed)
 
 
-PUBLIC: dict[str, Any] = {"Generator": Generator, "default_rng": default_rng}
+GENERATOR_API: dict[str, Any] = {"Generator": Generator, "default_rng": default_rng}
 """The names of `tn.random` that are not operations."""

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from tenfold.errors import message
 
-PACKAGE = "tenfold"
+PACKAGE_NAME = "tenfold"
 
 
 class SingleImport:
@@ -36,19 +36,19 @@ class SingleImport:
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> None:
         """Raise ImportError for a module that was imported before, and restore all of them."""
-        if name.partition(".")[0] != PACKAGE:
+        if name.partition(".")[0] != PACKAGE_NAME:
             return
         self._remember()
         if name in self._modules:
             for known, module in self._modules.items():
                 sys.modules.setdefault(known, module)
             rule = "it is imported in this process, and a second import would break its Arrays"
-            remedy = f"leave the modules of {PACKAGE} in sys.modules"
+            remedy = f"leave the modules of {PACKAGE_NAME} in sys.modules"
             raise ImportError(message(name, rule, remedy=remedy), name=name)
 
     def _remember(self) -> None:
         for name, module in [*sys.modules.items()]:
-            if name.partition(".")[0] == PACKAGE:
+            if name.partition(".")[0] == PACKAGE_NAME:
                 self._modules.setdefault(name, module)
 
 

@@ -172,7 +172,7 @@ def namespace_text(namespace: str, imports: Sequence[str] = ()) -> str:
 def random_text() -> str:
     """Return the stub of `tenfold.random`: operations, and the Generator."""
     module = random_generator.__name__
-    imports = [f"from {module} import {name} as {name}" for name in random_generator.PUBLIC]
+    imports = [f"from {module} import {name} as {name}" for name in random_generator.GENERATOR_API]
     return namespace_text("random", imports)
 
 

@@ -406,15 +406,12 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     return gathering.take(x, as_array(remaining), axis=axis)
 
 
-PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
-
-
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Return the array with further elements around it; modes as in NumPy."""
     x, widths = as_array(array), export(pad_width, "np.pad")
     value = kwargs.get("constant_values", 0)
     is_plain = not kwargs.keys() - {"constant_values"} and type(value) in NUMBERS
-    if mode in PAD_MODES and is_plain and not isinstance(widths, dict):
+    if mode in padding.PAD_MODES and is_plain and not isinstance(widths, dict):
         return padding.pad(x, np.asarray(widths).tolist(), mode, constant_values=value)
     result: Array = _padded(x, pad_width, mode, **kwargs)
     return result

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.dtype_rules import Dtypes, arithmetic, magnitude
+from tenfold.core.dtype_rules import ResolvedDtypes, arithmetic, magnitude
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation, refuse_dtype
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
@@ -42,7 +42,7 @@ def conj(x: Array, /) -> Array:
     """
 
 
-def _complex_dtype(types: Sequence[Type]) -> Dtypes:
+def _complex_dtype(types: Sequence[Type]) -> ResolvedDtypes:
     dtype = promote(types)
     return (dtype,) * len(types), COMPLEX_OF_REAL[dtype]
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 
-Real = Callable[..., Element]
+RealFormula = Callable[..., Element]
 """A rule of real elements."""
 
 
-def componentwise(rule: Real) -> Callable[..., Any]:
+def componentwise(rule: RealFormula) -> Callable[..., Any]:
     """Return a rule that makes the real part of real parts, the imaginary one of imaginary ones."""
 
     def on_parts(k: Body, *operands: ComplexElement) -> ComplexElement:
@@ -34,7 +34,7 @@ def componentwise(rule: Real) -> Callable[..., Any]:
     return real_or_complex(rule, on_parts)
 
 
-def real_or_complex(real: Real, of_complex: Callable[..., Any]) -> Callable[..., Any]:
+def real_or_complex(real: RealFormula, of_complex: Callable[..., Any]) -> Callable[..., Any]:
     """Return a rule that is one of two: for real operands, or for complex ones, which are
     ComplexElements.
     """
@@ -45,7 +45,7 @@ def real_or_complex(real: Real, of_complex: Callable[..., Any]) -> Callable[...,
     return rule
 
 
-def real_only(rule: Real) -> Callable[..., Any]:
+def real_only(rule: RealFormula) -> Callable[..., Any]:
     """Return a rule that refuses complex elements: a call computes them."""
     return real_or_complex(rule, lambda *_: NotImplemented)
 

@@ -27,6 +27,7 @@ from tenfold.ops.distributions import (
     standard_gamma,
 )
 from tenfold.ops.elementary import exp, expm1, log, log1p, sqrt
+from tenfold.ops.philox import SAMPLE_KEY
 from tenfold.ops.random import (
     has_short_rows,
     operand,
@@ -47,8 +48,6 @@ MAX_COUNTED_MEAN = 2.0**60
 """The mean from which a Poisson number has the relative deviation 2**-30."""
 MAX_POISSON_MEAN = 2.0**63 - 10.0 * 2.0**31.5
 """NumPy's limit, 10 deviations below the end of int64."""
-KEY = (20260101, 77777)
-"""The key and draw of the samples of tests."""
 
 
 def _composite(formula: Formula, key: Any, draw: Any, size: Any, *parameters: Any) -> Array:
@@ -88,7 +87,7 @@ def _poisson_float(key: Any, draw: Any, mean: Any, lengths: Shape, stream: int) 
     return where(counted, astype(count, mean.dtype), mean)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, -1, 1))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, -1, 1))])
 def uniform(
     key: int | Array,
     draw: int | Array,
@@ -119,7 +118,7 @@ def uniform(
     return _composite(formula, key, draw, size, low, high)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 5, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 5, 2))])
 def normal(
     key: int | Array,
     draw: int | Array,
@@ -142,7 +141,7 @@ def normal(
     return _composite(formula, key, draw, size, loc, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 0, 0.5))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 0, 0.5))])
 def lognormal(
     key: int | Array,
     draw: int | Array,
@@ -165,7 +164,7 @@ def lognormal(
     return _composite(formula, key, draw, size, mean, sigma)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 2))])
 def exponential(
     key: int | Array,
     draw: int | Array,
@@ -187,7 +186,7 @@ def exponential(
     return _composite(formula, key, draw, size, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 1, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 1, 2))])
 def laplace(
     key: int | Array,
     draw: int | Array,
@@ -211,7 +210,7 @@ def laplace(
     return _composite(formula, key, draw, size, loc, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 1, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 1, 2))])
 def logistic(
     key: int | Array,
     draw: int | Array,
@@ -235,7 +234,7 @@ def logistic(
     return _composite(formula, key, draw, size, loc, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 1, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 1, 2))])
 def gumbel(
     key: int | Array,
     draw: int | Array,
@@ -258,7 +257,7 @@ def gumbel(
     return _composite(formula, key, draw, size, loc, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3))])
 def pareto(
     key: int | Array,
     draw: int | Array,
@@ -280,7 +279,7 @@ def pareto(
     return _composite(formula, key, draw, size, a)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3))])
 def power(
     key: int | Array,
     draw: int | Array,
@@ -302,7 +301,7 @@ def power(
     return _composite(formula, key, draw, size, a)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 2))])
 def rayleigh(
     key: int | Array,
     draw: int | Array,
@@ -324,7 +323,7 @@ def rayleigh(
     return _composite(formula, key, draw, size, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 2))])
 def weibull(
     key: int | Array,
     draw: int | Array,
@@ -349,7 +348,7 @@ def weibull(
     return _composite(formula, key, draw, size, a)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, KEY)])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, SAMPLE_KEY)])
 def standard_cauchy(
     key: int | Array,
     draw: int | Array,
@@ -370,7 +369,7 @@ def standard_cauchy(
     return _composite(formula, key, draw, size)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 0, 1, 3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 0, 1, 3))])
 def triangular(
     key: int | Array,
     draw: int | Array,
@@ -406,7 +405,7 @@ def triangular(
     return _composite(formula, key, draw, size, left, mode, right)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 0.3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 0.3))])
 def geometric(
     key: int | Array,
     draw: int | Array,
@@ -429,7 +428,7 @@ def geometric(
     return _composite(formula, key, draw, size, p)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 2.5, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 2.5, 2))])
 def gamma(
     key: int | Array,
     draw: int | Array,
@@ -452,7 +451,7 @@ def gamma(
     return _composite(formula, key, draw, size, shape, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3))])
 def chisquare(
     key: int | Array,
     draw: int | Array,
@@ -474,7 +473,7 @@ def chisquare(
     return _composite(formula, key, draw, size, df)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3, 5))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3, 5))])
 def f(
     key: int | Array,
     draw: int | Array,
@@ -499,7 +498,7 @@ def f(
     return _composite(formula, key, draw, size, dfnum, dfden)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 5))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 5))])
 def standard_t(
     key: int | Array,
     draw: int | Array,
@@ -522,7 +521,7 @@ def standard_t(
     return _composite(formula, key, draw, size, df)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 2, 3))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 2, 3))])
 def wald(
     key: int | Array,
     draw: int | Array,
@@ -548,7 +547,7 @@ def wald(
     return _composite(formula, key, draw, size, mean, scale)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3, 0.4))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3, 0.4))])
 def negative_binomial(
     key: int | Array,
     draw: int | Array,
@@ -583,7 +582,7 @@ def negative_binomial(
     return _composite(formula, key, draw, size, n, p)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3, 2))])
 def noncentral_chisquare(
     key: int | Array,
     draw: int | Array,
@@ -613,7 +612,7 @@ def noncentral_chisquare(
     return _composite(formula, key, draw, size, df, nonc)
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 3, 5, 2))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 3, 5, 2))])
 def noncentral_f(
     key: int | Array,
     draw: int | Array,

@@ -30,12 +30,12 @@ from tenfold.ops.pad import pad
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.windows import MAX_UNROLLED, WindowGrid
 
-MODES = ("full", "same", "valid")
+CONVOLUTION_MODES = ("full", "same", "valid")
 
 
 def _refuse_misfit(x1: Array, x2: Array, mode: str) -> None:
-    if mode not in MODES:
-        rule = f"mode {mode!r} is none of {', '.join(map(repr, MODES))}"
+    if mode not in CONVOLUTION_MODES:
+        rule = f"mode {mode!r} is none of {', '.join(map(repr, CONVOLUTION_MODES))}"
         raise ShapeError("", rule, remedy="use one of them")
     if x1.ndim != x2.ndim or x1.ndim == 0:
         rule = f"arrays of {x1.ndim} and {x2.ndim} axes do not convolve"

@@ -170,10 +170,10 @@ def _is_sample(good: Any, bad: Any, sample: Any) -> Any:
     return (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= good + bad)
 
 
-GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "shape >= 0", (2.5,))
+STANDARD_GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "shape >= 0", (2.5,))
 
 
-@operation(**GAMMA.facts)
+@operation(**STANDARD_GAMMA.facts)
 def standard_gamma(
     key: int | Array,
     draw: int | Array,
@@ -189,7 +189,7 @@ def standard_gamma(
     >>> tn.random.standard_gamma(1, 2, 2.5, size=3).shape
     (3,)
     """
-    return GAMMA.bind(key, draw, (shape,), size, stream)
+    return STANDARD_GAMMA.bind(key, draw, (shape,), size, stream)
 
 
 BETA = Sampler(

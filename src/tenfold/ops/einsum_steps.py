@@ -36,7 +36,7 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.ops.reshaping import reshape
 
-Axes = list[Labels]
+AxisLabels = list[Labels]
 """The labels that coalesce into each axis of an array; none for an axis of length 1."""
 LONG_RUN = 16
 """A contiguous run of so many elements is preferred to any longer run with strides."""
@@ -166,7 +166,7 @@ class PathBuilder:
         labels = output or (*a.labels, *(label for label in b.labels if label not in a.labels))
         operands = []
         for term in (a, b):
-            axes: Axes = [(label,) if label in term.labels else () for label in labels]
+            axes: AxisLabels = [(label,) if label in term.labels else () for label in labels]
             operands.append(self._arrange(term, _without_leading_ones(axes)))
         return self.computed(self.add(multiply, operands), labels)
 
@@ -236,7 +236,7 @@ class PathBuilder:
         a: LabelledTerm,
         b: LabelledTerm,
         inner: list[str],
-        stacks: tuple[Axes, Axes],
+        stacks: tuple[AxisLabels, AxisLabels],
         free: tuple[Labels, Labels],
         labels: Labels,
     ) -> LabelledTerm:
@@ -257,7 +257,7 @@ class PathBuilder:
         )
         return self.computed(self.add(contract, (first, second), spans[:2], spans[2:]), labels)
 
-    def _arrange(self, term: LabelledTerm, axes: Axes) -> int:
+    def _arrange(self, term: LabelledTerm, axes: AxisLabels) -> int:
         """Return the position of a term with runs of labels as axes, of length 1 where there are
         none.
         """
@@ -267,12 +267,12 @@ class PathBuilder:
         return position if shape == self.shape(labels) else self.add(reshape, (position,), shape)
 
 
-def _single_label_axes(labels: Iterable[str]) -> Axes:
+def _single_label_axes(labels: Iterable[str]) -> AxisLabels:
     """Return each label as a run of its own."""
     return [(label,) for label in labels]
 
 
-def _without_leading_ones(axes: Axes) -> Axes:
+def _without_leading_ones(axes: AxisLabels) -> AxisLabels:
     """Return axes without leading ones of length 1, which broadcasting adds."""
     leading = next((axis for axis, run in enumerate(axes) if run), len(axes))
     return axes[leading:]

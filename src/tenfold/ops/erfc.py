@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.ops.fused import Pair, two_product, two_sum
+from tenfold.ops.fused import FloatPair, two_product, two_sum
 
 INVERSE_STEP = 13
 """2 pi / h; also the number of terms: the next one is below 1e-18 of the first."""
@@ -32,7 +32,7 @@ POLE = INVERSE_STEP / 2
 """pi / h, up to which the residue counts."""
 CUTOFF = 30.0
 """Beyond, and long before, the result is 0."""
-LOG2 = (0.6931471805599453, 2.3190468138462996e-17)
+LOG2_AND_ERROR = (0.6931471805599453, 2.3190468138462996e-17)
 """The natural logarithm of 2, and its rounding error."""
 PI = Decimal("3.14159265358979323846264338327950288419716939937511")
 
@@ -51,7 +51,7 @@ def erfc_reference(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0.0, 2.0 - tail, tail)
 
 
-def _integral(square: np.ndarray, error: np.ndarray) -> Pair:
+def _integral(square: np.ndarray, error: np.ndarray) -> FloatPair:
     """Return the sum of the rule, smallest terms first, over pi and without the exponential."""
     total = total_error = np.zeros_like(square)
     for node, node_error, weight, weight_error in _terms():
@@ -76,15 +76,15 @@ def _terms() -> tuple[tuple[np.ndarray, ...], ...]:
         )
 
 
-def _split(number: Decimal) -> Pair:
+def _split(number: Decimal) -> FloatPair:
     rounded = float(number)
     return np.asarray(rounded), np.asarray(float(number - Decimal(rounded)))
 
 
 def _exponential(square: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return p, r, n with exp(-square - error) = p * (1 + r) * 2**n."""
-    n = -np.rint(square / LOG2[0])
-    product, product_error = two_product(n, np.asarray(LOG2[0]))
+    n = -np.rint(square / LOG2_AND_ERROR[0])
+    product, product_error = two_product(n, np.asarray(LOG2_AND_ERROR[0]))
     argument, argument_error = two_sum(-square, -product)
-    argument_rest = argument_error - product_error - n * LOG2[1] - error
+    argument_rest = argument_error - product_error - n * LOG2_AND_ERROR[1] - error
     return np.exp(argument), argument_rest, np.nan_to_num(n).astype(np.int32)

@@ -17,7 +17,7 @@ import numpy as np
 from tenfold._native import Array, Type, Value
 from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, refuse_dtype
-from tenfold.core.shape_rules import Shape, normalize_axis
+from tenfold.core.shape_rules import Axis, Shape, normalize_axis
 from tenfold.dtypes import (
     COMPLEX64,
     COMPLEX128,
@@ -39,13 +39,12 @@ from tenfold.storage import dense
 NORMS = ("backward", "ortho", "forward")
 TO_REAL = ("irfftn", "hfftn")
 """Transforms whose length is that of the result."""
-THREADED = 1 << 15
+MIN_THREADED_ELEMENTS = 1 << 15
 """Elements from which several transforms use several threads."""
-Axes = int | tuple[int, ...] | None
 
 
 def _workers(x: np.ndarray) -> int:
-    return int(get("threads")) if x.size >= THREADED else 1
+    return int(get("threads")) if x.size >= MIN_THREADED_ELEMENTS else 1
 
 
 @cache
@@ -180,7 +179,7 @@ def _one_axis(x: Any, n: int | None, axis: int, norm: str | None, hermitian: boo
 
 
 def _several_axes(
-    x: Any, s: Sequence[int] | None, axes: Axes, norm: str | None, *, hermitian: bool = False
+    x: Any, s: Sequence[int] | None, axes: Axis, norm: str | None, *, hermitian: bool = False
 ) -> BoundCall:
     x = array(x)
     if axes is None:
@@ -317,7 +316,7 @@ def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = 
 
 @_transform(np.fft.fftn, _complex_rule, _complex_reference("fftn"))
 def fftn(
-    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
     """Return the transform along several axes, all of them if `axes` is None; `s` has a length for
     each, or for the last ones.
@@ -331,7 +330,7 @@ def fftn(
 
 @_transform(np.fft.ifftn, _complex_rule, _complex_reference("ifftn"))
 def ifftn(
-    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
     """Return the inverse of `fftn`.
 
@@ -344,7 +343,7 @@ def ifftn(
 
 @_transform(np.fft.rfftn, _from_real_rule, _from_real_reference)
 def rfftn(
-    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
     """Return the transform of real `x` along several axes: of the last one as `rfft`.
 
@@ -360,7 +359,7 @@ def rfftn(
 
 @_transform(np.fft.irfftn, _to_real_rule, _to_real_reference)
 def irfftn(
-    x: Array, /, s: tuple[int, ...] | None = None, axes: Axes = None, norm: str | None = None
+    x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
     """Return the inverse of `rfftn`; `s` are the lengths of the result.
 
@@ -513,7 +512,7 @@ def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: str | None
     return _frequencies(arange(count // 2 + 1, device=device), count, d, dtype)
 
 
-def _rolled_halves(x: Any, axes: Axes, sign: int) -> Array:
+def _rolled_halves(x: Any, axes: Axis, sign: int) -> Array:
     x = array(x)
     requested = range(x.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
     positions = [normalize_axis(axis, x.ndim) for axis in requested]
@@ -529,7 +528,7 @@ _SHIFT_SAMPLES = [SampleCall(((5,),)), SampleCall(((3, 4),)), SampleCall(((3, 4)
 @derived(
     namespace="fft", numpy=(np.fft.fftshift,), reference=np.fft.fftshift, samples=_SHIFT_SAMPLES
 )
-def fftshift(x: Array, /, axes: Axes = None) -> Array:
+def fftshift(x: Array, /, axes: Axis = None) -> Array:
     """Return `x` with the number of frequency 0 in the middle of each of `axes` (all if None).
 
     >>> import tenfold as tn
@@ -542,7 +541,7 @@ def fftshift(x: Array, /, axes: Axes = None) -> Array:
 @derived(
     namespace="fft", numpy=(np.fft.ifftshift,), reference=np.fft.ifftshift, samples=_SHIFT_SAMPLES
 )
-def ifftshift(x: Array, /, axes: Axes = None) -> Array:
+def ifftshift(x: Array, /, axes: Axis = None) -> Array:
     """Return the inverse of `fftshift`.
 
     >>> import tenfold as tn

@@ -26,7 +26,7 @@ from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, HALF_DTYPES, kind_of
 from tenfold.ops.cast import round_to_half
 
-Pair = tuple[np.ndarray, np.ndarray]
+FloatPair = tuple[np.ndarray, np.ndarray]
 """A rounded value and its exact error."""
 
 
@@ -60,14 +60,14 @@ def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return _round_to_odd(*two_sum(x, y))
 
 
-def two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
+def two_sum(x: np.ndarray, y: np.ndarray) -> FloatPair:
     """Knuth's exact sum: rounded value and error."""
     total = x + y
     virtual = total - x
     return total, (x - (total - virtual)) + (y - virtual)
 
 
-def two_product(x: np.ndarray, y: np.ndarray) -> Pair:
+def two_product(x: np.ndarray, y: np.ndarray) -> FloatPair:
     """Dekker's exact product: rounded value and error, if no exponent is near the ends."""
     product = x * y
     x_high, x_low = _veltkamp_split(x)
@@ -76,7 +76,7 @@ def two_product(x: np.ndarray, y: np.ndarray) -> Pair:
     return product, error
 
 
-def _veltkamp_split(x: np.ndarray) -> Pair:
+def _veltkamp_split(x: np.ndarray) -> FloatPair:
     scaled = x * 134217729.0  # 2**27 + 1
     high = scaled - (scaled - x)
     return high, x - high

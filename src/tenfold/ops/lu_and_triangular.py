@@ -34,7 +34,7 @@ class LUResult(NamedTuple):
     U: Array
 
 
-TRIANGLES = ("lower", "upper", "either", "diagonal")
+TRIANGLE_NAMES = ("lower", "upper", "either", "diagonal")
 """Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
 
 

@@ -21,7 +21,7 @@ from tenfold.ops.create import default_dtype, number, number_of
 from tenfold.ops.indexing import index_view
 
 Widths = tuple[tuple[int, int], ...]
-MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def _pad_shape(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
@@ -138,9 +138,11 @@ def pad(
     [3, 2, 1, 2, 3, 2, 1]
     """
     x = array(x)
-    if mode not in MODES:
+    if mode not in PAD_MODES:
         raise ShapeError(
-            "", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}", remedy="use one of them"
+            "",
+            f"mode {mode!r} is none of {', '.join(map(repr, PAD_MODES))}",
+            remedy="use one of them",
         )
     if mode != "constant":
         return BoundCall((x,), (_normalize_widths(pad_width, x.ndim), mode, None))

@@ -23,6 +23,7 @@ from tenfold.ops.gathering import take, take_along_axis
 from tenfold.ops.indexing import get_item
 from tenfold.ops.linalg import cholesky, eigh, svd
 from tenfold.ops.movement import matrix_transpose
+from tenfold.ops.philox import SAMPLE_KEY
 from tenfold.ops.random import (
     array_operand,
     bits,
@@ -40,8 +41,6 @@ from tenfold.ops.selection import minimum
 from tenfold.ops.sorting import argsort, searchsorted
 from tenfold.settings import checked_device
 
-KEY = (20260101, 77777)
-"""The key and draw of the samples of tests."""
 SPARSE_SHARE = 16
 """The elements for each chosen one from which a choice draws numbers until they are distinct."""
 SPARSE_COUNT = 4096
@@ -59,7 +58,7 @@ def _population(x: Any) -> Array:
     return array_operand(x)
 
 
-@derived(namespace="random", samples=[SampleCall((), {}, (*KEY, 7))])
+@derived(namespace="random", samples=[SampleCall((), {}, (*SAMPLE_KEY, 7))])
 def permutation(key: int | Array, draw: int | Array, /, x: int | Array, *, axis: int = 0) -> Array:
     """Return `x`, or the ints below it, with its parts along an axis in random order.
 
@@ -74,7 +73,7 @@ def permutation(key: int | Array, draw: int | Array, /, x: int | Array, *, axis:
     return take(x, argsort(bits(key, draw, x.shape[position])), axis=position)
 
 
-@derived(namespace="random", samples=[SampleCall((), {}, (*KEY, 7))])
+@derived(namespace="random", samples=[SampleCall((), {}, (*SAMPLE_KEY, 7))])
 def permuted(key: int | Array, draw: int | Array, /, x: Array, *, axis: int | None = None) -> Array:
     """Return `x` with the elements of each line along an axis in a random order of its own; of all
     elements if `axis` is None.
@@ -110,7 +109,7 @@ def _probabilities(p: Any, count: int, distinct: int) -> Array:
     return p
 
 
-@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*KEY, 7))])
+@derived(namespace="random", samples=[SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, 7))])
 def choice(
     key: int | Array,
     draw: int | Array,
@@ -222,7 +221,7 @@ def _with_replacement(
 
 @derived(
     namespace="random",
-    samples=[SampleCall((), {"size": 4}, (*KEY, (1.0, 2.0), ((2.0, 1.0), (1.0, 3.0))))],
+    samples=[SampleCall((), {"size": 4}, (*SAMPLE_KEY, (1.0, 2.0), ((2.0, 1.0), (1.0, 3.0))))],
 )
 def multivariate_normal(
     key: int | Array,

@@ -20,11 +20,13 @@ import numpy as np
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 
-UINT64, UINT32, INT32 = DTYPES["uint64"], DTYPES["uint32"], DTYPES["int32"]
+UINT64, UINT32, INT32_DTYPE = DTYPES["uint64"], DTYPES["uint32"], DTYPES["int32"]
 Word = Any
 """An Element of a kernel, or an ndarray of the same dtype."""
 Block = tuple[Word, Word, Word, Word]
 """The 128 random bits of an element: four uint64, of which the lower 32 bits are defined."""
+SAMPLE_KEY = (20260101, 77777)
+"""The key and draw of the samples of tests."""
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -107,7 +109,7 @@ def _float64(k: Any, low: Word, high: Word, exponent: int, start: float, first: 
 def unit(k: Any, low: Word, high: Word, dtype: np.dtype) -> Word:
     """Return a uniform float in [0, 1): the upper 53 bits of two words, 24 bits for float32."""
     if dtype == FLOAT32:
-        return k.convert(k.convert((high & LOW) >> 8, INT32), FLOAT32) * 2.0**-24
+        return k.convert(k.convert((high & LOW) >> 8, INT32_DTYPE), FLOAT32) * 2.0**-24
     return _float64(k, low, high, 0, 0.0)
 
 

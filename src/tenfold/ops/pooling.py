@@ -39,16 +39,16 @@ from tenfold.ops.statistics import mean
 from tenfold.ops.tile_repeat_roll import repeat_each
 from tenfold.ops.windows import (
     MAX_UNROLLED,
-    Lengths,
     Padding,
     WindowGrid,
+    WindowLengths,
     WindowPart,
     lengths_of,
 )
 
-Axes = int | Sequence[int] | None
-MODES = tuple([each.name for each in (reductions.max, reductions.min, reductions.sum, mean)])
-MAX, MIN, SUM, MEAN = MODES
+PoolingAxes = int | Sequence[int] | None
+POOLINGS = tuple([each.name for each in (reductions.max, reductions.min, reductions.sum, mean)])
+MAX, MIN, SUM, MEAN = POOLINGS
 TIES = ("first", "all")
 
 
@@ -56,8 +56,8 @@ def _grid_on(
     x: Array, window: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, mode: str
 ) -> WindowGrid:
     """Return the grid of a pooling on the last axes of `x`, each window with an element of `x`."""
-    if mode not in MODES:
-        rule = f"mode {mode!r} is none of {', '.join(map(repr, MODES))}"
+    if mode not in POOLINGS:
+        rule = f"mode {mode!r} is none of {', '.join(map(repr, POOLINGS))}"
         raise ShapeError("", rule, remedy="use one of them")
     grid = WindowGrid.parse(window, stride, padding, dilation)
     lengths = grid.spatial(x)
@@ -136,7 +136,7 @@ def _sums(x: Array, grid: WindowGrid) -> tuple[Array, np.dtype]:
     return _reduced(convert(x, compute_dtype(result)), grid, 0, add, reductions.sum), result
 
 
-def _windows_last(x: Array, window: Any, axis: Axes) -> tuple[Array, tuple[int, ...]]:
+def _windows_last(x: Array, window: Any, axis: PoolingAxes) -> tuple[Array, tuple[int, ...]]:
     """Return a view of `x` with the pooled axes behind the others, and where they stood."""
     count = len(window) if isinstance(window, Sequence) else 1
     if axis is None:
@@ -199,12 +199,12 @@ def _pool_reference(x: np.ndarray, window: Any, **options: Any) -> np.ndarray:
 def pool(
     x: Array,
     /,
-    window: Lengths,
+    window: WindowLengths,
     *,
     mode: str = MAX,
-    stride: Lengths | None = None,
+    stride: WindowLengths | None = None,
     padding: Padding = 0,
-    dilation: Lengths = 1,
+    dilation: WindowLengths = 1,
     ceil_mode: bool = False,
     axis: int | Sequence[int] | None = None,
 ) -> Array:
@@ -386,12 +386,12 @@ def unpool(
     gradient: Array,
     x: Array,
     /,
-    window: Lengths,
+    window: WindowLengths,
     *,
     mode: str = MAX,
-    stride: Lengths | None = None,
+    stride: WindowLengths | None = None,
     padding: Padding = 0,
-    dilation: Lengths = 1,
+    dilation: WindowLengths = 1,
     ceil_mode: bool = False,
     axis: int | Sequence[int] | None = None,
     ties: str = "first",
@@ -447,7 +447,7 @@ def unpool(
     ],
 )
 def upsample_nearest(
-    x: Array, factor: Lengths, /, *, axis: int | Sequence[int] | None = None
+    x: Array, factor: WindowLengths, /, *, axis: int | Sequence[int] | None = None
 ) -> Array:
     """Return `x` with each element repeated `factor` times along `axis`: one axis, several, or all
     if None. A sequence of factors has one for each of these axes.

@@ -23,7 +23,7 @@ from tenfold.ops.arithmetic import multiply_unfused
 from tenfold.ops.cast import convert_element
 
 Axes = tuple[int, ...]
-Dtypes = tuple[np.dtype, np.dtype]
+FoldDtypes = tuple[np.dtype, np.dtype]
 
 SAMPLES = (
     SampleCall(((2, 3, 4),), {"axis": (0, 2)}),
@@ -40,7 +40,7 @@ _ONE_AXIS_SAMPLES = (
 )
 
 
-def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> Dtypes:
+def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> FoldDtypes:
     """Return the dtype in which `type_` is accumulated, and that of the result."""
     result = accumulator(type_.dtype) if dtype is None else dtype
     if kind_of(type_.dtype) == "c" and kind_of(result) != "c":
@@ -139,7 +139,7 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     """
 
 
-def _ordered_dtypes(type_: Type) -> Dtypes:
+def _ordered_dtypes(type_: Type) -> FoldDtypes:
     refuse_unordered([type_])
     return type_.dtype, type_.dtype
 
@@ -201,7 +201,7 @@ def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _bool_dtypes(type_: Type) -> Dtypes:
+def _bool_dtypes(type_: Type) -> FoldDtypes:
     return BOOL, BOOL
 
 
@@ -253,7 +253,7 @@ def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _count_dtypes(type_: Type) -> Dtypes:
+def _count_dtypes(type_: Type) -> FoldDtypes:
     return BOOL, INT64
 
 
@@ -297,7 +297,7 @@ def _one_axis_or_all(axis: Axis, ndim: int) -> Axes:
     return normalize_axes(None, ndim) if axis is None else (normalize_axis(axis, ndim),)
 
 
-def _position_dtypes(type_: Type) -> Dtypes:
+def _position_dtypes(type_: Type) -> FoldDtypes:
     operand, _ = _ordered_dtypes(type_)
     return compute_dtype(operand) if operand in HALF_DTYPES else operand, INT64
 

@@ -38,7 +38,7 @@ from tenfold.ops.pad import pad
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.segment_sum import add_at
 
-Lengths = int | Sequence[int]
+WindowLengths = int | Sequence[int]
 Padding = int | Sequence[int | tuple[int, int]]
 
 
@@ -95,7 +95,7 @@ def _windows_strides(
     ],
 )
 def sliding_window_view(
-    x: Array, /, window_shape: Lengths, axis: int | Sequence[int] | None = None
+    x: Array, /, window_shape: WindowLengths, axis: int | Sequence[int] | None = None
 ) -> BoundCall:
     """Return the view of all windows of `x`: the result has an axis of positions for each axis of
     `x`, then an axis of `window_shape` for each of `axis` (all axes if None).
@@ -349,11 +349,11 @@ def _im2col_reference(x: np.ndarray, window: Any, **options: Any) -> np.ndarray:
 def im2col(
     x: Array,
     /,
-    window: Lengths,
+    window: WindowLengths,
     *,
-    stride: Lengths = 1,
+    stride: WindowLengths = 1,
     padding: Padding = 0,
-    dilation: Lengths = 1,
+    dilation: WindowLengths = 1,
 ) -> Array:
     """Return the windows of images as columns: (..., c, *spatial) to (..., c * w, p).
 
@@ -410,12 +410,12 @@ def _col2im_reference(columns: np.ndarray, shape: Any, window: Any, **options: A
 def col2im(
     columns: Array,
     /,
-    shape: Lengths,
-    window: Lengths,
+    shape: WindowLengths,
+    window: WindowLengths,
     *,
-    stride: Lengths = 1,
+    stride: WindowLengths = 1,
     padding: Padding = 0,
-    dilation: Lengths = 1,
+    dilation: WindowLengths = 1,
 ) -> Array:
     """Return images of the sums of columns: (..., c * w, p) to (..., c, *shape), the adjoint of
     `tn.im2col`.

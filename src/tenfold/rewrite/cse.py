@@ -23,7 +23,7 @@ from tenfold._native import Node
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op
-from tenfold.rewrite.rewrite_graph import LEAF, SCALAR, Operator, RewriteGraph
+from tenfold.rewrite.rewrite_graph import LEAF_OP, SCALAR_OP, Operator, RewriteGraph
 
 Pairs = list[tuple[int, int]]
 
@@ -53,15 +53,15 @@ def equal_pairs(graph: RewriteGraph, order: Iterable[int] | None = None) -> Pair
 def _key(graph: RewriteGraph, at: int, representatives: dict[int, int]) -> tuple[Any, ...] | None:
     """Return a key of a node without its parameters; None for a node that is never merged."""
     op = graph.ops[at]
-    if op is SCALAR:
+    if op is SCALAR_OP:
         number = graph.nodes[at].scalar
-        return (SCALAR, repr(number)) if _native.is_special_value(number) else None
+        return (SCALAR_OP, repr(number)) if _native.is_special_value(number) else None
     inputs = graph.refresh(at)
     if isinstance(op, Op):
         if not op.merges:
             return None
     elif inputs:
-        op = LEAF
+        op = LEAF_OP
     else:
         return None
     return (op, *([representatives.get(i, i) for i in inputs] if representatives else inputs))
@@ -69,7 +69,7 @@ def _key(graph: RewriteGraph, at: int, representatives: dict[int, int]) -> tuple
 
 def _is_worth_merging(op: Operator) -> bool:
     """Whether merging saves work: not for a view, which moves nothing and helps rules in place."""
-    return op is not SCALAR and not (isinstance(op, Op) and op.semantics.view)
+    return op is not SCALAR_OP and not (isinstance(op, Op) and op.semantics.view)
 
 
 def _params_text(graph: RewriteGraph, at: int, nodes_by_params: dict[str | None, int]) -> str:

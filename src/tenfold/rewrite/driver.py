@@ -40,7 +40,7 @@ from tenfold.rewrite.cse import Pairs, costly_pairs, equal_pairs
 from tenfold.rewrite.inline import RULE_NAME as INLINED
 from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph, SymbolicNodes, operators_of
+from tenfold.rewrite.rewrite_graph import SCALAR_OP, RewriteGraph, SymbolicNodes, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
 from tenfold.settings import fingerprint, override
 
@@ -358,7 +358,7 @@ class _RewriteRun:
                 if isinstance(replacement, Pattern)
                 else _replacement_node(replacement(match), graph)
             )
-        if isinstance(result, int) and graph.ops[result] is SCALAR:
+        if isinstance(result, int) and graph.ops[result] is SCALAR_OP:
             result = Constant(graph.scalar(result))
         return _full_of_value(result.value, match) if isinstance(result, Constant) else result
 
@@ -393,7 +393,7 @@ def _match_pattern(
         bound_node = bindings.setdefault(tree.name, at)
         return bound_node == at or _same_scalar(graph, bound_node, at)
     if isinstance(tree, Constant):
-        if graph.ops[at] is not SCALAR:
+        if graph.ops[at] is not SCALAR_OP:
             return False
         graph.read_scalars = graph.read_scalars or not tree.notable
         return tree.equals(graph.nodes[at].scalar)
@@ -415,7 +415,7 @@ def _match_pattern(
 
 
 def _same_scalar(graph: RewriteGraph, first: int, second: int) -> bool:
-    if graph.ops[first] is not SCALAR or graph.ops[second] is not SCALAR:
+    if graph.ops[first] is not SCALAR_OP or graph.ops[second] is not SCALAR_OP:
         return False
     first_number, second_number = graph.scalar(first), graph.scalar(second)
     return type(first_number) is type(second_number) and Constant(first_number).equals(

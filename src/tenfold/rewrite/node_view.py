@@ -24,7 +24,7 @@ from tenfold._native import Node, Type
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import Number
 from tenfold.core.shape_rules import Shape
-from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph
+from tenfold.rewrite.rewrite_graph import SCALAR_OP, RewriteGraph
 
 
 class NodeView:
@@ -110,7 +110,7 @@ class NodeView:
     @property
     def is_scalar(self) -> bool:
         """Whether it is a Python scalar."""
-        return self.graph.ops[self.at] is SCALAR
+        return self.graph.ops[self.at] is SCALAR_OP
 
     @property
     def scalar(self) -> Number:

@@ -34,20 +34,20 @@ class OpMarker:
         self.name = name
 
 
-SCALAR, LEAF = OpMarker("scalar"), OpMarker("leaf")
+SCALAR_OP, LEAF_OP = OpMarker("scalar"), OpMarker("leaf")
 EXACT_INT_BITS = 64
 """The largest bit length of an int that plan keys contain exactly."""
 Operator = Op[...] | OpMarker
 
 
 def operators_of(graph: Graph) -> list[Operator]:
-    """Return the op of each pending node, SCALAR for a Python scalar, LEAF for other nodes."""
+    """Return the op of each pending node, SCALAR_OP for a Python scalar, LEAF_OP for others."""
     operators: list[Operator] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         if inputs or node.pending:
-            operators.append(node.op or LEAF)  # one of several results has no op
+            operators.append(node.op or LEAF_OP)  # one of several results has no op
         else:
-            operators.append(SCALAR if node.is_scalar else LEAF)
+            operators.append(SCALAR_OP if node.is_scalar else LEAF_OP)
     return operators
 
 
@@ -275,7 +275,7 @@ class RewriteGraph:
         if node.op is not op:  # a comparison with a result known from the dtype's range
             return self.adopt(array)
         positions = [
-            self._append(node.inputs[k], SCALAR, ()) if isinstance(x, Constant) else x
+            self._append(node.inputs[k], SCALAR_OP, ()) if isinstance(x, Constant) else x
             for k, x in enumerate(inputs)
         ]
         at = self._append(node, op, tuple(positions))
@@ -297,7 +297,7 @@ class RewriteGraph:
 
     def operand_value(self, at: int) -> Any:
         """Return a node as an operand of a call: an Array or a Python scalar."""
-        return self.scalar(at) if self.ops[at] is SCALAR else _native.array_of(self.nodes[at])
+        return self.scalar(at) if self.ops[at] is SCALAR_OP else _native.array_of(self.nodes[at])
 
     def scalar(self, at: int) -> Number:
         """Return the value of a Python scalar."""
@@ -333,10 +333,12 @@ class RewriteGraph:
             if missing:
                 stack.extend(missing)
                 continue
-            op: Operator = SCALAR if node.is_scalar else (node.op if node.pending else None) or LEAF
+            op: Operator = (
+                SCALAR_OP if node.is_scalar else (node.op if node.pending else None) or LEAF_OP
+            )
             operands = tuple([self.find(positions[operand]) for operand in inputs])
-            key = (op, operands, repr(node.scalar if op is SCALAR else node.params))
-            merges = op is SCALAR or (isinstance(op, Op) and op.merges)
+            key = (op, operands, repr(node.scalar if op is SCALAR_OP else node.params))
+            merges = op is SCALAR_OP or (isinstance(op, Op) and op.merges)
             existing = self._existing_node(key) if merges else None
             if existing is not None:
                 positions[node] = existing
@@ -445,7 +447,7 @@ class RewriteGraph:
     def text(self, at: int, depth: int) -> str:
         """Return a node as text: `depth` levels, but up to six levels of new nodes."""
         node, op = self.nodes[at], self.ops[at]
-        if op is SCALAR:
+        if op is SCALAR_OP:
             return repr(node.scalar)
         if not isinstance(op, Op) or (depth <= 0 and (at < self.original_count or depth <= -6)):
             return f"%{self.original_node(at)}"

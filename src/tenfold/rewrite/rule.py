@@ -34,7 +34,7 @@ from tenfold.core.pattern import (
 )
 from tenfold.errors import DTypeError
 from tenfold.rewrite.node_view import NodeView
-from tenfold.rewrite.rewrite_graph import SCALAR, Operator, RewriteGraph
+from tenfold.rewrite.rewrite_graph import SCALAR_OP, Operator, RewriteGraph
 
 Exactness = Literal["bitwise", "linear-algebra", "fast"]
 CLASSES: tuple[Exactness, ...] = ("bitwise", "linear-algebra", "fast")
@@ -247,7 +247,7 @@ def _input_ops(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]]
         if isinstance(operand, OperationPattern):
             input_ops.append((position, (operand.op,)))
         elif isinstance(operand, Constant):
-            input_ops.append((position, (SCALAR,)))
+            input_ops.append((position, (SCALAR_OP,)))
         elif isinstance(operand, PatternVariable) and operand.ops:
             input_ops.append((position, operand.ops))
     return tuple(input_ops)

@@ -40,7 +40,7 @@ from tenfold.settings import get
 
 MAX_PLANS = 4096
 """The capacity of the plan cache."""
-LONGEST, CHUNK = 1024, 256
+MAX_WHOLE_NODES, CHUNK_NODES = 1024, 256
 """The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
 
 
@@ -87,7 +87,7 @@ class Cpu:
 
         None if it needs several, or if another thread has computed a node meanwhile.
         """
-        if len(graph) > LONGEST:
+        if len(graph) > MAX_WHOLE_NODES:
             return None
         planner = partial(plan_of, target=self.target(), fused=bool(get("fuse")))
         generalises = cached and not get("verify")  # verification needs the lengths of each launch

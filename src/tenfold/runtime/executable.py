@@ -198,7 +198,7 @@ def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., S
     """
     value_function, device = call_node.op.semantics.on_values, call_node.type.device
     if not _native.is_host_device(device):
-        types = [Type(x.shape, x.dtype, dense.HOST, dense.NAME) for x in call_node.types]
+        types = [Type(x.shape, x.dtype, dense.HOST, dense.DENSE) for x in call_node.types]
         call_node = call_node._replace(types=tuple(types), type=types[0])
 
     def on_values(*inputs: Any) -> Sequence[Value]:

@@ -23,7 +23,7 @@ from tenfold.runtime.launch_binding import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 
-LENGTH, STRIDE, PART, NOTHING = range(4)
+LENGTHS, STRIDES, PARTS, NO_SIZE = range(4)
 """The codes of kernel sizes in native code: Loop::What in native/exec/strided_kernels.h."""
 
 
@@ -86,5 +86,5 @@ def sizes(steps: str) -> list[tuple[int, int, int]]:
     """
     strides = []
     for number, step in enumerate((*steps, "1")):
-        strides += [(STRIDE, number, axis) for axis in range(2 if step == "s" else 1)]
-    return [(LENGTH, 0, 0), (LENGTH, 1, 0), *strides, (PART, 0, 0), (NOTHING, 0, 0)]
+        strides += [(STRIDES, number, axis) for axis in range(2 if step == "s" else 1)]
+    return [(LENGTHS, 0, 0), (LENGTHS, 1, 0), *strides, (PARTS, 0, 0), (NO_SIZE, 0, 0)]

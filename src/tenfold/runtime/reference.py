@@ -35,7 +35,7 @@ from tenfold.schedule.target import DEFAULT, Target
 from tenfold.settings import get
 from tenfold.storage import dense
 
-Values = tuple[np.ndarray, ...]
+OperandArrays = tuple[np.ndarray, ...]
 """The results of one node."""
 REPORTED = (
     *(ExplainedError, IndexError, ValueError, ArithmeticError, TypeError),
@@ -96,7 +96,7 @@ class Reference:
         live.update([graph.nodes[at] for at in graph.passed_through])  # nothing is fused
         failures: list[Exception] = []
 
-        def compute(node: Node, operands: list[Values | None]) -> Values | None:
+        def compute(node: Node, operands: list[OperandArrays | None]) -> OperandArrays | None:
             inputs = [values for values in operands if values is not None]
             if len(inputs) < len(operands):
                 return None
@@ -114,7 +114,7 @@ class Reference:
         failures.clear()  # the traceback of a failure refers to this list, by `compute`
         return failure
 
-    def _values(self, node: Node, inputs: list[Values]) -> Values:
+    def _values(self, node: Node, inputs: list[OperandArrays]) -> OperandArrays:
         if node.is_scalar:
             return (np.asarray(node.scalar),)
         if not node.pending:
@@ -135,7 +135,7 @@ class Reference:
         return results
 
 
-def _stored_values(node: Node) -> Values:
+def _stored_values(node: Node) -> OperandArrays:
     """Return the values of a computed node or a leaf."""
     arrays: list[np.ndarray] = []
     while (value := node.value(len(arrays))) is not None:
@@ -161,7 +161,7 @@ def no_values() -> ReferenceFailure:
     )
 
 
-def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
+def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> OperandArrays:
     """Compute one operation from NumPy arrays; check its results against its rule."""
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
     try:
@@ -181,10 +181,10 @@ def raise_failure(node: Node | ReferenceCall, error: Exception) -> None:
         raise _failure(node, partial(_error_at_wait, error)) from error
 
 
-def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
+def _call_interruptible(node: Node | ReferenceCall, operands: list[np.ndarray]) -> OperandArrays:
     """Call an operation interruptibly; a user's function runs on the calling thread."""
 
-    def run(_interrupted: threading.Event | None) -> Values:
+    def run(_interrupted: threading.Event | None) -> OperandArrays:
         with np.errstate(all="ignore"):
             return _call(node.op, operands, node.params)
 
@@ -205,7 +205,7 @@ def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x.astype(dtype) if x.dtype == object else cast_values(x, dtype)
 
 
-def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> Values:
+def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> OperandArrays:
     if op.reference is None:
         assert op.semantics.element is not None, "an op has a reference or an element rule"
         leaves = [_native.value_array(dense.adopt(x, "reference")) for x in operands]
@@ -249,7 +249,7 @@ def _failure(
 
 
 def nan_failure(
-    node: Node, inputs: Sequence[np.ndarray], results: Values
+    node: Node, inputs: Sequence[np.ndarray], results: OperandArrays
 ) -> ReferenceFailure | None:
     """Return the failure of an operation that created NaN from operands without NaN."""
     if node.op is None or node.op.semantics.kind == Kind.VIEW:

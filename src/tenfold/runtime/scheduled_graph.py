@@ -69,7 +69,7 @@ class ScheduledGraph:
 
     def type_of(self, buffer: Buffer) -> Type:
         """Return the Type of an array in memory."""
-        return Type(buffer.shape, DTYPES[buffer.dtype], self.device, dense.NAME)
+        return Type(buffer.shape, DTYPES[buffer.dtype], self.device, dense.DENSE)
 
     def program_of(self, kernel: Source, elements: int) -> Program:
         """Return the program of a launch."""

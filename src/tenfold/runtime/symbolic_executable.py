@@ -39,7 +39,7 @@ from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.schedule_ir import Buffer, Schedule, Step
 from tenfold.schedule.symbolic_graph import (
-    Lengths,
+    SymbolicLengths,
     SymbolicNode,
     SymbolicType,
     compare_lengths,
@@ -130,7 +130,7 @@ def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
     return generic_ops and not (reads_lengths or report.read_scalars)
 
 
-def _rewrite_again(original: Graph, rewritten: Graph, lengths: Lengths) -> None:
+def _rewrite_again(original: Graph, rewritten: Graph, lengths: SymbolicLengths) -> None:
     """Rewrite the original graph once more with symbolic lengths: what rules decide about lengths
     becomes guards. Raises NotSymbolic if they read other facts of the example, or decide otherwise.
     """
@@ -182,7 +182,7 @@ class SymbolicSchedule(ScheduledGraph):
         """The lengths of all pending nodes of the original graph."""
         compare_lengths([*self.inferred, *sizes.values()])
 
-    def _inferred(self, graph: Graph, lengths: Lengths) -> Iterator[int]:
+    def _inferred(self, graph: Graph, lengths: SymbolicLengths) -> Iterator[int]:
         original = self.original.graph
         unchanged = graph.nodes == original.nodes and graph.inputs == original.inputs
         symbolic = self.graph if unchanged else with_symbolic_lengths(original, lengths)
@@ -298,7 +298,7 @@ def _example_of(instruction: ReplayInstruction) -> ReplayInstruction:
 
 def _example_value(value: Any) -> Any:
     if isinstance(value, SymbolicType):
-        return Type(values_of(value.shape), value.dtype, value.device, dense.NAME)
+        return Type(values_of(value.shape), value.dtype, value.device, dense.DENSE)
     if type(value) not in (list, tuple):
         return value_of(value)
     nested = tuple in map(type, value)

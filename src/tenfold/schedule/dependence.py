@@ -20,14 +20,14 @@ from enum import Enum
 from itertools import islice, product
 
 from tenfold.core.strided_overlap import (
-    STEPS,
+    MAX_TRIES,
     OverlapEquation,
     OverlapVerdict,
     StridedRegion,
     overlap,
 )
 
-CHOICES = 64
+MAX_DIRECTIONS = 64
 """The most combinations of directions that are compared for a temporary."""
 
 Hazards = dict[tuple[int, int], bool]
@@ -104,7 +104,7 @@ def safe_loop_order(
     reads: Sequence[StridedRegion],
     *,
     axes: Sequence[int] | None = None,
-    steps: int = STEPS,
+    steps: int = MAX_TRIES,
 ) -> LoopOrder:
     """Find the directions of loops, `axes` outermost first, that read everything before its write.
 
@@ -235,7 +235,7 @@ def _collides(
 
 
 def independent(
-    target: StridedRegion, reads: Sequence[StridedRegion], axis: int, *, steps: int = STEPS
+    target: StridedRegion, reads: Sequence[StridedRegion], axis: int, *, steps: int = MAX_TRIES
 ) -> bool:
     """Whether different indices of an axis share no bytes, so that threads may split it.
 
@@ -283,7 +283,7 @@ def plan_staging(
     reads: Sequence[StridedRegion],
     *,
     axes: Sequence[int] | None = None,
-    steps: int = STEPS,
+    steps: int = MAX_TRIES,
 ) -> StagedCopy:
     """Find the fewest bytes to stage so that an order is safe.
 
@@ -301,7 +301,7 @@ def plan_staging(
         return StagedCopy((), _order_for(loops, hazards))
     copies: dict[int, StagedPart] = {}
     choices: list[tuple[tuple[StagedPart, ...], list[int]]] = []
-    for signs in islice(product((1, -1), repeat=len(blocked)), CHOICES):
+    for signs in islice(product((1, -1), repeat=len(blocked)), MAX_DIRECTIONS):
         unsafe = set(zip(blocked, signs, strict=True))
         unsafe_reads = [
             number

@@ -38,7 +38,7 @@ from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import Schedule, ScheduleItem
 from tenfold.schedule.target import Target, WorkSizes
 
-UNARY = ("view", "piece", "fold", "leave", "identity", "scan", "restride", "part")
+UNARY_KINDS = ("view", "piece", "fold", "leave", "identity", "scan", "restride", "part")
 """The kinds of items that read one other."""
 
 
@@ -80,7 +80,7 @@ def verify_items(schedule: Schedule) -> None:
             require(same, "item {} has another type than its node", number)
     for number, item in enumerate(items):
         require(all(0 <= i < number for i in item.inputs), "item {} reads a later one", number)
-        if item.kind in UNARY:
+        if item.kind in UNARY_KINDS:
             require(
                 len(item.inputs) == 1, "item {}, a {}, reads {}", *(number, item.kind, item.inputs)
             )

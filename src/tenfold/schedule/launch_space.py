@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand
 from tenfold.core.shape_rules import product
 from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
@@ -121,7 +121,7 @@ def _strides(
 
 def step_bytes(operand: KernelOperand, step: str) -> int:
     """Return the bytes of a step that is a constant of the kernel."""
-    if step in STEPS:
+    if step in SMALL_STEPS:
         return int(step) * operand.dtype.itemsize
     return {"0": 0, "1": operand.dtype.itemsize, "-": -operand.dtype.itemsize}[step]
 

@@ -38,7 +38,7 @@ from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule, has_rule
 from tenfold.schedule.target import Target
 
-MAX_ELEMENTS, MAX_INSTRUCTIONS = 64, 2000
+MAX_STEP_ELEMENTS, MAX_STEP_INSTRUCTIONS = 64, 2000
 """The largest arrays and the longest body of a step that becomes a kernel."""
 UNSUPPORTED = frozenset(["fail", "index", "gather", "parameter", "fold", "scan", "scatter"])
 """Instructions that a step cannot have."""
@@ -67,7 +67,7 @@ def loop_kernel_of(
     if len(shapes) > 1 or not step.outputs or not carry_count:
         return None
     (shape,) = shapes or {()}
-    if not 1 <= product(shape) <= MAX_ELEMENTS:
+    if not 1 <= product(shape) <= MAX_STEP_ELEMENTS:
         return None
     lowering = _StepLowering(step, carry_count, row_count, target, until=until)
     kernel = lowering.kernel()
@@ -141,7 +141,7 @@ class _StepLowering:
             (condition,) = stores[self.carry_count - 1].elements
             self.body.emit(Instruction("continue", BOOL, (condition,)))
         names = {instruction.name for instruction in self.body.instructions}
-        if names & UNSUPPORTED or len(self.body.instructions) > MAX_INSTRUCTIONS:
+        if names & UNSUPPORTED or len(self.body.instructions) > MAX_STEP_INSTRUCTIONS:
             return None
         instructions = tuple(self.body.instructions)
         return Kernel(tuple(self.operands), instructions, tuple(stores), form="loop", lanes=1)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
@@ -522,7 +522,7 @@ def _whole_packets(elements: int, lanes: int) -> int:
 def _constant_step(memory: UnorderedOperand, stride: int) -> str:
     """The constant step of an operand whose stride is a few real elements, else "s"."""
     if memory.dtype not in REAL_DTYPES:
-        for step in STEPS:
+        for step in SMALL_STEPS:
             if stride == int(step) * memory.dtype.itemsize:
                 return step
     return "s"

@@ -38,7 +38,7 @@ class ProductOperand(NamedTuple):
 
 BLAS_ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
 """The routine of BLAS for each dtype that has one."""
-Axis = tuple[int, ...]
+AxisGroup = tuple[int, ...]
 """The length of an axis, then its strides in bytes."""
 
 
@@ -52,7 +52,7 @@ class StackAxes(NamedTuple):
     """Empty without an addend."""
 
     @property
-    def axes(self) -> list[Axis]:
+    def axes(self) -> list[AxisGroup]:
         """The axes one by one."""
         columns = self if self.third else self[:3]
         return list(zip(*columns, strict=True))
@@ -213,7 +213,7 @@ def form_of(
         _stack_strides(x, axes)
         for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
     )
-    axes: list[Axis] = [*_broadcast_stacks(*stacks), *rows]
+    axes: list[AxisGroup] = [*_broadcast_stacks(*stacks), *rows]
     if x3 is not None:
         axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
     stack = _coalesce(axes)
@@ -243,7 +243,7 @@ def stack_axes(
 
 def _contracted_axes(
     contraction: Contraction, x1: ProductOperand, x2: ProductOperand
-) -> tuple[StackAxes, Axis]:
+) -> tuple[StackAxes, AxisGroup]:
     """Return the axis k, and before it the contracted axes that do not coalesce with it, in the
     memory order of x1. k is an axis of some length that is contiguous in both operands or in x2,
     else the longest.
@@ -258,7 +258,7 @@ def _contracted_axes(
     if not coalesced:
         return NO_AXES, (1, 0, 0)
 
-    def rank(axis: Axis) -> tuple[int, int]:
+    def rank(axis: AxisGroup) -> tuple[int, int]:
         contiguous = [stride == x1.dtype.itemsize for stride in axis[1:]]
         return (
             sum(contiguous) * contiguous[1]
@@ -310,7 +310,7 @@ def _stack_strides(operand: ProductOperand, axes: Sequence[int]) -> StridedAxes:
     return lengths, tuple(0 if operand.shape[axis] == 1 else operand.strides[axis] for axis in axes)
 
 
-def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
+def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[AxisGroup]:
     """Return the broadcast batch axes of two operands, aligned at the last axis."""
     lengths = broadcast(first[0], second[0])
     aligned_strides = (
@@ -319,7 +319,7 @@ def _broadcast_stacks(first: StridedAxes, second: StridedAxes) -> list[Axis]:
     return list(zip(lengths, *aligned_strides, strict=True))
 
 
-def _coalesce(axes: Sequence[Axis]) -> StackAxes:
+def _coalesce(axes: Sequence[AxisGroup]) -> StackAxes:
     """Drop axes of length 1, and coalesce neighbouring axes."""
     if not axes:
         return NO_AXES
@@ -360,7 +360,7 @@ def rows_into_stack(form: ProductForm) -> ProductForm:
     """Turn the rows and columns of a product into stack axes, for a stack of dot products."""
     rows, columns = ((form.third[0],), (form.third[1],)) if form.third else ((), ())
     m_axis, n_axis = (form.m, form.first[0], 0, *rows), (form.n, 0, form.second[1], *columns)
-    axes: list[Axis] = [*form.stack.axes, m_axis, n_axis]
+    axes: list[AxisGroup] = [*form.stack.axes, m_axis, n_axis]
     return replace(
         form,
         stack=_coalesce(axes),

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.core.loop_ir import CHUNK, Kernel
+from tenfold.core.loop_ir import SCATTER_CHUNK, Kernel
 from tenfold.core.shape_rules import product
 from tenfold.schedule.target import WorkSizes
 
@@ -56,7 +56,7 @@ def scatter_scratch(kernel: Kernel) -> int:
     if kernel.form == "scatter rows":
         return 0
     rows = 1 + len(kernel.scatter.values) + (kernel.form == "scatter parts")
-    return 8 * CHUNK * rows + 64
+    return 8 * SCATTER_CHUNK * rows + 64
 
 
 __all__ = ["scatter_form", "scatter_partition", "scatter_scratch"]

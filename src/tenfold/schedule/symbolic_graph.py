@@ -75,12 +75,12 @@ class SymbolicNode:
         return self.node.value(index)
 
 
-Lengths = Mapping[int | tuple[int, int], int]
+SymbolicLengths = Mapping[int | tuple[int, int], int]
 """SymInts by length, or by axis, counted from the last as 1, and length. Axes distinguish
 lengths that are equal by coincidence."""
 
 
-def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
+def with_symbolic_lengths(graph: Graph, lengths: SymbolicLengths) -> Graph:
     """Return a graph with SymInts as lengths of its leaves; 0 and 1 stay ints."""
     nodes: list[SymbolicNode] = []
 
@@ -93,7 +93,7 @@ def with_symbolic_lengths(graph: Graph, lengths: Lengths) -> Graph:
     return replace(graph, nodes=symbolic_nodes, structure=None)
 
 
-def symbolic_node(node: Node, inputs: list[SymbolicNode], lengths: Lengths) -> SymbolicNode:
+def symbolic_node(node: Node, inputs: list[SymbolicNode], lengths: SymbolicLengths) -> SymbolicNode:
     """Return a node with symbolic lengths, from its inputs with such lengths."""
     return _pending_node(node, inputs) if node.pending else _leaf(node, lengths)
 
@@ -105,7 +105,7 @@ def _pending_node(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
     return SymbolicNode(node, _infer_type(node, types, params), params)
 
 
-def _leaf(node: Node, lengths: Lengths) -> SymbolicNode:
+def _leaf(node: Node, lengths: SymbolicLengths) -> SymbolicNode:
     axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
     shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
     if not node.is_scalar:
@@ -213,7 +213,7 @@ def refuse_items(schedule: Schedule) -> None:
 
 
 __all__ = [
-    "Lengths",
+    "SymbolicLengths",
     "SymbolicNode",
     "SymbolicType",
     "compare_lengths",

@@ -29,10 +29,10 @@ from tenfold.dtypes import BOOL, FLOAT64, kind_of
 
 Interval = tuple[float, float]
 """The least and the greatest value: ints of integers and bools, floats of floats."""
-Facts = Mapping[int, Interval]
+Intervals = Mapping[int, Interval]
 """The ranges of elements under conditions."""
 
-STEPS = 4096
+MAX_VISITED = 4096
 """Elements that one query may visit; others may have any value."""
 
 
@@ -48,22 +48,24 @@ class ValueRanges:
     ) -> None:
         """`numbers`: values of parameters that follow from shapes, by their positions."""
         self.body, self.lengths, self.numbers, self.loads = body, lengths, numbers, loads or {}
-        self.steps = STEPS
+        self.steps = MAX_VISITED
         self._unconditional: dict[int, Interval] = {}
         """The ranges without facts."""
 
-    def range_of(self, position: int, facts: Facts) -> Interval:
+    def range_of(self, position: int, facts: Intervals) -> Interval:
         """Return the range of an element under the given facts."""
-        self.steps = STEPS
+        self.steps = MAX_VISITED
         return self._range_of(position, facts, self._unconditional if not facts else {})
 
-    def refine(self, condition: int, facts: Facts | None = None, *, holds: bool = True) -> Facts:
+    def refine(
+        self, condition: int, facts: Intervals | None = None, *, holds: bool = True
+    ) -> Intervals:
         """Return facts, refined by a condition that holds, or does not hold."""
         refined = dict(facts or {})
         self._assume(condition, holds, refined)
         return refined
 
-    def _range_of(self, position: int, facts: Facts, computed: dict[int, Interval]) -> Interval:
+    def _range_of(self, position: int, facts: Intervals, computed: dict[int, Interval]) -> Interval:
         if position in computed:
             return computed[position]
         instruction = self.body[position]
@@ -79,7 +81,7 @@ class ValueRanges:
         return low, high
 
     def _instruction_range(
-        self, instruction: Instruction, facts: Facts, computed: dict[int, Interval]
+        self, instruction: Instruction, facts: Intervals, computed: dict[int, Interval]
     ) -> Interval:
         unknown = (-math.inf, math.inf)
         if instruction.name == "constant":
@@ -231,4 +233,4 @@ RULES: Mapping[str, Callable[..., Interval]] = {
 """Interval arithmetic by instruction. Rounding to nearest is monotone, so the ends are exact."""
 
 
-__all__ = ["Facts", "Interval", "ValueRanges"]
+__all__ = ["Interval", "Intervals", "ValueRanges"]

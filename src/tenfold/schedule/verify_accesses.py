@@ -23,7 +23,7 @@ from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent
 from tenfold.schedule.dependence import LoopSafety, independent, safe_loop_order
 from tenfold.schedule.launch_space import LaunchSpace, violation
-from tenfold.schedule.value_ranges import Facts, ValueRanges
+from tenfold.schedule.value_ranges import Intervals, ValueRanges
 
 
 def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
@@ -126,9 +126,9 @@ def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
             raise violation(kernel, f"{rule}, of which {existing}")
 
 
-def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Facts:
+def _facts_checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Intervals:
     """Facts that hold because no check before the instruction failed."""
-    facts: Facts = {}
+    facts: Intervals = {}
     for number, instruction in enumerate(kernel.body[:position]):
         if instruction.name == "fail" and kernel.levels[number] <= kernel.levels[position]:
             facts = ranges.refine(instruction.inputs[0], facts, holds=False)

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.core.canonical_reduction import LANES
-from tenfold.core.loop_ir import STEPS, Kernel, operand_of, part_of
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
@@ -102,10 +102,10 @@ def _refuse_steps(kernel: Kernel, number: int) -> None:
     if (
         len(operand.steps) != kernel.axes
         or not outer_known
-        or packet_step not in ("0", "1", "-", "s", *STEPS)
+        or packet_step not in ("0", "1", "-", "s", *SMALL_STEPS)
     ):
         raise violation(kernel, f"operand {number} has steps {operand.steps!r}")
-    if packet_step in STEPS and operand.dtype in REAL_DTYPES:
+    if packet_step in SMALL_STEPS and operand.dtype in REAL_DTYPES:
         raise violation(kernel, f"operand {number} has steps of real elements")
     if not operand.written or not kernel.form.startswith("scan") or not kernel.scan.initial_mode:
         return

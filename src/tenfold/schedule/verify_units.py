@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import CHUNK, PITCH, TILE, TILE_ROW
+from tenfold.core.loop_ir import PITCH, SCATTER_CHUNK, TILE, TILE_ROW
 from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 
@@ -176,16 +176,16 @@ def _scan_columns(space: LaunchSpace) -> UnitLayout:
 def _scatter(space: LaunchSpace) -> UnitLayout:
     """Elements of a chunk are stored as whole packets, with the offsets of their cells."""
     kernel = space.kernel
-    if CHUNK % kernel.lanes:
-        raise violation(kernel, f"chunks of {CHUNK} are no whole number of packets")
-    return 1, WORD_BYTES * CHUNK * (1 + len(kernel.scatter.values)), (), 0, 0
+    if SCATTER_CHUNK % kernel.lanes:
+        raise violation(kernel, f"chunks of {SCATTER_CHUNK} are no whole number of packets")
+    return 1, WORD_BYTES * SCATTER_CHUNK * (1 + len(kernel.scatter.values)), (), 0, 0
 
 
 def _scatter_parts(space: LaunchSpace) -> UnitLayout:
     """Each part says in a table whether its offsets ascend. A chunk has a mask of each element."""
     parts = _count_parts(space, space.lengths[-1], 1, "elements")
     _, scratch, *_ = _scatter(space)
-    scratch += WORD_BYTES * CHUNK
+    scratch += WORD_BYTES * SCATTER_CHUNK
     if kernel_axes := space.kernel.axes - 1:
         raise violation(space.kernel, f"parts along {kernel_axes + 1} axes")
     return parts, scratch, (WORD_BYTES * parts,), 1, 0

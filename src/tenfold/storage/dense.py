@@ -24,9 +24,9 @@ from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
-NAME, HOST = "dense", "cpu"
+DENSE, HOST = "dense", "cpu"
 """The storage kind, and the device of Values in host memory that another device has copied."""
-_native.declare_storage(NAME)
+_native.declare_storage(DENSE)
 _DTYPES = {dtype: dtype for dtype in DTYPES.values()}
 
 Dtype = np.dtype[Any]
@@ -95,7 +95,7 @@ def _share(values: Values, device: str) -> Value:
         return copy_to_pool(values, device)
     values = values.view()
     values.flags.writeable = False
-    type_ = Type(values.shape, values.dtype, device, NAME)
+    type_ = Type(values.shape, values.dtype, device, DENSE)
     strides = () if values.flags.c_contiguous else values.strides
     address = values.__array_interface__["data"][0]
     return Value.foreign(type_, address, values.nbytes, strides, values)
@@ -105,7 +105,7 @@ def copy_to_pool(values: Values, device: str) -> Value:
     """Copy an ndarray into memory of the pool, or of another device; the copy is counted."""
     if not _native.is_host_device(device):
         return copy_to_pool(values, HOST).copied_to(device)
-    value = Value.allocate(Type(values.shape, values.dtype, device, NAME), values.nbytes)
+    value = Value.allocate(Type(values.shape, values.dtype, device, DENSE), values.nbytes)
     _native.count("copies")
     np.copyto(np.ndarray(values.shape, values.dtype, buffer=memoryview(value)), values)
     return value
@@ -216,7 +216,7 @@ def copy_needed_text(values: Values, target: Dtype, operation: str = "asarray") 
     return message(operation, rule, remedy=remedy)
 
 
-REMEDIES = {
+DTYPE_REMEDIES = {
     "U": ("holds text", "parse it first, as in np.asarray(data, dtype=np.float64)"),
     "S": (
         "holds text",
@@ -258,6 +258,6 @@ def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
         return canonical(dtype, operation)
     except DTypeError:
         kind = dtype.kind if dtype.kind != "V" or dtype.names else f"V{dtype.itemsize}"
-        problem, remedy = REMEDIES.get(kind) or REMEDIES["V1" if kind[0] == "V" else ""]
+        problem, remedy = DTYPE_REMEDIES.get(kind) or DTYPE_REMEDIES["V1" if kind[0] == "V" else ""]
         rule = f"dtype {dtype} {problem}; the dtypes are {', '.join(DTYPES)}"
         raise DTypeError(operation, rule, remedy=remedy) from None

@@ -26,7 +26,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,11 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.subgraph import Subgraph
-from tenfold.core.trace_state import TRACE, TraceState
+from tenfold.core.trace_state import PACKAGE_FOLDER, TRACE, TraceState
 from tenfold.errors import RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.runtime.reference import TRACED
 from tenfold.settings import internal_changes
-
-PACKAGE = str(Path(__file__).parents[1])
 
 
 class Trace(TraceState):
@@ -132,7 +129,7 @@ def line_of(error: BaseException) -> str:
     """Return the innermost line outside of tenfold that an error went through."""
     line = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if not frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
             line = f"{frame.f_code.co_filename}:{number}"
     return line
 

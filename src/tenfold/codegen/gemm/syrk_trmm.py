@@ -35,7 +35,7 @@ from tenfold.dtypes import INT64
 from tenfold.ops.syrk import SYMMETRIC_RESULTS, triangular_operand
 from tenfold.schedule.product_choice import HALF_NOTES
 
-CHUNK = 8
+MIRRORED_ROWS = 8
 """The rows that are copied to the other side at once: a full cache line is written."""
 
 
@@ -104,7 +104,7 @@ class _Mirrored(BlockedEmitter):
         target_rows = strided_ptr(ir, self.pointers[2], unit.first_column, line)
 
         def copy_rows(first_row: str) -> None:
-            end_row = int_min(ir, int_op(ir, "add", first_row, CHUNK), end)
+            end_row = int_min(ir, int_op(ir, "add", first_row, MIRRORED_ROWS), end)
             column_count = int_op(ir, "sub", end_row, unit.first_column)
 
             def copy_column(column: str) -> None:
@@ -125,7 +125,7 @@ class _Mirrored(BlockedEmitter):
 
             for_range(ir, "0", int_min(ir, unit.columns, column_count), 1, copy_column)
 
-        for_range(ir, begin, end, CHUNK, copy_rows)
+        for_range(ir, begin, end, MIRRORED_ROWS, copy_rows)
 
     def _copy_element(self, source: str, target: str) -> None:
         ir, memory = self.ir, self.arithmetic.scalar_dtype

@@ -28,7 +28,7 @@ from tenfold.codegen.llvm.simd_emitter import (
     intrinsic_suffix,
     llvm_type,
 )
-from tenfold.core.loop_ir import STEPS, KernelOperand
+from tenfold.core.loop_ir import SMALL_STEPS, KernelOperand
 from tenfold.dtypes import BOOL, REAL_DTYPES
 
 
@@ -76,7 +76,9 @@ def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: Packe
         value = _load_deinterleaved(ir, dtype, component, address)
     elif step == "-" and dtype == operand.dtype and address.mask is None:
         value = _load_reversed(ir, dtype, address)
-    elif step in STEPS and (address.mask is None or not _lacks_masks(ir, dtype, address.lanes)):
+    elif step in SMALL_STEPS and (
+        address.mask is None or not _lacks_masks(ir, dtype, address.lanes)
+    ):
         pointer = _strided_pointer(ir, dtype, address, int(step))
         value = strided_load.load(
             ir, memory_type(dtype), address.lanes, pointer, int(step), address.mask
@@ -94,7 +96,7 @@ def _decode(ir: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
 
 def _lacks_masks(ir: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
     """Return whether the processor has no masked loads and stores for a dtype."""
-    return dtype.itemsize < ir.masks and 1 < lanes <= masked_access.LANES
+    return dtype.itemsize < ir.masks and 1 < lanes <= masked_access.MASK_LANES
 
 
 def _zero(lanes: int) -> str:
@@ -218,7 +220,9 @@ def gather(ir: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: in
     """Load one element from each address; 0 outside the mask."""
     if ir.masks > 1 and mask == ALL and lanes <= MAX_SINGLE_LOADS:
         return _load_singly(ir, memory_type(dtype), pointers, lanes)
-    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:  # LLVM does not use the gather of AVX2
+    if (
+        ir.masks > 1 and 1 < lanes <= masked_access.MASK_LANES
+    ):  # LLVM does not use the gather of AVX2
         return masked_access.gather(ir, memory_type(dtype), lanes, pointers, mask)
     type_ = _vector(dtype, lanes)
     return ir.intrinsic(
@@ -238,7 +242,9 @@ def _load_singly(ir: SimdEmitter, scalar: str, pointers: str, lanes: int) -> str
     value = "poison"
     for lane in range(lanes):
         pointer = ir.value(f"extractelement <{lanes} x ptr> {pointers}, i64 {lane}")
-        element = ir.value(f"load {scalar}, ptr {pointer}, align {masked_access.BYTES[scalar]}")
+        element = ir.value(
+            f"load {scalar}, ptr {pointer}, align {masked_access.SCALAR_BYTES[scalar]}"
+        )
         value = ir.value(
             f"insertelement <{lanes} x {scalar}> {value}, {scalar} {element}, i64 {lane}"
         )
@@ -268,7 +274,9 @@ def store(
         doubled = ir.value(f"shl i64 {address.position}, 1")
         pair_address = address._replace(position=doubled, lanes=2 * lanes)
         _store_contiguous(ir, dtype, interleaved, pair_address, streamed)
-    elif step in STEPS and len(values) == 1 and is_full and not _lacks_masks(ir, dtype, lanes):
+    elif (
+        step in SMALL_STEPS and len(values) == 1 and is_full and not _lacks_masks(ir, dtype, lanes)
+    ):
         pointer = _strided_pointer(ir, dtype, address, int(step))
         strided_load.store(ir, memory_type(dtype), lanes, values[0], pointer, int(step))
     else:
@@ -362,7 +370,7 @@ def _scatter(
     ir: SimdEmitter, dtype: np.dtype, value: str, pointers: str, address: PacketAddress
 ) -> None:
     lanes, mask = address.lanes, address.mask or ALL
-    if ir.masks > 1 and 1 < lanes <= masked_access.LANES:
+    if ir.masks > 1 and 1 < lanes <= masked_access.MASK_LANES:
         masked_access.scatter(ir, memory_type(dtype), lanes, value, pointers, mask)
         return
     ir.intrinsic(

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
-LANES = 64
+MASK_LANES = 64
 """The most lanes of a packet whose mask is a number of 64 bits."""
-BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
+SCALAR_BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
 
 def load(ir: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> str:
@@ -64,12 +64,14 @@ def _mask_bits(ir: SimdEmitter, mask: str, lanes: int) -> str:
     key = ("mask", mask, str(lanes))
     if key not in ir.value_cache:
         bits = ir.value(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
-        ir.value_cache[key] = bits if lanes == LANES else ir.value(f"zext i{lanes} {bits} to i64")
+        ir.value_cache[key] = (
+            bits if lanes == MASK_LANES else ir.value(f"zext i{lanes} {bits} to i64")
+        )
     return ir.value_cache[key]
 
 
 def _full_mask(lanes: int) -> str:
-    return "-1" if lanes == LANES else str((1 << lanes) - 1)
+    return "-1" if lanes == MASK_LANES else str((1 << lanes) - 1)
 
 
 _LOOP = """\
@@ -86,7 +88,7 @@ next:
 
 def _function(name: str, operation: str, scalar: str, lanes: int) -> str:
     """Return the text of a function, which copies lane by lane through the stack."""
-    packet, align = f"<{lanes} x {scalar}>", f"align {BYTES[scalar]}"
+    packet, align = f"<{lanes} x {scalar}>", f"align {SCALAR_BYTES[scalar]}"
     loads, contiguous = operation in ("load", "gather"), operation in ("load", "store")
     value = "zeroinitializer" if loads else "%value"
     arguments = [] if loads else [f"{packet} %value"]

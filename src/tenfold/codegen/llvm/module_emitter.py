@@ -42,7 +42,7 @@ from tenfold.schedule.target import Simd
 
 __all__ = ["Kernel", "KernelStore", "render"]
 
-UNITS = {
+UNIT_EMITTERS = {
     "row": reduce_inner.unit,
     "split": reduce_inner.split_unit,
     "column": reduce_outer.unit,
@@ -117,7 +117,7 @@ def _function(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
     elif kernel.form == "scatter rows":
         scatter.scatter_rows(emitter)
     else:
-        emit_unit_ = UNITS[kernel.form]
+        emit_unit_ = UNIT_EMITTERS[kernel.form]
         for_range(ir, "%begin", "%end", 1, lambda unit: emit_unit_(emitter, unit))
     ir.line("ret i64 0")
     entry = [f"  {line}" for line in ir.entry]

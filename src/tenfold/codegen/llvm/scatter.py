@@ -38,7 +38,7 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.reduce_inner import begin_row
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, literal, llvm_type
-from tenfold.core.loop_ir import CHUNK, operand_of
+from tenfold.core.loop_ir import SCATTER_CHUNK, operand_of
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import BOOL, INT64
 
@@ -170,7 +170,7 @@ class _Scatter:
         self.fill("0", self.cell_count)
 
         def combine_chunk(begin: str) -> None:
-            end = int_min(ir, int_op(ir, "add", begin, CHUNK), emitter.length(last))
+            end = int_min(ir, int_op(ir, "add", begin, SCATTER_CHUNK), emitter.length(last))
             self.compute_chunk(begin, end)
             count = int_op(ir, "sub", end, begin)
             for_range(ir, "0", count, 1, lambda local: self._combine_element(begin, local))
@@ -178,7 +178,7 @@ class _Scatter:
         def combine_elements(row: str) -> None:
             emitter.set_indices(row, last)
             begin_row(emitter)
-            for_range(ir, "0", emitter.length(last), CHUNK, combine_chunk)
+            for_range(ir, "0", emitter.length(last), SCATTER_CHUNK, combine_chunk)
 
         if last:
             for_range(ir, "0", self.row_count(), 1, combine_elements)
@@ -211,7 +211,7 @@ class _Scatter:
     def _scratch_pointer(self, number: int, position: str) -> str:
         """The pointer to an element of an instruction in scratch memory."""
         offset = int_op(self.ir, "mul", position, self.kernel.body[number].dtype.itemsize)
-        offset = int_op(self.ir, "add", offset, 8 * CHUNK * self.stored.index(number))
+        offset = int_op(self.ir, "add", offset, 8 * SCATTER_CHUNK * self.stored.index(number))
         return self.ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
     def _read(self, number: int, begin: str, local: str) -> Packet:
@@ -328,7 +328,7 @@ class _Part(_Scatter):
         for slot, value in (dict.fromkeys(self.state, "0") | values).items():
             ir.line(f"store i64 {value}, ptr {slot}, align 8")
         start = int_max(ir, int_op(ir, "sub", self.begin, 1), "0")
-        for_range(ir, start, self.length, CHUNK, self._combine_chunk)
+        for_range(ir, start, self.length, SCATTER_CHUNK, self._combine_chunk)
         last = self._read_state()
         self._store_owned(last)
         self.fill(int_op(ir, "add", last[0].text, 1), self.cell_count)
@@ -338,12 +338,12 @@ class _Part(_Scatter):
     def _combine_chunk(self, begin: str) -> None:
         """Combine the elements of a chunk up to the end of this part."""
         ir = self.ir
-        end = int_min(ir, int_op(ir, "add", begin, CHUNK), self.length)
+        end = int_min(ir, int_op(ir, "add", begin, SCATTER_CHUNK), self.length)
         self.compute_chunk(begin, end)
         count = int_op(ir, "sub", end, begin)
         before, name = self._read_state(), ir.name()[1:]
         is_owned = ir.value(f"icmp ne i64 {_read(ir, self.owned)}, 0")
-        last = int_op(ir, "add", begin, CHUNK)
+        last = int_op(ir, "add", begin, SCATTER_CHUNK)
         is_inside = ir.value(f"icmp sle i64 {last}, {self.end}")
         may_be_dense = ir.value(f"and i1 {is_owned}, {is_inside}")
         ir.line(f"br i1 {may_be_dense}, label %{name}.steps, label %{name}.any")
@@ -400,14 +400,14 @@ class _Part(_Scatter):
         ir.line(f"store {type_} zeroinitializer, ptr {found}, align 64")
         first_step = int_op(ir, "sub", self._read(offset, begin, "0").text, cell.text)
         add(first_step, "0", 1)
-        for_range(ir, "0", str(CHUNK - lanes), lanes, add_packet)
-        add_packet(str(CHUNK - 1 - lanes))
+        for_range(ir, "0", str(SCATTER_CHUNK - lanes), lanes, add_packet)
+        add_packet(str(SCATTER_CHUNK - 1 - lanes))
         steps = ir.value(f"load {type_}, ptr {found}, align 64")
         step = ir.intrinsic(f"llvm.vector.reduce.or.v{lanes}i64", "i64", [(type_, steps)])
         return ir.value(f"icmp ult i64 {int_op(ir, 'or', step, first_step)}, 2")
 
     def _mask_pointer(self, position: str) -> str:
-        row = 8 * CHUNK * len(self.stored)
+        row = 8 * SCATTER_CHUNK * len(self.stored)
         offset = int_op(self.ir, "mul", position, _mask_dtype(self.dtypes[0]).itemsize)
         offset = int_op(self.ir, "add", offset, row)
         return self.ir.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
@@ -420,7 +420,7 @@ class _Part(_Scatter):
         """
         ir, count = self.ir, len(self.dtypes)
         middle = self._first_cell_of_second_half()
-        second = int_op(ir, "sub", str(CHUNK), middle)
+        second = int_op(ir, "sub", str(SCATTER_CHUNK), middle)
         zeros = tuple(Packet(literal(dtype, 0), dtype, 1) for dtype in self.dtypes)
 
         def combine_both(i: str, parts: Parts) -> Parts:
@@ -436,13 +436,13 @@ class _Part(_Scatter):
             emit_rule(ir, (has_second, x, y), lambda k, *x: (k.select(*x),))[0]
             for x, y in zip(both[count:], first, strict=True)
         )
-        return (self._read(self.scatter.offset, begin, str(CHUNK - 1)), *parts)
+        return (self._read(self.scatter.offset, begin, str(SCATTER_CHUNK - 1)), *parts)
 
     def _first_cell_of_second_half(self) -> str:
         """Find the first element of the second half that begins a cell; else the end."""
         ir, name, slot = self.ir, self.ir.name()[1:], self.ir.alloca(8)
         dtype = _mask_dtype(self.dtypes[0])
-        ir.line(f"store i64 {CHUNK}, ptr {slot}, align 8")
+        ir.line(f"store i64 {SCATTER_CHUNK}, ptr {slot}, align 8")
 
         def test(position: str) -> None:
             mask = read_packet(ir, self._mask_pointer(position), dtype, 1)
@@ -455,7 +455,7 @@ class _Part(_Scatter):
 
             if_then(ir, begins, stop)
 
-        for_range(ir, str(CHUNK // 2), str(CHUNK), 1, test)
+        for_range(ir, str(SCATTER_CHUNK // 2), str(SCATTER_CHUNK), 1, test)
         ir.line(f"br label %{name}.found")
         ir.label(f"{name}.found")
         return _read(ir, slot)

@@ -35,7 +35,7 @@ from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL, INT64, kind_of
 
-CHUNK = 1024
+CHUNK_BYTES = 1024
 """Bytes of a chunk: enough packets to hide the cost of the comparison with the best one."""
 
 
@@ -173,7 +173,9 @@ class _ArgSearch:
     def _packets_per_chunk(self) -> int:
         """Return the number of packets of a chunk, few for a long body."""
         size = self.emitter.lanes * self.dtype.itemsize
-        return max(1, min(CHUNK // size, 8 * reduce_inner.unroll_factor(self.kernel) * 64 // size))
+        return max(
+            1, min(CHUNK_BYTES // size, 8 * reduce_inner.unroll_factor(self.kernel) * 64 // size)
+        )
 
     def _constant(self, value: float) -> Packet:
         return self._apply(lambda k, _: k.constant(value, self.dtype), Packet("0", INT64, 1))

@@ -52,10 +52,10 @@ INTRINSICS = {
     "copysign": "copysign",
     "fma": "fma",
 }
-COMPARISONS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le"}
+PREDICATES = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le"}
 
 
-Dtypes = tuple[np.dtype, ...]
+DTypes = tuple[np.dtype, ...]
 """Those of the operands of an instruction."""
 Texts = tuple[str, ...]
 """The texts of the operands of an instruction."""
@@ -315,7 +315,7 @@ def _rare_function(
 
 
 def _arithmetic(
-    ir: SimdEmitter, name: str, _: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, _: DTypes, inputs: Texts, dtype: np.dtype, lanes: int
 ) -> str:
     type_ = llvm_type(dtype, lanes)
     if kind_of(dtype) == "f" and name in FLOATS:
@@ -337,17 +337,17 @@ def intrinsic_suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> st
 
 
 def _shift_right(
-    ir: SimdEmitter, _: str, __: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int
+    ir: SimdEmitter, _: str, __: DTypes, inputs: Texts, dtype: np.dtype, lanes: int
 ) -> str:
     operation = "ashr" if kind_of(dtype) == "i" else "lshr"
     return ir.value(f"{operation} {llvm_type(dtype, lanes)} {inputs[0]}, {inputs[1]}")
 
 
 def _compare(
-    ir: SimdEmitter, name: str, dtypes: Dtypes, inputs: Texts, _: np.dtype, lanes: int
+    ir: SimdEmitter, name: str, dtypes: DTypes, inputs: Texts, _: np.dtype, lanes: int
 ) -> str:
     kind, type_ = kind_of(dtypes[0]), llvm_type(dtypes[0], lanes)
-    condition = COMPARISONS[name]
+    condition = PREDICATES[name]
     if kind == "f":
         return ir.value(
             f"fcmp {'u' if name == 'not_equal' else 'o'}{condition} {type_} {inputs[0]}, "
@@ -357,7 +357,7 @@ def _compare(
     return ir.value(f"icmp {ordered}{condition} {type_} {inputs[0]}, {inputs[1]}")
 
 
-def _select(ir: SimdEmitter, _: str, __: Dtypes, inputs: Texts, dtype: np.dtype, lanes: int) -> str:
+def _select(ir: SimdEmitter, _: str, __: DTypes, inputs: Texts, dtype: np.dtype, lanes: int) -> str:
     condition, type_ = llvm_type(BOOL, lanes), llvm_type(dtype, lanes)
     return ir.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
 
@@ -365,7 +365,7 @@ def _select(ir: SimdEmitter, _: str, __: Dtypes, inputs: Texts, dtype: np.dtype,
 def _bits(
     ir: SimdEmitter,
     _: str,
-    dtypes: Dtypes,
+    dtypes: DTypes,
     inputs: Texts,
     dtype: np.dtype,
     lanes: int,
@@ -380,7 +380,7 @@ def _bits(
 def _convert(
     ir: SimdEmitter,
     _: str,
-    dtypes: Dtypes,
+    dtypes: DTypes,
     inputs: Texts,
     dtype: np.dtype,
     lanes: int,
@@ -450,7 +450,7 @@ def _narrow_half(ir: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> st
 
 
 _PRIMITIVES = {
-    **dict.fromkeys(COMPARISONS, _compare),
+    **dict.fromkeys(PREDICATES, _compare),
     "select": _select,
     "bits": _bits,
     "convert": _convert,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tenfold.codegen.llvm.masked_access import BYTES
+from tenfold.codegen.llvm.masked_access import SCALAR_BYTES
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 REGISTERS = {1: 64, 4: 32, 16: 16}
@@ -33,7 +33,7 @@ def load(
     ir: SimdEmitter, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
 ) -> str:
     """Load every `step`-th element from a pointer on, inside a mask."""
-    width = min(lanes, REGISTERS[ir.masks] // BYTES[scalar])
+    width = min(lanes, REGISTERS[ir.masks] // SCALAR_BYTES[scalar])
     packet = _Strided(ir, scalar, lanes, pointer, step, mask)
     registers = [packet.register(lane, width) for lane in range(0, lanes, width)]
     while len(registers) > 1:
@@ -88,7 +88,7 @@ class _Strided(NamedTuple):
         ir, type_ = self.ir, f"<{width} x {self.scalar}>"
         pointer, align = (
             _element_pointer(ir, self.scalar, self.pointer, offset),
-            BYTES[self.scalar],
+            SCALAR_BYTES[self.scalar],
         )
         if self.mask is None:
             return ir.value(f"load {type_}, ptr {pointer}, align {align}")
@@ -120,7 +120,7 @@ def _shuffle_indices(order: Sequence[int], width: int) -> str:
 
 def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
     """Store to every `step`-th element from a pointer on, and not between."""
-    width = min(lanes * step, REGISTERS[ir.masks] // BYTES[scalar])
+    width = min(lanes * step, REGISTERS[ir.masks] // SCALAR_BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
     for offset in range(0, lanes * step, width):
         used = [(offset + i) % step == 0 and offset + i < lanes * step for i in range(width)]
@@ -137,7 +137,7 @@ def store(ir: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, st
         arguments = [
             (f"<{width} x {scalar}>", expanded),
             ("ptr", _element_pointer(ir, scalar, pointer, offset)),
-            ("i32", str(BYTES[scalar])),
+            ("i32", str(SCALAR_BYTES[scalar])),
             (f"<{width} x i1>", f"<{mask}>"),
         ]
         ir.intrinsic(name, "void", arguments)

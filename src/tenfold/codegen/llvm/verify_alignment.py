@@ -32,7 +32,7 @@ from tenfold.schedule.target import DEFAULT
 
 MAX_ALIGNMENT = DEFAULT.caches.alignment_bytes
 """The largest alignment that is tracked."""
-BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}
+NARROW_BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}
 """The bytes of scalars of less than 8 bytes."""
 ACCESS = re.compile(
     r"(?:load|store) (?:<\d+ x (\w+)>|(\w+))[^\n]*?, ptr (%[\w.]+), align (\d+)(, !nontemporal)?"
@@ -48,7 +48,7 @@ def verify_alignment(text: str) -> int:
         for match in ACCESS.finditer(function):
             vector, scalar, pointer, claimed, nontemporal = match.groups()
             align = int(claimed)
-            if align <= BYTES.get(vector or scalar, 8):
+            if align <= NARROW_BYTES.get(vector or scalar, 8):
                 continue
             claims += 1
             if nontemporal and _is_guarded(function[: match.start()], pointer, align):
@@ -105,7 +105,9 @@ def _multiple_of(opcode: str, operands: str, multiples: dict[str, int]) -> int:
     if opcode == "and":
         return max(factors)
     if opcode == "getelementptr":
-        size = BYTES.get(operands.partition(",")[0], 0 if operands.startswith(("<", "{")) else 8)
+        size = NARROW_BYTES.get(
+            operands.partition(",")[0], 0 if operands.startswith(("<", "{")) else 8
+        )
         return gcd(factors[0], min(MAX_ALIGNMENT, size * factors[1])) if size else 1
     if opcode == "shl":
         distance = operands.rpartition(", ")[2]

@@ -3,8 +3,8 @@
 Input: an element of radians. Output: the remainder, in [-pi / 4, pi / 4] up to its last bits, and
 the number of the quadrant, an integer whose two lowest bits are valid.
 
-There are two methods. Up to `LIMITS` three parts of pi / 2 are subtracted in turn (W. J. Cody and
-W. Waite, Software Manual for the Elementary Functions, 1980, chapter 8). With fma the first
+There are two methods. Up to `SMALL_ANGLES` three parts of pi / 2 are subtracted in turn (W. J. Cody
+and W. Waite, Software Manual for the Elementary Functions, 1980, chapter 8). With fma the first
 difference is exact although the part fills the significand: it is a multiple of the part's last
 bit, and below 2. Above, x is multiplied with those bits of 2 / pi that decide its fraction (M. H.
 Payne and R. N. Hanek, Radian Reduction for Trigonometric Functions, SIGNUM Newsletter 18, 1983).
@@ -26,7 +26,7 @@ import numpy as np
 from tenfold.core.scalar_ir import SIGNED, SIGNIFICAND, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, INT64
 
-LIMITS = {FLOAT32: 2.0**16, FLOAT64: 2.0**40}
+SMALL_ANGLES = {FLOAT32: 2.0**16, FLOAT64: 2.0**40}
 """The largest angles of the first method: the error of three parts of pi / 2 is below 2^-28 of the
 least remainder."""
 
@@ -78,7 +78,7 @@ def _unshift(k: Body, shifted: Element) -> tuple[Element, Element]:
 
 
 def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
-    """Return remainder and quadrant of an angle of at most `LIMITS`; undefined above."""
+    """Return remainder and quadrant of an angle of at most `SMALL_ANGLES`; undefined above."""
     two_over_pi = k.constant(2 / math.pi, x.dtype)
     multiple, quadrant = _unshift(k, k.fma(x, two_over_pi, _shifter(x)))
     remainder = x
@@ -88,8 +88,8 @@ def reduce_argument(k: Body, x: Element) -> tuple[Element, Element]:
 
 
 def is_large(k: Body, x: Element) -> Element:
-    """Return whether an angle, or infinity, is above `LIMITS`."""
-    return k.abs(x) > LIMITS[x.dtype]
+    """Return whether an angle, or infinity, is above `SMALL_ANGLES`."""
+    return k.abs(x) > SMALL_ANGLES[x.dtype]
 
 
 def reduce_large_argument(k: Body, x: Element) -> tuple[Element, Element]:

@@ -52,7 +52,7 @@ class Constants(NamedTuple):
     exp2: tuple[float, ...]
 
 
-CONSTANTS = {
+EXP_CONSTANTS = {
     FLOAT32: Constants(
         1.442695,
         0.6931472,
@@ -110,7 +110,7 @@ def scale_by_exp2(k: Body, x: Element, shifted: Element) -> Element:
 
 def reduce_exponent(k: Body, x: Element) -> tuple[Element, Element]:
     """Return n + `shift` and r for x = n * log(2) + r."""
-    c = CONSTANTS[x.dtype]
+    c = EXP_CONSTANTS[x.dtype]
     shifted = k.fma(x, c.inverse, c.shift)
     n = shifted - c.shift
     return shifted, k.fma(n, -c.tail, k.fma(n, -c.head, x))
@@ -118,7 +118,7 @@ def reduce_exponent(k: Body, x: Element) -> tuple[Element, Element]:
 
 def exp(k: Body, x: Element) -> Element:
     """Return e to the power of `x`: 0 at -inf, inf at inf."""
-    c = CONSTANTS[x.dtype]
+    c = EXP_CONSTANTS[x.dtype]
     shifted, r = reduce_exponent(k, clamp(k, x, c.limit))
     power = k.polynomial(r, (1.0, 1.0, *c.expm1))
     return scale_by_exp2(k, power, shifted)
@@ -126,7 +126,7 @@ def exp(k: Body, x: Element) -> Element:
 
 def exp2(k: Body, x: Element) -> Element:
     """Return 2 to the power of `x`: exact where `x` is whole, 0 at -inf, inf at inf."""
-    c = CONSTANTS[x.dtype]
+    c = EXP_CONSTANTS[x.dtype]
     x = clamp(k, x, c.limit2)
     shifted = x + c.shift
     r = x - (shifted - c.shift)
@@ -136,7 +136,7 @@ def exp2(k: Body, x: Element) -> Element:
 
 def expm1(k: Body, x: Element) -> Element:
     """Return `exp(x) - 1`, accurate near 0: -1 at -inf, inf at inf, -0 at -0."""
-    c = CONSTANTS[x.dtype]
+    c = EXP_CONSTANTS[x.dtype]
     width = SIGNIFICAND[x.dtype]
     clamped = k.select(k.constant(c.overflow, x.dtype) < x, c.overflow, x)
     clamped = k.select(k.constant(-60.0, x.dtype) > clamped, -60.0, clamped)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tenfold.codegen.vecmath.exponential import CONSTANTS
+from tenfold.codegen.vecmath.exponential import EXP_CONSTANTS
 from tenfold.codegen.vecmath.logarithm import (
     FLOAT_FORMATS,
     log1p_factors,
@@ -85,9 +85,9 @@ ASINH = {
     ),
 }
 """P in asinh(x) = x + x**3 * P(x**2), |x| <= 1 / 2."""
-EXP = {dtype: constants.expm1 for dtype, constants in CONSTANTS.items()}
+EXP = {dtype: constants.expm1 for dtype, constants in EXP_CONSTANTS.items()}
 """P in exp(r) = 1 + r + r**2 * P(r), |r| <= log(2) / 2."""
-LOG2 = {
+LN2_PARTS = {
     FLOAT32: (0.693145751953125, 1.4286068203094172e-06),
     FLOAT64: (0.6931471805598903, 5.497923018708371e-14),
 }
@@ -130,7 +130,7 @@ def reduce_sum(k: Body, x: Element, tail: Element | None = None) -> tuple[Elemen
     n is an integer and |r| at most log(2) / 2 (plus rounding). W. J. Cody and W. Waite,
     Software Manual for the Elementary Functions, 1980, chapter 6.
     """
-    high, low = LOG2[x.dtype]
+    high, low = LN2_PARTS[x.dtype]
     n, exponent = round_to_exponent(k, x, 1 / math.log(2))
     first = k.fma(n, -high, x)  # exact
     low_part = n * -low if tail is None else k.fma(n, -low, tail)
@@ -265,7 +265,7 @@ def _log(k: Body, x: Element, tail: Element, exponent_offset: Element | None = N
     x is between 0.7 and half the largest number, tail is small.
     The result is undefined if x is not finite.
     """
-    constants, layout, stored = CONSTANTS[x.dtype], FLOAT_FORMATS[x.dtype], SIGNIFICAND[x.dtype]
+    constants, layout, stored = EXP_CONSTANTS[x.dtype], FLOAT_FORMATS[x.dtype], SIGNIFICAND[x.dtype]
     n, first = split_exponent(k, x, normal_offset(x))
     n = n if exponent_offset is None else n + exponent_offset
     bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (layout.one_bits - layout.low_bits)

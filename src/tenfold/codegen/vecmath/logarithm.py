@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.codegen.vecmath.exponential import CONSTANTS, exp
+from tenfold.codegen.vecmath.exponential import EXP_CONSTANTS, exp
 from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
@@ -61,7 +61,7 @@ FLOAT_FORMATS = {
     FLOAT32: FloatFormat(0x3F800000, 0x3F2AAAAB, 127, 2.0**-126),
     FLOAT64: FloatFormat(0x3FF0000000000000, 0x3FE6A09E667F3BCD, 1023, 2.0**-1022),
 }
-BINARY = {
+BASE_TWO = {
     FLOAT32: Base(1.0, 0.0, 1.442695, 1.925963e-08),
     FLOAT64: Base(1.0, 0.0, 1.4426950408889634, 2.0355273740931033e-17),
 }
@@ -120,7 +120,7 @@ def log1p_factors(k: Body, f: Element) -> tuple[Element, Element]:
 
 def join_exponent(k: Body, e: Element, f: Element) -> Element:
     """Return e * log(2) + log(1 + f)."""
-    c = CONSTANTS[f.dtype]
+    c = EXP_CONSTANTS[f.dtype]
     return k.fma(e, c.head, k.fma(e, c.tail, k.fma(*log1p_factors(k, f), f)))
 
 
@@ -147,7 +147,7 @@ def _product(k: Body, f: Element, base: Base) -> tuple[Element, Element]:
 def log2(k: Body, x: Element) -> Element:
     """Return the logarithm to the base 2: exact at powers of 2; special values as of log."""
     e, f = split_positive(k, x)
-    head, low = _product(k, f, BINARY[x.dtype])
+    head, low = _product(k, f, BASE_TWO[x.dtype])
     y = e + head
     return with_special_values(k, x, 0.0, y + ((e - y) + head + low))
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tenfold.codegen.vecmath.exponential import CONSTANTS, clamp, scale_by_exp2
+from tenfold.codegen.vecmath.exponential import EXP_CONSTANTS, clamp, scale_by_exp2
 from tenfold.codegen.vecmath.logarithm import normal_offset, split_exponent, split_positive
 from tenfold.core.scalar_ir import SIGNED, SIGNIFICAND, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
@@ -59,7 +59,7 @@ def power(k: Body, x: Element, y: Element) -> Element:
         return k.rare(~(positive & finite), "pow.ends", usual, usual, x, y)
     exponent, rest = _exponent(k, k.abs(x), y)
     fraction, shifted = _exp2(k, exponent, rest)
-    usual = _scale_by_exp2(k, fraction, shifted, 2 * CONSTANTS[FLOAT64].bias)
+    usual = _scale_by_exp2(k, fraction, shifted, 2 * EXP_CONSTANTS[FLOAT64].bias)
     # Beyond it 2**n is not a normal number; NaN compares false.
     near = k.abs(exponent) < 1020.0
     return k.rare(~(positive & near), "pow.far", usual, exponent, rest, x, y)
@@ -125,7 +125,7 @@ def _exponent(k: Body, x: Element, y: Element) -> tuple[Element, Element]:
 
 def _exp2(k: Body, exponent: Element, rest: Element) -> tuple[Element, Element]:
     """Return 2**r and n + `shift` for an exponent n + r."""
-    c = CONSTANTS[FLOAT64]
+    c = EXP_CONSTANTS[FLOAT64]
     shifted = exponent + c.shift
     r = exponent - (shifted - c.shift) + rest
     return k.fma(r, k.polynomial(r, c.exp2), 1.0), shifted
@@ -135,7 +135,7 @@ def power_out_of_range(
     k: Body, exponent: Element, rest: Element, x: Element, y: Element
 ) -> Element:
     """Return 2 ** (exponent + rest) for any exponent, with the special values of `x ** y`."""
-    limit = CONSTANTS[FLOAT64].limit2
+    limit = EXP_CONSTANTS[FLOAT64].limit2
     rest = k.select(k.abs(exponent) < limit, rest, 0.0)
     return power_special_values(
         k, scale_by_exp2(k, *_exp2(k, clamp(k, exponent, limit), rest)), x, y

@@ -24,7 +24,7 @@ from tenfold.core.symbolic.sym_int import Monomial, NotSymbolic, SymInt, Terms
 LOWEST = 2
 """The smallest length that is a SymInt."""
 MAX_GUARDS = 128
-MAX_TERMS = 64
+MAX_FORMULA_TERMS = 64
 """The most terms of a formula; a planner's formulas have a few."""
 
 
@@ -79,7 +79,7 @@ class ShapeEnv:
         nonzero = sorted(filter(itemgetter(1), terms.items()))
         if not nonzero or nonzero[-1][0] == ():  # the constant comes first
             return nonzero[0][1] if nonzero else 0
-        if len(nonzero) > MAX_TERMS:
+        if len(nonzero) > MAX_FORMULA_TERMS:
             raise NotSymbolic
         if value is None:
             value = 0

@@ -73,7 +73,7 @@ ZERO, TRUE, FALSE = Constant(0), Constant(True), Constant(False)
 _and, _or = pattern.logical_and, pattern.logical_or
 _not, _where = pattern.logical_not, pattern.where
 
-WHERE_RULES = (
+WHERE_NOT_RULES = (
     Rule("where-not", _where(_not(c), x, y), _where(c, y, x)),
     Rule("where-invert", _where(~c, x, y), _where(c, y, x), when=condition_is_bool),
     Rule(
@@ -138,4 +138,4 @@ COMPARISON_RULES = (
 )
 """Comparisons of `x` with itself, and inverses of comparisons: NaN is neither less nor greater."""
 
-BOOLEAN_RULES = (*WHERE_RULES, *LOGIC_RULES, *COMPARISON_RULES)
+BOOLEAN_RULES = (*WHERE_NOT_RULES, *LOGIC_RULES, *COMPARISON_RULES)

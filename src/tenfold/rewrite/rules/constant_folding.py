@@ -172,7 +172,7 @@ CAST_RULES = (
 )
 """Redundant casts."""
 
-WHERE_RULES = (
+WHERE_CONSTANT_RULES = (
     Rule("where-true", pattern.where(True, x, y), x, when=_same_type_and_removable("x", "y")),
     Rule("where-false", pattern.where(False, y, x), x, when=_same_type_and_removable("x", "y")),
     Rule("where-same", pattern.where(c, x, x), x, when=_same_type_and_removable("x", "c")),
@@ -253,4 +253,4 @@ FULL_RULES = (
 )
 """Arrays of one value."""
 
-CONSTANT_RULES = (*IDENTITY_RULES, *CAST_RULES, *WHERE_RULES, *FULL_RULES)
+CONSTANT_RULES = (*IDENTITY_RULES, *CAST_RULES, *WHERE_CONSTANT_RULES, *FULL_RULES)

@@ -55,7 +55,7 @@ from tenfold.schedule.target import DEFAULT, Target
 from tenfold.schedule.verify_kernel import verifies
 from tenfold.settings import get
 
-STEPS = 1024
+MAX_CACHED_STEPS = 1024
 """The capacity of the caches of product choices and of their steps."""
 SCALED_DTYPES = ("float32", "float64", "complex64", "complex128")
 """The dtypes of scalars that native code multiplies. Of complex scalars it multiplies no two: NumPy
@@ -90,7 +90,7 @@ def threads_of(step: ProductStep) -> int:
     )
 
 
-@memoized("product choices", STEPS, "choosing a kernel takes as long as a small product")
+@memoized("product choices", MAX_CACHED_STEPS, "choosing a kernel takes as long as a small product")
 def cached_choice(
     op: Op[...],
     params: tuple[Any, ...],
@@ -105,7 +105,7 @@ def cached_choice(
     return choose_product(contraction, *operands, scaled, target=target)
 
 
-@memoized("product steps", STEPS, "binding a kernel takes as long as a small product")
+@memoized("product steps", MAX_CACHED_STEPS, "binding a kernel takes as long as a small product")
 def cached_step(choice: ProductChoice, verify: bool) -> ProductStep:
     """Return the step of a product as chosen."""
     step = bind_product(choice)

@@ -70,7 +70,7 @@ def entry_point(capsules: Mapping[str, Any], routine: str) -> int:
     return address
 
 
-FUNCTIONS = {
+THREAD_FUNCTIONS = {
     "openblas": ("openblas_get_num_threads", "openblas_set_num_threads"),
     "openmp": ("omp_get_max_threads", "omp_set_num_threads"),
     "mkl": ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
@@ -99,7 +99,7 @@ def libraries(package: str = "scipy") -> tuple[BlasLibrary, ...]:
 def _functions(controller: Any) -> tuple[int, int] | None:
     """Return the addresses of the thread getter and setter; None for an unthreaded library."""
     layer = getattr(controller, "threading_layer", "")
-    names = FUNCTIONS.get("openmp" if layer == "openmp" else controller.internal_api)
+    names = THREAD_FUNCTIONS.get("openmp" if layer == "openmp" else controller.internal_api)
     if names is None:
         return None
     for prefix, suffix in AFFIXES:

@@ -41,7 +41,7 @@ from tenfold.schedule.product_forms import ProductOperand
 if TYPE_CHECKING:
     from tenfold.runtime.blas.product_dispatch import ProductStep
 
-Pair = tuple[int, int]
+ProductShape = tuple[int, int]
 
 
 class LaunchSizes(NamedTuple):
@@ -53,9 +53,9 @@ class LaunchSizes(NamedTuple):
     m: int
     n: int
     k: int
-    first: Pair
-    second: Pair
-    third: Pair
+    first: ProductShape
+    second: ProductShape
+    third: ProductShape
     units: int
     """The expected number of units."""
 
@@ -161,7 +161,7 @@ def _refuse_scratch(step: ProductStep, kernel: BlasGemm | BlockedGemm) -> None:
 
 
 def _refuse_out_of_bounds(
-    step: ProductStep, name: str, operand: ProductOperand, axes: Sequence[Pair]
+    step: ProductStep, name: str, operand: ProductOperand, axes: Sequence[ProductShape]
 ) -> None:
     """Refuse reads out of an operand's bounds."""
     lengths, strides = zip(*axes, strict=True)

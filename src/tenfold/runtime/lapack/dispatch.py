@@ -31,7 +31,7 @@ from tenfold.schedule.lapack.driver_choice import choose_driver
 from tenfold.settings import get
 from tenfold.storage import dense
 
-THREADED = 1 << 16
+MIN_THREADED_MULTIPLY_ADDS = 1 << 16
 """Multiply-adds of a call from which NumPy's BLAS may start threads."""
 
 
@@ -50,7 +50,7 @@ def compute_linalg(
         if node.op in factors.FACTOR_OPS and node.params != ("gauss",):
             _native.count("multiply_adds", factors.failed_multiply_adds(dense.export(values[0])))
         return values
-    uses_threads = reference.multiply_adds(node, inputs) >= THREADED
+    uses_threads = reference.multiply_adds(node, inputs) >= MIN_THREADED_MULTIPLY_ADDS
     with routines.limited_threads(int(get("threads")), "numpy") if uses_threads else nullcontext():
         results = reference.run_op(node, list(inputs))
     ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in results]

@@ -28,7 +28,7 @@ from tenfold.schedule.target import DEFAULT
 
 PREFIXES = {FLOAT64: "d", COMPLEX128: "z"}
 COMPUTE_DTYPES = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
-ELEMENTS = {FLOAT32: 0, FLOAT64: 1, COMPLEX64: 2, COMPLEX128: 3}
+ELEMENT_CODES = {FLOAT32: 0, FLOAT64: 1, COMPLEX64: 2, COMPLEX128: 3}
 """The element types as native code numbers them."""
 INT32 = DTYPES["int32"]
 
@@ -86,7 +86,7 @@ class WorkLength:
     number: int
 
 
-Size = int | Area | WorkLength
+LengthSource = int | Area | WorkLength
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class DriverChoice:
     driver: str
     is_complex: bool
     routines: tuple[str, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[LengthSource, ...]
     """What native code reads, in its order."""
     areas: tuple[int | WorkQuery, ...]
     """The scratch memory of a thread: bytes, or work memory."""
@@ -171,14 +171,14 @@ class DriverBuilder:
         )
 
 
-def flattened(sizes: object) -> tuple[Size, ...]:
+def flattened(sizes: object) -> tuple[LengthSource, ...]:
     """Return nested sizes in the order in which native code reads them."""
     if isinstance(sizes, Area | WorkLength):
         return (sizes,)
     if isinstance(sizes, tuple):
         return tuple([number for size in sizes for number in flattened(size)])
     if isinstance(sizes, np.dtype):
-        return (ELEMENTS[sizes],)
+        return (ELEMENT_CODES[sizes],)
     assert isinstance(sizes, int), "sizes are integers, dtypes and tuples of them"
     return (int(sizes),)
 

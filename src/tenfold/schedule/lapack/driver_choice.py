@@ -40,7 +40,7 @@ from tenfold.schedule.target import DEFAULT
 
 LAPACK_OPS = {**factor_solve.LAPACK_OPS, **eig_svd_qr.LAPACK_OPS}
 """The operations that a driver computes, and the functions that choose it."""
-CHOICES = 1024
+MAX_CACHED_CHOICES = 1024
 """The capacity of the LRU cache of choices."""
 Layouts = tuple[StackedLayout, ...]
 
@@ -93,7 +93,7 @@ def _choice_of(schedule: Schedule, number: int) -> DriverChoice | None:
     return choose_driver(node.op, node.params, _layouts(schedule, number), tuple(node.types))
 
 
-@memoized("LAPACK drivers", CHOICES, "choosing a driver takes as long as a small solve")
+@memoized("LAPACK drivers", MAX_CACHED_CHOICES, "choosing a driver takes as long as a small solve")
 def choose_driver(
     op: Op[...], params: Params, operands: Layouts, types: tuple[Type, ...]
 ) -> DriverChoice | None:

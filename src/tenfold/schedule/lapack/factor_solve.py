@@ -26,7 +26,7 @@ from tenfold.schedule.lapack.driver_builder import (
     Area,
     DriverBuilder,
     DriverChoice,
-    Size,
+    LengthSource,
     StackedLayout,
     UnsupportedLayout,
     as_matrix,
@@ -60,7 +60,7 @@ def _inverse(layouts: Layouts, types: Types) -> DriverChoice:
     driver, routines = "inverse", ["getrf", "getri"]
     if n < DEFAULT.libraries.substitution_order:
         driver, routines = "inverse_by_solve", ["getrf", "laset", "getrs"]
-        memory: tuple[Size, ...] = build.area(n * n), n * n
+        memory: tuple[LengthSource, ...] = build.area(n * n), n * n
     else:
         memory = build.work("getri", _getri_query(n))
     sizes = (x, build.result(types[0]), n, matrix, pivots, *memory)

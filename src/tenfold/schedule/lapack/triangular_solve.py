@@ -19,7 +19,7 @@ from tenfold._native import Type
 from tenfold.schedule.lapack.driver_builder import (
     DriverBuilder,
     DriverChoice,
-    Size,
+    LengthSource,
     StackedLayout,
     StackedMatrix,
     as_matrix,
@@ -28,7 +28,7 @@ from tenfold.schedule.lapack.driver_builder import (
 )
 from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
 
-TRIANGLES = {"lower": 0, "upper": 1, "either": 2}
+TRIANGLE_CODES = {"lower": 0, "upper": 1, "either": 2}
 """The triangles as native code numbers them; "either": the values tell."""
 
 
@@ -46,12 +46,12 @@ def triangular(
     build = DriverBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
     is_diagonal = side == "diagonal"
     sides = right_hand_sides(build, right, types[0], stack, count, rows=not is_diagonal)
-    layout: tuple[Size, ...]
+    layout: tuple[LengthSource, ...]
     if is_diagonal:
         layout, driver, routine = _diagonal_layout(build, left), "diagonal", "tbtrs"
     else:
         layout, driver, routine = _triangle_layout(build, left), "triangular", sides.substitution
-        layout = (TRIANGLES[side], unit_diagonal, *layout)
+        layout = (TRIANGLE_CODES[side], unit_diagonal, *layout)
     sizes = (left, sides, n, *((unit_diagonal,) if is_diagonal else ()), *layout)
     cost = n * n * count // 2
     return build.choice(driver, (routine,), (left, right), sizes, types, cost, count)
