@@ -340,7 +340,7 @@ def test_an_operand_may_rebind_the_array_it_meets() -> None:
 
 
 @pytest.mark.parametrize(("value", "held"), [(None, False), ("1", False), ([1.0, 3.0], True)])
-def test_what_is_no_number_is_sought_as_numpy_seeks_it(value: Any, held: bool) -> None:
+def test_non_number_is_searched_as_in_numpy(value: Any, held: bool) -> None:
     assert (value in tn.asarray([1.0, 2.0])) is held
 
 

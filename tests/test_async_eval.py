@@ -67,7 +67,7 @@ def test_products_of_middling_matrices_are_computed_meanwhile() -> None:
         assert not is_pending(tn.eval(a + a))
 
 
-def test_who_needs_a_value_waits_for_it() -> None:
+def test_reader_waits_for_a_value() -> None:
     found: list[float] = []
     with held():
         x = tn.eval(large() * 3)
@@ -87,7 +87,7 @@ def test_who_needs_a_value_waits_for_it() -> None:
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
-def test_what_was_submitted_is_computed_once() -> None:
+def test_submitted_graph_is_computed_once() -> None:
     a = large(0.5)
     with tn.profile() as profile:
         x = tn.eval(tn.exp(a))
@@ -112,7 +112,7 @@ def test_several_are_computed_together_in_the_order_of_the_calls() -> None:
     np.testing.assert_array_equal(np.asarray(last), expected - 1)
 
 
-def test_what_stands_below_may_be_submitted_later() -> None:
+def test_operand_may_be_submitted_later() -> None:
     with held():
         y = tn.sin(large())
         x = tn.eval(y + 1)

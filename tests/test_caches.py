@@ -59,7 +59,7 @@ def work() -> list[float]:
     return [float(np.asarray(each).sum()) for each in made]
 
 
-def test_what_was_asked_for_stays_and_the_rest_goes() -> None:
+def test_recently_used_entries_stay() -> None:
     kept: LruCache[int, str] = LruCache(100)
     kept[0] = "asked for"
     kept[1] = "never"
@@ -74,7 +74,7 @@ def test_what_was_asked_for_stays_and_the_rest_goes() -> None:
     assert 0 not in kept
 
 
-def test_what_is_kept_first_under_a_key_stays_unless_it_is_replaced() -> None:
+def test_first_entry_of_a_key_stays_unless_it_is_replaced() -> None:
     kept: LruCache[str, int] = LruCache(4)
     assert [kept.setdefault("one", 1), kept.setdefault("one", 2)] == [1, 1]
     for name in ("two", "three", "four"):

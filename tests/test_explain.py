@@ -158,7 +158,7 @@ def test_softmax_of_rows_is_one_kernel_in_passes() -> None:
     assert (p.kernels, p.temporaries) == (1, 0)
 
 
-def test_what_is_kept_for_a_later_pass_alone_is_loaded_in_its_own() -> None:
+def test_value_of_a_later_pass_is_loaded_in_that_pass() -> None:
     x, y = (tn.asarray(np.arange(6.0)) for _ in range(2))
     text = (tn.sqrt(y * y + 1) / tn.sum(x)).explain("scheduled")
     assert "2 passes" in text
@@ -262,7 +262,7 @@ def test_result_is_written_over_an_operand_that_dies() -> None:
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
-def test_what_is_repeated_often_is_computed_once_and_both_costs_are_told() -> None:
+def test_repeated_operation_is_computed_once_and_both_costs_are_told() -> None:
     row = filled(200)  # held: else what is kept is written over it
     text, p = counted(tn.exp(tn.sin(row)) + filled(100, 200))
     assert "stored, exp: recomputed for each reader" in text
@@ -350,7 +350,7 @@ def test_analyze_computes_and_says_what_each_step_took() -> None:
     assert repr(y).startswith("Array(")
 
 
-def test_what_was_seen_seldom_is_said_to_run_operation_by_operation() -> None:
+def test_cold_structure_is_said_to_run_operation_by_operation() -> None:
     x = filled(77)
 
     def expression() -> tn.Array:
@@ -517,7 +517,7 @@ def test_graph_that_is_computed_in_pieces_says_so() -> None:
         ({"format": "html"}, "unknown format 'html'"),
     ],
 )
-def test_what_does_not_exist_is_refused(arguments: dict[str, str], rule: str) -> None:
+def test_unknown_stage_is_refused(arguments: dict[str, str], rule: str) -> None:
     with pytest.raises(tn.errors.UnsupportedError, match=rf"(?s)explain: {rule}.*remedy"):
         tn.explain(tn.asarray([1.0]), **arguments)
 
@@ -525,7 +525,7 @@ def test_what_does_not_exist_is_refused(arguments: dict[str, str], rule: str) ->
 @pytest.mark.parametrize(
     ("given", "remedy"), [("scheduled", "stage='scheduled'"), (3, "one by one")]
 )
-def test_what_is_no_array_is_refused(given: object, remedy: str) -> None:
+def test_non_array_is_refused(given: object, remedy: str) -> None:
     with pytest.raises(TypeError, match=rf"(?s)explain: argument 2 is .*, not an Array.*{remedy}"):
         tn.explain(tn.asarray([1.0]), given)  # type: ignore[arg-type]  # the point of it
 

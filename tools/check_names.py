@@ -2,9 +2,11 @@
 
 Takes the root of a checkout; hands on one line per offender, `place: rule`, and exit status 1 if
 there is any. No two modules have one name, and no two classes, in Python and in C++ apart (a C++
-file may have the name of its Python twin, and a module that of its package). Prose has no word of
-`DENIED`, and the first sentence of a module at most `FIRST_WORDS` words. One page alone,
-`PAGE_OF_ABSENCE`, says what is absent: it is generated and tried, so what it denies is so.
+file may have the name of its Python twin, and a module that of its package). No two modules of
+Python define one constant, nor one type alias with two meanings. The name of a test says a fact,
+with its subject first. Prose has no word of `DENIED`, and the first sentence of a module at most
+`FIRST_WORDS` words. One page alone, `PAGE_OF_ABSENCE`, says what is absent: it is generated and
+tried, so what it denies is so.
 
 Example: `python tools/check_names.py`, or `python tools/check_names.py path/of/another/checkout`.
 """
@@ -32,6 +34,11 @@ ABSENCE = re.compile(
 PAGE_OF_ABSENCE = Path("docs/absent.md")
 EXECUTED = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
 LINK_OR_CODE = re.compile(r"`[^`\n]*`|\]\([^)\n]*\)")
+CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
+ALIAS = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+JOINED = {"FORMULAS", "LAPACK_OPS", "METHODS", "PROPERTIES"}
+"""Tables with rows in several modules, which one module of the same constant joins."""
+TEST = re.compile(r"def (test_(?:what|that|who|which|of|by|those)_\w+)")
 CLASS = re.compile(r"^(?:class|struct|enum class) ([A-Za-z_]\w*)[^;]*\{", re.MULTILINE)
 
 
@@ -48,8 +55,13 @@ def offenders(root: Path) -> Iterator[str]:
     yield from twice(root, "module", {(path.stem, path.with_suffix("")) for path in native})
     yield from twice(root, "class", python_classes(python))
     yield from twice(root, "class", native_classes(native))
+    yield from twice(root, "constant", constants(python))
+    yield from twice(root, "alias", aliases(python))
     for path in python:
         yield from first_sentence(path, path.relative_to(root))
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        for name in TEST.findall(path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(root)}: {name} does not begin with its subject"
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     for path in [*python, *native, *pages]:
         if not path.name.startswith("CHANGELOG"):
@@ -76,6 +88,36 @@ def python_classes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 yield node.name, path
+
+
+def assignments(paths: list[Path]) -> Iterator[tuple[str, str, Path]]:
+    """Each name that a module assigns at its outermost level, with the text of its value."""
+    for path in paths:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for name in (name for target in targets for name in ast.walk(target)):
+                if isinstance(name, ast.Name):
+                    yield name.id, ast.unparse(node.value), path
+
+
+def constants(paths: list[Path]) -> set[tuple[str, Path]]:
+    """Each constant of these modules, with its module."""
+    found = assignments(paths)
+    return {(name, path) for name, _, path in found if CONSTANT.fullmatch(name)} - {
+        (name, path) for name in JOINED for path in paths
+    }
+
+
+def aliases(paths: list[Path]) -> Iterator[tuple[str, Path]]:
+    """Each alias with several meanings, with a module of each."""
+    meanings: dict[str, dict[str, Path]] = defaultdict(dict)
+    for name, value, path in assignments(paths):
+        if ALIAS.fullmatch(name):
+            meanings[name].setdefault(value, path)
+    for name, places in meanings.items():
+        yield from ((name, path) for path in places.values())
 
 
 def native_classes(paths: list[Path]) -> Iterator[tuple[str, Path]]:

@@ -169,7 +169,7 @@ KEYS = (
         (
             (
                 "transforms/test_scan_loops.py::"
-                "test_what_stands_in_objects_and_other_functions_is_seen_too"
+                "test_arrays_in_objects_and_other_functions_are_seen_too"
             ),
             "transforms/test_scan_loops.py",
         ),
@@ -190,7 +190,7 @@ KEYS = (
         "    return repr(graph.nodes[at].params)\n\n\ndef costly_pairs",
         '    return ""\n\n\ndef costly_pairs',
         (
-            "rewrite/test_cse.py::test_what_differs_in_a_parameter_is_not_merged",
+            "rewrite/test_cse.py::test_nodes_of_other_parameters_are_not_merged",
             "rewrite/test_cse.py",
         ),
     ),
@@ -383,7 +383,7 @@ MEMORY = (
         (
             (
                 "schedule/test_update_coalescing.py::"
-                "test_what_is_read_at_computed_indices_is_not_written_over"
+                "test_array_read_at_computed_indices_is_not_written_over"
             ),
             "schedule/test_in_place_updates.py",
             "array",
@@ -1113,7 +1113,7 @@ NATIVE = (
         "if (num_pending_readers_[input] != 1 || input_entry.live_out || input_entry.value ||",
         "if (num_pending_readers_[input] != 1 || input_entry.value ||",
         (
-            "runtime/test_op_interpreter.py::test_what_others_see_is_not_written_over",
+            "runtime/test_op_interpreter.py::test_array_with_another_name_is_not_written_over",
             "runtime/test_op_interpreter.py",
         ),
     ),

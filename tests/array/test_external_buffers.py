@@ -247,7 +247,7 @@ def closed(memory: mmap.mmap) -> mmap.mmap:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_written_to_is_refused(name: str) -> None:
+def test_read_only_buffer_is_refused(name: str) -> None:
     make, error, why = REFUSED[name]
     with pytest.raises(error, match=why):
         tn.wrap(make())
@@ -316,7 +316,7 @@ def test_array_whose_memory_was_replaced_is_not_written_to() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_who_captured_the_old_value_keeps_it(device: str) -> None:
+def test_captured_old_value_is_kept(device: str) -> None:
     with tn.options(device=device):
         source = numbered(2, 3)
         x = tn.wrap(source)

@@ -217,7 +217,7 @@ def test_view_alone_holds_nothing_computed_or_not() -> None:
         assert v.tolist() == [7, 7, 3]
 
 
-def test_what_reads_a_view_is_named() -> None:
+def test_reader_of_a_view_is_named() -> None:
     x = numbers()
     v = x[1:]
     w = v + 1

@@ -136,7 +136,7 @@ def test_mask_with_a_value_for_each_true_is_computed_at_the_call() -> None:
     assert x.tolist() == [1.0, 40.0, 3.0, 80.0]
 
 
-def test_what_was_captured_keeps_the_old_value() -> None:
+def test_captured_array_keeps_the_old_value() -> None:
     x = tn.asarray([1, 2, 3])
     double, same, first = x * 2, tn.asarray(x, copy=True), x[0]
     tail = x[1:]
@@ -304,7 +304,7 @@ def test_every_kind_fits_as_the_same_kind_rule_says() -> None:
                 assert x.dtype == target
 
 
-def test_what_a_rule_has_made_is_assigned_in_place() -> None:
+def test_rewritten_value_is_assigned_in_place() -> None:
     random = np.random.default_rng(5)
     a, b = random.uniform(0, 1, (40, 30)), random.uniform(0, 1, (30, 40))
     ours, others = tn.asarray(a), tn.asarray(b)

@@ -81,7 +81,7 @@ def test_products_that_differ_are_computed_turn_by_turn() -> None:
     assert multiply_adds == 6 * CUBED
 
 
-def test_what_the_product_is_made_of_may_be_assigned_to() -> None:
+def test_operand_of_the_product_may_be_assigned_to() -> None:
     x, factor = tn.zeros((6, N, N)), tn.asarray(a)
     wanted = np.zeros((6, N, N))
     changed = a.copy()
@@ -107,7 +107,7 @@ def test_turns_that_wait_keep_what_each_has_read() -> None:
     np.testing.assert_allclose(np.asarray(x), wanted, rtol=1e-10, atol=1e-10)
 
 
-def test_what_an_earlier_turn_has_computed_is_not_taken_for_the_same() -> None:
+def test_product_of_an_earlier_turn_is_not_taken_for_the_same() -> None:
     x = tn.zeros((6, N, N))
     x[0] = A + 1
     for i in range(1, 6):

@@ -40,12 +40,12 @@ def a_product(dtype: np.dtype = FLOAT64, width: int = 32, order: int = 100) -> s
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, INT64], ids=str)
 @pytest.mark.parametrize("width", [16, 32, 64])
-def test_what_products_claim_of_their_scratch_memory_is_proved(dtype: np.dtype, width: int) -> None:
+def test_alignment_of_scratch_memory_of_products_is_proved(dtype: np.dtype, width: int) -> None:
     for order in (3, 20):
         assert verify_alignment(a_product(dtype, width, order)) > 0
 
 
-def test_what_half_products_claim_is_proved() -> None:
+def test_alignment_of_half_products_is_proved() -> None:
     x = ProductOperand((100, 100), (800, 8), FLOAT64)
     for half in HALF_NOTES:
         step = scaled_step(x, x, ScaledProduct(half=half), width=32)

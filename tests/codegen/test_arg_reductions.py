@@ -127,7 +127,7 @@ def test_layout_of_the_operand_changes_no_position(dtype):
 
 
 @pytest.mark.parametrize("length", [50, 2000, 2 * PARTS])
-def test_what_is_searched_is_computed_in_the_loops_of_the_search(length):
+def test_operand_of_a_search_is_computed_in_its_loops(length):
     x, y = numbers(length, "float32"), numbers(length, "float32", 1)
     found = tn.argmax(tn.asarray(x) * 2 - tn.asarray(y))
     assert form(found) == ("search parts" if length >= PARTS else "search")

@@ -265,7 +265,7 @@ def test_parameter_that_there_is_not_is_told_at_the_push(engine: tn.Engine) -> N
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "add", print, Fails, object()])
-def test_what_is_no_operator_is_told_at_the_push(engine: tn.Engine, wrong: object) -> None:
+def test_non_operator_is_refused_at_the_push(engine: tn.Engine, wrong: object) -> None:
     with pytest.raises(TypeError):
         engine.push(wrong, 1.0)
     assert works(engine)

@@ -155,9 +155,7 @@ def test_operation_that_can_fail_is_prepared_by_a_worker(engine: tn.Engine, name
 
 
 @pytest.mark.parametrize("error", ["SystemExit", "KeyboardInterrupt", "UnprintableExit", "group"])
-def test_what_a_batch_rule_raises_is_the_failure_of_each_member(
-    engine: tn.Engine, error: str
-) -> None:
+def test_error_of_a_batch_rule_is_the_failure_of_each_member(engine: tn.Engine, error: str) -> None:
     def raise_error(x: Any) -> Any:
         fail(error)
 
@@ -193,7 +191,7 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[type[BaseException] | No
 
 
 @pytest.mark.parametrize("error", ["SystemExit", "KeyboardInterrupt", "Unprintable"])
-def test_what_a_finalizer_raises_is_reported(
+def test_error_of_a_finalizer_is_reported(
     engine: tn.Engine, error: str, unraisable: list[type[BaseException]]
 ) -> None:
     class Finalized:
@@ -213,9 +211,7 @@ def test_what_a_finalizer_raises_is_reported(
 
 
 @pytest.mark.parametrize("error", ["SystemExit", "KeyboardInterrupt", "Unprintable"])
-def test_what_a_callback_raises_is_reported(
-    error: str, unraisable: list[type[BaseException]]
-) -> None:
+def test_error_of_a_callback_is_reported(error: str, unraisable: list[type[BaseException]]) -> None:
     gate = threading.Event()
 
     class Waits(tn.Operator):
@@ -236,7 +232,7 @@ def test_what_a_callback_raises_is_reported(
 
 
 @pytest.mark.parametrize("error", ["SystemExit", "KeyboardInterrupt", "Unprintable"])
-def test_what_a_log_handler_raises_is_reported(
+def test_error_of_a_log_handler_is_reported(
     engine: tn.Engine, error: str, unraisable: list[type[BaseException]]
 ) -> None:
     class Handler(logging.Handler):

@@ -95,7 +95,7 @@ def test_twenty_thousand_pushes_of_a_users_operator_are_bounded() -> None:
         assert engine.stats()["peak_bytes"] <= limit
 
 
-def test_what_is_only_guessed_to_have_no_room_is_pushed_where_nothing_runs() -> None:
+def test_guessed_lack_of_room_does_not_stop_a_push_where_nothing_runs() -> None:
     with tn.Engine(threads=1, memory_limit=1_000_000) as engine:
         engine.push(Filled(), 600_000, 1.0).get()
         with engine.hold():

@@ -95,7 +95,7 @@ ALONE: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
 @pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("name", ALONE)
-def test_what_runs_alone_needs_no_gil_once_it_is_planned(engine: tn.Engine, name: str) -> None:
+def test_single_operator_needs_no_gil_once_it_is_planned(engine: tn.Engine, name: str) -> None:
     random = np.random.default_rng(3)
     square = random.random((6, 6))
     values = [
@@ -148,7 +148,7 @@ def test_parameters_and_constants_are_told_apart(engine: tn.Engine) -> None:
     assert [engine.push(of.clip, x, least).get()[0, 0].item() for least in (2, 1.5)] == [2.0, 1.5]
 
 
-def test_what_is_wrong_with_a_pushed_reduction_waits_on_its_handle(engine: tn.Engine) -> None:
+def test_error_of_a_pushed_reduction_waits_on_its_handle(engine: tn.Engine) -> None:
     x = engine.put(np.ones((2, 3)))
     handle = engine.push(tn.operators.sum, x, axis=5)
     with pytest.raises(Exception, match="axis"):

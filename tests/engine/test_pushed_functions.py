@@ -145,7 +145,7 @@ def both(given: Any) -> tn.Array:
     return first + second
 
 
-def test_what_is_captured_is_what_it_was_at_the_push(engine: tn.Engine) -> None:
+def test_captured_array_has_its_value_at_the_push(engine: tn.Engine) -> None:
     weight = tn.asarray(np.full(4, 2.0)) * 1.5  # pending
 
     @tn.function
@@ -221,7 +221,7 @@ def test_views_and_other_layouts_are_read_as_they_lie(engine: tn.Engine) -> None
     assert bits(engine.push(cell, y, y).get()) == bits(cell(y, y))
 
 
-def test_what_is_dropped_is_freed_and_not_run(engine: tn.Engine) -> None:
+def test_dropped_call_is_freed_and_not_run(engine: tn.Engine) -> None:
     with engine.hold():
         handles = [engine.push(cell, x, x) for x in VALUES]
         del handles
@@ -276,7 +276,7 @@ def test_more_inputs_than_operations_have(engine: tn.Engine) -> None:
     ],
 )
 @pytest.mark.parametrize("length", [1, 3])
-def test_what_python_computes_has_its_type_before(
+def test_call_run_by_python_has_its_type_before(
     engine: tn.Engine, function: Any, length: int
 ) -> None:
     captured = tn.asarray([10.0]).wait()

@@ -72,7 +72,7 @@ def test_failure_poisons_what_was_pushed_on_it_and_nothing_else() -> None:
     assert texts(program)[1:] == ["even_only 1", "even_only 1", "(2, 1)"]
 
 
-def test_of_two_reasons_either_may_be_told() -> None:
+def test_either_of_two_reasons_may_be_told() -> None:
     pushes = (Push("even_only", (0,)), Push("even_pure", (0,)), Push("add", (1, 2)))
     outcome = interpret((Put((3,)), *pushes), [])[3]
     assert outcome.reasons == {"even_only 3", "even_pure 3"}

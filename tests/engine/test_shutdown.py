@@ -215,7 +215,7 @@ def gone(reference: Callable[[], object]) -> bool:
     return reference() is None
 
 
-def test_what_the_last_operator_released_is_freed_without_another_call() -> None:
+def test_objects_of_the_last_operator_are_freed_without_another_call() -> None:
     class Thing:
         pass
 
@@ -277,7 +277,7 @@ def test_impure_work_runs_at_the_end_of_the_interpreter() -> None:
     assert sorted(saved) == sorted(["saved 1", "saved 2", "saved 3"] * 2)
 
 
-def test_what_does_not_end_with_the_interpreter_is_told_in_one_line() -> None:
+def test_operator_that_outlives_the_interpreter_is_told_in_one_line() -> None:
     code, out, err = run(
         """
         import threading

@@ -113,7 +113,7 @@ def test_handles_of_the_engine_are_pushed_before_they_are_done(engine: tn.Engine
     assert pulled.get().tolist() == [1.0, 1.0]
 
 
-def test_of_ready_work_the_highest_priority_runs_first() -> None:
+def test_highest_priority_runs_first() -> None:
     order: list[int] = []
     started, release, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -199,9 +199,7 @@ def test_sums_of_many_threads_are_exact(engine: tn.Engine) -> None:
         (lambda e, s: s.push(0, 1, priority=0.5), TypeError, "float"),
     ],
 )
-def test_what_does_not_fit_is_named(
-    engine: tn.Engine, call: Any, error: type[Exception], text: str
-) -> None:
+def test_misfit_is_named(engine: tn.Engine, call: Any, error: type[Exception], text: str) -> None:
     store = engine.store()
     store.init(0, 0)
     with pytest.raises(error, match=text):

@@ -114,7 +114,7 @@ POINTWISE: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.cpu
 @pytest.mark.parametrize("name", POINTWISE)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_what_is_read_before_its_own_write_takes_no_memory(name: str, dtype: str) -> None:
+def test_read_before_its_own_write_takes_no_memory(name: str, dtype: str) -> None:
     theirs = randoms(1000, dtype=dtype)
     a = computed(theirs)
     for _ in range(2):

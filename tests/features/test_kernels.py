@@ -144,7 +144,7 @@ def test_a_dear_source_is_kept_before_it_is_broadcast() -> None:
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
-def test_what_a_product_reads_many_times_is_kept_and_explain_says_at_what_cost() -> None:
+def test_operand_of_a_product_is_kept_and_explain_says_its_cost() -> None:
     a, b = (tn.asarray(randoms(64, 64, seed=i)) for i in range(2))
     product = tn.matmul(tn.exp(a) + 1, b)
     text = product.explain("scheduled")

@@ -156,7 +156,7 @@ def test_broadcasting_along_a_named_axis_repeats_over_the_others() -> None:
     assert tn.tile(tn.asarray([[1, 2]]), (2, 2)).tolist() == [[1, 2, 1, 2], [1, 2, 1, 2]]
 
 
-def test_what_is_shared_inside_one_evaluation_is_computed_once() -> None:
+def test_shared_node_of_one_evaluation_is_computed_once() -> None:
     passed: list[int] = []
 
     @tn.operator
@@ -277,7 +277,7 @@ def test_rows_are_taken_by_position_within_bounds() -> None:
         x[10]
 
 
-def test_what_is_scattered_to_one_row_adds_up() -> None:
+def test_rows_scattered_to_one_row_add_up() -> None:
     x = tn.add_at(tn.zeros((10, 2)), tn.asarray([8, 1, 8]), tn.asarray([1.0, 2.0]))
     wanted = np.zeros((10, 2))
     wanted[8], wanted[1] = [2, 4], [1, 2]

@@ -66,7 +66,7 @@ def test_a_failure_below_the_limit_waits_for_who_asks() -> None:
         x.wait()
 
 
-def test_what_others_still_hold_is_kept_when_the_graph_below_is_computed() -> None:
+def test_held_node_is_kept_when_the_graph_below_is_computed() -> None:
     x, held = leaf(), []
     with tn.options(pending_depth=100):
         for step in range(500):

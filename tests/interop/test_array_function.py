@@ -221,7 +221,7 @@ def test_wrong_arguments_are_type_errors_as_in_numpy() -> None:
         np.sum(tn.asarray([1.0]), colour=3)
 
 
-def test_what_asks_for_the_type_alone_computes_nothing() -> None:
+def test_type_query_computes_nothing() -> None:
     x = tn.asarray([[1, 2, 3]], dtype="float32") + 1
     assert np.shape(x) == (1, 3)
     assert np.ndim(x) == 2
@@ -232,7 +232,7 @@ def test_what_asks_for_the_type_alone_computes_nothing() -> None:
     assert "pending" in repr(x)
 
 
-def test_what_looks_at_values_gets_them_and_waits() -> None:
+def test_value_query_waits() -> None:
     x = tn.asarray([1.0, 2.0]) + 1
     with tn.options(strict_sync=True), pytest.raises(RunError, match=r"np\.allclose: strict_sync"):
         np.allclose(x, [2, 3])

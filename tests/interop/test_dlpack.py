@@ -108,9 +108,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("request_", REQUESTS, ids=str)
-def test_who_does_not_promise_anything_writes_to_a_copy(
-    request_: dict[str, Any], dtype: str
-) -> None:
+def test_consumer_without_promise_writes_to_a_copy(request_: dict[str, Any], dtype: str) -> None:
     x = tn.asarray([1.0, 2.0], dtype=dtype).wait()
     with tn.profile() as counted:
         capsule = x.__dlpack__(**request_)
@@ -123,7 +121,7 @@ def test_who_does_not_promise_anything_writes_to_a_copy(
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_who_promises_not_to_write_is_lent_read_only_memory(dtype: str) -> None:
+def test_read_only_consumer_is_lent_memory(dtype: str) -> None:
     x = tn.asarray([1.0, 2.0], dtype=dtype).wait()
     with tn.profile() as counted:
         capsule = x.__dlpack__(max_version=(1, 0), copy=False)
@@ -165,7 +163,7 @@ def test_lazy_signs_of_a_tensor_are_resolved(take: Any) -> None:
 
 
 @pytest.mark.parametrize("lazy", ["conjugated", "negated"])
-def test_what_has_a_lazy_sign_cannot_be_shared(lazy: str) -> None:
+def test_lazy_sign_cannot_be_shared(lazy: str) -> None:
     tensor = LazyTensor(np.array([1 + 2j]), **{lazy: True})
     with pytest.raises(ValueError, match=r"from_dlpack: .* lazily cannot be shared"):
         tn.from_dlpack(tensor, copy=False)
@@ -196,7 +194,7 @@ def test_a_dtype_that_numpy_has_not_comes_in_through_dlpack() -> None:
     assert tn.asarray(HalfTensor([1.5]), dtype="float32").tolist() == [1.5]
 
 
-def test_what_neither_numpy_nor_dlpack_can_have_is_refused_as_its_library_says() -> None:
+def test_unsupported_tensor_is_refused_as_its_library_says() -> None:
     tensor = HalfTensor([1.0])
     tensor.__class__ = type("Sparse", (HalfTensor,), {"__dlpack__": refuses})
     with pytest.raises(TypeError, match="unsupported ScalarType"):

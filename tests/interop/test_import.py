@@ -242,7 +242,9 @@ def looped() -> Any:
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_what_has_no_dtype_is_refused_with_its_remedy(given: Any, rule: str, remedy: str) -> None:
+def test_object_without_dtype_is_refused_with_its_remedy(
+    given: Any, rule: str, remedy: str
+) -> None:
     with pytest.raises(DTypeError) as caught:
         tn.asarray(given)
     first, *_, last = str(caught.value).splitlines()

@@ -105,7 +105,7 @@ def test_a_number_is_read_as_numpy_reads_it(dtype: str) -> None:
                 assert same(int(x), int(value.item()))
 
 
-def test_what_is_no_number_is_refused_as_before() -> None:
+def test_non_number_is_refused_as_before() -> None:
     x = tn.asarray([1.0, np.nan, np.inf])
     with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
         int(x[1])

@@ -50,7 +50,7 @@ def test_a_pending_expression_stays_pending(protocol: int) -> None:
     assert back.tolist() == pending.tolist() == [2, 7]
 
 
-def test_what_an_expression_shares_stays_shared() -> None:
+def test_shared_nodes_stay_shared() -> None:
     x = tn.asarray([1.0])
     for _ in range(60):
         x = x + x

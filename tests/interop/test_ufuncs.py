@@ -173,7 +173,7 @@ def test_accumulate_and_outer_are_ours_too() -> None:
         (lambda x: np.frexp(x), "np.frexp", "np.frexp(np.asarray(x))"),
     ],
 )
-def test_what_tenfold_lacks_names_the_substitute(call: Any, name: str, remedy: str) -> None:
+def test_absent_name_has_its_substitute(call: Any, name: str, remedy: str) -> None:
     x = tn.asarray([1.0, 2.0])
     with tn.options(numpy_fallback="raise"), pytest.raises(UnsupportedError) as caught:
         call(x)

@@ -137,14 +137,14 @@ def test_value_is_that_of_numpy(compute: Compute, text: str, expected: object) -
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED, ids=lambda value: str(value)[:40])
-def test_what_is_not_in_the_vocabulary_is_refused(compute: Compute, text: str, reason: str) -> None:
+def test_name_outside_the_vocabulary_is_refused(compute: Compute, text: str, reason: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         compute(text, x=X, n=N)
     assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(("text", "reason"), FAILED, ids=lambda value: str(value)[:40])
-def test_what_an_operation_refuses_is_told_with_its_place(
+def test_refusal_of_an_operation_is_told_with_its_place(
     compute: Compute, text: str, reason: str
 ) -> None:
     with pytest.raises(ComputationError) as caught:

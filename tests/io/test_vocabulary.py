@@ -21,7 +21,7 @@ def test_methods_and_properties_are_those_of_arrays() -> None:
         assert hasattr(tn.Array, name), name
 
 
-def test_what_computes_or_leaves_the_expression_is_no_word() -> None:
+def test_method_that_computes_or_leaves_the_expression_is_no_word() -> None:
     words = vocabulary()
     for name in ("item", "tolist", "wait", "explain", "to_device", "device"):
         assert name not in words.methods

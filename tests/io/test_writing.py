@@ -25,7 +25,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
-def test_what_is_written_is_read_again_by_us_and_by_numpy(
+def test_written_file_is_read_by_us_and_by_numpy(
     tmp_path: Path, dtype: str, shape: tuple[int, ...]
 ) -> None:
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
@@ -139,7 +139,7 @@ def test_longest_name_can_be_written(tmp_path: Path) -> None:
     assert names(tmp_path) == [name]
 
 
-def test_what_cannot_be_written_is_refused_before_the_work(
+def test_unwritable_result_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "folder.npy").mkdir()

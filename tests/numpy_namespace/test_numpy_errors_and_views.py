@@ -55,7 +55,7 @@ WRONG_MATRICES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", WRONG_MATRICES.values(), ids=WRONG_MATRICES)
-def test_what_is_no_square_matrix_is_a_linalg_error(call: Callable[[Any, Any], Any]) -> None:
+def test_non_square_matrix_is_a_linalg_error(call: Callable[[Any, Any], Any]) -> None:
     for module, x in ((np, VALUES), (ours, ours.array(VALUES))):
         with pytest.raises(np.linalg.LinAlgError):
             call(module, x)

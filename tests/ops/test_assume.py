@@ -36,9 +36,7 @@ def test_a_declared_array_has_the_same_values(structure: str, verify: bool, devi
 @STRUCTURE
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("verify", [False, True])
-def test_what_rules_make_of_a_true_promise_equals_numpy(
-    structure: str, dtype: str, verify: bool
-) -> None:
+def test_rewrites_by_a_true_promise_equal_numpy(structure: str, dtype: str, verify: bool) -> None:
     values = TRUE[structure].astype(dtype)
     b = RANDOM[0].astype(dtype)
     tolerance = 1e-3 if np.finfo(dtype).bits == 32 else 1e-10
@@ -199,7 +197,7 @@ def test_promise_holds_for_every_use_of_an_array_that_somebody_holds() -> None:
         assert np.array_equal(np.asarray(declared), values)
 
 
-def test_what_is_promised_of_an_old_value_stays_when_its_array_is_written_over() -> None:
+def test_promise_of_an_old_value_stays_when_its_array_is_written_over() -> None:
     values = np.tril(np.random.default_rng(0).standard_normal((100, 100)))
     x, other = tn.asarray(values), tn.asarray(np.eye(100))
     declared = tn.assume(x, "triangular")

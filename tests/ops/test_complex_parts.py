@@ -35,7 +35,7 @@ def test_view_of_parts_reads_the_present_value() -> None:
     assert parts.tolist() == [[1.0, 3.0]]
 
 
-def test_what_has_no_two_parts_is_refused() -> None:
+def test_real_array_has_no_two_parts() -> None:
     with pytest.raises(tn.errors.DTypeError, match="needs complex numbers"):
         tn.view_as_real(tn.asarray([1.0]))
     with pytest.raises(tn.errors.ShapeError, match="does not hold two parts"):

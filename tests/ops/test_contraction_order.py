@@ -83,7 +83,7 @@ def test_ten_thousand_terms_of_the_same_labels_are_ordered() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_what_is_computed_is_what_was_counted(device: str) -> None:
+def test_computed_work_is_the_counted_work(device: str) -> None:
     """Where every product sums over something, the device counts it: all others are maps."""
     compared = 0
     with tn.options(device=device):

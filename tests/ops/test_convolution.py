@@ -86,6 +86,6 @@ def test_members_of_a_batch_have_the_bits_of_single_calls() -> None:
         ((3, 2), (2, 3), "valid", "neither of the shapes"),
     ],
 )
-def test_what_does_not_fit_is_named(x: Any, y: Any, mode: str, text: str) -> None:
+def test_misfit_is_named(x: Any, y: Any, mode: str, text: str) -> None:
     with pytest.raises(ShapeError, match=text):
         tn.convolve(tn.zeros(x), tn.zeros(y), mode=mode)

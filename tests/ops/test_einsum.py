@@ -306,12 +306,12 @@ def test_numpy_refuses_the_same_text(text: str, shapes: Any, words: str) -> None
         np.einsum(text, *(np.zeros(shape) for shape in shapes))
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_non_text_is_refused() -> None:
     with pytest.raises(tn.errors.DTypeError, match="subscripts are text, not Array"):
         tn.einsum(tn.zeros((2,)), tn.zeros((2,)))  # type: ignore[arg-type]
 
 
-def test_what_is_no_array_is_refused() -> None:
+def test_non_array_is_refused() -> None:
     with pytest.raises(tn.errors.DTypeError, match="einsum: list is not an array"):
         tn.einsum("i", [1, 2])
 
@@ -319,7 +319,7 @@ def test_what_is_no_array_is_refused() -> None:
 @pytest.mark.parametrize(
     "text", ["ij,jk->ik", "ij,kj->ki", "ii,ij->j", "ij,ij->", "ij,jk", "i...,i...->..."]
 )
-def test_what_is_known_of_a_text_is_right_for_other_operands(text: str) -> None:
+def test_cached_text_is_right_for_other_operands(text: str) -> None:
     random = np.random.default_rng(0)
     for dtype in ("float64", "int32"):
         for _ in range(2):

@@ -173,7 +173,7 @@ def test_result_dtype_is_the_one_of_numpy(op: Op) -> None:
 
 
 @every_op
-def test_what_numpy_computes_and_we_refuse_is_the_order_of_complex_numbers(op: Op) -> None:
+def test_order_of_complex_numbers_alone_is_refused(op: Op) -> None:
     arity = arity_of(op)
     for names in itertools.product(ALL_DTYPES, repeat=arity if arity < 3 else 0):
         if not legal(op, names) and numpy_dtype(op, names) is not None:

@@ -182,6 +182,6 @@ def test_an_index_out_of_range_is_an_index_error(call: Any) -> None:
         (lambda x: tn.softmax_gradient(x, tn.asarray([[1]])), ShapeError, "labels of shape"),
     ],
 )
-def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
+def test_misfit_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(tn.zeros((2, 3)))

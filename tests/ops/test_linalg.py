@@ -73,7 +73,7 @@ def test_halves_are_refused(name: str, dtype: np.dtype) -> None:
 
 
 @pytest.mark.parametrize("name", ["inv", "det", "cholesky", "eigh"])
-def test_what_is_not_square_is_refused(name: str) -> None:
+def test_non_square_matrix_is_refused(name: str) -> None:
     operation = getattr(tn.linalg, name)
     with pytest.raises(tn.errors.ShapeError, match=f"{name}: matrices of 2 x 3 are not square"):
         operation(tn.zeros((4, 2, 3)))
@@ -82,7 +82,7 @@ def test_what_is_not_square_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["qr", "svd"])
-def test_what_is_no_matrix_is_refused(name: str) -> None:
+def test_non_matrix_is_refused(name: str) -> None:
     with pytest.raises(tn.errors.ShapeError, match=rf"{name}: shape \(3,\) is not a matrix"):
         getattr(tn.linalg, name)(tn.zeros((3,)))
 
@@ -372,13 +372,13 @@ def test_diagonal_and_trace_of_linalg_read_the_last_two_axes() -> None:
 
 
 @pytest.mark.parametrize("name", ["diagonal", "trace"])
-def test_what_has_no_diagonal_is_refused(name: str) -> None:
+def test_array_without_diagonal_is_refused(name: str) -> None:
     with pytest.raises(tn.errors.ShapeError, match=f"{name}: an array of 1 axes has no diagonal"):
         getattr(tn.linalg, name)(tn.zeros((3,)))
 
 
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "svd", "eigh"])
-def test_what_can_fail_for_its_values_says_what_to_do(name: str) -> None:
+def test_failure_for_values_says_the_remedy(name: str) -> None:
     assert getattr(tn.operators, f"linalg_{name}").semantics.remedy
 
 

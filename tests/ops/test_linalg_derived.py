@@ -293,13 +293,13 @@ UNARY = ["slogdet", "lu", "eigvalsh", "svdvals", "pinv", "matrix_rank", "cond", 
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_what_is_no_matrix_is_refused(name: str) -> None:
+def test_non_matrix_is_refused(name: str) -> None:
     with pytest.raises(tn.errors.ShapeError, match=rf"^{name}: shape \(3,\) is not a matrix"):
         getattr(tn.linalg, name)(tn.zeros((3,)))
 
 
 @pytest.mark.parametrize("name", ["slogdet", "eigvalsh", "matrix_power", "triangular_solve"])
-def test_what_is_not_square_is_refused(name: str) -> None:
+def test_non_square_matrix_is_refused(name: str) -> None:
     second = {"matrix_power": (2,), "triangular_solve": (tn.zeros(2),)}.get(name, ())
     with pytest.raises(tn.errors.ShapeError, match=f"^{name}: matrices of 2 x 3 are not square"):
         getattr(tn.linalg, name)(tn.zeros((2, 3)), *second)
@@ -385,7 +385,7 @@ def test_each_matrix_of_a_stack_that_is_not_definite_is_factored_by_gauss(device
         equal(factors.det_factored(packed, dtype=x.dtype), np.linalg.det(x))
 
 
-def test_what_is_not_finite_is_left_to_gauss() -> None:
+def test_non_finite_matrix_is_left_to_gauss() -> None:
     for bad in (np.nan, np.inf):
         x = np.diag([1.0, bad, 2.0])
         packed = factors.factors(tn.asarray(x), method="cholesky")

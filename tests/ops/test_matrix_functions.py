@@ -186,6 +186,6 @@ def test_least_squares_of_stacks_are_those_of_each_matrix(
         ),
     ],
 )
-def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
+def test_misfit_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -86,7 +86,7 @@ def test_rows_are_combined_in_order_for_any_number_of_threads(width: int, thread
 
 
 @pytest.mark.parametrize("count", [50, SCATTER_IN_PARTS + 5])
-def test_what_produces_elements_and_ids_is_in_the_kernel(count: int) -> None:
+def test_producers_of_elements_and_ids_are_in_the_kernel(count: int) -> None:
     random = np.random.default_rng(3)
     x, data = random.standard_normal(300), random.standard_normal(count)
     columns, rows = random.integers(-300, 300, count), np.sort(random.integers(0, 40, count))
@@ -119,7 +119,7 @@ def test_a_bad_id_of_any_part_is_an_error(place: int) -> None:
 
 
 @pytest.mark.parametrize("count", [40, SCATTER_IN_PARTS + 9])
-def test_of_elements_put_in_one_cell_the_last_stays(count: int) -> None:
+def test_last_element_put_in_a_cell_stays(count: int) -> None:
     x, values = np.zeros(30), np.arange(float(count))
     for order, indices in orders(count, 30):
         for each in (indices, indices - 30):

@@ -170,7 +170,7 @@ def test_singular_matrices_are_refused_naming_the_matrix(x: Any, device: str) ->
     ],
     ids=str,
 )
-def test_what_is_not_finite_is_solved_as_without_a_promise(x: Any, device: str) -> None:
+def test_non_finite_matrix_is_solved_as_without_a_promise(x: Any, device: str) -> None:
     x = np.asarray(x, np.float64)
     b = np.ones((len(x), 2))
     with tn.options(device=device):
@@ -194,7 +194,7 @@ def test_blocks_of_numbers_of_any_size_are_solved(scale: Any) -> None:
 
 
 @DTYPE
-def test_what_else_is_asked_of_a_matrix_shares_its_factors(dtype: str) -> None:
+def test_other_results_of_a_matrix_share_its_factors(dtype: str) -> None:
     n, x = 30, symmetric((30, 30), "random", dtype)
     b = numbers(np.random.default_rng(2), (n, 4), dtype)
     for name, expected in (("det", np.linalg.det(x)), ("inv", np.linalg.inv(x))):

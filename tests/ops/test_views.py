@@ -61,7 +61,7 @@ def test_view_shows_the_new_value_of_its_base(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_what_numpy_copies_keeps_the_old_value(name: str) -> None:
+def test_copies_of_numpy_keep_the_old_value(name: str) -> None:
     plain, lazy = X.copy(), tn.asarray(X)
     expected, result = COPIES[name](plain), COPIES[name](lazy)
     plain += 100

@@ -218,7 +218,7 @@ def test_an_array_updated_by_its_own_windows_reads_old_values() -> None:
         (lambda x: tn.upsample_nearest(x, (2, 0)), "factor"),
     ],
 )
-def test_what_does_not_fit_is_named(call: Any, text: str) -> None:
+def test_misfit_is_named(call: Any, text: str) -> None:
     with pytest.raises(ShapeError, match=text):
         call(tn.zeros((4, 4)))
 

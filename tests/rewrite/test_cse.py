@@ -126,7 +126,7 @@ def test_each_holder_of_what_is_merged_has_its_value() -> None:
         (lambda: tn.sum(A, axis=0), lambda: tn.sum(A, axis=1)),
     ],
 )
-def test_what_differs_in_a_parameter_is_not_merged(
+def test_nodes_of_other_parameters_are_not_merged(
     one: Callable[[], tn.Array], other: Callable[[], tn.Array]
 ) -> None:
     graph = Graph.of([_native.node_of(one()), _native.node_of(other())])

@@ -123,7 +123,7 @@ def test_declared_triangle_is_multiplied_as_one_whichever_way_it_lies() -> None:
             np.testing.assert_allclose(found, written(triangle, b), rtol=1e-11, atol=1e-11)
 
 
-def test_what_a_triangle_leaves_out_may_be_anything() -> None:
+def test_elements_outside_a_triangle_may_be_anything() -> None:
     a, b, _ = matrices()
     holey = np.where(np.tril(np.ones((N, N))) > 0, a, np.nan)
     x, y = tn.asarray(holey), tn.asarray(b)

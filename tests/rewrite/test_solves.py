@@ -142,7 +142,7 @@ SUMS: dict[str, Callable[[tn.Array, tn.Array], tn.Array]] = {
 
 @DTYPE
 @pytest.mark.parametrize("name", SUMS)
-def test_what_is_seen_to_be_definite_is_factored_by_cholesky(name: str, dtype: str) -> None:
+def test_definite_matrix_is_factored_by_cholesky(name: str, dtype: str) -> None:
     t, b = tn.asarray(numbers((12, 6), dtype)), tn.asarray(numbers((6,), dtype))
 
     def solved() -> tn.Array:
@@ -177,7 +177,7 @@ def test_cholesky_takes_half_of_the_work() -> None:
         lambda t, i: t.mT @ t + tn.eye(6, k=1),
     ],
 )
-def test_what_is_not_seen_to_be_definite_is_not(make: Any) -> None:
+def test_indefinite_matrix_is_not_factored_by_cholesky(make: Any) -> None:
     t = tn.asarray(numbers((12, 6)))
     x = make(t, tn.eye(6))
     solution = tn.linalg.solve(x, tn.ones(x.shape[0]))

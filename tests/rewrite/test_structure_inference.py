@@ -67,7 +67,7 @@ COUNTS: dict[str, tuple[Written, int, int, int]] = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_what_is_not_read_is_not_computed(
+def test_unread_result_is_not_computed(
     name: str, square: tuple[tn.Array, tn.Array, tn.Array]
 ) -> None:
     written, multiply_adds, temporaries, calls = COUNTS[name]

@@ -102,7 +102,7 @@ def test_version_is_another_for_other_rules_and_the_same_for_the_same(cube: tn.R
 
 
 @pytest.mark.parametrize("wrong", [A, "x * 1", None])
-def test_what_is_no_rule_is_refused(wrong: object) -> None:
+def test_non_rule_is_refused(wrong: object) -> None:
     with pytest.raises(tn.errors.DTypeError, match="is not a rule"):
         tn.rules.add(wrong)  # type: ignore[arg-type]
 
@@ -339,7 +339,7 @@ def test_guard_is_asked_about_a_node_once_between_two_rewrites() -> None:
     assert len(asked) == 3
 
 
-def test_what_is_read_elsewhere_too_is_not_computed_twice() -> None:
+def test_node_with_another_reader_is_not_computed_twice() -> None:
     rule = tn.Rule("sum-of-product", pattern.exp(x * y), pattern.exp(x) + pattern.exp(y))
     product = A * B
     assert rewritten(tn.exp(product) - product, rule)[1].counts == {}
@@ -364,7 +364,7 @@ def test_values_of_what_is_held_are_where_the_report_says() -> None:
     assert_equal_bits(outer, np.asarray(A) * 3)
 
 
-def test_what_is_held_and_still_needed_stays_held() -> None:
+def test_held_node_that_is_needed_stays_held() -> None:
     inner = A + 1
     _native.node_of(inner).passed_through()  # by an earlier evaluation
     outer = (inner * 1) * inner

@@ -55,7 +55,7 @@ def test_a_failure_comes_to_who_waits_with_its_cause() -> None:
     assert work.run("it", lambda: 7) == 7
 
 
-def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
+def test_equal_requests_wait_and_others_come_after() -> None:
     work: CompileThread[int] = CompileThread()
     begun, freed = threading.Event(), threading.Event()
     calls = []
@@ -105,7 +105,7 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
     assert work.try_start("other", lambda: 4)
 
 
-def test_what_nobody_waits_for_may_fail() -> None:
+def test_background_compilation_may_fail() -> None:
     work: CompileThread[int] = CompileThread()
 
     def fail() -> int:
@@ -257,7 +257,7 @@ def test_after_ctrl_c_amid_compiling(what: str, printed: str) -> None:
     assert done.stdout == "interrupted\n" + printed
 
 
-def test_what_was_compiled_after_ctrl_c_is_kept(
+def test_program_compiled_after_ctrl_c_is_kept(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
     compiled = program.compile_ir

@@ -151,7 +151,7 @@ def test_a_reduction_may_give_birth_to_nan() -> None:
     assert np.isnan(tn.sum(x).item())
 
 
-def test_what_does_not_depend_on_a_nan_is_computed() -> None:
+def test_results_without_the_nan_are_computed() -> None:
     with tn.options(check_nans=True):
         x = tn.asarray([-1.0])
         bad, good = tn.log(x) + 1, x * 2

@@ -65,7 +65,7 @@ def test_every_layout_has_the_bits_of_the_reference(layout: str, dtype: str) -> 
                 assert_equal_bits(getattr(tn, name)(shared(laid), axis=axis), wanted)
 
 
-def test_what_is_broadcast_sums_as_if_it_were_stored() -> None:
+def test_broadcast_operand_sums_as_if_it_were_stored() -> None:
     row = values(1, 300)
     stored = np.ascontiguousarray(np.broadcast_to(row, (50, 300)))
     for axis in (0, 1, (0, 1)):
@@ -179,7 +179,7 @@ def test_failure_that_is_the_same_along_a_folded_axis_is_not_lost(
 @pytest.mark.parametrize(
     "shape", [(5,), (1, 5), (3, 40), (40, 3), (16, 33, 5), (3, 40_000)], ids=str
 )
-def test_what_does_not_depend_on_the_fold_below_is_not_its_result(shape: tuple[int, ...]) -> None:
+def test_independent_operation_is_no_result_of_the_fold_below(shape: tuple[int, ...]) -> None:
     x, whole = tn.asarray(np.full(shape, 2.0)), tn.asarray(np.full(shape, 2))
     for axis in range(len(shape)):
         for fold in (tn.sum, tn.max, tn.var, tn.cumulative_sum):

@@ -156,7 +156,7 @@ def test_failure_of_a_queued_launch_is_raised_at_the_wait(delays: int) -> None:
     assert (x + 1).tolist() == [1, 2, 3, 4, 5]
 
 
-def test_what_has_no_kernel_is_computed_on_the_host() -> None:
+def test_operation_without_kernel_is_computed_on_the_host() -> None:
     x = tn.asarray([3.0, 1.0, 2.0], device="emulated")
     assert tn.sort(x).tolist() == [1, 2, 3]
     assert tn.sort(x).device == DEVICES[0]

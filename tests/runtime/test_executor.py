@@ -103,7 +103,7 @@ def test_function_of_a_user_is_in_the_plan_and_called_by_each_evaluation(
     assert len(planned) == 1
 
 
-def test_what_does_not_depend_on_a_failure_is_computed_with_its_bits() -> None:
+def test_independent_results_of_a_failure_are_computed_with_their_bits() -> None:
     x = np.linspace(0.0, 3.0, 50)
     a = tn.asarray(x)
     wanted = np.asarray(tn.exp(a) * 3 - 1)

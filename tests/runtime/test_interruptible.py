@@ -51,7 +51,7 @@ def test_a_short_call_and_one_of_another_thread_run_where_they_are_made() -> Non
     assert places[2][0] not in (threading.main_thread(), other)
 
 
-def test_what_a_long_call_raises_is_raised() -> None:
+def test_error_of_a_long_call_is_raised() -> None:
     singular = tn.zeros((512, 512))
     with pytest.raises(np.linalg.LinAlgError, match="inv: Singular matrix"):
         tn.linalg.inv(singular).wait()

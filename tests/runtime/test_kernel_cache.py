@@ -73,7 +73,7 @@ def signed(content: bytes) -> bytes:
     return content + digest(content)
 
 
-def test_what_was_kept_is_found(store: DiskCache, lines: Lines) -> None:
+def test_stored_kernel_is_found(store: DiskCache, lines: Lines) -> None:
     assert store.load(KEY, PLACE, 2) is None
     assert store.store(ENTRY)
     assert store.read(KEY.hex()) == ENTRY
@@ -199,7 +199,7 @@ WRONG: dict[Callable[[Path], None], str] = {
 
 
 @pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
-def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
+def test_changed_entry_is_a_miss_and_one_line(
     store: DiskCache, lines: Lines, spoil: Callable[[Path], None]
 ) -> None:
     store.store(ENTRY)
@@ -350,7 +350,7 @@ def test_whatever_has_its_hash_is_an_entry_or_is_refused() -> None:
         assert all(offset < len(entry.code) for offset in entry.function_offsets)
 
 
-def test_what_was_used_longest_ago_is_removed_first(store: DiskCache) -> None:
+def test_least_recently_used_kernel_is_removed_first(store: DiskCache) -> None:
     size = 1 << 16
     entries = [replace(ENTRY, key=bytes([0, i]) + KEY[2:], code=bytes(size)) for i in range(40)]
     for age, entry in enumerate(entries):
@@ -429,7 +429,7 @@ def test_another_build_of_the_compiler_is_another_environment(
     assert environment.__wrapped__("native") != here
 
 
-def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
+def test_code_generator_is_part_of_the_environment() -> None:
     ran: set[str] = set()
     loop = GenericElementwise(
         multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s"

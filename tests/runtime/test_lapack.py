@@ -330,7 +330,7 @@ def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.Mon
         each().wait()
 
 
-def test_what_lapack_cannot_count_is_numpys() -> None:
+def test_order_above_lapacks_integers_is_numpys() -> None:
     order = DEFAULT.libraries.max_order + 1
     layout = StackedLayout((order, order), (8 * order, 8), FLOAT64)
     type_ = _native.Type((order, order), FLOAT64, "cpu")
@@ -339,7 +339,7 @@ def test_what_lapack_cannot_count_is_numpys() -> None:
 
 @OPERATION
 @pytest.mark.usefixtures("by_lapack")
-def test_of_nothing_numpy_is_asked(name: str) -> None:
+def test_empty_operand_is_numpys(name: str) -> None:
     with pytest.raises(AssertionError, match="left to NumPy"):
         computed(MAKERS[name](tn.zeros((0, 3, 3))))
 
@@ -507,7 +507,7 @@ def test_another_thread_goes_on_while_lapack_works(name: str) -> None:
         thread.join()
 
 
-def test_what_stays_numpys_obeys_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_to_numpy_obeys_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     (library,) = routines.libraries("numpy")
     seen = []
     run_op = reference.run_op

@@ -101,7 +101,7 @@ LOOP = "br label %b\nb:\n%c = add i64 %d, 1\n%d = add i64 %c, 1\nret void"
         (f"define void @kernel() {{\n{LOOP}\n}}", "does not dominate"),
     ],
 )
-def test_what_llvm_refuses_is_an_error_that_says_why(text: str, why: str) -> None:
+def test_text_refused_by_llvm_is_an_error_that_says_why(text: str, why: str) -> None:
     machine = llvm_bindings.machine(*llvm_bindings.host(), 0)
     with pytest.raises(RuntimeError, match=why):
         llvm_bindings.emit_object(text, machine)

@@ -91,7 +91,7 @@ ADDRESS = "@own = constant ptr @kernel\ndefine i64 @kernel(i64 %i) {\n  ret i64 
     ],
 )
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_needs_more_than_distances_is_refused(text: str, reason: str, level: int) -> None:
+def test_relocation_other_than_a_distance_is_refused(text: str, reason: str, level: int) -> None:
     with pytest.raises(CompileError, match=f"a kernel cannot be loaded: ({reason})"):
         compile_ir(text, "native", level)
 

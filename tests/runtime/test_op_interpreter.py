@@ -153,7 +153,7 @@ def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int
     assert 0 < len(planned) <= 64
 
 
-def test_what_others_see_is_not_written_over() -> None:
+def test_array_with_another_name_is_not_written_over() -> None:
     x = tn.asarray(RANDOM.uniform(0, 1, 50))
     middle = x * 3.5
     result = (middle + 1) * middle - middle
@@ -346,7 +346,7 @@ def test_views_of_complex_numbers_as_pairs() -> None:
     assert np.allclose(np.asarray(made), np.asarray(x))
 
 
-def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
+def test_optimised_loop_on_disk_is_preferred(tmp_path: Path) -> None:
     loop = GenericElementwise(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
     key = loop, "native"
     with tn.options(cache=True, cache_dir=str(tmp_path / "kernels")):

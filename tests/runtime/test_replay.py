@@ -117,7 +117,7 @@ def test_a_plan_that_was_made_under_other_options_is_not_replayed(planned: list[
     assert len(planned) == 2
 
 
-def test_what_is_seen_outside_is_kept_by_a_replay(planned: list[int]) -> None:
+def test_live_values_are_kept_by_a_replay(planned: list[int]) -> None:
     x = tn.asarray(np.arange(5.0))
     for _ in range(3):
         part = x * 3.25

@@ -33,7 +33,7 @@ def test_layouts_of_one_shape_have_plans_of_their_own(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [40, 200_000])
-def test_what_is_held_is_computed_once_though_a_replay_did_not_keep_it(length: int) -> None:
+def test_held_node_is_computed_once_though_a_replay_did_not_keep_it(length: int) -> None:
     x = tn.asarray(np.arange(float(length))).wait()
     with tn.options(tier=1):
         for is_held in (False, False, True, False, True):

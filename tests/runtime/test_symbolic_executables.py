@@ -252,7 +252,7 @@ def test_equal_scalars_that_rules_have_seen_are_told_from_others(planned: list[i
             assert_equal_bits(tn.where(tn.asarray(x) > 0, one, other), np.where(x > 0, one, other))
 
 
-def test_what_looks_at_lengths_is_planned_for_each(planned: list[int]) -> None:
+def test_length_dependent_graph_is_planned_for_each_length(planned: list[int]) -> None:
     (x,) = tn.rules.variables("x")
 
     def short(match: Any) -> bool:
@@ -278,7 +278,7 @@ def test_a_temporary_is_written_over_whatever_its_length(planned: list[int]) -> 
         assert p.allocations == 0
 
 
-def test_what_another_thread_computes_meanwhile_makes_no_template(
+def test_node_computed_by_another_thread_makes_no_template(
     planned: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[Any] = []

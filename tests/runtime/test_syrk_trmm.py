@@ -48,7 +48,7 @@ def test_matrix_times_its_own_transpose_is_exactly_symmetric(cpu: str, dtype: st
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("number", range(len(LENGTHS)))
-def test_what_lies_beside_the_triangle_is_not_used(
+def test_elements_beside_the_triangle_are_not_used(
     number: int, place: int, cpu: str, dtype: str
 ) -> None:
     kind = np.dtype(dtype)

@@ -146,7 +146,7 @@ def test_array_of_a_view_behaves_as_any_other() -> None:
     assert (y + 1).tolist() == (np.arange(12.0).reshape(3, 4)[::2].T + 1).tolist()
 
 
-def test_what_was_adopted_can_still_be_broadcast_by_numpy() -> None:
+def test_adopted_memory_can_be_broadcast_by_numpy() -> None:
     values = np.ones((3, 4))[:, ::2]
     dense.adopt(values, "reference")
     assert not values.flags.writeable

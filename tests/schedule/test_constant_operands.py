@@ -36,7 +36,7 @@ CONSTANTS: dict[str, Callable[[Any, tuple[int, int], str], Any]] = {
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
 @pytest.mark.parametrize("constant", CONSTANTS)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_reads_a_constant_at_other_indices_equals_numpy(
+def test_reader_of_a_constant_at_other_indices_equals_numpy(
     form: str, constant: str, dtype: str, tier: int
 ) -> None:
     for shape in ((3, 3), (4, 6), (70, 90), (3, 3)):

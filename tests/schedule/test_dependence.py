@@ -411,7 +411,7 @@ def box(target: StridedRegion, read: StridedRegion) -> tuple[tuple[slice, ...], 
     return slices, read.itemsize * int(np.prod(lengths, dtype=int))
 
 
-def test_what_is_set_aside_is_the_box_of_shared_cells():
+def test_box_of_shared_cells_is_set_aside():
     chance = random.Random(9)
     for _ in range(1500):
         target, reads, _ = random_map(chance)
@@ -479,7 +479,7 @@ def test_a_repeated_read_of_a_row_of_the_target_is_copied_alone():
     assert found.order.kind is LoopSafety.ANY
 
 
-def test_of_a_stencil_the_lesser_of_reads_and_results_is_set_aside():
+def test_lesser_of_reads_and_results_of_a_stencil_is_set_aside():
     target = region_of(GRID[1:-1, 1:-1])
     around = (GRID[:-2, 1:-1], GRID[2:, 1:-1], GRID[1:-1, :-2], GRID[1:-1, 2:])
     found = plan_staging(target, [region_of(x) for x in around])

@@ -77,7 +77,7 @@ PLANS: dict[str, tuple[Expression, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_what_fits_together_is_one_step(name: str) -> None:
+def test_fusible_operations_are_one_step(name: str) -> None:
     expression, wanted = PLANS[name]
     arrays = expression(filled(6, 8), filled(6, 8), filled(8))
     found = plan(*(arrays if isinstance(arrays, tuple) else (arrays,)))
@@ -97,7 +97,7 @@ ONE_KERNEL: dict[str, Expression] = {
 
 
 @pytest.mark.parametrize("name", ONE_KERNEL)
-def test_what_shares_its_loops_is_one_kernel(name: str) -> None:
+def test_operations_with_the_same_loops_are_one_kernel(name: str) -> None:
     arrays = ONE_KERNEL[name](filled(50, 80), filled(50, 80), filled(80))
     found = plan(*(arrays if isinstance(arrays, tuple) else (arrays,)))
     assert [step.kind for step in found.steps] == ["kernel"]
@@ -142,7 +142,7 @@ def test_an_expression_longer_than_a_kernel_is_split() -> None:
     assert 6 <= len(found.steps) <= 12
 
 
-def test_what_is_shared_counts_once_towards_the_length_of_a_kernel() -> None:
+def test_shared_operation_counts_once_towards_the_length_of_a_kernel() -> None:
     y = filled(10)
     for _ in range(DEFAULT.work.max_body_ops // 3):
         y = y * 1.5 + y
@@ -184,7 +184,7 @@ def test_graphs_of_one_structure_have_one_key() -> None:
         ("abs", "complex64", False),
     ],
 )
-def test_what_needs_fma_has_no_rule_without_it(name: str, dtype: str, without_fma: bool) -> None:
+def test_operation_by_fma_has_no_rule_without_it(name: str, dtype: str, without_fma: bool) -> None:
     x = filled(3, dtype=dtype)
     count = {"add": 2, "floor_divide": 2, "fma": 3}.get(name, 1)
     node = _native.node_of(getattr(tn, name)(*[x] * count))

@@ -101,7 +101,7 @@ def test_values_of_no_axes_are_replaced_through_views_with_axes() -> None:
     assert x.tolist() == 6.0
 
 
-def test_what_is_read_before_it_is_written_is_replaced_in_place_in_either_direction() -> None:
+def test_elements_read_before_written_are_replaced_in_place_in_either_direction() -> None:
     for key, read in (((slice(1, None)), slice(None, -1)), (slice(None, -1), slice(1, None))):
         values = np.arange(40.0).reshape(8, 5)
         x = tn.asarray(values)
@@ -129,7 +129,7 @@ def test_shifts_of_two_axes_are_as_in_numpy(shape: tuple[int, int], by: tuple[in
     assert p.copies == 0
 
 
-def test_what_can_fail_leaves_the_old_value_whole() -> None:
+def test_failing_step_leaves_the_old_value_whole() -> None:
     x = tn.asarray(np.arange(6)).wait()
     x[1:] = x[:-1] ** (x[1:] - 3)
     with pytest.raises(ValueError, match="negative"):
@@ -152,7 +152,7 @@ def test_value_that_stands_in_memory_once_for_several_is_copied_and_says_so() ->
     assert x.tolist() == [[1, 1], [9, 1], [9, 1]]
 
 
-def test_what_rules_have_made_is_replayed_too() -> None:
+def test_rewritten_update_is_replayed_too() -> None:
     x = tn.asarray(np.arange(6.0)).wait()
     for _ in range(3):
         before = _native.num_cached_plans()

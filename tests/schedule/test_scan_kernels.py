@@ -172,7 +172,7 @@ def test_scan_takes_packets_from_what_is_independent(shape, axis, form):
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3000,), 0), ((40, 50), 1), ((40, 50), 0)])
-def test_what_is_scanned_is_computed_in_the_loops_of_the_scan(shape, axis):
+def test_operand_of_a_scan_is_computed_in_its_loops(shape, axis):
     x = numbers(shape, "float32")
 
     def formula(y: tn.Array) -> tn.Array:

@@ -67,7 +67,7 @@ def options() -> list[Key]:
 @pytest.mark.parametrize(
     "keys", [shapes, dtypes, strides, parameters, holders, last_readers, operands, options]
 )
-def test_what_a_plan_depends_on_is_in_its_key(keys: Callable[[], list[Key]]) -> None:
+def test_facts_of_a_plan_are_in_its_key(keys: Callable[[], list[Key]]) -> None:
     found = keys()
     assert len(set(found)) == len(found)
     assert found == keys()

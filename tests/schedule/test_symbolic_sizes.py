@@ -92,7 +92,7 @@ def test_formulas_hold_where_guards_do(seed: int) -> None:
                 assert [registers[formulas.register(at)] for at in places] == wanted
 
 
-def test_what_holds_for_all_lengths_is_no_guard() -> None:
+def test_fact_of_all_lengths_is_no_guard() -> None:
     measure = ShapeEnv((6, 100))
     rows, columns = measure.lengths
     assert rows * columns > rows
@@ -105,7 +105,7 @@ def test_what_holds_for_all_lengths_is_no_guard() -> None:
     assert measure.guards() == []
 
 
-def test_of_alike_guards_the_strongest_is_left() -> None:
+def test_strongest_of_alike_guards_is_left() -> None:
     measure = ShapeEnv((6, 100))
     rows, columns = measure.lengths
     for bound in (16, 32, 64):
@@ -133,7 +133,7 @@ def test_of_alike_guards_the_strongest_is_left() -> None:
         lambda size: b"".ljust(size),
     ],
 )
-def test_what_needs_the_number_itself_is_refused(use: Callable[[Any], object]) -> None:
+def test_use_of_the_number_itself_is_refused(use: Callable[[Any], object]) -> None:
     (length,) = ShapeEnv((6,)).lengths
     with pytest.raises((NotSymbolic, TypeError)):
         use(length)

@@ -410,7 +410,7 @@ KEEPERS: dict[str, tuple[Callable[[Any, int], Any], int]] = {
 
 
 @pytest.mark.parametrize(("keep", "copies"), KEEPERS.values(), ids=KEEPERS)
-def test_what_somebody_keeps_of_arrays_between_has_memory_of_its_own(
+def test_named_intermediate_array_has_memory_of_its_own(
     keep: Callable[[Any, int], Any], copies: int
 ) -> None:
     a, _ = operands()
@@ -474,7 +474,7 @@ def test_failure_between_leaves_the_old_values_whole() -> None:
     assert a.tolist() == np.arange(12).reshape(4, 3).tolist()
 
 
-def test_what_is_read_at_computed_indices_is_not_written_over() -> None:
+def test_array_read_at_computed_indices_is_not_written_over() -> None:
     a = operands(shape=(ROWS, ROWS))[0]
     for size in (4, ROWS):
         values = a[:size, :size]

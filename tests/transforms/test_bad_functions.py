@@ -51,7 +51,7 @@ def batched(x: Any) -> Any:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("step", [picky, opaque, batched], ids=["op", "operator", "batched"])
 @pytest.mark.parametrize("options", [{}, {"verify": True}, {"batch": False}, {"threads": 7}])
-def test_what_raises_for_one_sample_fails_for_that_one_alone(
+def test_error_for_one_sample_fails_that_one_alone(
     step: Callable[[Any], Any], options: dict[str, Any]
 ) -> None:
     before = tn.function(lambda x: step(x) + 1)

@@ -122,7 +122,7 @@ def test_numbers_that_differ_among_members_are_columns() -> None:
         assert_equal_bits(one, np.asarray(x) * (OFTEN + n))
 
 
-def test_what_is_shared_is_read_anew() -> None:
+def test_shared_operand_is_read_anew() -> None:
     weights = tn.asarray(np.arange(4.0))
     cell = tn.function(lambda x: (x * weights + tn.sum(x), x))
     given = several(MEMBERS, 4)

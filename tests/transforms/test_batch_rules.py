@@ -179,7 +179,7 @@ def test_stand_ins_of_different_lengths_are_refused() -> None:
         batch_nodes([_native.node_of(x + y)], stand_ins)
 
 
-def test_what_all_members_share_is_written_once() -> None:
+def test_shared_operand_is_written_once() -> None:
     x, y = (_native.placeholder(Type((2,), DTYPES["float64"], "cpu")) for _ in range(2))
     stand_ins = {
         _native.node_of(x): BatchedNode(tn.ones((3, 2)), batched=True),

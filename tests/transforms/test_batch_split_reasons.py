@@ -120,7 +120,7 @@ def test_functions_of_one_name_are_told_apart() -> None:
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
-def test_what_is_computed_by_itself_is_counted() -> None:
+def test_unbatched_operation_is_counted() -> None:
     xs = states(600)
     arrays = [*[x + 1 for x in xs], *[tn.tanh(x) for x in xs[:5]], tn.concat(xs[:2])]
     assert lines(*arrays)[-1] == (

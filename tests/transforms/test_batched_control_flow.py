@@ -28,7 +28,7 @@ def test_a_scan_of_members_is_a_scan_of_each() -> None:
 
 
 @pytest.mark.parametrize("axes", [(0, None, None), (None, 0, None), (None, None, 0), (0, 0, None)])
-def test_what_members_share_in_a_scan(axes: tuple[int | None, ...]) -> None:
+def test_operands_shared_by_members_of_a_scan(axes: tuple[int | None, ...]) -> None:
     def given(axis: int | None, number: int) -> tn.Array:
         return tn.asarray(numbers(3, 5 + number) if axis == 0 else numbers(5 + number))
 

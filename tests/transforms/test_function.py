@@ -128,7 +128,7 @@ def test_captured_arrays_are_read_when_the_function_is_called() -> None:
     assert f.runs == 1
 
 
-def test_what_is_made_of_captured_arrays_is_made_anew_when_they_change() -> None:
+def test_results_of_captured_arrays_are_made_anew_when_they_change() -> None:
     w = vector(1.0, 2.0)
     f = Counted(lambda x: x + tn.sum(w * w))
     x = vector(0.0)
@@ -314,7 +314,7 @@ def test_changing_a_captured_array_is_refused_and_undone() -> None:
     assert w.tolist() == [1.0, 2.0]
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_non_function_is_refused() -> None:
     with pytest.raises(TypeError, match="not a function"):
         tn.function(3)  # type: ignore[call-overload,arg-type]
     with pytest.raises(TypeError, match="argument"):

@@ -75,7 +75,7 @@ def test_scalars_that_differ_are_not_one(one: complex, other: complex) -> None:
             assert_equal_bits(np.asarray(twin), np.asarray(alone))
 
 
-def test_what_has_an_effect_is_computed_each_time() -> None:
+def test_impure_call_is_computed_each_time() -> None:
     called = []
 
     @tn.operator
@@ -90,7 +90,7 @@ def test_what_has_an_effect_is_computed_each_time() -> None:
     assert len({np.asarray(value).tobytes() for value in values}) == MANY
 
 
-def test_who_fails_fails_for_all_that_are_equal() -> None:
+def test_failure_is_shared_by_equal_calls() -> None:
     singular, regular = tn.zeros((3, 3)).wait(), tn.eye(3).wait()
     made = [tn.linalg.inv(x) + 1 for _ in range(MANY) for x in (singular, regular)]
     tn.eval(*made)

@@ -189,7 +189,7 @@ def test_one_launch_runs_many_steps() -> None:
     assert counted.compiles == 0
 
 
-def test_what_is_carried_in_and_captured_stays_as_it_is() -> None:
+def test_initial_carry_and_captured_array_stay_unchanged() -> None:
     x, scale = tn.asarray(numbers(3)), tn.asarray(numbers(3))
     before = x.tolist(), scale.tolist()
     tn.scan(lambda c, _: (c * scale, None), x, length=3 * MAX_STEPS)[0].wait()

@@ -177,7 +177,7 @@ def test_a_rule_that_says_no_shape_raises_at_the_call() -> None:
         wrong(tn.zeros((2,)))
 
 
-def test_what_a_reference_raises_is_a_run_error() -> None:
+def test_error_of_a_reference_is_a_run_error() -> None:
     def broken(x: np.ndarray) -> np.ndarray:
         raise ValueError("no such value")
 

@@ -141,13 +141,13 @@ def test_a_method_of_nothing_is_hidden() -> None:
     assert tn.operator(pure=True, cost=5)(doubled.function).semantics.pure is True
 
 
-def test_what_it_raises_surfaces_at_the_wait() -> None:
+def test_error_of_an_operator_surfaces_at_the_wait() -> None:
     @tn.operator
     def failing(x: Any) -> Any:
         raise KeyError("lost")
 
     result = failing(tn.zeros((2,)))
-    line = test_what_it_raises_surfaces_at_the_wait.__code__.co_firstlineno + 5
+    line = test_error_of_an_operator_surfaces_at_the_wait.__code__.co_firstlineno + 5
     for _ in range(2):
         with pytest.raises(tn.errors.RunError) as caught:
             (result + 1).wait()

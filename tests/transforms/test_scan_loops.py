@@ -116,7 +116,7 @@ def test_without_a_carry_it_maps() -> None:
     assert tn.scan(lambda c, _: (c, ()), (), length=3) == ((), ())
 
 
-def test_what_does_not_change_is_handed_on() -> None:
+def test_unchanged_carry_is_handed_on() -> None:
     x = tn.asarray([1.0, 2.0])
     (a, b), ys = tn.scan(lambda c, _: ((c[1], c[0]), x), (x, x + 1), length=3)
     assert (a.tolist(), b.tolist()) == ([2.0, 3.0], [1.0, 2.0])
@@ -162,7 +162,7 @@ def test_a_function_is_traced_once_for_each_signature() -> None:
     assert runs == [(2,), (3,)]
 
 
-def test_what_a_function_reads_is_what_it_is_at_the_call() -> None:
+def test_array_read_by_a_function_has_its_value_at_the_call() -> None:
     w, rate = tn.asarray([1.0, 2.0]), 2.0
 
     def f(carry: tn.Array, _: Any) -> tuple[tn.Array, None]:
@@ -201,7 +201,7 @@ def scaled(x: tn.Array) -> tn.Array:
     return x * MODEL.layers[0]["w"] * MODEL.layers[0]["scale"]
 
 
-def test_what_stands_in_objects_and_other_functions_is_seen_too() -> None:
+def test_arrays_in_objects_and_other_functions_are_seen_too() -> None:
     model, table, runs = Model(), {"w": tn.asarray(2.0)}, []
     values = np.array([2.0])
 

@@ -109,7 +109,7 @@ def test_traces_that_were_not_used_for_long_go() -> None:
     assert function(tn.ones(4), 599).tolist() == [599.0] * 4
 
 
-def test_what_is_captured_goes() -> None:
+def test_captured_array_is_freed() -> None:
     def used() -> weakref.ref[tn.Array]:
         weights = tn.asarray([1.0, 2.0])
         function = tn.function(lambda x: x * weights)

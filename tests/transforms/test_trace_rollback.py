@@ -195,7 +195,7 @@ def cases_refused() -> list[Any]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("tracer", "change", "ending"), cases_refused())
-def test_what_cannot_be_traced_is_refused_each_time_and_changes_nothing(
+def test_untraceable_function_is_refused_each_time_and_changes_nothing(
     tracer: str, change: str, ending: Callable[[Any], None]
 ) -> None:
     state, changes = changing({**ARRAYS, **WINDOWS}[change], ending)
@@ -403,7 +403,7 @@ def test_a_refusal_that_the_function_catches_is_raised(tracer: str) -> None:
         assert state.values() == before
 
 
-def test_what_another_thread_assigns_meanwhile_stays() -> None:
+def test_assignment_of_another_thread_stays() -> None:
     w = vector()
 
     def assigns() -> None:

@@ -67,7 +67,7 @@ def test_the_operation_of_a_function_that_is_wrong_is_named() -> None:
             found.wait()
 
 
-def test_what_is_no_product_must_have_the_same_bits() -> None:
+def test_operation_without_product_must_have_the_same_bits() -> None:
     columns = several(MEMBERS, 3, 4), several(MEMBERS, 4)
     with tn.options(verify=True):
         found = tn.stack([wrong_product(*row) for row in zip(*columns, strict=True)])

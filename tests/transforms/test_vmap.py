@@ -92,7 +92,7 @@ def test_arguments_by_name_are_mapped_over_their_first_axis() -> None:
     assert_equal_bits(found, x * y[:, None])
 
 
-def test_what_the_function_reads_beside_its_arguments_is_shared_and_computed_once() -> None:
+def test_captured_array_is_shared_and_computed_once() -> None:
     x, w = tn.asarray(numbers(6, 4)), tn.asarray(numbers(4, 4))
     shared = tn.exp(w)
     found = tn.vmap(lambda row: tn.sum(tn.log(shared) + row))(x)
@@ -321,7 +321,7 @@ def test_a_condition_on_a_member_names_its_line() -> None:
         lambda x: tn.vmap(lambda y: y if y > 0 else -y)(x),
     ],
 )
-def test_what_depends_on_values_is_refused_with_its_line(function: Any) -> None:
+def test_value_dependent_branch_is_refused_with_its_line(function: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"test_vmap\.py:\d+ asks for a value"):
         tn.vmap(function)(tn.ones((3, 2)))
 
