@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t CAPACITY = 1 << 16;
 // A wider call is inferred anew. Plans know an operation by its inference: it is planned anew, too.
 constexpr std::size_t MAX_CACHED_INPUTS = 4096;
-constexpr std::size_t MAX_CACHED_TYPES = 1 << 20; // of all keys together
+constexpr std::size_t MAX_CACHED_TYPES = 1 << 20;
 
 struct InferenceKey {
     const Op* op;

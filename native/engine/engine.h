@@ -34,7 +34,7 @@ class Host {
     virtual void run_callbacks(Engine& engine, Job& job) = 0;
     // Before a thread that has run Python ends.
     virtual void detach_thread() = 0;
-    // Whether anything of Python's waits to be freed; `tidy` frees it.
+    // Whether objects of Python wait to be freed; `run_deferred` frees them.
     virtual bool has_deferred() { return false; }
     virtual void run_deferred() {}
     // Starts a thread that works for the engine; false if it cannot be started.

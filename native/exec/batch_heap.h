@@ -14,8 +14,8 @@ namespace tenfold {
 struct AgendaEntry {
     static constexpr std::size_t NOWHERE = ~std::size_t(0);
     std::size_t num_live = 0; // members that are still to be computed
-    uint64_t sum_depths = 0;  // of those
-    uint64_t listing = 0;     // when it got its first member
+    uint64_t sum_depths = 0;
+    uint64_t listing = 0; // when it got its first member
     std::array<std::size_t, 2> heap_places{NOWHERE, NOWHERE};
     bool comes_before(const AgendaEntry& other) const {
         // Depths per member are compared as fractions.

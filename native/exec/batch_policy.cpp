@@ -91,7 +91,7 @@ bool is_few_launches(const GraphTemplate& graph_template) {
     const LinearizedGraph& graph = graph_template.graph;
     return std::ranges::all_of(graph.nodes, [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
-        if (node.is_scalar() || !node.op || node.op->view || node.op->folds != Op::nothing)
+        if (node.is_scalar() || !node.op || node.op->view || node.op->folding != Op::nothing)
             return true;
         return node.type->shape.size() <= 2 ||
                std::ranges::all_of(graph.inputs(entry), [&](uint32_t input) {

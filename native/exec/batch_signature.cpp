@@ -41,7 +41,7 @@ bool SignaturePartition::is_batchable(uint32_t position) const {
     const Op& op = *node(position).op;
     auto fits = [&](uint32_t input) { return !facts_[input].large || is_shared_leaf(input); };
     return batching_ && !facts_[position].large && op.python && op.pure && !op.view &&
-           op.part == Op::none && !op.assigns && std::ranges::all_of(inputs(position), fits);
+           op.part == Op::none && !op.updates && std::ranges::all_of(inputs(position), fits);
 }
 
 std::size_t SignaturePartition::hash_of(uint32_t position) const {

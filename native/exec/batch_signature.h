@@ -10,7 +10,7 @@ class SignaturePartition {
   public:
     static constexpr uint32_t NONE = ~uint32_t(0);
 
-    // `grouped`: whether anything is to be put together at all.
+    // `batching`: whether any nodes are batched.
     SignaturePartition(const LinearizedGraph& graph, uint8_t device, bool batching)
         : graph_(graph), device_(device), batching_(batching), facts_(graph.nodes.size()),
           group_(graph.nodes.size(), NONE) {}

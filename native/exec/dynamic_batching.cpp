@@ -381,7 +381,7 @@ class BatchAgenda {
     BatchHeap<Group> active_{0}; // with ready members
     uint64_t num_listings_ = 0;
     std::vector<uint32_t> ready_singles_; // ready, and computed one by one
-    std::vector<uint32_t> readers_;       // of each node, contiguous
+    std::vector<uint32_t> readers_;
     std::vector<BatchResult> batch_results_;
     std::vector<uint32_t> live_out_rows_; // live-out nodes, published at the end
     std::size_t num_pending_ = 0;

@@ -29,10 +29,10 @@ class BatchCompiler {
     // one.
     virtual std::vector<Ref<Value>> compute(const Batch& members,
                                             std::span<const StackedOperand> inputs) = 0;
-    std::size_t max_members = SIZE_MAX; // of members
-    int threads = 1;                    // for stacking rows, at most
-    bool dry_run = false;               // only partitions; computes nothing
-    bool pads_rows = false;             // a batch may have more rows than members
+    std::size_t max_members = SIZE_MAX;
+    int threads = 1;        // for stacking rows, at most
+    bool dry_run = false;   // only partitions; computes nothing
+    bool pads_rows = false; // a batch may have more rows than members
 };
 
 // Computes a linearized graph in batches or, without a compiler, node by node. False where batching

@@ -153,7 +153,7 @@ class Executor {
         return true;
     }
 
-    bool execute(const Executable::Run& run) {
+    bool execute(const Executable::Launch& run) {
         buffers_.clear();
         for (const Executable::BufferRef& buffer : run.buffers) {
             bool is_address = buffer.slot == Executable::BufferRef::ADDRESS;
@@ -261,7 +261,7 @@ class Executor {
 
     const Scalar& scalar_at(uint32_t position) const { return graph_.nodes[position].node->scalar; }
 
-    bool launch(const Executable::Run& run, KernelHandle kernel, int64_t units, int64_t grain,
+    bool launch(const Executable::Launch& run, KernelHandle kernel, int64_t units, int64_t grain,
                 int threads, std::size_t scratch) {
         Work work;
         work.uninterruptible = run.uninterruptible;
@@ -300,8 +300,8 @@ class Executor {
         return context_.request_optimised(counter) || fail(RunResult::exception);
     }
 
-    bool execute(const Executable::Raise& raise) {
-        count(raise.counter);
+    bool execute(const Executable::Count& counted) {
+        count(counted.counter);
         return true;
     }
 
@@ -320,7 +320,7 @@ class Executor {
         return true;
     }
 
-    bool execute(const Executable::Mark& mark) {
+    bool execute(const Executable::MarkPassedThrough& mark) {
         mark_passed_through(graph_.nodes[mark.position].node.get());
         return true;
     }
@@ -346,7 +346,7 @@ constexpr std::size_t MAX_KEY_WORDS = 1
 
 using Words = std::span<const uint64_t>;
 
-using Plans = LruCache<Words, Ref<Executable>, WordsHash, SameWords>; // by keys that they have
+using Plans = LruCache<Words, Ref<Executable>, WordsHash, SameWords>;
 
 struct PlanCache {
     Lock lock; // protects the plans

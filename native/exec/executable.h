@@ -82,9 +82,9 @@ struct Executable {
         Slot slot = 0;
         int64_t offset = 0, stride = 0; // bytes
         int64_t count = 0;
-        int64_t multiply_adds = 0; // of each
+        int64_t multiply_adds = 0;
     };
-    struct Run {
+    struct Launch {
         KernelHandle kernel, finish; // finish: after all units, or null
         int64_t finish_units;        // units of `finish`
         std::vector<BufferRef> buffers;
@@ -126,16 +126,16 @@ struct Executable {
         uint32_t position;
         std::vector<Slot> slots;
     };
-    struct Raise {
+    struct Count {
         Counter counter;
     };
     // A graph node has been read in part.
-    struct Mark {
+    struct MarkPassedThrough {
         uint32_t position;
     };
     // Most instructions are small, and plans have many.
-    using Instruction = std::variant<Load, Allocate, Share, View, Indirect<Run>, Indirect<Call>,
-                                     CountUse, Raise, Drop, Publish, Mark>;
+    using Instruction = std::variant<Load, Allocate, Share, View, Indirect<Launch>, Indirect<Call>,
+                                     CountUse, Count, Drop, Publish, MarkPassedThrough>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
@@ -144,7 +144,7 @@ struct Executable {
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
     std::vector<uint32_t> donated_inputs; // the graph nodes whose values are written over
-    const Device* device = &CPU;          // of its memory and launches
+    const Device* device = &CPU;
     Slot slots = 0;
     bool calls_user = false; // it calls functions of the user, whose errors only Python reports
     uint8_t exact = Key::by_form; // if not: nothing here, the key that is exact in this leads on

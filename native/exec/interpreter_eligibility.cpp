@@ -90,7 +90,7 @@ bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
 } // namespace
 
 bool has_native_kernel(const Node& node) {
-    return has_loops(node) || has_reduction(node) || node.op->view || node.op->fills ||
+    return has_loops(node) || has_reduction(node) || node.op->view || node.op->constant_fill ||
            is_gather(node) || is_scatter(node);
 }
 

@@ -61,7 +61,7 @@ class ColdGraphRun : public OpInterpreter {
         const Node& node = *graph_.nodes[position].node;
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
-        if (node.op->fills) return run_fill(position);
+        if (node.op->constant_fill) return run_fill(position);
         if (is_plain_product(graph_, graph_.nodes[position])) return run_product(position);
         if (is_gather(node)) return run_gather(position) || compute_by_plan(position);
         if (is_scatter(node)) return run_scatter(position) || compute_by_plan(position);

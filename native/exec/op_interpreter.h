@@ -61,7 +61,7 @@ bool has_assignments(const LinearizedGraph& graph);
 inline bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
-inline bool has_reduction(const Node& node) { return node.op->folds != Op::nothing; }
+inline bool has_reduction(const Node& node) { return node.op->folding != Op::nothing; }
 // Whether an operation has native loops, is a view, gathers, or fills an array.
 bool has_native_kernel(const Node& node);
 // Computes the nodes of a graph one by one, in any topological order.

@@ -105,12 +105,12 @@ class ReductionRun {
                 reduced_axes_.push(axis);
         }
         if (reduced_axes_.count == 0) reduced_axes_.push({});
-        return reduced_axes_.count == 1 || node_.op->folds != Op::as_one;
+        return reduced_axes_.count == 1 || node_.op->folding != Op::as_one;
     }
 
     // With the axis inside of it, where they may be folded as one and can be gone through as one.
     bool try_merge(const Axis& axis) {
-        if (node_.op->folds == Op::each || reduced_axes_.count == 0) return false;
+        if (node_.op->folding == Op::each || reduced_axes_.count == 0) return false;
         Axis& inner = reduced_axes_.items[reduced_axes_.count - 1];
         if (axis.stride != inner.stride * inner.length) return false;
         inner.length *= axis.length;
@@ -173,7 +173,7 @@ class ReductionRun {
                 char* to) {
         int64_t itemsize = dtype_of(loop.dtype).bytes;
         for (Axis& axis : loops) axis.output_stride *= itemsize;
-        std::size_t first = form.reduce_outer ? 1 : 0; // of the outer ones
+        std::size_t first = form.reduce_outer ? 1 : 0;
         while (loops.count < first + 2) loops.push({});
         const Axis &inner = loops.items[first], &outer = loops.items[first + 1];
         std::array<int64_t, 16> sizes{};

@@ -28,7 +28,7 @@ uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.si
 
 class FormWriter {
   public:
-    FormWriter(const LinearizedGraph& graph, Form& form, bool rules)
+    FormWriter(const LinearizedGraph& graph, ShapeSignature& form, bool rules)
         : graph_(graph), form_(form), rules_(rules), per_axis_(is_elementwise()) {}
 
     bool write() {
@@ -106,7 +106,7 @@ class FormWriter {
     }
 
     const LinearizedGraph& graph_;
-    Form& form_;
+    ShapeSignature& form_;
     const bool rules_;
     const bool per_axis_;
 };
@@ -191,8 +191,8 @@ class FieldPatcher {
                assign_at(instruction.strides);
     }
 
-    bool operator()(Indirect<Executable::Run>& indirect) const {
-        Executable::Run& run = *indirect;
+    bool operator()(Indirect<Executable::Launch>& indirect) const {
+        Executable::Launch& run = *indirect;
         switch (number_.field) {
         case SymbolicExecutable::PatchedField::buffers:
             return number_.index < run.buffers.size() && assign(run.buffers[number_.index].offset);
@@ -303,7 +303,7 @@ SymbolicCache& known() { return *symbolic_cache_instance; }
 
 // The symbolic executables of a form. The caller's references allow it to try them outside the
 // lock.
-std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
+std::vector<Ref<SymbolicExecutable>> templates_of(const ShapeSignature& form) {
     Guard guard(known().lock);
     const SymbolicEntry* entry = known().forms.find(form.words);
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
@@ -323,7 +323,7 @@ int64_t take_run(Executable& template_plan) {
 }
 
 struct ThreadTemplate {
-    std::vector<uint64_t> words; // of the form
+    std::vector<uint64_t> words;
     Ref<SymbolicExecutable> symbolic;
     Ref<Executable> plan; // patched for successive shapes
     std::size_t uses = 0;
@@ -334,7 +334,7 @@ struct ThreadTemplate {
 // A thread's latest templates, and the keys that it has instantiated.
 class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
   public:
-    Ref<Executable> plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
+    Ref<Executable> plan(const ShapeSignature& form, const LinearizedGraph& graph, const Key& key) {
         ThreadTemplate& entry = slot_of_low(hash_of(form.words));
         bool is_valid = entry && entry.words == form.words && !should_revalidate(entry);
         if (!is_valid ||
@@ -368,7 +368,7 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
   private:
     static constexpr std::size_t NUM_SEEN = 1024;
 
-    bool matches(const SymbolicExecutable& symbolic, const Form& form,
+    bool matches(const SymbolicExecutable& symbolic, const ShapeSignature& form,
                  const LinearizedGraph& graph) {
         return !has_expired(symbolic) && evaluate(symbolic, form.lengths, registers_) &&
                matches_inferred_shapes(symbolic, graph, registers_);
@@ -386,7 +386,7 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
 
 } // namespace
 
-bool Form::write(const LinearizedGraph& graph, const OptionKey& options, bool rules) {
+bool ShapeSignature::write(const LinearizedGraph& graph, const OptionKey& options, bool rules) {
     auto numbers = options.words();
     words.assign(numbers.begin(), numbers.end());
     lengths.clear();
@@ -417,12 +417,13 @@ bool SymbolicExecutable::is_valid() const {
            });
 }
 
-Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key) {
+Ref<Executable> instantiate_plan(const ShapeSignature& form, const LinearizedGraph& graph,
+                                 const Key& key) {
     if (!enabled.load(std::memory_order_relaxed)) return {};
     return ThreadTemplates::get().plan(form, graph, key);
 }
 
-bool should_compile_template(const Form& form, bool can_compile, bool expects_others) {
+bool should_compile_template(const ShapeSignature& form, bool can_compile, bool expects_others) {
     if (!enabled.load(std::memory_order_relaxed)) return false;
     Table::Entries evicted; // freed outside the lock
     Guard guard(known().lock);
@@ -438,7 +439,7 @@ bool should_compile_template(const Form& form, bool can_compile, bool expects_ot
            entry->tries++ < TIERS.max_template_tries;
 }
 
-std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> symbolic) {
+std::size_t cache_template(const ShapeSignature& form, Ref<SymbolicExecutable> symbolic) {
     Ref<Executable> template_plan =
         instantiate(*symbolic->template_plan); // without a key, base offsets and other key owners
     template_plan->key_owners.params =

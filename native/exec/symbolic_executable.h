@@ -1,7 +1,7 @@
 // Symbolic executable: an Executable whose numbers are formulas of its leaves' lengths, with guards
 // on them. Python compiles it when a structure recurs with other lengths. From then on native code
 // instantiates plans for all lengths that satisfy the guards. Symbolic executables are cached by
-// Form, the key of a graph without its lengths.
+// their ShapeSignature, the key of a graph without its lengths.
 #pragma once
 #include "exec/executable.h"
 
@@ -11,7 +11,7 @@ namespace tenfold {
 // Each axis of a leaf has length 0, 1 or an index into `lengths`. In elementwise graphs only
 // lengths of the same axis interact. There lengths of different axes have different indices, even
 // if they are equal.
-struct Form {
+struct ShapeSignature {
     std::vector<uint64_t> words;
     std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
     std::vector<uint32_t> axes;   // of each the axis, the last one is 1; 0: of whichever axes
@@ -67,7 +67,7 @@ struct SymbolicExecutable {
     std::vector<Register>
         inferred_lengths; // the lengths of all pending nodes of the graph, in their order
     std::vector<PatchedField> patches;
-    std::vector<Shape> shapes; // of the Types of instructions
+    std::vector<Shape> shapes;
 
     static void destroy(SymbolicExecutable* result) { delete result; }
     // Whether all rows name registers before them, and all numbers are there.
@@ -77,14 +77,15 @@ struct SymbolicExecutable {
 // The plan for a graph of this form; empty when no template fits. It is cached under `key` on the
 // thread's second request. Before that the next plan overwrites it, once it has no references: most
 // shapes occur only once.
-Ref<Executable> instantiate_plan(const Form& form, const LinearizedGraph& graph, const Key& key);
+Ref<Executable> instantiate_plan(const ShapeSignature& form, const LinearizedGraph& graph,
+                                 const Key& key);
 // Whether Python should compile a template. It can if it has optimized the kernels (`can_compile`).
 // It should if other lengths came before, or are expected, no template fits these, and tries
 // remain. Records the lengths.
-bool should_compile_template(const Form& form, bool can_compile = true,
+bool should_compile_template(const ShapeSignature& form, bool can_compile = true,
                              bool expects_others = false);
 // Returns the number of symbolic executables of the form.
-std::size_t cache_template(const Form& form, Ref<SymbolicExecutable> result);
+std::size_t cache_template(const ShapeSignature& form, Ref<SymbolicExecutable> result);
 void clear_template_cache();
 std::size_t num_cached_templates();
 std::size_t num_cached_forms();

@@ -170,7 +170,9 @@ void count_plan(std::span<const uint64_t> words) {
     if (!words.empty()) plans.add();
 }
 
-void reset_hotness(const Form& form) { hotness_of(form.words, structure_hotness).count = 0; }
+void reset_hotness(const ShapeSignature& form) {
+    hotness_of(form.words, structure_hotness).count = 0;
+}
 
 int64_t replays_until_lookup(int num_lookups) {
     int64_t replays = TIERS.replays;

@@ -53,7 +53,7 @@ struct TierOptions {
 // The keys under which hot graphs are counted.
 struct GraphIdentity {
     const Key& key;
-    const Form* form; // or null
+    const ShapeSignature* form; // or null
 };
 
 // How a graph without a plan is computed.
@@ -91,10 +91,11 @@ struct TierPolicy {
 
 // Whether a call is worth a plan of its own; counts the call.
 bool is_worth_compiling(Node& call, const TierOptions& options);
-// The operations and dtypes of a graph that replaces a part of an array; else empty.
+// The operations and dtypes of a graph that replaces a part of an array, by which its plans are
+// counted; else empty.
 std::vector<uint64_t> words_ignoring_lengths(const LinearizedGraph& graph);
-void count_plan(std::span<const uint64_t> words); // of such a graph
-void reset_hotness(const Form& form);             // graphs of this form are counted anew
+void count_plan(std::span<const uint64_t> words);
+void reset_hotness(const ShapeSignature& form); // graphs of this form are counted anew
 
 // Replays of an executable until its programs are looked up again, after so many lookups in vain.
 int64_t replays_until_lookup(int num_lookups);

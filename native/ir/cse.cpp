@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t MIN_ELEMENTS = 64; // elements that a node reads and makes
 
-// Of a huge integer only the nearest double is known here.
+// Only the nearest double of a big integer is known here.
 bool is_equal_scalar(const Scalar& one, const Scalar& other) {
     auto bits = [](double x) { return std::bit_cast<uint64_t>(x); };
     if (one.form == Scalar::none || one.form == Scalar::big_integer) return false;
@@ -132,7 +132,7 @@ class CsePass {
 
     LinearizedGraph& graph_;
     std::vector<char> may_have_duplicate_; // whether a node may have equals
-    std::vector<Slot> table_;              // by hash, open addressing
+    std::vector<Slot> table_;
     std::size_t count_ = 0;
 };
 

@@ -57,7 +57,7 @@ struct IndexMap {
 struct Starts {
     AxisVector starts;
     const Params* pattern = nullptr; // the Params themselves, or a pattern that they own
-    IndexMap map;                    // of a pattern
+    IndexMap map;
     // Of a pattern of `index` with axes of length 1: that of `set_at`. Under the GIL.
     mutable Ref<Params> update_pattern;
     // Of a pattern: assignments of values of these forms were not computed together in one go.

@@ -212,8 +212,8 @@ class ThreadExamples : public ThreadCache<ThreadExamples, ThreadExample, 7> {
         return slot(truncate_hash(word * FACTOR));
     }
 
-    Kinds query_kinds_;      // of the query at hand,
-    bool cacheable_ = false; // if it is one of few operands
+    Kinds query_kinds_;
+    bool cacheable_ = false; // whether the query at hand has few operands
 };
 
 Ref<Inference> example_of(const InferenceQuery& query) {

@@ -51,7 +51,7 @@ class LoopRerolling {
         uint32_t position;
         std::size_t role = 0; // equal for the same operation of each step
         uint32_t last_reader = 0;
-        bool is_output = false;     // of the graph
+        bool is_output = false;
         int64_t crossing_bytes = 0; // of results that are read after it
     };
 
@@ -202,7 +202,7 @@ class LoopRerolling {
     // Whether a way down leads through most steps. It follows operations, not steps: one step may
     // have parts of two programs that do not need each other.
     bool is_sequential() const {
-        std::vector<uint32_t> depth(operations_.size()); // of steps
+        std::vector<uint32_t> depth(operations_.size());
         uint32_t deepest = 0;
         for (const Step& step : steps_)
             for (uint32_t i = step.begin; i < step.end; ++i) {
@@ -221,7 +221,7 @@ class LoopRerolling {
     // operand may be computed again for another reader, with all joined steps before it.
     bool may_join(const LinearizedNode& current) const {
         const Op& op = *current.node->op;
-        bool has_loops = current.node->inference->kind == COMPLEX;
+        bool has_loops = current.node->inference->kind == CONTRACTION;
         return (op.rule_free && !has_loops) ||
                (op.shares_factors && entry(graph_.inputs(current)[0]).value);
     }

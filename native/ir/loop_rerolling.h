@@ -17,7 +17,7 @@ struct LoopSteps {
     std::vector<uint32_t> kinds;  // a number for the structure of a step
 };
 
-constexpr std::size_t MAX_UNDIVIDED_NODES = 128; // of which numbers are some
+constexpr std::size_t MAX_UNDIVIDED_NODES = 128;
 
 // No parts for a graph that is no loop, or is short: its steps are not many, or may form batches.
 LoopSteps steps_of(const LinearizedGraph& graph);

@@ -55,7 +55,7 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
         assignments = std::max(assignments, inputs[i]->assignments.load(std::memory_order_relaxed));
     }
-    if (node->op->assigns) ++assignments;
+    if (node->op->updates) ++assignments;
     node->assignments.store(assignments, std::memory_order_relaxed);
     node->kind.store(kind, std::memory_order_relaxed);
     node->depth.store(depth + 1, std::memory_order_relaxed);
@@ -136,7 +136,7 @@ void recompute_depth(Node* node, int& budget) {
         assignments = std::max(assignments, input->assignments.load(std::memory_order_relaxed));
     }
     node->depth.store(depth + 1, std::memory_order_relaxed);
-    node->assignments.store(assignments + node->op->assigns, std::memory_order_relaxed);
+    node->assignments.store(assignments + node->op->updates, std::memory_order_relaxed);
 }
 
 } // namespace

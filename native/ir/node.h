@@ -16,8 +16,9 @@
 
 namespace tenfold {
 
-// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`). `real` and
-// `imaginary` hold the floating values; `real` of a `huge` int is its nearest double.
+// A Python scalar. `integer_bits` holds a bool or an int, and the low 64 bits of a
+// `uint64_integer`. `real` and `imaginary` hold the floating values; `real` of a `big_integer` is
+// its nearest double.
 struct Scalar {
     enum Form : uint8_t {
         none,
@@ -28,7 +29,7 @@ struct Scalar {
         real_number,
         complex_number
     };
-    Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
+    Form form = none; // uint64_integer: 2^63 <= x < 2^64; big_integer: outside of both
     int64_t integer_bits = 0;
     double real = 0, imaginary = 0;
 

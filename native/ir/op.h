@@ -9,7 +9,7 @@
 namespace tenfold {
 
 // Kinds compose by bitwise or.
-enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, COMPLEX = 7 };
+enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, CONTRACTION = 7 };
 
 struct Op {
     uint32_t id = 0;
@@ -30,9 +30,9 @@ struct Op {
     bool keeps_products = false; // no rewrite rule matches it with a product that it reads
     bool gathers = false;        // takes elements at integer indices along axes in its Params
     bool scatters = false;       // replaces elements at such indices
-    bool fills = false;          // all elements of its result are one number of its Params
+    bool constant_fill = false;  // all elements of its result are one number of its Params
     bool per_member = false;     // a batch may call it once for each member
-    bool assigns = false;        // its result is its first input with a part replaced
+    bool updates = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // Whether it reads or replaces a part of its first input, described by its Params; see
     // ir/index_map.h.
@@ -43,7 +43,7 @@ struct Op {
     enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
     // How it reduces axes, if it does: one by one, all as one in row-major order, or in any order.
     // All orders of the last kind yield the same bits; see exec/reduction_kernels.h.
-    enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;
+    enum Folding : uint8_t { nothing, each, as_one, any_order } folding = nothing;
     // Whether it may be computed before its readers are known: no rule that changes bits matches it
     // with them.
     bool rule_free = false;

@@ -8,8 +8,8 @@
 namespace tenfold {
 
 // A node has the number of its submission, which is not 0. All is written with the GIL.
-inline Word submissions_ended{0};                                      // futex of waiting readers
-inline std::atomic<uint32_t> last_submission{0}, oldest_submission{1}; // those before are void
+inline Word submissions_ended{0}; // futex of waiting readers
+inline std::atomic<uint32_t> last_submission{0}, oldest_submission{1};
 inline thread_local bool in_submission = false;
 inline std::atomic<uint32_t> submissions_stopped{0}; // how often loops in them were told to stop
 

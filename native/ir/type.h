@@ -46,8 +46,8 @@ struct Type {
     Type* next = nullptr; // the Interner's
     std::vector<int64_t> shape;
 
-    int64_t size() const;      // elements
-    std::size_t bytes() const; // of a dense value
+    int64_t size() const; // elements
+    std::size_t bytes() const;
     // All but the shape.
     uint64_t kind() const {
         return uint64_t(dtype) | uint64_t(device) << 16 | uint64_t(storage) << 24 |

@@ -50,7 +50,7 @@ struct Buffer {
 
 struct Value {
     std::atomic<uint32_t> references{1};
-    bool is_view = false; // of another Value's memory
+    bool is_view = false;
     Ref<Type> type;
     std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
     std::array<Buffer, 1> buffers;

@@ -15,7 +15,7 @@ namespace tenfold {
 struct Code {
     std::atomic<uint32_t> references{1};
     std::uint8_t* begin;
-    std::size_t bytes; // of whole pages
+    std::size_t bytes;
 
     Code(std::uint8_t* begin, std::size_t bytes) : begin(begin), bytes(bytes) {}
     static void destroy(Code* code); // gives the pages back to the system

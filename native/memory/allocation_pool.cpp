@@ -44,8 +44,8 @@ struct FreeBlocks {
 };
 
 struct Pool {
-    Lock lock;                                             // protects everything here
-    std::map<std::size_t, FreeBlocks> free_lists;          // by class
+    Lock lock; // protects everything here
+    std::map<std::size_t, FreeBlocks> free_lists;
     std::unordered_map<void*, std::size_t> larger_classes; // of live blocks larger than asked for
     std::size_t num_returned = 0;                          // blocks, since the last look
     AllocationPoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};

@@ -14,7 +14,7 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
     struct Entry {
         Key key;
         Value value;
-        std::size_t words = 0; // of memory, about
+        std::size_t words = 0;
     };
     using Entries = std::list<Entry>; // evicted, to be freed outside the lock
 

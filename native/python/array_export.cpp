@@ -12,7 +12,7 @@
 namespace tenfold::bindings {
 namespace {
 
-PyTypeObject* memory_type = nullptr; // of ReadOnlyMemory
+PyTypeObject* memory_type = nullptr;
 
 // The base of an exported ndarray. It lends no buffer, so NumPy cannot make the ndarray writeable.
 struct ReadOnlyMemory {

@@ -15,7 +15,7 @@ namespace tenfold::bindings {
 namespace {
 
 constexpr int NO_DTYPE = -1;
-constexpr std::size_t MAX_LEVELS = 8;         // of lists in lists
+constexpr std::size_t MAX_LEVELS = 8;
 constexpr int64_t MAX_COPIED_BYTES = 1 << 16; // NumPy copies larger ones, without the GIL
 
 Ref<Type> dense_type(std::span<const int64_t> shape, int dtype) {
@@ -238,11 +238,11 @@ class NestedNumbers {
     }
 
     std::vector<int64_t> shape_;
-    std::size_t levels_ = 0;       // of lists
-    std::vector<Ref<Node>> nodes_; // of the Arrays
+    std::size_t levels_ = 0;
+    std::vector<Ref<Node>> nodes_;
     int array_dtype_ = NO_DTYPE;
     bool has_floats_ = false, has_integers_ = false;
-    int64_t smallest_ = 0, largest_ = 0; // of the ints
+    int64_t smallest_ = 0, largest_ = 0;
 };
 
 // Lists and numbers; empty for others.

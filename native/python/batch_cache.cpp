@@ -24,7 +24,7 @@ struct Expression {
     std::vector<uint32_t> inputs;  // where the columns that are arrays stand, or NONE
     std::vector<uint32_t> outputs; // where the results stand; a placeholder may be one
     std::vector<char> is_batched;  // whether a result has a row for each member
-    OptionKey options;             // by which it is planned
+    OptionKey options;
     bool rules;
     Ref<Params> params; // of the members, and the columns' Types: their addresses are in the key
     std::vector<Ref<Type>> types;

@@ -96,7 +96,8 @@ Ref<Node> number_node(const Ref<Type>& type) {
 }
 
 // Null where a number of the inputs is not in the graph.
-std::unique_ptr<GraphTemplate> pattern_of(nb::object array, std::span<const Ref<Node>> inputs) {
+std::unique_ptr<GraphTemplate> graph_template_of(nb::object array,
+                                                 std::span<const Ref<Node>> inputs) {
     auto result = std::make_unique<GraphTemplate>();
     result->graph = linearize_when_unclaimed(nodes_in(array));
     result->output = result->graph.outputs[0];
@@ -151,7 +152,7 @@ void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* cons
 Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
                             std::span<Type* const> types) {
     auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
-    result->graph_template = pattern_of(std::move(array), inputs.nodes);
+    result->graph_template = graph_template_of(std::move(array), inputs.nodes);
     result->outputs = result->graph_template->graph.outputs;
     plan(*result, operation, types);
     return result;
@@ -193,7 +194,7 @@ class BatchSetup {
         if (batch.is_none()) return result;
         std::vector<Ref<Node>> leaves;
         for (Node* placeholder : nodes_from(batch[1])) leaves.emplace_back(placeholder);
-        auto graph_template = pattern_of(batch[0], leaves);
+        auto graph_template = graph_template_of(batch[0], leaves);
         if (!graph_template) return result;
         if (batcher_.graph_template && (member.scalars || is_few_launches(*graph_template)) &&
             graph_template->can_run(batcher_.result->device)) {
@@ -234,7 +235,7 @@ class BatchSetup {
     const Batcher& batcher_;
     const Operation& operation_;
     const BatchForm& form_;
-    std::vector<Ref<Type>> types_; // of a member's operands
+    std::vector<Ref<Type>> types_;
 };
 
 class PythonBatchPlanner : public BatchPlanner {
@@ -278,7 +279,7 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     const Node& node = *node_of(array.ptr());
     bool same = operation.kind == Operation::elementwise && node.op == operation.op;
     for (Type* type : types) same &= type->weak || type->shape == node.type->shape;
-    auto graph_template = made_by([&] { return pattern_of(array, inputs.nodes); });
+    auto graph_template = made_by([&] { return graph_template_of(array, inputs.nodes); });
     same &= bool(graph_template);
     const Loop* loop = made_by([&] { return same ? contiguous_loop(*graph_template) : nullptr; });
     if (loop && loop->kernel && device_of(node.type->device).is_host)

@@ -53,7 +53,7 @@ struct ReturnAddress {
 };
 
 struct StackWalk {
-    const char* frame; // of lend_buffer
+    const char* frame;
     int frames = 0;
     bool has_numpy = false;
     std::vector<ReturnAddress> returns;

@@ -17,11 +17,11 @@ namespace tenfold::bindings {
 namespace {
 
 constexpr std::size_t MAX_CACHED_CALLS = 64; // calls of one function
-constexpr int DEEPEST = 100;                 // of trees of arguments
+constexpr int DEEPEST = 100;
 
 // Of a type: names of fields, () for a tuple, None for a leaf.
 PythonFunction fields_of{"tenfold.transforms.function", "fields_of"};
-PyObject* known_fields = nullptr; // by type
+PyObject* known_fields = nullptr;
 constexpr Py_ssize_t MAX_TYPES = 1024;
 
 uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object); }
@@ -108,7 +108,7 @@ bool write(PyObject* object, CallArguments& to, int depth) {
     if (!names.is_none() && PyTuple_Check(object)) return write_parts(object, to, depth + 1);
     to.words.push_back(number(Py_TYPE(object)));
     to.identity_objects.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    if (names.is_none()) { // by its identity
+    if (names.is_none()) {
         to.words.push_back(number(object));
         to.identity_objects.push_back(object);
         return true;
@@ -358,7 +358,7 @@ void deallocate(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);
-    drain_decrefs(); // of captured memory
+    drain_decrefs();
 }
 
 nb::object make_caller(nb::object python) {

@@ -23,7 +23,7 @@ struct CachedCall {
     std::vector<std::size_t> input_order; // of the arrays among the arguments, as inputs
     std::vector<CapturedArray> captured;
     std::vector<std::pair<nb::object, Ref<Node>>> read_arrays; // Arrays that must have these nodes
-    nb::object result_tree;                                    // of the result
+    nb::object result_tree;
     nb::object runner; // returns that result, from the inputs in `input_order` and captured values
     std::vector<Ref<Operation>> pushed_operations; // the last of each set of options
 };

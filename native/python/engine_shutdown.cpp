@@ -65,7 +65,7 @@ void drain_engines(double until) {
 nb::list shut_down_engines(double seconds) {
     nb::list left;
     drain_engines(seconds_now() + seconds);
-    PyErr_Clear(); // of an interrupt
+    PyErr_Clear();
     for (Ref<Engine>& engine : live_engines()) {
         if (engine->is_from_parent_process()) continue;
         for (const Engine::PendingInfo& each : engine->pending())

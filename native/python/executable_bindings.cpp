@@ -90,7 +90,7 @@ void add_launch(PlanHandle& self, const EntryPoint& kernel, std::optional<EntryP
                 nb::sequence numbers, std::vector<std::size_t> scratch_tables,
                 int64_t multiply_adds, nb::sequence scales, nb::sequence blas_libraries,
                 int blas_threads, std::optional<nb::tuple> extra_work) {
-    Executable::Run run{};
+    Executable::Launch run{};
     run.kernel = kernel.kernel;
     if (finish) run.finish = finish->kernel;
     if (kernel.code) self.plan->code.push_back(kernel.code);
@@ -222,14 +222,16 @@ void declare_executables(nb::module_& module) {
                  self.append(Executable::CountUse{uses.counter});
              })
         .def("count_copy",
-             [](PlanHandle& self) { self.append(Executable::Raise{Counter::copies}); })
+             [](PlanHandle& self) { self.append(Executable::Count{Counter::copies}); })
         .def("drop", [](PlanHandle& self, Slots slots) { self.append(Executable::Drop{slots}); })
         .def("publish",
              [](PlanHandle& self, uint32_t position, Slots slots) {
                  self.append(Executable::Publish{position, slots});
              })
         .def("mark_passed_through",
-             [](PlanHandle& self, uint32_t position) { self.append(Executable::Mark{position}); })
+             [](PlanHandle& self, uint32_t position) {
+                 self.append(Executable::MarkPassedThrough{position});
+             })
         .def("cache", cache_plan_of, "structure"_a);
     declare_replay(module);
     module.def("num_cached_plans", num_cached_plans);

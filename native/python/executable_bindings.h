@@ -8,7 +8,7 @@ struct StructureHandle {
     std::array<Key, 4> keys; // one for each exactness
     KeyOwners owned;
     std::vector<bool> had_value; // of each graph node, whether it had a value
-    Form form;
+    ShapeSignature form;
     std::vector<uint64_t> words_ignoring_lengths;
     bool has_form;
     bool is_cold = false; // whether it is computed node by node while it has no plan

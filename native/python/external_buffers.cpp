@@ -71,8 +71,8 @@ PyObject* orphans = nullptr; // a dict: of closed windows, those whose memory ot
 // read again. The GIL protects all fields.
 struct ReadersWriterLock {
     bool enabled = false; // whether a window ever existed: before that no reader acquires it
-    std::unordered_map<unsigned long, int> reader_depths; // by thread
-    unsigned long writer = 0;                             // a thread
+    std::unordered_map<unsigned long, int> reader_depths;
+    unsigned long writer = 0; // a thread
     int waiting_writers = 0;
     uint64_t forks = 0; // what was acquired before the last one is not held in the child
 

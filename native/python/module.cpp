@@ -33,12 +33,12 @@ Op& known_op(uint32_t id) {
 }
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool shows_part,
-                           bool can_fail, bool whole_exponent, bool assigns,
-                           const std::string& shapes, bool rule_free, const std::string& folds,
+                           bool can_fail, bool whole_exponent, bool updates,
+                           const std::string& shapes, bool rule_free, const std::string& folding,
                            uint32_t weight, bool pure, bool merges, bool unbounded_time,
-                           bool multiplies, bool contracts, bool creates, bool fills, bool gathers,
-                           bool scatters, bool keeps_products, bool shares_factors, bool per_member,
-                           bool is_permanent) {
+                           bool multiplies, bool contracts, bool creates, bool constant_fill,
+                           bool gathers, bool scatters, bool keeps_products, bool shares_factors,
+                           bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -47,7 +47,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.shows_part = shows_part;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
-    op.assigns = assigns;
+    op.updates = updates;
     if (shapes == "broadcast") op.shapes = Op::broadcast;
     if (shapes == "reduced") op.shapes = Op::reduced;
     if (shapes == "permuted") op.shapes = Op::permuted;
@@ -58,16 +58,16 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.contracts = contracts;
     op.unbounded_time = unbounded_time;
     op.creates = creates;
-    op.fills = fills;
+    op.constant_fill = constant_fill;
     op.gathers = gathers;
     op.scatters = scatters;
     op.keeps_products = keeps_products;
     op.shares_factors = shares_factors;
     op.per_member = per_member;
     op.rule_free = rule_free;
-    if (folds == "each") op.folds = Op::each;
-    if (folds == "as one") op.folds = Op::as_one;
-    if (folds == "any order") op.folds = Op::any_order;
+    if (folding == "each") op.folding = Op::each;
+    if (folding == "as one") op.folding = Op::as_one;
+    if (folding == "any order") op.folding = Op::any_order;
     return op.id;
 }
 
@@ -170,12 +170,12 @@ NB_MODULE(_native_once, module) {
         "id"_a);
     module.def("declared_ops", declared_ops);
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "shows_part"_a,
-               "can_fail"_a, "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "",
-               "rule_free"_a = false, "folds"_a = "", "weight"_a = 1, "pure"_a = true,
+               "can_fail"_a, "whole_exponent"_a, "updates"_a = false, "shapes"_a = "",
+               "rule_free"_a = false, "folding"_a = "", "weight"_a = 1, "pure"_a = true,
                "merges"_a = true, "unbounded_time"_a = false, "multiplies"_a = false,
-               "contracts"_a = false, "creates"_a = false, "fills"_a = false, "gathers"_a = false,
-               "scatters"_a = false, "keeps_products"_a = false, "shares_factors"_a = false,
-               "per_member"_a = false, "is_permanent"_a = true);
+               "contracts"_a = false, "creates"_a = false, "constant_fill"_a = false,
+               "gathers"_a = false, "scatters"_a = false, "keeps_products"_a = false,
+               "shares_factors"_a = false, "per_member"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
@@ -248,6 +248,6 @@ PyModuleDef refusing_module{PyModuleDef_HEAD_INIT, "_native", nullptr, 0,      n
 
 // nanobind's state, the Array type and the hooks belong to the first interpreter that imports this.
 extern "C" NB_EXPORT PyObject* PyInit__native() {
-    static std::atomic<bool> is_imported{false}; // of any interpreter
+    static std::atomic<bool> is_imported{false};
     return is_imported.exchange(true) ? PyModuleDef_Init(&refusing_module) : PyInit__native_once();
 }

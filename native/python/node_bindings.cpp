@@ -265,7 +265,7 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
     return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
 }
 
-// The slice of an array of this Type, as in the words of a Form.
+// The slice of an array of this Type, as in the words of a ShapeSignature.
 std::vector<int64_t> slice_key_of(const NodeHandle& self, nb::handle array) {
     std::vector<uint64_t> words;
     Ref<Type> type = type_from_python(array);

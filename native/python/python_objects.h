@@ -102,7 +102,7 @@ struct Hooks {
     PyObject* missing_attribute; // set by the public namespace, later than the others
 };
 extern Hooks hooks;
-extern PyMethodDef array_methods[]; // of Array
+extern PyMethodDef array_methods[];
 
 struct Options {
     bool strict = false;
@@ -112,7 +112,7 @@ struct Options {
     uint64_t fingerprint = 0; // of all settings; of a block: while the process's have `of_process`
     uint64_t process_number = 0;
     bool interpret_cold = false; // whether small graphs may be computed node by node at first
-    uint8_t target = 0;          // of kernels
+    uint8_t target = 0;
     int threads = 1;
     uint32_t batch_limit = 0;           // members of a batch at most; 0: any number, 1: no batching
     bool rules = true;                  // whether any rewrites

@@ -73,7 +73,7 @@ FailureHandle failure_of(const RunResult& result, const Executable& plan,
     FailureHandle failure{{}, {}, result, nb::none()};
     const auto& instruction = plan.instructions[result.instruction];
     uint32_t source = Executable::NONE;
-    if (const auto* run = std::get_if<Indirect<Executable::Run>>(&instruction)) {
+    if (const auto* run = std::get_if<Indirect<Executable::Launch>>(&instruction)) {
         failure.operation = (**run).label;
         source = (**run).source;
     } else if (const auto* call = std::get_if<Indirect<Executable::Call>>(&instruction)) {
@@ -88,7 +88,7 @@ FailureHandle failure_of(const RunResult& result, const Executable& plan,
 // The keys of a linearized graph; the thread's next graph reuses the memory.
 struct GraphKeys {
     Key key;
-    Form form;
+    ShapeSignature form;
     bool has_form = false; // `form` is written: scalars count by form, and no plan is cached
     bool in_use = false;
 
@@ -505,7 +505,7 @@ void declare_replay(nb::module_& module) {
         "count_recorders",
         [](int by) {
             num_recorders += by;
-            tracing.store(num_recorders > 0); // of the engines as well
+            tracing.store(num_recorders > 0);
         },
         "by"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();

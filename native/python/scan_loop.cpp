@@ -60,9 +60,9 @@ std::vector<Ref<Value>> values_from(nb::handle values) {
     return found;
 }
 
-class Repeated {
+class ScanLoop {
   public:
-    Repeated(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
+    ScanLoop(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
              nb::handle written, nb::handle compute)
         : op_(find_op(op)), params_(params_of(*op_, params.ptr())), carried_(values_from(carried)),
           compute_(compute) {
@@ -140,9 +140,9 @@ class Repeated {
 
 bool repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
             nb::handle written, int64_t steps, bool backwards, bool until, nb::handle compute) {
-    Repeated repeated(op, params, carried, read, shared, written, compute);
-    bool goes_on = repeated.run(steps, backwards, until);
-    repeated.give(carried);
+    ScanLoop scan(op, params, carried, read, shared, written, compute);
+    bool goes_on = scan.run(steps, backwards, until);
+    scan.give(carried);
     return goes_on;
 }
 

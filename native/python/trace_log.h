@@ -17,7 +17,7 @@ class TraceLog {
     TraceLog& operator=(const TraceLog&) = delete;
     ~TraceLog() { end(); }
 
-    static TraceLog* current(); // of this thread
+    static TraceLog* current();
     void begin();
     // Restores every rebound Array that the trace did not create. A second call does nothing.
     void end();
@@ -39,7 +39,7 @@ class TraceLog {
     std::vector<nb::object> created_;
     std::unordered_set<PyObject*> created_set_; // of created_, which keeps the addresses valid
     std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // with their nodes at first
-    std::unordered_set<PyObject*> rebound_set_;             // of rebound_
+    std::unordered_set<PyObject*> rebound_set_;
 };
 
 } // namespace tenfold::bindings

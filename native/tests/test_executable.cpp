@@ -85,9 +85,9 @@ Ref<Node> number_leaf(int64_t length, double number) {
     return result;
 }
 
-Executable::Run run_of(HostKernel kernel, Executable::Slot from, Executable::Slot to,
-                       int64_t length) {
-    Executable::Run run{};
+Executable::Launch run_of(HostKernel kernel, Executable::Slot from, Executable::Slot to,
+                          int64_t length) {
+    Executable::Launch run{};
     run.kernel = kernel;
     run.buffers = {{from, 0}, {to, 0}};
     run.sizes = {length};
@@ -182,7 +182,7 @@ static void what_takes_parts_runs_where_they_are() {
     LinearizedGraph first = linearized(part(x, 8, 2));
     Ref<Executable> plan = plan_of(first, twice, false);
     plan->base_offsets = written(first).base_offsets;
-    auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
+    auto& run = *std::get<Indirect<Executable::Launch>>(plan->instructions[2]);
     int64_t length = 2;
     run.sizes = {length};
     run.buffers[0].offset = 64;
@@ -214,7 +214,7 @@ static void a_product_is_given_its_scales() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     LinearizedGraph graph = linearized(y);
     Ref<Executable> plan = plan_of(graph, twice, false);
-    auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
+    auto& run = *std::get<Indirect<Executable::Launch>>(plan->instructions[2]);
     run.numbers.clear();
     run.multiply_adds = 5;
     run.scales = {{{}, 1, true, false, {0, 0}}}; // -(2 * 2), before the sum

@@ -31,7 +31,7 @@ Ref<GilFreeCall> planned() {
     auto plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
     plan->slots = 4;
     auto run = [&](Executable::Slot x, Executable::Slot result) {
-        Executable::Run run{};
+        Executable::Launch run{};
         run.kernel = HostKernel(add_numbers);
         run.buffers = {{x, 0}, {1, 0}, {result, 0}};
         run.sizes = {LENGTH};

@@ -84,10 +84,10 @@ class Launching : public ExecutionContext {
 };
 
 // An operation of a name of its own has no loops that an earlier one has asked for.
-Op& reduction(const char* name, Op::Folds folds) {
+Op& reduction(const char* name, Op::Folding folds) {
     Op& op = declare_op(name);
     op.shapes = Op::reduced;
-    op.folds = folds;
+    op.folding = folds;
     op.rule_free = true;
     return op;
 }

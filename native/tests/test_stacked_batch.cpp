@@ -73,7 +73,7 @@ Ref<GilFreeCall> product_call(std::size_t rows, bool first, bool second) {
     result->outputs = {2};
     result->plan = Ref<Executable>::adopt(new Executable(KeyOwners()));
     result->plan->slots = 3;
-    Executable::Run run{};
+    Executable::Launch run{};
     run.kernel = HostKernel(multiply_stack);
     run.buffers = {{0, 0}, {1, 0}, {2, 0}};
     int64_t sizes[] = {first || second ? int64_t(rows) : 1, first ? ROWS * INNER : 0,

@@ -34,8 +34,8 @@ LinearizedGraph linearized(const Ref<Node>& node) {
     return linearize(outputs);
 }
 
-Form form_of(const Ref<Node>& node) {
-    Form form;
+ShapeSignature form_of(const Ref<Node>& node) {
+    ShapeSignature form;
     CHECK(form.write(linearized(node), {}));
     return form;
 }
@@ -50,7 +50,7 @@ Ref<Node> doubled(int64_t length) {
 Ref<Executable> pattern_of(const LinearizedGraph& graph) {
     auto plan = Ref<Executable>::adopt(new Executable(KeyOwners(graph)));
     const Type& type = *graph.nodes[0].node->type;
-    Executable::Run run{};
+    Executable::Launch run{};
     run.kernel = HostKernel(twice);
     run.buffers = {{0, 0}, {1, 0}};
     int64_t length = type.shape[0];
@@ -84,7 +84,7 @@ Ref<SymbolicExecutable> template_of(const LinearizedGraph& graph) {
 Ref<Executable> plan_for(const Ref<Node>& node) {
     LinearizedGraph graph = linearized(node);
     Key key;
-    Form form; // of the same graph: a second one would count the references of the first
+    ShapeSignature form; // of the same graph: a second one would count the references of the first
     CHECK(key.write(graph, {}, Key::by_form) && form.write(graph, {}));
     return instantiate_plan(form, graph, key);
 }
@@ -134,8 +134,8 @@ static void forms_know_what_is_taken_of_an_array_by_its_ends() {
     CHECK(form(9, 6, 3) == form(20, 17, 3) && form(9, 6, 3) != form(20, 6, 3));  // x[-3:]
     CHECK(form(9, 0, 9) != form(9, 0, 8) && form(9, 4, 0) == form(20, 4, 0));
     // Rules look at the lengths of slices of pending arrays.
-    CHECK(Form().write(linearized(part(doubled(4), 0, 4, {1})), {}));
-    CHECK(!Form().write(linearized(part(doubled(4), 1, 3, {})), {}));
+    CHECK(ShapeSignature().write(linearized(part(doubled(4), 0, 4, {1})), {}));
+    CHECK(!ShapeSignature().write(linearized(part(doubled(4), 1, 3, {})), {}));
 }
 
 static void forms_tell_all_but_lengths() {
@@ -151,7 +151,7 @@ static void forms_tell_all_but_lengths() {
     CHECK(form_of(add(kept, kept)).words != form_of(doubled(4)).words); // it does not die
     Ref<Node> strided = leaf(4);
     value_of(strided.get())->strides = {16};
-    CHECK(!Form().write(linearized(add(strided, strided)), {}));
+    CHECK(!ShapeSignature().write(linearized(add(strided, strided)), {}));
 }
 
 static void a_template_makes_plans_for_other_lengths() {
