@@ -36,11 +36,13 @@ def calls_of(arrays: Sequence[Any]) -> Iterator[str]:
     """The operations that the plan of pending arrays leaves to the host, on some elements."""
     pending = [x for x in arrays if isinstance(x, tn.Array) and _native.node_of(x).pending]
     snapshot = Snapshot(pipeline.graph_of(pending)) if pending else None
-    for step in snapshot.plan.steps if snapshot and snapshot.has_schedule else ():
-        node = snapshot.optimised.nodes[step.position] if snapshot else None
-        if step.kind == "call" and step.product is None and node is not None:
-            if all(type_.size for each in (node, *node.inputs) for type_ in each.types):
-                yield node.name
+    if snapshot is None or not snapshot.has_schedule:
+        return
+    for step in snapshot.plan.steps:
+        node = snapshot.optimised.nodes[step.position]
+        sizes = [type_.size for each in (node, *node.inputs) for type_ in each.types]
+        if step.kind == "call" and step.product is None and all(sizes):
+            yield node.name
 
 
 def test_operations_on_the_host_are_those_of_the_list() -> None:
