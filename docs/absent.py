@@ -15,7 +15,7 @@ import numpy as np
 import tenfold
 import tenfold.numpy
 from tenfold.interop.numpy_dispatch import EQUIVALENTS
-from tenfold.namespace.absent_names import ATTRIBUTES, GENERATORS, ABSENT_NAMES
+from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS
 
 HEAD = """# What is absent
 

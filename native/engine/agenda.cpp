@@ -16,8 +16,8 @@ bool is_batchable(const Operation& operation) {
 } // namespace
 
 // An operation without parameters is identified by its op and options, any other by its address.
-Signature Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
-    Signature signature;
+BatchSignature Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
+    BatchSignature signature;
     signature.options = operation.options_number();
     signature.parts[0] = operation.op;
     if (operation.kind == Operation::general) signature.parts[0] = &operation;
@@ -66,7 +66,7 @@ Batcher* Engine::find_stacked_batcher(Future& future) {
     return batcher.get();
 }
 
-Batcher* Engine::batcher_of(const Signature& signature) {
+Batcher* Engine::batcher_of(const BatchSignature& signature) {
     if (last_batcher_.second && last_batcher_.first == signature) return last_batcher_.second;
     auto found = batchers_.find(signature);
     if (found == batchers_.end()) return nullptr;
@@ -76,11 +76,11 @@ Batcher* Engine::batcher_of(const Signature& signature) {
 
 Engine::Batchers Engine::make_batchers() {
     Batchers batchers;
-    batchers.emplace(Signature(), std::make_unique<Batcher>()); // of operators that run alone
+    batchers.emplace(BatchSignature(), std::make_unique<Batcher>()); // of operators that run alone
     return batchers;
 }
 
-Batcher& Engine::add_batcher(const Signature& signature, Batcher&& batcher) {
+Batcher& Engine::add_batcher(const BatchSignature& signature, Batcher&& batcher) {
     auto owner = std::make_unique<Batcher>(std::move(batcher));
     Batchers unused; // freed after the Lock
     Guard guard(lock_);

@@ -34,10 +34,10 @@ inline void prefetch_inputs(Members members, std::size_t i) {
             __builtin_prefetch(edge.input->value.get());
 }
 
-// Computes members one by one. An Answer stays empty where another tier must compute it.
+// Computes members one by one. A result stays empty where another tier must compute it.
 void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers);
 
-// Computes members in one launch. False, without Answers, where operands are not in C order, where
+// Computes members in one launch. False, without results, where operands are not in C order, where
 // numbers differ, or where memory is short.
 bool run_rows_together(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
                        int threads, bool separate_results);
@@ -46,7 +46,7 @@ bool run_rows_together(const BatchRows& rows, Members members, std::span<Operato
 // length.
 std::size_t left_part_length(std::size_t length);
 
-// base + (blocks + leaves), all of one Type. An Answer stays empty if these rows cannot compute it.
+// base + (blocks + leaves), all of one Type. A result stays empty if these rows cannot compute it.
 OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold, int threads);
 
 } // namespace tenfold

@@ -269,9 +269,9 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
         ++num_events_;
         bool is_traced = tracing.load(std::memory_order_relaxed);
         if (kind == Operation::in_place || kind == Operation::cumulative) {
-            Timeline& timeline = timeline_of(*inputs[0]);
+            VersionChain& versions = version_chain_of(*inputs[0]);
             std::vector<Future*> version_inputs(inputs.begin(), inputs.end());
-            version_inputs[0] = timeline.head;
+            version_inputs[0] = versions.head;
             if (is_traced) trace_push(*future, version_inputs);
             if (kind == Operation::in_place) {
                 link_inputs(*future, version_inputs, frees);
@@ -283,8 +283,8 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
                                                           future->push_site, frees);
                 add_increment(*future, *version_inputs[0], std::move(increment), frees);
             }
-            advance(*future, timeline, frees);
-            ++timeline.handles;
+            advance(*future, versions, frees);
+            ++versions.handles;
         } else {
             if (is_traced) trace_push(*future, inputs);
             future->bytes = bytes;
@@ -459,7 +459,7 @@ void Engine::wake_settled(DeferredFrees& frees) {
 void Engine::retain_handle(Future& future) {
     Guard guard(lock_);
     ++future.handles;
-    if (future.timeline) ++future.timeline->handles;
+    if (future.versions) ++future.versions->handles;
 }
 
 void Engine::release_handle(Future& future) {
@@ -468,7 +468,7 @@ void Engine::release_handle(Future& future) {
     {
         Guard guard(lock_);
         --future.handles;
-        if (future.timeline) release_version_handle(future, frees);
+        if (future.versions) release_version_handle(future, frees);
         bool needed = future.handles || future.readers || future.has_callback;
         if (!needed && future.state == Future::done && future.value) {
             account(-1, -int64_t(future.bytes));

@@ -139,11 +139,11 @@ struct Increments {
 };
 
 // The versions of one object. The engine's Lock's.
-struct Timeline {
+struct VersionChain {
     std::atomic<uint32_t> references{1};
     uint32_t handles = 0;   // of all versions
     Future* head = nullptr; // counted, and read; null once no handle is left
-    static void destroy(Timeline* timeline) { delete timeline; }
+    static void destroy(VersionChain* versions) { delete versions; }
 };
 
 struct Future {
@@ -176,9 +176,9 @@ struct Future {
     Future *prev = nullptr, *next = nullptr; // among the pending ones
     std::unique_ptr<Edge[]> heap_edges;
     std::array<Edge, INLINE_INPUTS> inline_edges;
-    std::size_t bytes = 0;  // while it is pending, those that are expected
-    void* object = nullptr; // owned
-    Ref<Timeline> timeline; // of an object that was changed
+    std::size_t bytes = 0;      // while it is pending, those that are expected
+    void* object = nullptr;     // owned
+    Ref<VersionChain> versions; // of an object that was changed
     std::unique_ptr<Increments> increments;
     Ref<Failure> failure;
     Ref<PushSite> push_site;
@@ -190,7 +190,7 @@ struct Future {
     Type* known_type() const { return type_is_known || is_settled() ? type : nullptr; }
     bool is_settled() const { return settlement.load(std::memory_order_acquire) == settled; }
     bool is_pending() const { return state <= running; }
-    bool is_newest() const { return timeline && timeline->head == this; }
+    bool is_newest() const { return versions && versions->head == this; }
     static void destroy(Future* future);
     static void* operator new(std::size_t) { return Slab<Future>::allocate(); }
     static void operator delete(void* memory) { Slab<Future>::deallocate(memory); }

@@ -50,7 +50,7 @@ class GilFreeRunner : GilFreeContext {
     std::vector<Ref<Value>> results_;
 };
 
-// Computes the results of members without an Answer, each by itself. A result stays empty where
+// Computes the results of members without a result, each by itself. A result stays empty where
 // another tier must compute it.
 void run_gil_free(const GilFreeCall& call, std::span<const Ref<Future>> members,
                   std::span<OperatorResult> answers);

@@ -23,23 +23,23 @@ std::vector<Future*> inputs_of(const Increments& increments) {
 
 } // namespace
 
-Timeline& Engine::timeline_of(Future& future) {
-    if (!future.timeline) {
-        future.timeline = Ref<Timeline>::adopt(new Timeline);
-        future.timeline->handles = future.handles;
-        future.timeline->head = &future;
+VersionChain& Engine::version_chain_of(Future& future) {
+    if (!future.versions) {
+        future.versions = Ref<VersionChain>::adopt(new VersionChain);
+        future.versions->handles = future.handles;
+        future.versions->head = &future;
         retain(&future);
         ++future.readers;
     }
-    return *future.timeline;
+    return *future.versions;
 }
 
 // The object keeps its newest version as long as it has handles.
-void Engine::advance(Future& version, Timeline& timeline, DeferredFrees& frees) {
-    version.timeline = Ref<Timeline>(&timeline);
+void Engine::advance(Future& version, VersionChain& versions, DeferredFrees& frees) {
+    version.versions = Ref<VersionChain>(&versions);
     retain(&version);
     ++version.readers;
-    detach_head(std::exchange(timeline.head, &version), frees);
+    detach_head(std::exchange(versions.head, &version), frees);
 }
 
 void Engine::detach_head(Future* head, DeferredFrees& frees) {
@@ -48,9 +48,9 @@ void Engine::detach_head(Future* head, DeferredFrees& frees) {
 }
 
 void Engine::release_version_handle(Future& future, DeferredFrees& frees) {
-    Timeline& timeline = *future.timeline;
-    if (--timeline.handles > 0) return;
-    if (Future* head = std::exchange(timeline.head, nullptr)) detach_head(head, frees);
+    VersionChain& versions = *future.versions;
+    if (--versions.handles > 0) return;
+    if (Future* head = std::exchange(versions.head, nullptr)) detach_head(head, frees);
 }
 
 // One without a handle.

@@ -5,7 +5,7 @@
 
 namespace tenfold {
 
-std::size_t SignatureHash::operator()(const Signature& signature) const {
+std::size_t BatchSignatureHash::operator()(const BatchSignature& signature) const {
     std::size_t hash = signature.options;
     for (const void* part : signature.parts)
         hash = std::rotl((hash ^ reinterpret_cast<std::size_t>(part)) * 0x9e3779b97f4a7c15ULL, 29);

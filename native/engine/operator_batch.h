@@ -15,13 +15,13 @@ namespace tenfold {
 
 // The common properties of a batch's members. They are addresses, which the Batcher keeps valid, or
 // the number of a user's signature. The last one is the number of their options.
-struct Signature {
+struct BatchSignature {
     std::array<const void*, 4> parts{};
     uint64_t options = 0;
-    bool operator==(const Signature&) const = default;
+    bool operator==(const BatchSignature&) const = default;
 };
-struct SignatureHash {
-    std::size_t operator()(const Signature& signature) const;
+struct BatchSignatureHash {
+    std::size_t operator()(const BatchSignature& signature) const;
 };
 
 // Members in the order in which they became ready. Each costs constant time, however many wait.
@@ -89,7 +89,7 @@ struct Batcher : AgendaEntry {
     bool accepts_scalar(std::size_t position, const Scalar& scalar) const;
 };
 
-// Computes members without an Answer: as one batch, or one by one. An Answer stays empty where
+// Computes members without a result: as one batch, or one by one. A result stays empty where
 // Python must compute it, or where the batch has no plan and `resources` cannot make one.
 void compute_members(const Batcher& batcher, Members members, std::span<OperatorResult> answers,
                      const BatchResources& resources);

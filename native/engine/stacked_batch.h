@@ -70,18 +70,18 @@ struct BatchResources {
 };
 
 enum class StackedOutcome : uint8_t {
-    done,      // some Answers may be empty: those members need another tier
+    done,      // some results may be empty: those members need another tier
     equal,     // all members have the same inputs: one of them is to be computed
     unplanned, // the batch needs a plan
     refused    // the members are to be computed one by one
 };
 
-// Computes at least two members without Answers as one batch.
+// Computes at least two members without results as one batch.
 StackedOutcome run_stacked(const Batcher& batcher, Members members,
                            std::span<OperatorResult> answers, const BatchResources& resources);
 
 // Gives each member its row of results, which are chained; of several results each its chain.
-// `separate`: in memory of its own. False, without Answers, where memory is short.
+// `separate`: in memory of its own. False, without results, where memory is short.
 bool split_rows(const Ref<Value>& results, std::span<OperatorResult> answers, bool separate);
 
 } // namespace tenfold

@@ -14,9 +14,9 @@ namespace tenfold::bindings {
 namespace {
 
 struct EngineObject {
-    PyObject_HEAD Engine* engine;                           // counted
-    std::unordered_set<Signature, SignatureHash>* prepared; // owned
-    Signature last_signature;                               // one of them
+    PyObject_HEAD Engine* engine;                                     // counted
+    std::unordered_set<BatchSignature, BatchSignatureHash>* prepared; // owned
+    BatchSignature last_signature;                                    // one of them
     PyObject *attributes, *weak_references;
     bool is_draining; // it is about to be closed: only operators push
 };
@@ -134,7 +134,7 @@ void prepare_if_typed(EngineObject& self, Operation& operation, std::span<Future
     for (std::size_t i = 0; i < count; ++i)
         if (i == types.size() || !(types[i] = inputs[i]->known_type())) return;
     std::span<Type* const> input_types{types.data(), count};
-    Signature signature = Engine::signature_of(operation, input_types);
+    BatchSignature signature = Engine::signature_of(operation, input_types);
     if (signature == self.last_signature) return;
     if (self.prepared->size() >= MAX_IDLE_BATCHERS) self.prepared->clear();
     if (self.prepared->insert(signature).second)
@@ -423,7 +423,7 @@ int init(PyObject* object, PyObject* args, PyObject*) {
         import_engine_hooks();
         self->engine =
             new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
-        self->prepared = new std::unordered_set<Signature, SignatureHash>;
+        self->prepared = new std::unordered_set<BatchSignature, BatchSignatureHash>;
         std::span<PyObject* const> none;
         Ref<Operation> add = make_operation(engine_hooks.add, nullptr, none);
         if (add) self->engine->set_add(std::move(add));

@@ -236,7 +236,7 @@ nb::object stacked_inputs(const Job& job, int threads) {
     return nb::tuple(arrays);
 }
 
-// Runs `run_batch` of a user's operator on stacked inputs. Answers stay empty where Python is to
+// Runs `run_batch` of a user's operator on stacked inputs. Results stay empty where Python is to
 // run the members by itself, or to report an error of a pure operator for each.
 void run_stacked_operator(Engine& engine, Job& job) {
     const Operation& operation = *job.members[0]->operation;
@@ -327,7 +327,7 @@ class PythonCallbacks : public Host {
         if (!is_done) run_python(engine, job);
     }
 
-    // The Python error that is set is that of each member without an Answer.
+    // The Python error that is set is that of each member without a result.
     static void fail_remaining(Job& job) {
         Ref<Failure> failure;
         for (std::size_t i = 0; i < job.members.size(); ++i) {
