@@ -16,10 +16,10 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.bitwise_equal import both_nan, different
+from tenfold.core.cast_values import cast_values
 from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.interop.asarray import asarray
-from tenfold.ops.cast import cast_values
 
 __all__ = [
     "all_dtypes",

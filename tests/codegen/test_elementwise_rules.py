@@ -22,10 +22,11 @@ from grid import (
     type_of,
 )
 from packet_runner import CPUS, assembly, run, runnable
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import OPS, Op
 from tenfold.core.scalar_ir import Body, ComplexElement, Operand
 from tenfold.dtypes import DTYPES, REAL_DTYPES, kind_of
-from tenfold.ops.cast import cast_values, constant_element
+from tenfold.ops.cast import constant_element
 from tenfold.schedule.elementwise_lowering import apply_rule
 
 Signature = tuple[tuple[np.dtype, ...], np.dtype]

@@ -27,10 +27,10 @@ from grid import (
     type_of,
     values_for,
 )
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Op, Operation
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
-from tenfold.ops.cast import cast_values
 
 pytestmark = pytest.mark.usefixtures("tier")
 

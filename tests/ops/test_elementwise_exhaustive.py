@@ -17,9 +17,9 @@ from grid import (
     shared,
     type_of,
 )
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
-from tenfold.ops.cast import cast_values
 
 BYTES = ("int8", "uint8")
 

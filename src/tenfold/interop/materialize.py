@@ -16,11 +16,11 @@ import numpy as np
 
 from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
+from tenfold.core.cast_values import cast_values
 from tenfold.core.native_path import native_path
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
-from tenfold.ops.cast import cast_values
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 

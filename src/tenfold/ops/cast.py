@@ -1,10 +1,11 @@
-"""Casts: convert between dtypes, with one definition of each conversion.
+"""Casts: the operation `astype`, and conversions of elements for kernels.
 
-Float to integer saturates and NaN becomes 0; integers wrap; everything to bool asks "is it
-nonzero".
+Takes arrays or elements, hands them on in another dtype. Each conversion gives the values that
+`core/cast_values.py` defines.
 
->>> cast_values(np.array([3.7, -3.7, 1e20, np.nan]), np.dtype("int32"))
-array([         3,         -3, 2147483647,          0], dtype=int32)
+>>> import tenfold as tn
+>>> astype(tn.asarray([3.7, -3.7, 1e20, np.nan]), np.dtype("int32")).tolist()
+[3, -3, 2147483647, 0]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Inferred, Kind
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import UNSIGNED, Body, ComplexElement, Element, Operand
@@ -31,54 +33,9 @@ from tenfold.errors import DTypeError, UnsupportedError
 from tenfold.settings import checked_device
 
 
-def _saturate(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    limits = np.iinfo(dtype)
-    # A float cannot hold the upper limit of a wide integer: values from 2**bits on are saturated.
-    values64 = values.astype(np.float64) if values.dtype.itemsize < 8 else values
-    top = values64 >= 2.0 ** (limits.bits - (limits.min < 0))
-    bottom = values64 < float(limits.min)
-    finite = np.where(top | bottom | np.isnan(values64), 0, values64)
-    result = finite.astype(dtype)
-    result = np.where(top, dtype.type(limits.max), result)
-    return np.where(bottom, dtype.type(limits.min), result)
-
-
-def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return `values` in `dtype`, by tenfold's meaning of a cast. The shape stays."""
-    if values.dtype == dtype:
-        return values
-    if values.dtype == BFLOAT16 and kind_of(dtype) != "b":
-        values = values.astype(FLOAT32)
-    with np.errstate(all="ignore"):
-        if kind_of(dtype) == "b":
-            return np.asarray(values != 0)  # a scalar without axes
-        if kind_of(values.dtype) == "f" and kind_of(dtype) in "iu":
-            return _saturate(values, dtype)
-        return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)
-
-
 def convert(x: Array, dtype: np.dtype) -> Array:
     """Return `x` in `dtype`: itself where it has it, which takes no node."""
     return x if x.dtype == dtype else astype(x, dtype)
-
-
-def _to_bfloat16(values: np.ndarray) -> np.ndarray:
-    """Round once. ml_dtypes goes through float32 to nearest; to odd there, the second is the only
-    rounding that counts (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums").
-    """
-    if values.dtype.itemsize <= 4 and kind_of(values.dtype) == "f":
-        return values.astype(BFLOAT16)
-    exact = values.astype(np.longdouble)  # holds every real dtype of ours
-    rounded = exact.astype(FLOAT32)
-    rounded_exact = rounded.astype(np.longdouble)
-    towards_zero = np.where(
-        np.abs(rounded_exact) > np.abs(exact), np.nextafter(rounded, FLOAT32.type(0)), rounded
-    )
-    bits = towards_zero.astype(FLOAT32).view(np.uint32)
-    odd_bits = np.where(
-        (rounded_exact == exact) | np.isnan(exact), rounded.view(np.uint32), bits | np.uint32(1)
-    )
-    return odd_bits.astype(np.uint32).view(FLOAT32).astype(BFLOAT16)
 
 
 def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
@@ -129,7 +86,7 @@ def _convert_real(k: Body, x: Element, dtype: np.dtype) -> Element:
 
 
 def round_to_half(k: Body, x: Element, dtype: np.dtype) -> Element:
-    """Return an element as a half type, rounded once: as `_to_bfloat16`, by a float32 to odd."""
+    """Return an element as a half type, rounded once: as `cast_values`, by a float32 to odd."""
     if kind_of(x.dtype) == "b" or x.dtype.itemsize < 4 or x.dtype == FLOAT32:
         return k.convert(k.convert(x, FLOAT32), dtype)
     is_wide_integer = x.dtype.itemsize == 8 and kind_of(x.dtype) != "f"
@@ -176,7 +133,7 @@ def float64_to_int64(k: Body, x: Element, dtype: np.dtype) -> Element:
 
 
 def _saturate_element(k: Body, x: Element, dtype: np.dtype) -> Element:
-    """As _saturate."""
+    """As `cast_values`, from a float to an integer."""
     limits = np.iinfo(dtype)
     top = x >= 2.0 ** (limits.bits - (limits.min < 0))
     bottom = x < float(limits.min)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.cast_values import cast_values
 from tenfold.core.gather_rules import ResultIndex, select_element
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
@@ -27,7 +28,7 @@ from tenfold.dtypes import (
     kind_of,
 )
 from tenfold.errors import DTypeError, ShapeError, message
-from tenfold.ops.cast import cast_values, constant_element
+from tenfold.ops.cast import constant_element
 from tenfold.settings import checked_device
 
 

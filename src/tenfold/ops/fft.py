@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type, Value
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, refuse_dtype
 from tenfold.core.shape_rules import Axis, Shape, normalize_axis
@@ -30,7 +31,7 @@ from tenfold.dtypes import (
 )
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.arange import arange
-from tenfold.ops.cast import cast_values, convert
+from tenfold.ops.cast import convert
 from tenfold.ops.selection import where
 from tenfold.ops.tile_repeat_roll import roll
 from tenfold.settings import get

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Contraction, Epilogue, Inferred, Kind
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import promote
-from tenfold.ops.cast import cast_values
 
 TRANSPOSED, CONJUGATED = "TC", "CJ"
 """Forms of an operand: "N" as it is, "T" transposed, "J" conjugated, "C" both. A vector is not

@@ -22,13 +22,13 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type
+from tenfold.core.cast_values import cast_values
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
-from tenfold.ops.cast import cast_values
 from tenfold.runtime import interruptible, timeline
 from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.schedule.target import DEFAULT, Target

@@ -20,6 +20,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import ReadOnlyMemory, Type, Value
+from tenfold.core.cast_values import cast_values
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
@@ -169,8 +170,6 @@ def import_values(
 
 def adopt_as(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
     """Make a Value, in `dtype` unless that is None, of an ndarray without other references."""
-    from tenfold.ops.cast import cast_values  # imported late: operations import this module
-
     source_dtype = checked_dtype(values)
     target = source_dtype if dtype is None else dtype
     if kind_of(source_dtype) == "c" and kind_of(target) not in "cb":

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Kind, Op
 from tenfold.core.pattern import Constant, Number, pattern, variables
 from tenfold.dtypes import BOOL, kind_of
@@ -26,7 +27,7 @@ from tenfold.ops import (  # noqa: F401  # declare what patterns name
     predicates,
     selection,
 )
-from tenfold.ops.cast import astype, cast_values
+from tenfold.ops.cast import astype
 from tenfold.ops.create import full
 from tenfold.rewrite.node_view import NodeView, walk_inputs
 from tenfold.rewrite.rule import Match, Rule

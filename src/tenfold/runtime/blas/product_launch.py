@@ -30,11 +30,11 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Executable, Node, Type, Value
 from tenfold.caches import memoized
+from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Epilogue, Op
 from tenfold.dtypes import kind_of
 from tenfold.jit.host import host_target
 from tenfold.jit.program import program_of
-from tenfold.ops.cast import cast_values
 from tenfold.ops.gemm import scalars_of, transpose_by_form
 from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
