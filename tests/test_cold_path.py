@@ -23,7 +23,7 @@ import numpy as np
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.schedule.schedule import plan_of
 
 rng = np.random.default_rng(0)

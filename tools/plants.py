@@ -77,8 +77,8 @@ KEYS = (
     Plant(
         "keys of plans forget the options",
         "src/tenfold/pipeline.py",
-        "return (settings.fingerprint(), *registry.fingerprint())",
-        "return (0, *registry.fingerprint())",
+        "return (settings.fingerprint(), *rule_registry.fingerprint())",
+        "return (0, *rule_registry.fingerprint())",
         (
             "runtime/test_replay.py::test_a_plan_that_was_made_under_other_options_is_not_replayed",
             "runtime/test_replay.py",
@@ -93,7 +93,7 @@ KEYS = (
     ),
     Plant(
         "keys of plans forget the rules",
-        "src/tenfold/rewrite/registry.py",
+        "src/tenfold/rule_registry.py",
         "return _process_version, _open_block.get().number",
         "return 0, 0",
         ("rewrite/test_user_rules.py", "runtime/test_replay.py"),

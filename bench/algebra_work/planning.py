@@ -20,7 +20,7 @@ import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import rewrite
-from tenfold.rewrite.registry import active
+from tenfold.rule_registry import active
 from tenfold.schedule.schedule import plan_of
 
 OPERATIONS, NEW, KNOWN = 20, 60, 20

@@ -20,12 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold import _native, caches, settings
+from tenfold import _native, caches, rule_registry, settings
 from tenfold._native import Array, Executable, Failure, Node, Value
 from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.errors import RunError
-from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
@@ -466,14 +465,14 @@ def graph_of(arrays: Sequence[Array]) -> Graph:
 
 def options_key() -> tuple[int, ...]:
     """Return the part of a plan's key that identifies the active options and rules."""
-    return (settings.fingerprint(), *registry.fingerprint())
+    return (settings.fingerprint(), *rule_registry.fingerprint())
 
 
 def optimise(graph: Graph) -> tuple[Graph, RewriteReport]:
     """Stage two: the graph rewritten by the active rules, and the report of the rewrites."""
     if len(graph) > MAX_REWRITE_NODES or get("check_nans"):
         return graph, RewriteReport()
-    return registry.optimise_graph(graph)
+    return rule_registry.optimise_graph(graph)
 
 
 def trim() -> int:

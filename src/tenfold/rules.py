@@ -13,7 +13,7 @@ some on for a block. `list` returns them; `version` changes whenever the rules d
 """
 
 from tenfold.core.pattern import pattern, variables
-from tenfold.rewrite.registry import add, list, remove, using, version  # noqa: A004  # settled
 from tenfold.rewrite.rule import Match, Rule
+from tenfold.rule_registry import add, list, remove, using, version  # noqa: A004  # settled
 
 __all__ = ["Match", "Rule", "add", "list", "pattern", "remove", "using", "variables", "version"]

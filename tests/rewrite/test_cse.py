@@ -10,7 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 
 N = 12
 CUBED, SQUARED = N**3, N**2

@@ -13,7 +13,7 @@ from tests.conftest import Part
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 
 LENGTH = 6
 Make = Callable[..., Any]

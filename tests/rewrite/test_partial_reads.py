@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 
 
 def counting(seen: list[int]) -> object:

@@ -15,7 +15,7 @@ from tests.rewrite.test_rule_pairs import computed
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.testing import assert_equal_bits, special_values
 
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")

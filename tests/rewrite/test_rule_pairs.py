@@ -21,7 +21,7 @@ from tenfold.ops import assume, factors
 from tenfold.ops.gemm import gemm
 from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.syrk import syrk, trmm
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.runtime.reference import Reference
 from tenfold.testing import (
     all_dtypes,

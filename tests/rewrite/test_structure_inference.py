@@ -14,7 +14,7 @@ import pytest
 from tests.rewrite.test_rule_pairs import FUNCTIONS, PAIRS, Pair, computed, dtypes_of, graph_of
 
 import tenfold as tn
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.testing import assert_close, assert_equal_bits, special_values
 
 N = 64

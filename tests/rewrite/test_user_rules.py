@@ -14,8 +14,8 @@ from tenfold.core.graph import Graph
 from tenfold.ops.arithmetic import add, subtract
 from tenfold.ops.gemm import gemm
 from tenfold.rewrite.driver import RewriteReport, rewrite
-from tenfold.rewrite.registry import active, lines, optimise_graph
 from tenfold.rewrite.rule import Match, RuleSet
+from tenfold.rule_registry import active, lines, optimise_graph
 from tenfold.runtime.reference import Reference
 from tenfold.testing import assert_equal_bits
 

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import _native
+from tenfold import _native, rule_registry
 from tenfold.core.graph import Graph
 from tenfold.core.op import OPS, Op
-from tenfold.rewrite import registry
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 
 MATRIX = tn.asarray(np.arange(1.0, 50.0).reshape(7, 7))
 VECTOR, OTHER = tn.asarray(np.arange(2.0, 9.0)), tn.asarray(np.arange(3.0, 10.0))
-FACTS = {rule.name: rule.exactness for rule in registry.list()}
+FACTS = {rule.name: rule.exactness for rule in rule_registry.list()}
 
 OPERANDS: list[Callable[[], tuple[tn.Array, tn.Array]]] = [
     lambda: (MATRIX[3, :4], VECTOR[:4]),

@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.schedule.schedule import plan_of
 
 X = tn.asarray(np.arange(1000.0))

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tenfold import _native
+from tenfold import _native, rule_registry
 from tenfold._native import Node
 from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
-from tenfold.rewrite import registry
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.cpu import CHUNK_NODES, MAX_WHOLE_NODES, Cpu
 from tenfold.runtime.device import DEVICES
@@ -65,7 +64,7 @@ class Snapshot:
         """The graph after the enabled rewrite rules, and their report."""
         if self.unrewritten_because:
             return self.graph, RewriteReport()
-        return registry.optimise_graph(self.graph, describe=True)
+        return rule_registry.optimise_graph(self.graph, describe=True)
 
     @property
     def optimised(self) -> Graph:

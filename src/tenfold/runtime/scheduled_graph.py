@@ -6,7 +6,7 @@ which native code finds it; the nodes that get the value of an item; Types and p
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.rewrite.registry import optimise_graph
+>>> from tenfold.rule_registry import optimise_graph
 >>> from tenfold.schedule.schedule import plan_of
 >>> original = Graph.of([_native.node_of(tn.asarray([1.0, 2.0]) * 2)], [0])
 >>> graph, report = optimise_graph(original)

@@ -31,7 +31,7 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
 from tenfold.jit.program import Program, Source, uses_left
-from tenfold.rewrite.registry import optimise_graph
+from tenfold.rule_registry import optimise_graph
 from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable import Caller, ExecutableBuilder
 from tenfold.runtime.instructions import FORMULA_FIELDS, Allocate, ReplayInstruction, View
