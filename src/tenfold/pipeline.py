@@ -34,10 +34,9 @@ from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunks, device_parts, is_divided
 from tenfold.runtime.reference import Reference, nan_failure
-from tenfold.runtime.timeline import debug
 from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.target import DEFAULT
-from tenfold.settings import get
+from tenfold.settings import debug, get
 from tenfold.storage import dense
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 

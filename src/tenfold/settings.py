@@ -13,6 +13,7 @@ False
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ContextDecorator
@@ -563,3 +564,9 @@ _native.set_options_variable(_native_context)
 def checked_device(name: str | None, operation: str = "") -> str:
     """Return the device `name`, or the current one for None. Raises DeviceError if unknown."""
     return str(get("device")) if name is None else _device(name, operation)
+
+
+def debug(level: int, text: str) -> None:
+    """Write a line to stderr when `TENFOLD_DEBUG` (or the option `debug`) is at least `level`."""
+    if int(get("debug")) >= level:
+        print(f"tenfold: {text}", file=sys.stderr)

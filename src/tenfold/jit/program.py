@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from tenfold import _native
 from tenfold._native import TIERS, EntryPoint, UseCounter
@@ -25,13 +26,11 @@ from tenfold.jit.compile_thread import CompileThread
 from tenfold.jit.compiler import compile_ir
 from tenfold.jit.kernel_cache import CachedKernels, cached_kernels
 from tenfold.jit.object_image import ObjectImage
-from tenfold.runtime.blas.product_dispatch import ProductKernel
-from tenfold.runtime.timeline import debug
 from tenfold.schedule.generic_elementwise import GenericElementwise
 from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.schedule.target import Target, target_of
 from tenfold.schedule.verify_kernel import verifies, verify_kernel
-from tenfold.settings import get
+from tenfold.settings import debug, get
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,16 @@ class Program:
     """The phases of a parallel scan, which together do the work of `kernel`."""
 
 
-Source = Kernel | GenericElementwise | GenericReduction | ProductKernel
+class ModuleSource(Protocol):
+    """A kernel that writes its own LLVM module, as those of matrix products do. Equal ones have
+    equal reprs.
+    """
+
+    def text(self) -> str:
+        """Return the module, whose function is called `kernel`."""
+
+
+Source = Kernel | GenericElementwise | GenericReduction | ModuleSource
 
 UNOPTIMISED, OPTIMISED = 0, 2
 """LLVM's optimisation levels of the two tiers."""

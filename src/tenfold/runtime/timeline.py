@@ -10,7 +10,6 @@ Takes one call per event, hands the events to every open recorder.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from tenfold import _native, settings
 from tenfold._native import Scope
+from tenfold.settings import debug
 
 PUSH = "push"
 """The category of events that hand an operator to an engine and compute nothing."""
@@ -189,9 +189,3 @@ def _finish(record: TimelineRecord) -> None:
     running, names = take_engines()
     record.events.extend(running)
     record.threads.update(names)
-
-
-def debug(level: int, text: str) -> None:
-    """Write a line to stderr when `TENFOLD_DEBUG` (or the option `debug`) is at least `level`."""
-    if int(settings.get("debug")) >= level:
-        print(f"tenfold: {text}", file=sys.stderr)
