@@ -19,7 +19,7 @@ import pytest
 
 import tenfold as tn
 import tenfold.numpy as ours
-from tenfold.interop.array_function import form_of
+from tenfold.array.array_function import form_of
 from tenfold.interop.numpy_dispatch import unsupported_function
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -885,14 +885,14 @@ MEANING = (
     ),
     Plant(
         "assignment: a part of a view is written at the place of the view",
-        "src/tenfold/array/view_writethrough.py",
+        "src/tenfold/mutation/view_writethrough.py",
         "            access = compose_view(part[0], _view_map(op, base, target, params).reads)\n",
         "            access = whole_slice(part[1])[0]\n",
         ("array/test_setitem.py", "features/test_assignment.py"),
     ),
     Plant(
         "assignment: what fills an array is of another dtype",
-        "src/tenfold/array/view_writethrough.py",
+        "src/tenfold/mutation/view_writethrough.py",
         "    value = convert(value, target.dtype)\n    return value if",
         "    return value if",
         ("array/test_setitem.py", "array"),

@@ -321,7 +321,7 @@ Ref<Node> rhs_node(PyObject* value, PyObject* array) {
     return Ref<Node>(Operand(real.ptr(), array).get());
 }
 
-// Starts the work of earlier assignments, as array/view_writethrough.py says it.
+// Starts the work of earlier assignments, as mutation/view_writethrough.py says it.
 bool run_earlier_updates(PyObject* array, PyObject* value, Node* read) {
     Node* target = reinterpret_cast<ArrayObject*>(array)->node;
     auto pending = [](const Node* node) {

@@ -24,7 +24,7 @@ from tenfold.engine.operators import Operator as Operator
 from tenfold.inspect.profile import Profile as Profile
 from tenfold.rewrite.rule import Rule as Rule
 from tenfold.interop.asarray import asarray as asarray
-from tenfold.array.assign import assign as assign
+from tenfold.mutation.assign import assign as assign
 from tenfold.transforms.control_flow import cond as cond
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
@@ -47,7 +47,7 @@ from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
 from tenfold.transforms.vmap import vmap as vmap
 from tenfold.transforms.control_flow import while_loop as while_loop
-from tenfold.array.external_buffer import wrap as wrap
+from tenfold.mutation.external_buffer import wrap as wrap
 e: float
 inf: float
 nan: float

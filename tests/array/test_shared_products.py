@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.array.defer_shared_products import shares_product
+from tenfold.mutation.defer_shared_products import shares_product
 
 pytestmark = pytest.mark.usefixtures("no_history")
 

@@ -1,1 +1,1 @@
-"""Array package: the Array's methods, assignment, write-through views and external buffers."""
+"""Array package: methods of Array, and NumPy functions and ufuncs of Arrays."""

@@ -16,19 +16,19 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array
-from tenfold.array import ndarray_methods
-from tenfold.array.assign import assign, assign_result, view_setter
-from tenfold.array.external_buffer import wrap
-from tenfold.array.setitem import set_item
-from tenfold.array.view_writethrough import advance
+from tenfold.array import array_function, array_ufunc, ndarray_methods
 from tenfold.core import op_decorators
 from tenfold.core.inference import infer, refuse_scalar
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.errors import message, raise_if_failed
 from tenfold.inspect.explain import explain
-from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
+from tenfold.interop import display, dlpack, materialize, pickling
 from tenfold.interop.asarray import asarray, from_dlpack
+from tenfold.mutation.assign import assign, assign_result, view_setter
+from tenfold.mutation.external_buffer import wrap
+from tenfold.mutation.setitem import set_item
+from tenfold.mutation.view_writethrough import advance
 from tenfold.ops import rounding
 from tenfold.ops.assignment import set_at
 from tenfold.ops.complex import imag, real

@@ -1,1 +1,1 @@
-"""Interoperability: import, NumPy's protocols, DLPack, pickle and display."""
+"""Interoperability: import, conversion of values, DLPack, pickle and display."""

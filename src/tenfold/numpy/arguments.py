@@ -20,12 +20,12 @@ import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array
-from tenfold.array.assign import assign
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
+from tenfold.mutation.assign import assign
 from tenfold.ops.cast import astype
 from tenfold.ops.selection import where as select
 

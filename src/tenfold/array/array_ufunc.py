@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.interop.array_function import array_like, check_fallback, form_of
+from tenfold.array.array_function import array_like, check_fallback, form_of
 from tenfold.interop.numpy_dispatch import implementation_of
 
 LAZY_METHODS = {

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple, cast
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
-from tenfold.array import external_buffer
-from tenfold.array.defer_shared_products import shares_product
 from tenfold.caches import LruCache
 from tenfold.core.array_facts import ArrayFacts
 from tenfold.core.index_map import (
@@ -33,6 +31,8 @@ from tenfold.core.op import Op
 from tenfold.core.shape_rules import product
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import ShapeError, UnsupportedError, message
+from tenfold.mutation import external_buffer
+from tenfold.mutation.defer_shared_products import shares_product
 from tenfold.ops.assignment import set_at
 from tenfold.ops.cast import convert
 from tenfold.ops.create import full, zeros

@@ -20,15 +20,15 @@ from typing import Any, cast
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.array import external_buffer
-from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
-from tenfold.array.noalias_check import verify
-from tenfold.array.setitem import is_view_of
-from tenfold.array.view_writethrough import refuse_read_only, shows_sums, sum_through, write
 from tenfold.core.index_map import Slice, whole_slice
 from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.mutation import external_buffer
+from tenfold.mutation.coerce_rhs import coerce_rhs, fit_to_part
+from tenfold.mutation.noalias_check import verify
+from tenfold.mutation.setitem import is_view_of
+from tenfold.mutation.view_writethrough import refuse_read_only, shows_sums, sum_through, write
 from tenfold.ops.indexing import capture, index_view
 from tenfold.ops.joining import joined_arrays
 from tenfold.ops.reshaping import broadcast_to

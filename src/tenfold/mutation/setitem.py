@@ -20,8 +20,6 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.array.coerce_rhs import coerce_rhs, fit_to_part
-from tenfold.array.view_writethrough import refuse_read_only, replace_part, shown_part, write
 from tenfold.core.index_map import whole_slice
 from tenfold.core.op import Op
 from tenfold.core.scatter_rules import indexed_shape
@@ -29,6 +27,8 @@ from tenfold.core.shape_rules import whole_axes
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
+from tenfold.mutation.coerce_rhs import coerce_rhs, fit_to_part
+from tenfold.mutation.view_writethrough import refuse_read_only, replace_part, shown_part, write
 from tenfold.ops.assignment import put_at
 from tenfold.ops.cast import convert
 from tenfold.ops.gathering import gather

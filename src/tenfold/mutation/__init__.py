@@ -1,0 +1,1 @@
+"""Mutation package: assignment, views that write through, and external buffers."""
