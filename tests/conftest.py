@@ -229,7 +229,7 @@ def no_history() -> None:
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the graphs that Python has planned."""
     import tenfold as tn
-    from tenfold.runtime import cpu
+    from tenfold.runtime.devices import cpu
 
     seen: list[int] = []
     original: Callable[..., Any] = cpu.plan_of

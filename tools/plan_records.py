@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tenfold.runtime import cpu
+from tenfold.runtime.devices import cpu
 from tenfold.schedule.schedule_ir import Schedule, Step
 from tenfold.schedule.symbolic_graph import is_symbolic
 from tenfold.schedule.target import target_of

@@ -25,7 +25,7 @@ import tenfold as tn
 import tenfold.numpy
 from loop_work.programs import PROGRAMS, Program, Run, Wait
 from tenfold import _native
-from tenfold.runtime.cpu import Cpu
+from tenfold.runtime.devices.cpu import Cpu
 
 Clock = Callable[[], float]
 

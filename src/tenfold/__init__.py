@@ -30,8 +30,8 @@ from tenfold.version import __version__ as __version__
 # An operation or a device enters its table when the module that declares it is imported.
 for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
-for _device in ("reference", "cpu", "emulated"):
-    importlib.import_module(f"tenfold.runtime.{_device}")
+for _device in sorted((Path(__file__).parent / "runtime/devices").glob("[!_]*.py")):
+    importlib.import_module(f"tenfold.runtime.devices.{_device.stem}")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()

@@ -4,6 +4,7 @@ Made by `make stubs` from the op table; do not edit.
 """
 
 from tenfold._native import Array
+from tenfold.core.shape_rules import Axis
 from typing import Any
 
 def fft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
@@ -15,10 +16,10 @@ def fft2(x: Array, /, s: tuple[int, ...] | None = ..., axes: tuple[int, ...] = .
 def fftfreq(n: int, /, d: float = ..., *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return the frequencies of the `n` numbers of a transform, for samples at distances `d`: 0 and"""
 
-def fftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Any = ..., norm: str | None = ...) -> Array:
+def fftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Axis = ..., norm: str | None = ...) -> Array:
     """Return the transform along several axes, all of them if `axes` is None; `s` has a length for"""
 
-def fftshift(x: Array, /, axes: Any = ...) -> Array:
+def fftshift(x: Array, /, axes: Axis = ...) -> Array:
     """Return `x` with the number of frequency 0 in the middle of each of `axes` (all if None)."""
 
 def hfft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
@@ -30,10 +31,10 @@ def ifft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = .
 def ifft2(x: Array, /, s: tuple[int, ...] | None = ..., axes: tuple[int, ...] = ..., norm: str | None = ...) -> Array:
     """Return the inverse of `fft2`."""
 
-def ifftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Any = ..., norm: str | None = ...) -> Array:
+def ifftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Axis = ..., norm: str | None = ...) -> Array:
     """Return the inverse of `fftn`."""
 
-def ifftshift(x: Array, /, axes: Any = ...) -> Array:
+def ifftshift(x: Array, /, axes: Axis = ...) -> Array:
     """Return the inverse of `fftshift`."""
 
 def ihfft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
@@ -45,7 +46,7 @@ def irfft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = 
 def irfft2(x: Array, /, s: tuple[int, ...] | None = ..., axes: tuple[int, ...] = ..., norm: str | None = ...) -> Array:
     """Return the inverse of `rfft2`."""
 
-def irfftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Any = ..., norm: str | None = ...) -> Array:
+def irfftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Axis = ..., norm: str | None = ...) -> Array:
     """Return the inverse of `rfftn`; `s` are the lengths of the result."""
 
 def rfft(x: Array, /, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
@@ -57,5 +58,5 @@ def rfft2(x: Array, /, s: tuple[int, ...] | None = ..., axes: tuple[int, ...] = 
 def rfftfreq(n: int, /, d: float = ..., *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return the frequencies of the n // 2 + 1 numbers of `rfft`."""
 
-def rfftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Any = ..., norm: str | None = ...) -> Array:
+def rfftn(x: Array, /, s: tuple[int, ...] | None = ..., axes: Axis = ..., norm: str | None = ...) -> Array:
     """Return the transform of real `x` along several axes: of the last one as `rfft`."""

@@ -51,9 +51,9 @@ CODE = "a number of a file format or of an interface"
 NODES = "nodes or parts of a graph, not elements"
 LAUNCHES = "launches, not elements"
 NOT_LENGTHS = {
-    "runtime.cpu.MAX_PLANS": CAPACITY,
-    "runtime.cpu.MAX_WHOLE_NODES": NODES,
-    "runtime.cpu.CHUNK_NODES": NODES,
+    "runtime.devices.cpu.MAX_PLANS": CAPACITY,
+    "runtime.devices.cpu.MAX_WHOLE_NODES": NODES,
+    "runtime.devices.cpu.CHUNK_NODES": NODES,
     "jit.cache_entry.ENTRY_FORMAT": CODE,
     "jit.cache_entry.HASH": CODE,
     "jit.cache_entry.MAX_ENTRY_BYTES": CODE,

@@ -12,7 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold.core.graph import Graph
-from tenfold.runtime import cpu
+from tenfold.runtime.devices import cpu
 from tenfold.storage import dense
 from tenfold.testing import assert_equal_bits
 

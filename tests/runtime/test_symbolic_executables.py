@@ -11,7 +11,8 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.runtime import cpu, symbolic_executable
+from tenfold.runtime import symbolic_executable
+from tenfold.runtime.devices import cpu
 from tenfold.testing import assert_equal_bits
 
 from .random_structures import Structure, computed, expected, structure, values

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from call_programs import program, several
 from tenfold import _native
-from tenfold.runtime import cpu
+from tenfold.runtime.devices import cpu
 from tenfold.testing import assert_close, assert_equal_bits
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.batch_compiler import compute_batch

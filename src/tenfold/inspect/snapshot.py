@@ -23,8 +23,8 @@ from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
 from tenfold.rewrite.driver import RewriteReport
-from tenfold.runtime.cpu import CHUNK_NODES, MAX_WHOLE_NODES, Cpu
 from tenfold.runtime.device import DEVICES
+from tenfold.runtime.devices.cpu import CHUNK_NODES, MAX_WHOLE_NODES, Cpu
 from tenfold.runtime.graph_chunks import device_parts, is_divided
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.settings import get

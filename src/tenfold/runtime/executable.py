@@ -26,12 +26,12 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Executable, Type, Value
 from tenfold.core.graph import Graph
-from tenfold.runtime import reference
 from tenfold.runtime.device import OptimisedGraph
+from tenfold.runtime.devices import reference
+from tenfold.runtime.devices.reference import ReferenceCall, raise_failure
 from tenfold.runtime.instructions import Call, ReplayInstruction, View, append_to
 from tenfold.runtime.launch_binding import LaunchBinder
 from tenfold.runtime.publication import Publication
-from tenfold.runtime.reference import ReferenceCall, raise_failure
 from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.schedule.schedule_ir import Schedule, Step
@@ -197,7 +197,8 @@ def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., S
     It computes on the host, also for a device whose memory the host cannot read.
     """
     value_function, device = call_node.op.semantics.on_values, call_node.type.device
-    if not _native.is_host_device(device):
+    is_on_host = _native.is_host_device(device)
+    if not is_on_host:
         types = [Type(x.shape, x.dtype, dense.HOST, dense.DENSE) for x in call_node.types]
         call_node = call_node._replace(types=tuple(types), type=types[0])
 
@@ -213,10 +214,9 @@ def replay_function(call_node: ReferenceCall, caller: Caller) -> Callable[..., S
     def call(*inputs: Any) -> Sequence[Value]:
         arrays = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
         results = caller(call_node, arrays)
-        if call_node.type.device == device:
-            return results
-        _native.count("copies", sum(isinstance(x, Value) for x in inputs) + len(results))
-        return [value.copied_to(device) for value in results]
+        if not is_on_host:
+            _native.count("copies", sum(isinstance(x, Value) for x in inputs) + len(results))
+        return [x if x.type.device == device else x.copied_to(device) for x in results]
 
     return call if value_function is None else on_values
 

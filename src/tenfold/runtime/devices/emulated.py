@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenfold.runtime.cpu import Cpu
 from tenfold.runtime.device import declare
+from tenfold.runtime.devices.cpu import Cpu
 from tenfold.schedule.target import Target
 
 NUM_DEVICES = 2

@@ -1,0 +1,1 @@
+"""Devices: each module declares one; `import tenfold` imports all of them."""
