@@ -101,7 +101,7 @@ def test_options_that_meet_are_told_apart(bits: int) -> None:
     numbers = set()
     for threads, tier, fuse in itertools.product(range(1, 9), (0, 1), (False, True)):
         with tn.options(threads=threads, tier=tier, fuse=fuse):
-            numbers.add(tn.settings.fingerprint())
+            numbers.add(tn.settings.options_fingerprint())
             assert (x * 2 + 1).tolist() == [1, 3, 5, 7, 9]
     assert len(numbers) == 32
 

@@ -33,42 +33,42 @@ class Plant(NamedTuple):
 
 KEYS = (
     Plant(
-        "key_of forgets which values die",
+        "schedule_key forgets which values die",
         "src/tenfold/schedule/schedule.py",
         "dead_after_read = bool(graph.dead_after_read) and graph.dead_after_read[position]",
         "dead_after_read = False",
         ("schedule/test_structure_keys.py", "schedule/test_in_place_updates.py"),
     ),
     Plant(
-        "key_of forgets which nodes are held",
+        "schedule_key forgets which nodes are held",
         "src/tenfold/schedule/schedule.py",
         "                    graph.live_out[position],\n                    node.params,",
         "                    node.params,",
         ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
-        "key_of forgets strides",
+        "schedule_key forgets strides",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.shape, type_.dtype, None, dead_after_read)",
         ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
-        "key_of forgets shapes",
+        "schedule_key forgets shapes",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.dtype, value.strides if value else None, dead_after_read)",
         ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
-        "key_of forgets dtypes of values",
+        "schedule_key forgets dtypes of values",
         "src/tenfold/schedule/schedule.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dead_after_read)",
         "(type_.shape, value.strides if value else None, dead_after_read)",
         ("schedule/test_structure_keys.py", "schedule/test_fusion.py"),
     ),
     Plant(
-        "key_of forgets parameters",
+        "schedule_key forgets parameters",
         "src/tenfold/schedule/schedule.py",
         "                    node.params,\n                    node.type.dtype,",
         "                    node.type.dtype,",
@@ -77,8 +77,8 @@ KEYS = (
     Plant(
         "keys of plans forget the options",
         "src/tenfold/pipeline.py",
-        "return (settings.fingerprint(), *rule_registry.fingerprint())",
-        "return (0, *rule_registry.fingerprint())",
+        "return (settings.options_fingerprint(), *rule_registry.rules_fingerprint())",
+        "return (0, *rule_registry.rules_fingerprint())",
         (
             "runtime/test_replay.py::test_a_plan_that_was_made_under_other_options_is_not_replayed",
             "runtime/test_replay.py",

@@ -464,7 +464,7 @@ def graph_of(arrays: Sequence[Array]) -> Graph:
 
 def options_key() -> tuple[int, ...]:
     """Return the part of a plan's key that identifies the active options and rules."""
-    return (settings.fingerprint(), *rule_registry.fingerprint())
+    return (settings.options_fingerprint(), *rule_registry.rules_fingerprint())
 
 
 def optimise(graph: Graph) -> tuple[Graph, RewriteReport]:

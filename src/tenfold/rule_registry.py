@@ -214,7 +214,7 @@ def version() -> int:
     return active().version
 
 
-def fingerprint() -> tuple[int, int]:
+def rules_fingerprint() -> tuple[int, int]:
     """Return numbers that identify the active rules under any options."""
     return _process_version, _open_block.get().number
 

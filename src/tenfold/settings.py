@@ -367,12 +367,12 @@ _next_number = count(1)
 _process_set = OptionSet(0)
 
 
-def fingerprint() -> int:
+def options_fingerprint() -> int:
     """Return a number of the current settings: equal numbers mean equal settings.
 
     >>> with options(fuse=False):
-    ...     one = fingerprint()
-    >>> one == fingerprint()
+    ...     one = options_fingerprint()
+    >>> one == options_fingerprint()
     False
     """
     return _current_set().number

@@ -33,7 +33,7 @@ from tenfold.jit.compiler import compile_ir
 from tenfold.jit.digest import digest
 from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.program import source_of
-from tenfold.jit.target_key import environment, key_of
+from tenfold.jit.target_key import environment, kernel_key
 from tenfold.ops.arithmetic import multiply
 from tenfold.schedule.generic_elementwise import GenericElementwise
 from tenfold.schedule.target import target_of
@@ -416,7 +416,9 @@ def test_a_home_that_does_not_exist_is_not_made(
 
 def test_an_entry_is_for_one_text_level_processor_and_version() -> None:
     here = environment("native")
-    keys = {key_of(text, level, at) for text in "ab" for level in (0, 2) for at in (here, PLACE)}
+    keys = {
+        kernel_key(text, level, at) for text in "ab" for level in (0, 2) for at in (here, PLACE)
+    }
     assert len(keys) == 8
     assert len({environment(cpu) for cpu in ("native", "x86-64", "x86-64-v2")}) == 3
 

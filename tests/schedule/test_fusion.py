@@ -12,7 +12,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.schedule import key_of, plan_of
+from tenfold.schedule.schedule import plan_of, schedule_key
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import DEFAULT
 
@@ -163,11 +163,11 @@ def test_a_cut_keeps_all_that_is_read_after_it_and_computes_nothing_twice() -> N
 
 def test_graphs_of_one_structure_have_one_key() -> None:
     first, second, other = filled(6, 8), filled(6, 8), filled(6, 9)
-    key = key_of(graph(first * 2 + first))
-    same = key_of(graph(second * 3 + second))
+    key = schedule_key(graph(first * 2 + first))
+    same = schedule_key(graph(second * 3 + second))
     others = [
-        *(key_of(graph(other * 2 + other)), key_of(graph(first * second + first))),
-        *(key_of(graph(first + first * 2)), key_of(graph(first.T * 2 + first.T))),
+        *(schedule_key(graph(other * 2 + other)), schedule_key(graph(first * second + first))),
+        *(schedule_key(graph(first + first * 2)), schedule_key(graph(first.T * 2 + first.T))),
     ]
     assert key == same
     assert key not in others

@@ -10,7 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import key_of, plan_of
+from tenfold.schedule.schedule import plan_of, schedule_key
 
 Key = tuple[object, ...]
 
@@ -21,7 +21,7 @@ def array(shape: tuple[int, ...] = (6, 8), dtype: str = "float64") -> tn.Array:
 
 
 def key(*outputs: tn.Array) -> Key:
-    return key_of(Graph.of([_native.node_of(each) for each in outputs], (1,)))
+    return schedule_key(Graph.of([_native.node_of(each) for each in outputs], (1,)))
 
 
 def shapes() -> list[Key]:
@@ -61,7 +61,7 @@ def operands() -> list[Key]:
 
 def options() -> list[Key]:
     graph = Graph.of([_native.node_of(tn.exp(array()))])
-    return [key_of(graph, fused, fma) for fused in (True, False) for fma in (True, False)]
+    return [schedule_key(graph, fused, fma) for fused in (True, False) for fma in (True, False)]
 
 
 @pytest.mark.parametrize(

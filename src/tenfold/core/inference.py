@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenfold.core.op import Op, Params
 
 
-def device_of(types: Sequence[Type]) -> str | None:
+def common_device(types: Sequence[Type]) -> str | None:
     """Return the one device of all operands (scalars have none), or raise DeviceError."""
     devices = sorted({type_.device for type_ in types if not type_.weak})
     if len(devices) > 1:
@@ -45,7 +45,7 @@ def infer(
     """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
     try:
         # Without inputs the last parameter is the device; a call has an array, or none at all.
-        device = device_of(types)
+        device = common_device(types)
         if device is None or op.semantics.moves:
             device = params[-1]
         results, operands = op.semantics.rule(types, *params)

@@ -23,7 +23,7 @@ from tenfold.jit.cache_entry import CacheEntry
 from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.log_once import log_warning
 from tenfold.jit.object_image import ObjectImage
-from tenfold.jit.target_key import environment, key_of
+from tenfold.jit.target_key import environment, kernel_key
 from tenfold.settings import get
 
 
@@ -41,7 +41,7 @@ class CachedKernels:
         """
         if self.store is None:
             return None
-        keys = tuple(map(partial(key_of, self.text, environment=self.environment), levels))
+        keys = tuple(map(partial(kernel_key, self.text, environment=self.environment), levels))
         found = self.store.load_first(keys, self.environment, functions)
         return None if found is None else (levels[found[0]], found[1])
 
@@ -49,7 +49,7 @@ class CachedKernels:
         """Whether an entry exists; `load` validates it."""
         if self.store is None:
             return False
-        return self.store.has(key_of(self.text, level, self.environment))
+        return self.store.has(kernel_key(self.text, level, self.environment))
 
     def save(
         self, level: int, image: ObjectImage, functions: tuple[str, ...], seconds: float, note: str
@@ -57,7 +57,7 @@ class CachedKernels:
         """Store machine code for later processes; return whether it succeeded."""
         if self.store is None:
             return False
-        key = key_of(self.text, level, self.environment)
+        key = kernel_key(self.text, level, self.environment)
         offsets = tuple(image.function_offsets[name] for name in functions)
         entry = CacheEntry(key, self.environment, image.code, offsets, level, seconds, note)
         return self.store.store(entry)

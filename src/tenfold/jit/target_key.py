@@ -71,6 +71,6 @@ def _llvm_build() -> bytes:
     return version + struct.pack("<QQ", library.st_size, library.st_mtime_ns)
 
 
-def key_of(text: str, level: int, environment: bytes) -> bytes:
+def kernel_key(text: str, level: int, environment: bytes) -> bytes:
     """Return the key of a kernel, 32 bytes: the name of its entry."""
     return digest(environment + struct.pack("<I", level) + text.encode())

@@ -13,7 +13,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import comparison, ordering
-from tenfold.core.inference import device_of
+from tenfold.core.inference import common_device
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import broadcast
@@ -31,7 +31,7 @@ def _out_of_range_result(
         shape = broadcast(*(type_.shape for type_ in types))
         first_is_smaller = (position == 1) != negative
         value = if_smaller if first_is_smaller else if_larger
-        return full(shape, value, dtype=BOOL, device=device_of(types))
+        return full(shape, value, dtype=BOOL, device=common_device(types))
 
     return constant_result
 

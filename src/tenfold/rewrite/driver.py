@@ -42,7 +42,7 @@ from tenfold.rewrite.inline import inline, is_call
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rewrite_graph import SCALAR_OP, RewriteGraph, SymbolicNodes, operators_of
 from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
-from tenfold.settings import fingerprint, override
+from tenfold.settings import options_fingerprint, override
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
 CSE_NAME = "cse"
@@ -198,7 +198,7 @@ def _inline_calls(graph: RewriteGraph, rules: RuleSet, describe: bool) -> list[R
 
 def _rewritten_body(body: Subgraph, rules: RuleSet, describe: bool) -> tuple[Graph, RewriteReport]:
     """Return the rewritten graph of a body and the report; it keeps the last."""
-    key = (rules.version, fingerprint(), describe)
+    key = (rules.version, options_fingerprint(), describe)
     last_key, last = body.rewritten
     if last_key == key:
         result: tuple[Graph, RewriteReport] = last

@@ -40,7 +40,7 @@ def is_repeatable(graph: Graph) -> bool:
     return not any(map(runs_once, graph.nodes))
 
 
-def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
+def schedule_key(graph: Graph, *options: object) -> tuple[object, ...]:
     """Return the cache key of a plan: two graphs with equal keys have the same plan."""
     parts: list[object] = [*options, graph.passed_through, graph.new_nodes]
     for position, node in enumerate(graph.nodes):
@@ -69,4 +69,4 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["is_repeatable", "key_of", "plan_of"]
+__all__ = ["is_repeatable", "plan_of", "schedule_key"]

@@ -60,7 +60,7 @@ class ShapeEnv:
         self, kind: str, operands: tuple[Any, ...], value: int, low: float, high: float
     ) -> Any:
         """Return the SymInt that is one atom."""
-        key = kind, tuple([key_of(operand) for operand in operands])
+        key = kind, tuple([operand_key(operand) for operand in operands])
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.atoms)
@@ -163,7 +163,7 @@ class ShapeEnv:
         return bound is not None and bound <= constant
 
 
-def key_of(operand: object) -> object:
+def operand_key(operand: object) -> object:
     """Return what equal operands of atoms have in common."""
     return operand.terms if isinstance(operand, SymInt) else operand
 

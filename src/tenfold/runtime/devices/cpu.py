@@ -32,7 +32,7 @@ from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice
-from tenfold.schedule.schedule import key_of, plan_of
+from tenfold.schedule.schedule import plan_of, schedule_key
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import Target
 from tenfold.schedule.verify_kernel import verifies
@@ -63,11 +63,11 @@ class Cpu:
         """Return the plan of a graph, cached by its structure."""
         fused, target = bool(get("fuse")), self.target()
         options = fused, target, verifies()
-        key = key_of(graph, *options)
+        key = schedule_key(graph, *options)
         plan = self.plans.get(key)
         if plan is None:
             plan = plan_of(graph, target, fused=fused)
-            if key_of(graph, *options) != key:
+            if schedule_key(graph, *options) != key:
                 return plan  # another thread has computed a node meanwhile: valid for this run only
             self.plans[key] = plan
         return plan
