@@ -18,7 +18,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.verify_kernel import verify_plan
 
 RUNS = 50
@@ -56,14 +56,14 @@ def main() -> None:
     if smoke_wanted():
         for array in graphs().values():
             graph = Graph.of([_native.node_of(array)])
-            verify_plan(plan_of(graph))
+            verify_plan(schedule_graph(graph))
         return
     print(f"{'form':20}{'plan':>8}{'verify':>8}")
     with tn.options(verify=False, verify_kernels=False):
         for name, array in graphs().items():
             graph = Graph.of([_native.node_of(array)])
-            plan = plan_of(graph)
-            planning = microseconds(partial(plan_of, graph))
+            plan = schedule_graph(graph)
+            planning = microseconds(partial(schedule_graph, graph))
             verifying = microseconds(partial(verify_plan, plan))
             print(f"{name:20}{planning:8.0f}{verifying:8.0f}")
 

@@ -232,13 +232,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     from tenfold.runtime.devices import cpu
 
     seen: list[int] = []
-    original: Callable[..., Any] = cpu.plan_of
+    original: Callable[..., Any] = cpu.schedule_graph
 
     def noted(graph: Any, **options: Any) -> Any:
         seen.append(len(graph))
         return original(graph, **options)
 
-    monkeypatch.setattr(cpu, "plan_of", noted)
+    monkeypatch.setattr(cpu, "schedule_graph", noted)
     tn.trim()
     yield seen
     tn.trim()

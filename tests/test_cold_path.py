@@ -24,7 +24,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.rule_registry import optimise_graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 rng = np.random.default_rng(0)
 a, b = (tn.asarray(rng.random(200_000)) for _ in range(2))
@@ -105,7 +105,7 @@ def chain(operations):
     return x
 
 def plan(graph):
-    plan_of(optimise_graph(graph)[0])
+    schedule_graph(optimise_graph(graph)[0])
 
 plan(Graph.of([_native.node_of(chain(4))]))
 print(*(number(lambda: plan(Graph.of([_native.node_of(chain(n))]))) for n in (10, 1000)))

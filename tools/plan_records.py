@@ -44,19 +44,19 @@ Plans = dict[str, str]
 @contextmanager
 def recorded() -> Iterator[Plans]:
     """Record the plans of a block."""
-    original = vars(cpu)["plan_of"]
+    original = vars(cpu)["schedule_graph"]
     plans: Plans = {}
 
-    def plan_of(graph: Any, *given: Any, **options: Any) -> Any:
+    def schedule_graph(graph: Any, *given: Any, **options: Any) -> Any:
         if not is_symbolic(graph):
             _record(plans, [original(graph, target_of(each), **_unset(options)) for each in LEVELS])
         return original(graph, *given, **options)
 
-    vars(cpu)["plan_of"] = plan_of
+    vars(cpu)["schedule_graph"] = schedule_graph
     try:
         yield plans
     finally:
-        vars(cpu)["plan_of"] = original
+        vars(cpu)["schedule_graph"] = original
 
 
 def _unset(options: dict[str, Any]) -> dict[str, Any]:

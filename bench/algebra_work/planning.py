@@ -21,7 +21,7 @@ from tenfold import _native, pipeline
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import rewrite
 from tenfold.rule_registry import active
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 OPERATIONS, NEW, KNOWN = 20, 60, 20
 """Operations of an expression, expressions of each kind, and how many are planned before."""
@@ -66,7 +66,7 @@ def planned(x: tn.Array) -> float:
     """Milliseconds to rewrite and plan an expression."""
     begin = time.perf_counter()
     graph = pipeline.optimise(pipeline.graph_of([x]))[0]
-    plan_of(graph)
+    schedule_graph(graph)
     return (time.perf_counter() - begin) * 1e3
 
 

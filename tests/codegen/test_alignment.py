@@ -18,7 +18,7 @@ from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64
 from tenfold.errors import VerifyError
 from tenfold.schedule.product_choice import HALF_NOTES
 from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.target import target_of
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
@@ -27,7 +27,7 @@ MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 def streamed() -> str:
     """A map of more than the cache holds, which stores past it."""
     x = tn.asarray(np.zeros(4_000_000))
-    launch = plan_of(Graph.of([_native.node_of(x + 1.0)])).steps[0].launch
+    launch = schedule_graph(Graph.of([_native.node_of(x + 1.0)])).steps[0].launch
     assert launch is not None, "it is a kernel"
     assert launch.kernel.streamed
     return render(launch.kernel, target_of("x86-64-v4").simd)

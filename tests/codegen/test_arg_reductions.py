@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float32", "float64"]
@@ -45,7 +45,7 @@ def check(x: np.ndarray, **options: Any) -> None:
 
 def form(array: tn.Array) -> str:
     """Return how the kernel of an array goes."""
-    (step,) = plan_of(Graph.of([_native.node_of(array)])).steps
+    (step,) = schedule_graph(Graph.of([_native.node_of(array)])).steps
     assert step.launch is not None
     return step.launch.kernel.traversal
 

@@ -15,7 +15,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import DTYPES
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.target import target_of
 from tenfold.testing import assert_equal_bits
 
@@ -36,7 +36,7 @@ def kernel(dtype: str, step: str, lanes: int) -> Kernel:
 
 def steps(array: tn.Array) -> list[str]:
     """Return how the operands of the one kernel of an array are stepped through."""
-    (launch,) = (step.launch for step in plan_of(graph(array)).steps if step.launch)
+    (launch,) = (step.launch for step in schedule_graph(graph(array)).steps if step.launch)
     return [operand.steps for operand in launch.kernel.operands]
 
 

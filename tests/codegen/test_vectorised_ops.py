@@ -23,7 +23,7 @@ from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS, Op
 from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import Simd, target_of
 
@@ -38,7 +38,7 @@ POSITIONS = {"row": "search", "split": "search parts"}
 
 
 def plan(array: tn.Array, cpu: str = "x86-64-v3") -> Schedule:
-    return plan_of(Graph.of([_native.node_of(array)]), target_of(cpu))
+    return schedule_graph(Graph.of([_native.node_of(array)]), target_of(cpu))
 
 
 @cache

@@ -14,7 +14,7 @@ from tests.conftest import Part
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 from test_canonical_reduction import tree_sum
 
@@ -61,7 +61,7 @@ def units_off(values: np.ndarray, axis: Any = None) -> float:
 
 
 def plan(*arrays: tn.Array) -> Schedule:
-    return plan_of(Graph.of([_native.node_of(array) for array in arrays]))
+    return schedule_graph(Graph.of([_native.node_of(array) for array in arrays]))
 
 
 def ones(*shape: int, dtype: str = "float32") -> tn.Array:

@@ -16,7 +16,7 @@ from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
 from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.target import target_of
 
 TEXT = "define i64 @kernel() {\n  ret i64 3\n}"
@@ -46,7 +46,7 @@ def texts() -> Iterator[str]:
     """The kernels of some expressions."""
     x, y = (tn.asarray([1.5, 2.5, 3.5], dtype=dtype) for dtype in ("float32", "float64"))
     for array in (x + y, tn.sin(y) * 2, tn.sum(x * x), tn.where(x > y, x, y), tn.pow(x, y)):
-        for step in plan_of(Graph.of([_native.node_of(array)])).steps:
+        for step in schedule_graph(Graph.of([_native.node_of(array)])).steps:
             if step.launch is not None:
                 yield render(step.launch.kernel, target_of("x86-64-v4").simd)
 

@@ -26,13 +26,13 @@ LONGEST = (32767, 32768, 32769, 65535, 65536, 65537)
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the graphs that Python has planned."""
     seen: list[int] = []
-    original: Callable[..., Any] = cpu.plan_of
+    original: Callable[..., Any] = cpu.schedule_graph
 
     def noted(graph: Any, **options: Any) -> Any:
         seen.append(len(graph))
         return original(graph, **options)
 
-    monkeypatch.setattr(cpu, "plan_of", noted)
+    monkeypatch.setattr(cpu, "schedule_graph", noted)
     tn.trim()
     with tn.options(tier=0):
         yield seen

@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Step
 
 DTYPES = ["bool", "uint8", "int16", "float16", "int32", "float32", "float64", "int64"]
@@ -26,7 +26,7 @@ def _on_cpu():
 
 def steps(array: tn.Array) -> list[Step]:
     """Return the steps of the plan of a pending array."""
-    return list(plan_of(Graph.of([_native.node_of(array)])).steps)
+    return list(schedule_graph(Graph.of([_native.node_of(array)])).steps)
 
 
 def numbers(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> np.ndarray:

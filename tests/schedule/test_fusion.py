@@ -12,7 +12,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.schedule import plan_of, schedule_key
+from tenfold.schedule.schedule import schedule_graph, schedule_key
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import DEFAULT
 
@@ -27,7 +27,7 @@ def graph(*arrays: tn.Array) -> Graph:
 
 
 def plan(*arrays: tn.Array, fused: bool = True) -> Schedule:
-    return plan_of(graph(*arrays), fused=fused)
+    return schedule_graph(graph(*arrays), fused=fused)
 
 
 def normalised(x: tn.Array) -> tn.Array:

@@ -10,7 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.testing import assert_equal_bits
 
@@ -25,7 +25,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(x: tn.Array) -> Schedule:
-    return plan_of(Graph.of([_native.node_of(x)], (1,)))
+    return schedule_graph(Graph.of([_native.node_of(x)], (1,)))
 
 
 def test_memory_is_written_over_once() -> None:
@@ -219,7 +219,7 @@ def test_call_reads_a_view_before_an_update_that_does_not_depend_on_it() -> None
     total = z[:4] @ x[:4]  # after the update of z, which comes after the sort
     x[1] = 9.0
     nodes = [_native.node_of(each) for each in (x, total, ordered)]
-    steps = [step.names[-1] for step in plan_of(Graph.of(nodes, (1,))).steps]
+    steps = [step.names[-1] for step in schedule_graph(Graph.of(nodes, (1,))).steps]
     assert steps.index("matmul") < len(steps) - 1 - steps[::-1].index("set_at")
     del nodes
     tn.eval(x, total, ordered)

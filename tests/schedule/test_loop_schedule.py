@@ -9,7 +9,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 
 
@@ -21,7 +21,7 @@ def _on_cpu():
 
 def planned(array: tn.Array) -> Schedule:
     """Return the plan of a pending array."""
-    return plan_of(Graph.of([_native.node_of(array)]))
+    return schedule_graph(Graph.of([_native.node_of(array)]))
 
 
 def traversals(array: tn.Array) -> list[str]:

@@ -12,7 +12,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.rule_registry import optimise_graph
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 X = tn.asarray(np.arange(1000.0))
 
@@ -42,7 +42,7 @@ def calls(function: Callable[[], object]) -> int:
 def planned(make: Callable[[int], tn.Array], number: int) -> None:
     joined = tn.concat([make(i) for i in range(number)])
     graph, _ = optimise_graph(Graph.of([_native.node_of(joined)]))
-    plan_of(graph)
+    schedule_graph(graph)
 
 
 @pytest.mark.parametrize("name", PIECES)

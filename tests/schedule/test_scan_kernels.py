@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 SCANS = [tn.cumulative_sum, tn.cumulative_prod]
 OPTIONS: list[dict[str, Any]] = [{}, {"include_initial": True}, {"exclusive": True}]
@@ -64,7 +64,7 @@ def check(scan: Any, x: np.ndarray, **options: Any) -> None:
 
 def forms(array: tn.Array) -> list[str]:
     """Return the kinds of the steps that compute an array, of kernels how they go."""
-    steps = plan_of(Graph.of([_native.node_of(array)])).steps
+    steps = schedule_graph(Graph.of([_native.node_of(array)])).steps
     return [step.launch.kernel.traversal if step.launch else step.kind for step in steps]
 
 
@@ -268,7 +268,7 @@ def test_parts_of_what_is_past_the_cache_need_more_than_two_threads():
     with tn.options(device="cpu"):
         for length, fewest in ((PARTS, 2), (1 << 23, 3)):
             found = tn.cumulative_sum(tn.asarray(np.ones(length, np.float32)))
-            (step,) = plan_of(Graph.of([_native.node_of(found)])).steps
+            (step,) = schedule_graph(Graph.of([_native.node_of(found)])).steps
             assert step.launch is not None
             used = [threads for threads in range(1, 9) if step.launch.scans_in_parts(threads)]
             assert used == list(range(fewest, 9))

@@ -10,7 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import plan_of, schedule_key
+from tenfold.schedule.schedule import schedule_graph, schedule_key
 
 Key = tuple[object, ...]
 
@@ -80,6 +80,6 @@ def test_numbers_are_no_part_of_a_key() -> None:
 
 def test_a_plan_of_the_same_key_is_the_same_plan() -> None:
     def plan(number: float) -> str:
-        return str(plan_of(Graph.of([_native.node_of(tn.exp(array()) * number)])))
+        return str(schedule_graph(Graph.of([_native.node_of(tn.exp(array()) * number)])))
 
     assert plan(2.0) == plan(3.0)

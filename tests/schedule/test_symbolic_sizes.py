@@ -15,7 +15,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.symbolic.shape_env import ShapeEnv
 from tenfold.core.symbolic.size_program import SizeProgram
 from tenfold.core.symbolic.sym_int import NotSymbolic, largest, smallest, value_of, values_of
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.symbolic_graph import with_symbolic_lengths
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
@@ -143,7 +143,7 @@ def test_a_plan_with_sizes_has_the_kernels_of_the_plan() -> None:
     x = tn.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     graph = Graph.of([_native.node_of(tn.sum(x * x, axis=0) - 1)])
     lengths = dict(zip((2, 3), ShapeEnv((2, 3)).lengths, strict=True))
-    plain, general = plan_of(graph), plan_of(with_symbolic_lengths(graph, lengths))
+    plain, general = schedule_graph(graph), schedule_graph(with_symbolic_lengths(graph, lengths))
     launches = [step.launch for plan in (plain, general) for step in plan.steps]
     assert len(launches) == 2
     assert launches[0] is not None

@@ -18,7 +18,7 @@ from tenfold.jit.host import host_target
 from tenfold.jit.program import source_of
 from tenfold.runtime.blas.product_dispatch import bind_product
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import INSTRUCTION_SETS, Target, target_of
 from tenfold.settings import CPU_LEVELS
@@ -34,7 +34,7 @@ def formula() -> tn.Array:
 
 
 def planned(target: Target) -> Schedule:
-    return plan_of(Graph.of([_native.node_of(formula())]), target)
+    return schedule_graph(Graph.of([_native.node_of(formula())]), target)
 
 
 def test_header_of_native_code_has_the_facts_of_the_planner() -> None:
@@ -76,7 +76,9 @@ def test_plan_of_another_level_is_made_on_any_machine() -> None:
     with_fma, without = planned(target_of("x86-64-v4")), planned(target_of("x86-64"))
     assert [step.names for step in with_fma.steps] == [step.names for step in without.steps]
     exponential = Graph.of([_native.node_of(tn.exp(tn.asarray([1.0, 2.0])))])
-    kinds = [plan_of(exponential, target_of(name)).steps[0].kind for name in INSTRUCTION_SETS]
+    kinds = [
+        schedule_graph(exponential, target_of(name)).steps[0].kind for name in INSTRUCTION_SETS
+    ]
     assert kinds == ["call", "call", "kernel", "kernel", "kernel"]
 
 

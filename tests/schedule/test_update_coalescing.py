@@ -13,7 +13,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.ops.indexing import capture
 from tenfold.schedule import passes
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Launch, Schedule
 from tenfold.schedule.target import DEFAULT
 from tenfold.testing import assert_equal_bits
@@ -200,7 +200,7 @@ def computed(program: Program, a: np.ndarray, b: tn.Array) -> tuple[tn.Array, An
 
 
 def planned(x: tn.Array) -> Schedule:
-    return plan_of(Graph.of([_native.node_of(x)], (1,)))
+    return schedule_graph(Graph.of([_native.node_of(x)], (1,)))
 
 
 def assert_complete(found: Schedule) -> None:
@@ -338,7 +338,9 @@ def test_loops_over_other_indices_read_a_part_where_it_lies() -> None:
         for n in range(3):
             y = tn.set_at(y, slice(3 * n, 3 * n + 2), x[n + 4][None, ::-1] + x[n + 1])
         together = [x, y]
-        assert_complete(plan_of(Graph.of([_native.node_of(each) for each in together], (1,))))
+        assert_complete(
+            schedule_graph(Graph.of([_native.node_of(each) for each in together], (1,)))
+        )
         with tn.profile() as p:
             tn.eval(*together)
         del together
@@ -358,7 +360,7 @@ def test_parts_are_read_before_another_run_writes_over_them() -> None:
         y, z = x[4] - given[:3] * x[2], wanted[4] - b[:3] * wanted[2]
         x = tn.set_at(x, slice(2, 7), x[3:8] * 2)
         wanted = theirs(wanted, slice(2, 7), wanted[3:8] * 2)
-        assert_complete(plan_of(Graph.of([_native.node_of(x), _native.node_of(y)], (1,))))
+        assert_complete(schedule_graph(Graph.of([_native.node_of(x), _native.node_of(y)], (1,))))
         with tn.profile() as p:
             tn.eval(x, y)
         assert p.copies == 0
@@ -369,7 +371,7 @@ def test_parts_are_read_before_another_run_writes_over_them() -> None:
 def test_part_that_a_call_reads_of_the_last_array_is_not_copied() -> None:
     x = rows(tn.asarray(operands()[0]), ours, None)
     y = tn.sort(x[3])
-    found = plan_of(Graph.of([_native.node_of(x), _native.node_of(y)], (1,)))
+    found = schedule_graph(Graph.of([_native.node_of(x), _native.node_of(y)], (1,)))
     assert [step.kind for step in found.steps] == ["kernel", "alias", "call"]
 
 
@@ -421,7 +423,7 @@ def test_named_intermediate_array_has_memory_of_its_own(
             wanted = theirs(wanted, n + 1, wanted[n + 1] + wanted[n])
             kept.append((keep(x, n), keep(wanted, n)))
         together = [x, *(each for each, _ in kept)]
-        found = plan_of(Graph.of([_native.node_of(each) for each in together], (1,)))
+        found = schedule_graph(Graph.of([_native.node_of(each) for each in together], (1,)))
         assert_complete(found)
         assert sum(step.copies for step in found.steps) <= copies
         tn.eval(*together)

@@ -21,7 +21,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.errors import VerifyError
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Launch, Schedule
 from tenfold.schedule.target import target_of
 from tenfold.schedule.verify_kernel import verify_launch, verify_plan
@@ -35,7 +35,7 @@ def ones(*shape: int, dtype: str = "float64") -> Array:
 
 def planned(*arrays: Array) -> tuple[Graph, Schedule]:
     graph = Graph.of([_native.node_of(array) for array in arrays])
-    return graph, plan_of(graph)
+    return graph, schedule_graph(graph)
 
 
 def launched(*arrays: Array) -> tuple[Launch, Extents]:

@@ -34,7 +34,7 @@ from tenfold.ops.selection import where
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
 from tenfold.schedule.generic_reduction import GenericReduction
-from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.schedule import schedule_graph
 
 Apply = Callable[..., tn.Array]
 
@@ -53,7 +53,7 @@ def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
     yielded: set[Source] = set()
     arrays = chain(creations(dtypes), elementwise(dtypes), conversions(dtypes), reductions(dtypes))
     for array in arrays:
-        plan = plan_of(Graph.of([_native.node_of(array)]), host_target())
+        plan = schedule_graph(Graph.of([_native.node_of(array)]), host_target())
         for step in plan.steps:
             if step.launch is not None and step.launch.kernel not in yielded:
                 yielded.add(step.launch.kernel)

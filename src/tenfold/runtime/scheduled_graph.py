@@ -7,11 +7,11 @@ which native code finds it; the nodes that get the value of an item; Types and p
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.rule_registry import optimise_graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> original = Graph.of([_native.node_of(tn.asarray([1.0, 2.0]) * 2)], (0,))
 >>> graph, report = optimise_graph(original)
 >>> optimised = OptimisedGraph(original, report)
->>> ScheduledGraph(original.structure, optimised, graph, plan_of(graph)).nodes_of_item
+>>> ScheduledGraph(original.structure, optimised, graph, schedule_graph(graph)).nodes_of_item
 {1: [1], 2: [2]}
 """
 

@@ -7,9 +7,9 @@ counted from the buffer's origin. The extent of a leaf is the range that its str
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([1.0, 2.0, 4.0])
->>> for extent in extents_of(plan_of(Graph.of([_native.node_of(x + x)]))).values():
+>>> for extent in extents_of(schedule_graph(Graph.of([_native.node_of(x + x)]))).values():
 ...     print(extent)
 BufferExtent(buffer=0, origin=0, low=0, high=24)
 BufferExtent(buffer=1, origin=0, low=0, high=24)

@@ -9,9 +9,9 @@ updates in place; where that would lose a value after an error, the pass hands o
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([2.0, 1.0])
->>> schedule = plan_of(Graph.of([_native.node_of(tn.sort(tn.cumulative_sum(x) + 1))]))
+>>> schedule = schedule_graph(Graph.of([_native.node_of(tn.sort(tn.cumulative_sum(x) + 1))]))
 >>> schedule.last_use, schedule.reused_buffers, sorted(schedule.temporaries)
 (((0,), (1,), (3,)), ((3, 1),), [1])
 """

@@ -8,9 +8,10 @@ pass after another. Everything that is inlined is computed in the loops of its r
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> (group,) = plan_of(Graph.of([_native.node_of(x - tn.max(x, axis=1, keepdims=True))])).groups
+>>> graph = Graph.of([_native.node_of(x - tn.max(x, axis=1, keepdims=True))])
+>>> (group,) = schedule_graph(graph).groups
 >>> group.space, group.axis, sorted(group.roots), group.outputs
 ((2, 2), 1, [1, 3], (3,))
 """

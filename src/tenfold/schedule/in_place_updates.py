@@ -7,11 +7,11 @@ backwards, the part is staged, or the array is copied.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.arange(4.0).wait()
 >>> y = x * 2
 >>> x[1:] = 0
->>> print(plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
+>>> print(schedule_graph(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
 set_at: a copy: an array or a pending expression still refers to the old value
 """
 

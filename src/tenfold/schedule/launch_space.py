@@ -7,9 +7,9 @@ steps of the kernel: VerifyError names the first that does not.
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> launch = plan_of(Graph.of([_native.node_of(x + tn.matrix_transpose(x))])).steps[0].launch
+>>> launch = schedule_graph(Graph.of([_native.node_of(x + tn.matrix_transpose(x))])).steps[0].launch
 >>> space = loop_space(launch)
 >>> space.lengths, sorted(space.strides)
 ((2, 2), [(8, 16), (16, 8), (16, 8)])

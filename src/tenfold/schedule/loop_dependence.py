@@ -6,10 +6,10 @@ overwrite it (`schedule/dependence.py`). Where no order is safe, it hands on the
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.arange(100.0).wait()
 >>> x[:-1] = x[1:] * 2
->>> plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].launch.sequential
+>>> schedule_graph(Graph.of([_native.node_of(x)], (1,))).steps[0].launch.sequential
 True
 """
 

@@ -5,7 +5,7 @@ Takes a Graph, hands on the finished Schedule, or the key under which it is cach
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> x = tn.asarray([1.0, 2.0])
->>> print(plan_of(Graph.of([_native.node_of((x + x) * 2)])))
+>>> print(schedule_graph(Graph.of([_native.node_of((x + x) * 2)])))
 kernel linear: add, multiply -> float64[2]
 """
 
@@ -22,7 +22,7 @@ NO_GRAPH = Graph((), (), (), (), ())
 """The graph of a finished schedule."""
 
 
-def plan_of(graph: Graph, target: Target = DEFAULT, *, fused: bool = True) -> Schedule:
+def schedule_graph(graph: Graph, target: Target = DEFAULT, *, fused: bool = True) -> Schedule:
     """Schedule a graph for a target. `fused=False` gives every operation its own kernel."""
     if graph.dead_after_read and not is_repeatable(graph):
         graph = replace(graph, dead_after_read=())
@@ -69,4 +69,4 @@ def schedule_key(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["is_repeatable", "plan_of", "schedule_key"]
+__all__ = ["is_repeatable", "schedule_graph", "schedule_key"]

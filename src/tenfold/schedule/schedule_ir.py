@@ -7,9 +7,9 @@ every graph of the same structure and lengths. Scalars are not part of it.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([1.0, 2.0])
->>> schedule = plan_of(Graph.of([_native.node_of((x + x) * 2)]))
+>>> schedule = schedule_graph(Graph.of([_native.node_of((x + x) * 2)]))
 >>> print(schedule)
 kernel linear: add, multiply -> float64[2]
 >>> [item.kind for item in schedule.items]

@@ -6,8 +6,8 @@ steps: a launch, a call, or a view.
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
->>> schedule = plan_of(Graph.of([_native.node_of(tn.sort(tn.asarray([2.0, 1.0]))[:1] + 1)]))
+>>> from tenfold.schedule.schedule import schedule_graph
+>>> schedule = schedule_graph(Graph.of([_native.node_of(tn.sort(tn.asarray([2.0, 1.0]))[:1] + 1)]))
 >>> for step in schedule.steps:
 ...     print(step, step.reads)
 call: sort -> float64[2] (0,)

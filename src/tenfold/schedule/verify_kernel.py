@@ -23,9 +23,9 @@ symbolic executables for other lengths, which `verify=True` does not use.
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.asarray([1.0, 2.0])
->>> verify_plan(plan_of(Graph.of([_native.node_of(x + x)])))
+>>> verify_plan(schedule_graph(Graph.of([_native.node_of(x + x)])))
 1
 """
 

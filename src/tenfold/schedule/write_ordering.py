@@ -7,10 +7,10 @@ it. Where no such order exists, it hands on the hazard of an update.
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> from tenfold.core.graph import Graph
->>> from tenfold.schedule.schedule import plan_of
+>>> from tenfold.schedule.schedule import schedule_graph
 >>> x = tn.arange(4.0).wait()
 >>> x[1:] = tn.sort(x)[:3]
->>> print(plan_of(Graph.of([_native.node_of(x)], (1,))))
+>>> print(schedule_graph(Graph.of([_native.node_of(x)], (1,))))
 call: sort -> float64[4]
 kernel linear: index, set_at -> float64[4]
 """

@@ -32,7 +32,7 @@ from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice
-from tenfold.schedule.schedule import plan_of, schedule_key
+from tenfold.schedule.schedule import schedule_graph, schedule_key
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import Target
 from tenfold.schedule.verify_kernel import verifies
@@ -66,7 +66,7 @@ class Cpu:
         key = schedule_key(graph, *options)
         plan = self.plans.get(key)
         if plan is None:
-            plan = plan_of(graph, target, fused=fused)
+            plan = schedule_graph(graph, target, fused=fused)
             if schedule_key(graph, *options) != key:
                 return plan  # another thread has computed a node meanwhile: valid for this run only
             self.plans[key] = plan
@@ -75,7 +75,7 @@ class Cpu:
     def compile(self, graph: Graph) -> list[Program]:
         """Plan a graph and compile its kernels with optimisation, without running them."""
         target = self.target()
-        plan = plan_of(graph, target, fused=bool(get("fuse")))
+        plan = schedule_graph(graph, target, fused=bool(get("fuse")))
         launches = [step.launch for step in plan.steps if step.launch is not None]
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compile(kernel, target.processor, optimised=True) for kernel in kernels]
@@ -89,7 +89,7 @@ class Cpu:
         """
         if len(graph) > MAX_WHOLE_NODES:
             return None
-        planner = partial(plan_of, target=self.target(), fused=bool(get("fuse")))
+        planner = partial(schedule_graph, target=self.target(), fused=bool(get("fuse")))
         generalises = cached and not get("verify")  # verification needs the lengths of each launch
         if generalises and timeline.in_batch():
             executable = bind_symbolic(original, graph, planner, compute_call)
