@@ -41,13 +41,13 @@ def message(
     """Format one error: operation and rule, a line for each operand, a line for the remedy."""
     lines = [f"{operation}: {rule}" if rule else operation]
     for position, operand in enumerate(operands, 1):
-        lines.append(f"  operand {position}: {describe(operand)}")
+        lines.append(f"  operand {position}: {describe_operand(operand)}")
     if remedy:
         lines.append(f"  remedy: {remedy}")
     return "\n".join(lines)
 
 
-def describe(operand: Described) -> str:
+def describe_operand(operand: Described) -> str:
     """Return an operand's shape, dtype and device as text, or the type of a Python scalar."""
     is_type = hasattr(type(operand), "weak")  # an Array has no such name, and would seek a remedy
     if is_type and getattr(operand, "weak", False):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.io.evaluate import evaluate
-from tenfold.io.expression import parse
+from tenfold.io.evaluate import evaluate_expression
+from tenfold.io.expression import parse_expression
 from tenfold.io.vocabulary import vocabulary
 
 Compute = Callable[..., object]
@@ -23,7 +23,7 @@ def build() -> Compute:
 
     def run(text: str, **inputs: object) -> object:
         arrays = {name: tn.asarray(np.asarray(value)) for name, value in inputs.items()}
-        return evaluate(parse(text), arrays, vocabulary(), limit=LIMIT)
+        return evaluate_expression(parse_expression(text), arrays, vocabulary(), limit=LIMIT)
 
     return run
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.io.expression import MAX_TEXT, parse
+from tenfold.io.expression import MAX_TEXT, parse_expression
 from tenfold.io.input_errors import ExpressionError
 
 ALLOWED = [
@@ -168,13 +168,13 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("text", ALLOWED)
 def test_text_is_an_expression(text: str) -> None:
-    assert parse(text).text == text
+    assert parse_expression(text).text == text
 
 
 @pytest.mark.parametrize(("text", "reason"), FORBIDDEN, ids=lambda value: str(value)[:40])
 def test_text_is_refused_with_its_reason_on_one_line(text: str, reason: str) -> None:
     with pytest.raises(ExpressionError) as caught:
-        parse(text)
+        parse_expression(text)
     message = str(caught.value)
     assert reason in message
     assert message.startswith("expression")
@@ -183,24 +183,24 @@ def test_text_is_refused_with_its_reason_on_one_line(text: str, reason: str) -> 
 
 
 def test_names_are_the_inputs_without_the_functions() -> None:
-    assert parse("sqrt(x) + linalg.norm(y) + z.sum()").names == {"x", "y", "z", "linalg"}
+    assert parse_expression("sqrt(x) + linalg.norm(y) + z.sum()").names == {"x", "y", "z", "linalg"}
 
 
 def test_the_column_of_a_mistake_is_told() -> None:
     with pytest.raises(ExpressionError, match="expression, column 6: 'not' is not allowed"):
-        parse("x & (not y)")
+        parse_expression("x & (not y)")
 
 
 def test_columns_are_counted_in_characters_not_in_bytes() -> None:
     with pytest.raises(ExpressionError, match="expression, column 6: 'not' is not allowed"):
-        parse("\u03b1 & (not y)")
+        parse_expression("\u03b1 & (not y)")
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_an_expression_or_refused(text: str) -> None:
     try:
-        parse(text)
+        parse_expression(text)
     except ExpressionError as error:
         message = str(error)
         assert message.isprintable(), message
@@ -278,7 +278,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=30).map(" ".join))
 def test_any_mixture_of_tokens_is_an_expression_or_refused(text: str) -> None:
     try:
-        parse(text)
+        parse_expression(text)
     except ExpressionError as error:
         message = str(error)
         assert message.isprintable(), message

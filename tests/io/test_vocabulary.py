@@ -5,7 +5,7 @@ from __future__ import annotations
 import tenfold as tn
 from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
-from tenfold.io.expression import parse
+from tenfold.io.expression import parse_expression
 from tenfold.io.vocabulary import API_CONSTANTS, EXPRESSION_PROPERTIES, vocabulary
 
 
@@ -33,7 +33,7 @@ def test_no_word_begins_with_an_underscore_or_is_no_name() -> None:
     words = vocabulary()
     for name in (*words.functions, *words.methods, *words.properties, *words.names):
         assert all(part.isidentifier() and not part.startswith("_") for part in name.split("."))
-        parse(name)
+        parse_expression(name)
 
 
 def test_constants_and_dtypes_are_names() -> None:

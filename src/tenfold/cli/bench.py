@@ -219,21 +219,21 @@ def measure(
     itemsize = np.dtype(work.dtype).itemsize
     max_elements = available_memory() // (SHARE_OF_MEMORY * itemsize)
     elements = max(min(int(work.elements * factor), max_elements), SHRINK_FACTOR)
-    small_inputs = inputs_of(work, elements // SHRINK_FACTOR)
-    evaluate(work, small_inputs)  # compiles
-    estimate = evaluate(work, small_inputs) * SHRINK_FACTOR
-    inputs = inputs_of(work, int(elements * min(MAX_SECONDS / estimate, 1)))
-    evaluate(work, inputs)
+    small_inputs = bench_inputs(work, elements // SHRINK_FACTOR)
+    evaluation_seconds(work, small_inputs)  # compiles
+    estimate = evaluation_seconds(work, small_inputs) * SHRINK_FACTOR
+    inputs = bench_inputs(work, int(elements * min(MAX_SECONDS / estimate, 1)))
+    evaluation_seconds(work, inputs)
     seconds = []
     for _ in range(rounds):
-        seconds.append(evaluate(work, inputs))
+        seconds.append(evaluation_seconds(work, inputs))
         progress.advance(1)
     arrays = [*inputs, work.build(*inputs)]
     bytes_moved = sum(array.size for array in arrays) * itemsize
     return seconds, bytes_moved, work.multiply_adds(inputs[0].shape)
 
 
-def inputs_of(work: BenchWork, elements: int) -> BenchInputs:
+def bench_inputs(work: BenchWork, elements: int) -> BenchInputs:
     """Return arrays of numbers from 0 to 1, so that polynomials and exponentials are finite."""
     random = np.random.default_rng(0)
     dtype = np.float32 if work.dtype == "float32" else np.float64
@@ -241,7 +241,7 @@ def inputs_of(work: BenchWork, elements: int) -> BenchInputs:
     return [tn.asarray(random.random(shape, dtype)) for shape in shapes]
 
 
-def evaluate(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
+def evaluation_seconds(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
     """Return the seconds to build the expression and compute it."""
     begin = time.perf_counter()
     work.build(*inputs).wait()

@@ -26,8 +26,8 @@ from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.inspect.explain import STAGES
 from tenfold.io.arrays import read_array
-from tenfold.io.evaluate import evaluate
-from tenfold.io.expression import CheckedExpression, parse
+from tenfold.io.evaluate import evaluate_expression
+from tenfold.io.expression import CheckedExpression, parse_expression
 from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
 from tenfold.io.input_errors import ComputationError, ExpressionError, error_text, one_line
 from tenfold.io.vocabulary import Vocabulary, vocabulary
@@ -87,9 +87,9 @@ def eval_command(
     with Progress() as progress:
         results = build(task, vocabulary(), progress)
         if dtype is not None:
-            results = {name: convert(name, array, dtype) for name, array in results.items()}
+            results = {name: convert_result(name, array, dtype) for name, array in results.items()}
         text = tn.explain(*results.values()) if explain else None
-        values = compute(results, progress)
+        values = compute_results(results, progress)
         if path is not None:
             progress.stage(f"writing {output}", sum(value.nbytes for value in values.values()))
             write_arrays(path, values, progress.advance)
@@ -141,7 +141,7 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
     expressions: dict[str, CheckedExpression] = {}
     for name, text in pairs:
         check_name_free(name, expressions)
-        expressions[name] = parse(text)
+        expressions[name] = parse_expression(text)
     files: dict[str, str] = {}
     for argument in words:
         name, file = split_pair(argument, "NAME=FILE")
@@ -196,7 +196,7 @@ def build(task: ComputeTask, names: Vocabulary, progress: Progress) -> dict[str,
         scope[name] = tn.asarray(values)
     results: dict[str, tn.Array] = {}
     for name, expression in task.expressions.items():
-        value = evaluate(expression, scope, names, limit=limit)
+        value = evaluate_expression(expression, scope, names, limit=limit)
         results[name] = scope[name] = as_result(name, value)
     return results
 
@@ -214,7 +214,7 @@ def as_result(name: str, value: object) -> tn.Array:
     raise ExpressionError(f"{name}: gives a {type(value).__name__}, not an array")
 
 
-def convert(name: str, array: tn.Array, dtype: str) -> tn.Array:
+def convert_result(name: str, array: tn.Array, dtype: str) -> tn.Array:
     """Convert a result to another dtype."""
     try:
         return tn.astype(array, DTYPES[dtype])
@@ -222,9 +222,11 @@ def convert(name: str, array: tn.Array, dtype: str) -> tn.Array:
         raise ComputationError(f"{name}: cannot be converted to {dtype}: {error}") from error
 
 
-def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArray[np.generic]]:
+def compute_results(
+    results: dict[str, tn.Array], progress: Progress
+) -> dict[str, NDArray[np.generic]]:
     """Compute all results together and return them as ndarrays."""
-    size, available = sum(map(bytes_of, results.values())), available_memory()
+    size, available = sum(map(array_bytes, results.values())), available_memory()
     if size > available:
         raise ComputationError(
             f"the results have {size:,} bytes, more than the {available:,} of memory available"
@@ -243,7 +245,7 @@ def computation_error(error: Exception) -> ComputationError:
     return ComputationError(f"{type(error).__name__}: {text}")
 
 
-def bytes_of(array: tn.Array) -> int:
+def array_bytes(array: tn.Array) -> int:
     """Return the size of an array in bytes; nothing is computed."""
     return array.size * array.dtype.itemsize
 

@@ -72,7 +72,7 @@ def examine() -> dict[str, Checks | list[str]]:
     """Return all facts of the report."""
     versions = installed_versions()
     return {
-        "machine": machine(),
+        "machine": machine_facts(),
         "limits": measured_limits(),
         "versions": versions,
         "settings": setting_values(),
@@ -82,7 +82,7 @@ def examine() -> dict[str, Checks | list[str]]:
     }
 
 
-def machine() -> Checks:
+def machine_facts() -> Checks:
     """Return the processor, usable processors, and memory in bytes."""
     name, flags = processor()
     return {

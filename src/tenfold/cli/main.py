@@ -41,7 +41,7 @@ class CommandGroup(click.Group):
             error.show()
             sys.exit(USAGE)
         except Exception as error:  # noqa: BLE001  # no user should be shown a traceback
-            exit_with_message(*describe(error))
+            exit_with_message(*describe_error(error))
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
@@ -52,7 +52,7 @@ class CommandGroup(click.Group):
             exit_with_message("interrupted; no file was changed", INTERRUPTED)
 
 
-def describe(error: Exception) -> tuple[str, int]:
+def describe_error(error: Exception) -> tuple[str, int]:
     """Return the line and the exit code of any error."""
     if isinstance(error, UserError):
         return str(error), error.exit_code

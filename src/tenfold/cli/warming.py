@@ -51,7 +51,9 @@ SCALAR_VALUES = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
 def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the kernels of each operation on arrays of these dtypes."""
     yielded: set[Source] = set()
-    arrays = chain(creations(dtypes), elementwise(dtypes), conversions(dtypes), reductions(dtypes))
+    arrays = chain(
+        creations(dtypes), elementwise_operations(dtypes), conversions(dtypes), reductions(dtypes)
+    )
     for array in arrays:
         plan = schedule_graph(Graph.of([_native.node_of(array)]), host_target())
         for step in plan.steps:
@@ -64,7 +66,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, for all operand layouts."""
     yielded: set[Source] = set()
     fma = host_target().simd.fma
-    for array in chain(elementwise(dtypes), mixed_dtypes(dtypes), conversions(dtypes)):
+    for array in chain(elementwise_operations(dtypes), mixed_dtypes(dtypes), conversions(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
@@ -135,7 +137,7 @@ def maps() -> Iterator[tuple[Op[...], int]]:
             yield op, len(inspect.signature(op.function).parameters)
 
 
-def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+def elementwise_operations(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
     for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):

@@ -21,7 +21,7 @@ from tenfold._native import Array
 from tenfold.core.graph import Graph
 from tenfold.errors import raise_if_failed
 from tenfold.inspect import machine_limits
-from tenfold.inspect.graph_text import bytes_of, operations_of
+from tenfold.inspect.graph_text import operations_of, unfused_traffic
 from tenfold.inspect.memory_traffic import required_bytes
 from tenfold.inspect.product_text import compiled_by
 from tenfold.inspect.snapshot import Snapshot
@@ -107,7 +107,7 @@ def _expected_steps(snapshot: Snapshot) -> list[ExpectedStep]:
 def _operation_step(graph: Graph, number: int, position: int) -> ExpectedStep:
     node, work = graph.nodes[position], graph.multiply_adds(position)
     dtype = str(node.type.dtype)
-    return ExpectedStep(number, (node.name,), bytes_of(graph, position), work, dtype)
+    return ExpectedStep(number, (node.name,), unfused_traffic(graph, position), work, dtype)
 
 
 def _compile_kernels(snapshot: Snapshot) -> str:

@@ -72,10 +72,10 @@ def _step(graph: Graph, position: int) -> str:
     results = ", ".join(type_text(type_) for type_ in node.types)
     work = graph.multiply_adds(position)
     work_text = f", {count_text(work, 'multiply-add')}" if work else ""
-    return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{work_text}"
+    return f"  {node.name} -> {results}: {in_bytes(unfused_traffic(graph, position))}{work_text}"
 
 
-def bytes_of(graph: Graph, position: int) -> int:
+def unfused_traffic(graph: Graph, position: int) -> int:
     """Return the bytes that an unfused operation must read and write."""
     node = graph.nodes[position]
     written_bytes = _bytes(node)

@@ -23,7 +23,7 @@ from typing import Any
 
 from tenfold import _native
 from tenfold._native import DEFERRAL, TIERS, Node
-from tenfold.inspect.graph_text import bytes_of
+from tenfold.inspect.graph_text import unfused_traffic
 from tenfold.inspect.live_references import step_reasons
 from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
 from tenfold.inspect.named_intermediates import named_lines
@@ -239,7 +239,7 @@ def _call_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
             yield "computed on the host: operands and results are copied"
         if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
-        yield f"must move {in_bytes(bytes_of(graph, step.position))}"
+        yield f"must move {in_bytes(unfused_traffic(graph, step.position))}"
 
 
 def rendered_text(snapshot: Snapshot) -> str:

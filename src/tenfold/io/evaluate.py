@@ -72,7 +72,7 @@ class Scope:
     limit: int
 
 
-def evaluate(
+def evaluate_expression(
     expression: CheckedExpression,
     inputs: Mapping[str, object],
     vocabulary: Vocabulary,

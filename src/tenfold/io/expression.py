@@ -4,9 +4,9 @@ Takes text such as `sqrt(x**2 + y**2) / mean(x)`. Returns a `CheckedExpression`,
 tree of the text, in which the type and context of every node are permitted. Nothing is looked up
 or computed here; `evaluate.py` does that, with the names of `vocabulary.py`.
 
-    >>> sorted(parse("sqrt(x**2 + y**2) / mean(x)").names)
+    >>> sorted(parse_expression("sqrt(x**2 + y**2) / mean(x)").names)
     ['x', 'y']
-    >>> parse("x.__class__")
+    >>> parse_expression("x.__class__")
     Traceback (most recent call last):
     tenfold.io.input_errors.ExpressionError: expression, column 1: names beginning with ...
 
@@ -75,7 +75,7 @@ def expression_error(node: ast.AST, reason: str) -> ExpressionError:
     return ExpressionError(f"expression, column {getattr(node, 'col_offset', 0) + 1}: {reason}")
 
 
-def parse(text: str) -> CheckedExpression:
+def parse_expression(text: str) -> CheckedExpression:
     """Read an expression, or raise `ExpressionError` naming the column, the rule and the remedy.
 
     Raises no other error: at most `MAX_TEXT` characters are parsed, and the tree is traversed
@@ -93,7 +93,7 @@ def parse(text: str) -> CheckedExpression:
                 "to make long sums and products balanced",
             )
         if isinstance(node, ast.Name):
-            names.add(checked_name(node, node.id))
+            names.add(checked_identifier(node, node.id))
         pending.extend(
             (child, child_context, depth + 1) for child, child_context in _children(node, context)
         )
@@ -134,7 +134,7 @@ def _count_characters(text: str, body: ast.expr) -> None:
             node.col_offset = len(prefix.decode(errors="replace"))
 
 
-def checked_name(node: ast.AST, name: str) -> str:
+def checked_identifier(node: ast.AST, name: str) -> str:
     """Return the name; refuse a leading underscore, which gives access to Python internals."""
     if name.startswith("_"):
         raise expression_error(node, f"names beginning with _ are not allowed, got {name[:40]!r}")
@@ -162,7 +162,7 @@ def _children(node: ast.expr, context: SyntaxContext) -> Iterator[tuple[ast.expr
         case ast.Call():
             yield from _call(node)
         case ast.Attribute(value=value, attr=attribute):
-            checked_name(node, attribute)
+            checked_identifier(node, attribute)
             yield value, SyntaxContext.OPERAND
         case ast.Subscript(value=value, slice=index):
             _check_subscripted(value)
@@ -228,9 +228,9 @@ def _check_comparison(node: ast.Compare) -> None:
 def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
     """Yield the arguments of a call, and the owner of a method; the name is not a value."""
     if isinstance(node.func, ast.Name):
-        checked_name(node.func, node.func.id)
+        checked_identifier(node.func, node.func.id)
     elif isinstance(node.func, ast.Attribute):
-        checked_name(node.func, node.func.attr)
+        checked_identifier(node.func, node.func.attr)
         yield node.func.value, SyntaxContext.OPERAND
     else:
         raise expression_error(
@@ -239,7 +239,7 @@ def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise expression_error(keyword.value, EXPRESSION_REMEDIES[ast.Starred])
-        checked_name(keyword.value, keyword.arg)
+        checked_identifier(keyword.value, keyword.arg)
         yield keyword.value, SyntaxContext.ARGUMENT
     yield from ((argument, SyntaxContext.ARGUMENT) for argument in node.args)
 

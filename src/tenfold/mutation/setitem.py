@@ -32,7 +32,7 @@ from tenfold.mutation.view_writethrough import refuse_read_only, replace_part, s
 from tenfold.ops.assignment import put_at
 from tenfold.ops.cast import convert
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import ParsedIndex, parse
+from tenfold.ops.index_parsing import ParsedIndex, parse_index
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.selection import where
 
@@ -54,7 +54,7 @@ def set_item(x: Array, key: Any, value: Any) -> None:
         if not isinstance(value, Array) or value.ndim <= x.ndim - mask.ndim:
             _set_where(x, mask, value)
             return
-    parsed = parse(x, key, OPERATION)
+    parsed = parse_index(x, key, OPERATION)
     if parsed.arrays:
         _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
     else:
@@ -64,7 +64,7 @@ def set_item(x: Array, key: Any, value: Any) -> None:
 
 def _names_itself(x: Array, key: Any, value: Array) -> bool:
     """Whether a view of `x` is assigned to itself."""
-    parsed = parse(x, key, OPERATION)
+    parsed = parse_index(x, key, OPERATION)
     return not parsed.arrays and is_view_of(value, x, index, parsed.part)
 
 

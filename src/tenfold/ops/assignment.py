@@ -32,7 +32,7 @@ from tenfold.dtypes import holds_weak, kind_of, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
 from tenfold.ops.gathering import integers
-from tenfold.ops.index_parsing import index_error, parse, part_of_values
+from tenfold.ops.index_parsing import index_error, parse_index, part_of_values
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
@@ -213,7 +213,7 @@ def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     ([1, 0, 0], [1, 2, 3])
     """
     x = array(x)
-    parsed = parse(x, key, "set_at")
+    parsed = parse_index(x, key, "set_at")
     if parsed.arrays:
         raise index_error(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
     return BoundCall((x, value), updated_slice(parsed.part))

@@ -1,7 +1,7 @@
 """Index parsing: turns the key of `x[...]` into a slice and index arrays.
 
 >>> import tenfold as tn
->>> key = parse(tn.zeros((4, 5)), (slice(1, None), None, -1), "getitem")
+>>> key = parse_index(tn.zeros((4, 5)), (slice(1, None), None, -1), "getitem")
 >>> key.part, key.view
 ((((0, 1, 1), (None, 0, 4)), (3, 1)), True)
 """
@@ -46,7 +46,7 @@ _parsed: LruCache[tuple[Any, ...], ParsedIndex] = LruCache(
 """Parsed keys without arrays, by shape and key."""
 
 
-def parse(x: Array, key: Any, operation: str) -> ParsedIndex:
+def parse_index(x: Array, key: Any, operation: str) -> ParsedIndex:
     """Parse a key against `x`. Raises IndexError, naming `operation`, for one that does not fit."""
     items = key if isinstance(key, tuple) else (key,)
     cache_key = _cacheable_items(items)

@@ -35,7 +35,7 @@ from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, Shape
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import index_error, parse
+from tenfold.ops.index_parsing import index_error, parse_index
 
 
 def _index_reference(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
@@ -75,7 +75,7 @@ def index(x: Array, /, key: Any) -> BoundCall:
     [5, 3, 1]
     """
     x = array(x)
-    parsed = parse(x, key, "index")
+    parsed = parse_index(x, key, "index")
     if parsed.arrays:
         raise index_error(
             x, "index", "arrays in the key make no view", "write x[key], or use tn.take"
@@ -89,7 +89,7 @@ def get_item(x: Array, key: Any) -> Array:
     As in NumPy, a key of ints alone, or with an array in it, gives a copy: an assignment to `x`
     does not change it.
     """
-    parsed = parse(x, key, "getitem")
+    parsed = parse_index(x, key, "getitem")
     view = x
     if not parsed.arrays or parsed.part != whole_slice(x.shape):
         view = slice_view(x, parsed.part)
