@@ -19,7 +19,7 @@ import pytest
 
 import tenfold as tn
 import tenfold.numpy as ours
-from tenfold.array.array_function import form_of
+from tenfold.array.array_function import tenfold_function
 from tenfold.interop.numpy_dispatch import unsupported_function
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -195,7 +195,7 @@ def test_remedy_for_a_function_without_a_lazy_form_names_what_exists() -> None:
     wrong = {
         function.__name__: unknown(str(unsupported_function(function)))
         for function in functions
-        if isinstance(function, types.FunctionType) and form_of(function) is not None
+        if isinstance(function, types.FunctionType) and tenfold_function(function) is not None
     }
     assert {name: found for name, found in wrong.items() if found} == {}
 

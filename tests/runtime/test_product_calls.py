@@ -92,7 +92,7 @@ import sys
 from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import drivers
 loaded = "scipy.linalg" in sys.modules
-addresses = [routines.address_of("dgemm"), drivers.address_of("dpotrf")]
+addresses = [routines.blas_address("dgemm"), drivers.driver_address("dpotrf")]
 assert loaded == ("scipy.linalg" in sys.modules)
 import scipy.linalg
 from scipy.linalg import cython_blas, cython_lapack

@@ -43,9 +43,9 @@ def array_function(
     """Dispatch a NumPy function; NotImplemented if `types` has arrays of another library."""
     if not all(issubclass(type_, (Array, np.ndarray)) for type_ in types):
         return NotImplemented
-    from tenfold.numpy.arguments import Immediate  # at the first call, as `form_of`
+    from tenfold.numpy.arguments import Immediate  # at the first call, as `tenfold_function`
 
-    form = form_of(function)
+    form = tenfold_function(function)
     if isinstance(form, Immediate) and function not in VALUE_FUNCTIONS:
         check_fallback(function)
     if form is None:
@@ -61,7 +61,7 @@ def array_function(
         return Immediate(function)(*args, **kwargs)
 
 
-def form_of(function: Function) -> Function | None:
+def tenfold_function(function: Function) -> Function | None:
     """Return the function of `tenfold.numpy` that has a NumPy function's name, or None."""
     try:
         return _forms().get(function)

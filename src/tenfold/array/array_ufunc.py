@@ -15,7 +15,11 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+<<<<<<< HEAD:src/tenfold/array/array_ufunc.py
 from tenfold.array.array_function import array_like, check_fallback, form_of
+=======
+from tenfold.interop.array_function import array_like, check_fallback, tenfold_function
+>>>>>>> 2dd634a5 (Functions of addresses, operands, lengths and protocols are named apart):src/tenfold/interop/array_ufunc.py
 from tenfold.interop.numpy_dispatch import implementation_of
 
 LAZY_METHODS = {
@@ -35,9 +39,9 @@ def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
     operation = implementation_of(ufunc)
     if method == "__call__" and not kwargs and operation is not None:
         return operation(*map(array_like, inputs))
-    from tenfold.numpy.ufuncs import Ufunc  # at the first call, as `form_of`
+    from tenfold.numpy.ufuncs import Ufunc  # at the first call, as `tenfold_function`
 
-    form = form_of(ufunc)
+    form = tenfold_function(ufunc)
     if not isinstance(form, Ufunc):
         form = Ufunc(ufunc, operation)
     if form.function is None or not _is_lazy(ufunc, method):

@@ -89,7 +89,7 @@ def eval_command(
         if dtype is not None:
             results = {name: convert_result(name, array, dtype) for name, array in results.items()}
         text = tn.explain(*results.values()) if explain else None
-        values = compute_results(results, progress)
+        values = compute_all(results, progress)
         if path is not None:
             progress.stage(f"writing {output}", sum(value.nbytes for value in values.values()))
             write_arrays(path, values, progress.advance)
@@ -222,9 +222,7 @@ def convert_result(name: str, array: tn.Array, dtype: str) -> tn.Array:
         raise ComputationError(f"{name}: cannot be converted to {dtype}: {error}") from error
 
 
-def compute_results(
-    results: dict[str, tn.Array], progress: Progress
-) -> dict[str, NDArray[np.generic]]:
+def compute_all(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArray[np.generic]]:
     """Compute all results together and return them as ndarrays."""
     size, available = sum(map(array_bytes, results.values())), available_memory()
     if size > available:

@@ -37,7 +37,7 @@ def identity(shape: Shape) -> IndexMap:
     return tuple([(axis, 1, 0) if length != 1 else FIXED for axis, length in enumerate(shape)])
 
 
-def broadcast(access: IndexMap, shape: Shape, result: Shape) -> IndexMap:
+def broadcast_access(access: IndexMap, shape: Shape, result: Shape) -> IndexMap:
     """Return how an operand of `shape` is read when its `result` is read by `access`."""
     if shape == result and 1 not in shape:
         return access
@@ -114,10 +114,10 @@ def repeats(access: IndexMap, shape: Shape) -> bool:
     return any(length > 1 and axis not in axes for axis, length in enumerate(shape))
 
 
-def canonical(part: Slice) -> Slice:
+def canonical_slice(part: Slice) -> Slice:
     """Return the canonical form of a slice: axes of less than two positions have coefficient 1.
 
-    >>> canonical((((0, 2, 1), (1, 3, 5)), (1, 0)))
+    >>> canonical_slice((((0, 2, 1), (1, 3, 5)), (1, 0)))
     (((0, 1, 1), (1, 1, 0)), (1, 0))
     """
     access, shape = part
@@ -255,7 +255,7 @@ def compose_slices(outer: Slice, inner: Slice) -> Slice | None:
     >>> compose_slices(slice_of(((1, 2, 1),)), slice_of(((4, 3, -1),)))
     (((0, -1, 3),), (2,))
     """
-    access, shape = canonical((compose_view(outer[0], inner[0]), outer[1]))
+    access, shape = canonical_slice((compose_view(outer[0], inner[0]), outer[1]))
     if 0 in shape:
         axes = {axis for axis, *_ in access}
         if any(length == 0 and axis not in axes for axis, length in enumerate(shape)):

@@ -99,7 +99,7 @@ def explain(
 def _all_stages(snapshot: Snapshot) -> list[str]:
     """All stages of these arrays, abbreviated where their text is long."""
     if not snapshot.pending_operations:
-        return [expression_text(snapshot), executed_text(snapshot)]
+        return [expression_text(snapshot), device_text(snapshot)]
     texts = [expression_text(snapshot)]
     if batch_text.applies(snapshot):
         texts.append(batch_text.groups_text(snapshot))
@@ -108,10 +108,10 @@ def _all_stages(snapshot: Snapshot) -> list[str]:
         return [*texts, schedule_text.planned_text(snapshot)]
     if snapshot.has_schedule:
         texts += [schedule_text.planned_text(snapshot), schedule_text.rendered_hint(snapshot)]
-    return [*texts, executed_text(snapshot)]
+    return [*texts, device_text(snapshot)]
 
 
-def executed_text(snapshot: Snapshot) -> str:
+def device_text(snapshot: Snapshot) -> str:
     """Return what the device runs: the launches of a schedule, or one operation at a time."""
     return (
         schedule_text.executed_text(snapshot)
@@ -141,7 +141,7 @@ STAGES: dict[str, Callable[[Snapshot], str]] = {
     "optimised": optimised_text,
     "scheduled": schedule_text.planned_text,
     "generated": schedule_text.rendered_text,
-    "executed": executed_text,
+    "executed": device_text,
 }
 """The stages by name, in the order of the pipeline."""
 ALIASES = {"groups": "batched", "planned": "scheduled", "rendered": "generated"}

@@ -88,7 +88,7 @@ def loop_bytes(launch: Launch) -> int:
 
 def elements_touched(launch: Launch) -> list[int]:
     """Return for each operand how many elements the loops access."""
-    kernel, lengths = launch.kernel, lengths_of(launch)
+    kernel, lengths = launch.kernel, loop_lengths(launch)
     axes = [
         {axis for axis, step in enumerate(operand.steps) if step != "0"}
         for operand in kernel.operands
@@ -114,7 +114,7 @@ def _axes_of(kernel: Kernel) -> list[frozenset[int]]:
     return axes
 
 
-def lengths_of(launch: Launch) -> tuple[int, ...]:
+def loop_lengths(launch: Launch) -> tuple[int, ...]:
     """Return the lengths of the loops, outer ones first."""
     return launch.sizes[: launch.kernel.axes]
 

@@ -25,7 +25,7 @@ from tenfold import _native
 from tenfold._native import DEFERRAL, TIERS, Node
 from tenfold.inspect.graph_text import unfused_traffic
 from tenfold.inspect.live_references import step_reasons
-from tenfold.inspect.memory_traffic import lengths_of, loop_bytes, peak_memory, required_bytes
+from tenfold.inspect.memory_traffic import loop_bytes, loop_lengths, peak_memory, required_bytes
 from tenfold.inspect.named_intermediates import named_lines
 from tenfold.inspect.product_text import compiled_by, library_of, product_line
 from tenfold.inspect.snapshot import Snapshot
@@ -216,7 +216,7 @@ def _traffic_line(snapshot: Snapshot, launch: Launch) -> str:
         return text
     passes = launch.kernel.passes
     if passes > 1:
-        row = lengths_of(launch)[launch.kernel.folded]
+        row = loop_lengths(launch)[launch.kernel.folded]
         return f"{text}: later passes read the row of {row:,} elements from cache"
     return f"{text}: an operand is read at several offsets"
 

@@ -88,7 +88,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
     target_device = checked_device(device, "from_dlpack")
     source = dlpack.resolve_lazy(x)
-    values, is_read_only = dlpack.import_values(source)
+    values, is_read_only = dlpack.import_dlpack(source)
     if source is not x:
         if copy is False:
             rule = "a tensor that is conjugated or negated lazily cannot be shared"
@@ -145,7 +145,7 @@ def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]
 
 def _dlpack_values(source: Any, is_owned: bool) -> tuple[np.ndarray[Any, Any], bool]:
     """As _values_of, for a DLPack object; `is_owned`: its memory is unshared."""
-    values, is_read_only = dlpack.import_values(source)
+    values, is_read_only = dlpack.import_dlpack(source)
     if is_owned or is_read_only:
         return values, is_owned
     _native.count("copies")

@@ -5,7 +5,7 @@ capsules. It does not support bfloat16, which passes as uint16 with a corrected 
 The structures are those of DLPack 1.0 (dlpack.h).
 
 >>> from tenfold.interop.asarray import asarray
->>> import_values(np.arange(3))[0]
+>>> import_dlpack(np.arange(3))[0]
 array([0, 1, 2])
 """
 
@@ -77,7 +77,7 @@ class _Carrier:
         return self.device
 
 
-def import_values(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
+def import_dlpack(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     """Return an ndarray on a DLPack object's memory, and whether the memory is read-only.
 
     Raises DeviceError for memory that the CPU cannot read.

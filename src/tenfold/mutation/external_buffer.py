@@ -347,7 +347,7 @@ def _from_dlpack(buffer: Any) -> Values:
         rule = "the tensor is conjugated or negated lazily: its memory holds other values"
         raise ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))
     try:
-        values, read_only = dlpack.import_values(buffer)
+        values, read_only = dlpack.import_dlpack(buffer)
     except DeviceError as error:
         raise error.renamed("wrap", ()) from None
     if read_only:

@@ -183,7 +183,7 @@ def operators_text() -> str:
     ]
     for namespace in surface.namespaces():
         rows += ["", f"class {namespace}:", f'    """The operations of tenfold.{namespace}."""', ""]
-        namespace_operators = surface.operators_of(namespace)
+        namespace_operators = surface.namespace_operations(namespace)
         rows += [
             f"    {name}: {type(op).__name__}[...]"
             for name, op in sorted(namespace_operators.items())

@@ -97,7 +97,7 @@ def _public(
 
 def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
     """Return the public functions of one namespace by name."""
-    return {name: function_of(operation) for name, operation in operators_of(namespace).items()}
+    return {name: function_of(op) for name, op in namespace_operations(namespace).items()}
 
 
 def module(namespace: str, doc: str, other: Mapping[str, Any] = MappingProxyType({})) -> ModuleType:
@@ -123,7 +123,7 @@ def operators() -> ModuleType:
     for namespace in namespaces():
         doc = f"The operations of tenfold.{namespace} as operators, by name."
         submodule = ModuleType(f"tenfold.operators.{namespace}", doc)
-        submodule.__dict__.update(operators_of(namespace))
+        submodule.__dict__.update(namespace_operations(namespace))
         operators_module.__dict__[namespace] = sys.modules[submodule.__name__] = submodule
     operators_module.__dict__["__getattr__"] = absent.module_getattr(
         "tenfold.operators", operators_module.__dict__
@@ -137,7 +137,7 @@ def namespaces() -> list[str]:
     return sorted({op.namespace for op in OPS.values() if op.namespace})
 
 
-def operators_of(namespace: str) -> dict[str, Operation[...]]:
+def namespace_operations(namespace: str) -> dict[str, Operation[...]]:
     """Return the operations of one namespace by name."""
     return {op.name: op for op in OPS.values() if namespace in (op.namespace, *op.also)}
 

@@ -30,7 +30,7 @@ from tenfold.errors import DTypeError
 from tenfold.ops.cast import convert
 from tenfold.ops.contraction_order import contraction_order
 from tenfold.ops.create import number_of
-from tenfold.ops.einsum_parser import Labels, lengths_of, parse_subscripts
+from tenfold.ops.einsum_parser import Labels, label_lengths, parse_subscripts
 from tenfold.ops.einsum_steps import EinsumPath, LabelledTerm, PathBuilder
 
 MAX_CACHED_PATHS = 1024
@@ -41,7 +41,7 @@ MAX_CACHED_PATHS = 1024
 def einsum_path(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
     """Return the operations of an einsum of operands of one dtype, or raise ShapeError."""
     inputs, output = parse_subscripts(subscripts, [len(shape) for shape in shapes])
-    lengths = lengths_of(inputs, shapes)
+    lengths = label_lengths(inputs, shapes)
     builder = PathBuilder(dtype, len(shapes), lengths)
     operands = zip(inputs, shapes, strict=True)
     terms = [builder.operand(position, *operand) for position, operand in enumerate(operands)]

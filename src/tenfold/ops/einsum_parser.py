@@ -8,7 +8,7 @@ label. Each kind of mistake has an error message of its own.
 ([('i', 'j'), ('j', 'k')], ('i', 'k'))
 >>> parse_subscripts("...i,i", (3, 1))
 ([('...2', '...1', 'i'), ('i',)], ('...2', '...1'))
->>> lengths_of([("i", "j"), ("j",)], [(2, 1), (3,)])
+>>> label_lengths([("i", "j"), ("j",)], [(2, 1), (3,)])
 {'i': 2, 'j': 3}
 """
 
@@ -157,7 +157,7 @@ def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Label
     return (*prefix, *dots, *suffix)
 
 
-def lengths_of(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> dict[str, int]:
+def label_lengths(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> dict[str, int]:
     """Return the length of each label; a length of 1 is broadcast, as NumPy does."""
     lengths: dict[str, int] = {}
     owners: dict[str, int] = {}

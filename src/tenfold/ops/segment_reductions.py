@@ -28,7 +28,7 @@ from tenfold.ops.movement import expand_dims
 from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.segment_sum import (
     check_segments,
-    refuse_out_of_range,
+    refuse_out_of_bounds,
     segment_members,
     segment_sum,
 )
@@ -71,7 +71,7 @@ def _by_segment(
     """Return the reference of a reduction: row by row, beginning with the identity element."""
 
     def reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
-        refuse_out_of_range(ids, 0, num_segments, "segment id")
+        refuse_out_of_bounds(ids, 0, num_segments, "segment id")
         result = np.full((num_segments, *x.shape[1:]), identity(x.dtype), x.dtype)
         if kind_of(x.dtype) != "c" and x.dtype != BFLOAT16:
             combine.at(result, ids.astype(np.intp, copy=False), x)

@@ -22,7 +22,7 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 
 
-def refuse_out_of_range(indices: np.ndarray, start: int, stop: int, description: str) -> None:
+def refuse_out_of_bounds(indices: np.ndarray, start: int, stop: int, description: str) -> None:
     """Raise IndexError for the first index that is not from `start` to `stop` - 1."""
     if indices.size and not start <= indices.min() <= indices.max() < stop:
         is_outside = (indices < start) | (indices >= stop)
@@ -61,7 +61,7 @@ def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
 
 
 def _segment_sum_reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
-    refuse_out_of_range(ids, 0, num_segments, "segment id")
+    refuse_out_of_bounds(ids, 0, num_segments, "segment id")
     sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
     np.add.at(sums, ids.astype(np.intp, copy=False), x)
     return sums
@@ -144,7 +144,7 @@ def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
 
 def _add_at_reference(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
     length = len(x)
-    refuse_out_of_range(indices, -length, length, "index")
+    refuse_out_of_bounds(indices, -length, length, "index")
     sums = x.copy()
     rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
     np.add.at(sums, indices.astype(np.intp, copy=False), rows)

@@ -53,12 +53,12 @@ def loop(
     return program.kernel, sizes(steps)
 
 
-def movement(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:
+def view_access(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:
     """Return the index map of a view; () if the bytes stay the same in row-major order; None if it
     depends on more than the shape.
 
     >>> from tenfold.ops.indexing import index
-    >>> movement(index, (((None, 0, 3), (0, 5, 0)), (2,)), (4, 7))
+    >>> view_access(index, (((None, 0, 3), (0, 5, 0)), (2,)), (4, 7))
     ((None, 0, 3), (0, 5, 0))
     """
     if op.is_affine_view:

@@ -25,7 +25,7 @@ from tenfold.core.index_map import (
     COMPUTED_INDEX,
     FIXED,
     IndexMap,
-    broadcast,
+    broadcast_access,
     compose_view,
     identity,
     remap_axes,
@@ -136,8 +136,9 @@ def operand_accesses(
     if kind == "map":
         shape = item.shape
         return [
-            (i, access if items[i].shape == shape else broadcast(access, items[i].shape, shape))
+            (i, access if own == shape else broadcast_access(access, own, shape))
             for i in inputs
+            for own in [items[i].shape]
         ]
     if kind == "located":
         return [(i, COMPUTED_INDEX) for i in inputs]

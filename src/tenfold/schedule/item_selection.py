@@ -27,7 +27,7 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.gather_rules import GatherSource, ResultIndex
-from tenfold.core.index_map import IndexMap, broadcast, identity, remap_axes, reverse_axes
+from tenfold.core.index_map import IndexMap, broadcast_access, identity, remap_axes, reverse_axes
 from tenfold.core.op import Kind, Op
 from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
@@ -187,9 +187,9 @@ class _ItemBuilder:
         space = rule.space(shape, shapes, *node.params)
         index_shape = broadcast_shapes(*shapes)
         index_axes = [rule.place(*node.params)[1] + axis for axis in range(len(index_shape))]
-        reads = [broadcast(identity(space), self.items[inputs[rule.value]].shape, space)]
+        reads = [broadcast_access(identity(space), self.items[inputs[rule.value]].shape, space)]
         for index in shapes:
-            access = broadcast(identity(index_shape), index, index_shape)
+            access = broadcast_access(identity(index_shape), index, index_shape)
             reads.append(remap_axes(access, index_axes))
         operands = [
             self._add(ScheduleItem("view", position, space, self.items[i].dtype, (i,), read))
@@ -219,7 +219,8 @@ class _ItemBuilder:
         access, shape = node.params
         source, dtype = self.items[value], node.type.dtype
         directions = self.in_place[position] or (1,) * len(shape)
-        reads = broadcast(reverse_axes(identity(shape), shape, directions), source.shape, shape)
+        result_access = reverse_axes(identity(shape), shape, directions)
+        reads = broadcast_access(result_access, source.shape, shape)
         target_access = reverse_axes(access, shape, directions)
         is_stored = self.runs.inner.get(position, True)
         number = self._add(ScheduleItem("view", position, shape, source.dtype, (value,), reads))

@@ -25,7 +25,7 @@ from tenfold.transforms.loop_carry import (
     check_carry,
     check_condition,
     check_same_results,
-    checked_function,
+    checked_callable,
     checked_length,
     flatten_arrays,
     structure_text,
@@ -72,7 +72,7 @@ def scan(
     (3.0, [16.0, 16.0, 9.0])
     """
     name = "tn.scan"
-    checked_function(name, f)
+    checked_callable(name, f)
     carry, form = flatten_arrays(name, "init", init)
     xs_leaves, xs_structure = flatten_arrays(name, "xs", xs)
     steps = checked_length(xs_leaves, xs_structure, length)
@@ -124,7 +124,7 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     """
     name = "tn.while_loop"
     for function in (condition, body):
-        checked_function(name, function)
+        checked_callable(name, function)
     carry, form = flatten_arrays(name, "init", init)
     tree, carry_count = form.unflatten(carry), len(carry)
     condition_trace = cached_trace(name, condition, (tree,))
@@ -169,7 +169,7 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     """
     name = "tn.cond"
     for function in (true_function, false_function):
-        checked_function(name, function)
+        checked_callable(name, function)
     preds, leaf = flatten_arrays(name, "pred", pred)
     check_condition(name, "pred", leaf, [_native.node_of(x).type for x in preds])
     operand_leaves, form = flatten_arrays(name, "operands", operands)

@@ -32,8 +32,8 @@ from tenfold.transforms.py_callback import (
     Function,
     checked_cost,
     checked_function,
-    checked_name,
     declaration_error,
+    declared_name,
     import_result,
     opaque_op,
     read_only_view,
@@ -84,7 +84,7 @@ def op(
     def declare(user_function: Function) -> Op[...]:
         checked = checked_function("tn.op", user_function)
         fields: dict[str, Any] = {
-            "name": checked_name("tn.op", checked, name),
+            "name": declared_name("tn.op", checked, name),
             "cost": checked_cost("tn.op", cost),
             "accuracy": accuracy,
             "public": public,

@@ -31,7 +31,7 @@ from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
-from tenfold.transforms.loop_carry import checked_function
+from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
 from tenfold.transforms.tracer import NeedsValues, trace_function
@@ -67,7 +67,7 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    caller: Callable[P, R] = caller_of(checked_function("tn.function", user_function))
+    caller: Callable[P, R] = caller_of(checked_callable("tn.function", user_function))
     return caller
 
 

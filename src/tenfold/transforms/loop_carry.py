@@ -44,7 +44,7 @@ def flatten_arrays(operation: str, subject: str, value: Any) -> tuple[list[Array
     return arrays, structure
 
 
-def checked_function(operation: str, function: Any) -> Function:
+def checked_callable(operation: str, function: Any) -> Function:
     """Return the function, or raise TypeError if it is not callable."""
     if not callable(function):
         rule = f"{type(function).__name__} is not a function"
@@ -174,7 +174,7 @@ __all__ = [
     "check_carry",
     "check_condition",
     "check_same_results",
-    "checked_function",
+    "checked_callable",
     "checked_length",
     "flatten_arrays",
     "structure_text",

@@ -24,7 +24,7 @@ from tenfold.transforms.py_callback import (
     Function,
     checked_cost,
     checked_function,
-    checked_name,
+    declared_name,
     opaque_op,
 )
 
@@ -68,7 +68,7 @@ def operator(
             _value_array,
             shape=shape,
             dtype=dtype,
-            name=checked_name("tn.operator", checked, name),
+            name=declared_name("tn.operator", checked, name),
             cost=checked_cost("tn.operator", cost),
             pure=pure,
             public=False,

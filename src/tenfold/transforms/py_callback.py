@@ -58,7 +58,7 @@ def checked_function(declaration: str, function: object) -> Function:
     return function
 
 
-def checked_name(declaration: str, function: Function, name: object) -> str:
+def declared_name(declaration: str, function: Function, name: object) -> str:
     """Return the name of a declaration: `name`, or the function's name."""
     result = name_of(function) if name is None else name
     if isinstance(result, str) and result.isidentifier():

@@ -32,10 +32,10 @@ def remaining_axes(picks: Sequence[Pick]) -> list[int]:
     return [axis for axis, pick in enumerate(picks) if not isinstance(pick, int)]
 
 
-def overlap(pick: Pick, start: int, length: int) -> tuple[int, int]:
+def intersection(pick: Pick, start: int, length: int) -> tuple[int, int]:
     """Return the range [first, last) of a pick inside positions [start, start + length).
 
-    >>> overlap((1, 4, 2), 3, 4), overlap((0, 0, 1), 2, 3)
+    >>> intersection((1, 4, 2), 3, 4), intersection((0, 0, 1), 2, 3)
     ((1, 3), (0, 0))
     """
     begin, count, step = (pick, 1, 1) if isinstance(pick, int) else pick

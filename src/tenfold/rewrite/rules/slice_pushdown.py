@@ -35,7 +35,7 @@ from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import (
     Picks,
-    overlap,
+    intersection,
     remaining_axes,
     shift_pick,
 )
@@ -155,7 +155,7 @@ def _index_of_concat(match: Match) -> NodeView | None:
     slices: list[NodeView] = []
     start = 0
     for operand in join.inputs:
-        first, last = overlap(pick, start, operand.shape[axis])
+        first, last = intersection(pick, start, operand.shape[axis])
         if first < last:
             slice_picks = _replace_pick(picks, axis, shift_pick(pick, first, last, start))
             slices.append(make_index(match, operand, slice_picks))
@@ -199,7 +199,7 @@ def _index_of_pad(match: Match) -> NodeView | None:
     new_widths: list[tuple[int, int]] = []
     reads_term = True
     for pick, length, (width_before, _) in zip(picks, term.shape, widths, strict=True):
-        first, last = overlap(pick, width_before, length)
+        first, last = intersection(pick, width_before, length)
         reads_term = reads_term and (first < last or (not isinstance(pick, int) and pick[1] == 0))
         term_picks.append(shift_pick(pick, first, last, width_before))
         if not isinstance(pick, int):

@@ -86,7 +86,7 @@ class ProductStep:
     def addresses(self) -> tuple[int, ...]:
         """Further buffers: library functions, to be launched in `routines.limited_threads()`."""
         if isinstance(self.kernel, BlasGemm):
-            return (routines.address_of(self.kernel.routine),)
+            return (routines.blas_address(self.kernel.routine),)
         return ()
 
     def __str__(self) -> str:

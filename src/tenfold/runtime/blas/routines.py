@@ -8,7 +8,7 @@ one thread: by `with limited_threads():` in Python, and by the core in a replay
 (`native/threads/blas_threads.h`). Both share one count of holders. NumPy has a separate copy of
 BLAS.
 
->>> address_of("dgemm") != 0
+>>> blas_address("dgemm") != 0
 True
 """
 
@@ -30,7 +30,7 @@ from tenfold.jit import fork_safe_lock
 
 
 @cache
-def address_of(routine: str) -> int:
+def blas_address(routine: str) -> int:
     """Return the address of a BLAS routine, such as "dgemm"."""
     return entry_point(exports("cython_blas"), routine)
 
@@ -87,7 +87,7 @@ def libraries(package: str = "scipy") -> tuple[BlasLibrary, ...]:
     """Return the BLAS of a package, "scipy" or "numpy": its bundled copy, or all loaded ones."""
     from threadpoolctl import ThreadpoolController
 
-    address_of("dgemm")  # so that SciPy's is loaded
+    blas_address("dgemm")  # so that SciPy's is loaded
     controllers = ThreadpoolController().select(user_api="blas").lib_controllers
     of_package = [
         controller for controller in controllers if package in Path(controller.filepath).parent.name

@@ -10,7 +10,7 @@ matrices of a stack are distributed over Tenfold's thread pool, with one BLAS th
 large matrix uses BLAS threads. Routines are uninterruptible: long ones are interruptible calls
 (`runtime/interruptible.py`).
 
->>> address_of("dpotrf") != 0
+>>> driver_address("dpotrf") != 0
 True
 """
 
@@ -41,12 +41,12 @@ LAUNCHES = 1024
 
 
 @cache
-def address_of(routine: str) -> int:
+def driver_address(routine: str) -> int:
     """Return the address of a routine of LAPACK, such as "dpotrf", or of BLAS, such as "dtrsm"."""
     lapack = routines.exports("cython_lapack")
-    return (
-        routines.entry_point(lapack, routine) if routine in lapack else routines.address_of(routine)
-    )
+    if routine in lapack:
+        return routines.entry_point(lapack, routine)
+    return routines.blas_address(routine)
 
 
 class DriverLaunch(NamedTuple):
@@ -61,7 +61,7 @@ class DriverLaunch(NamedTuple):
     @property
     def addresses(self) -> list[int]:
         """The addresses of the routines, which are buffers behind those of the results."""
-        return [address_of(routine) for routine in self.choice.routines]
+        return [driver_address(routine) for routine in self.choice.routines]
 
     @property
     def work(self) -> int:
@@ -204,7 +204,7 @@ def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     ]
     report = ctypes.c_int(0)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(c_arguments) + 1))(
-        address_of(routine)
+        driver_address(routine)
     )
     function(*(ctypes.addressof(argument) for argument in (*c_arguments, report)))
     assert report.value == 0, f"{routine} does not know how much memory it needs"

@@ -183,7 +183,7 @@ def flattened(sizes: object) -> tuple[LengthSource, ...]:
     return (int(sizes),)
 
 
-def operand_of(layout: StackedLayout, stack: Shape) -> StackedMatrix:
+def driver_operand(layout: StackedLayout, stack: Shape) -> StackedMatrix:
     """Return a broadcast operand. Raises UnsupportedLayout if its stack axes do not coalesce."""
     if layout.dtype not in COMPUTE_DTYPES:
         raise UnsupportedLayout
@@ -208,7 +208,7 @@ def operand_of(layout: StackedLayout, stack: Shape) -> StackedMatrix:
 def stack_of(layouts: tuple[StackedLayout, ...]) -> tuple[StackedMatrix, DriverBuilder]:
     """Return a stack of matrices, and a new builder whose order is the number of rows."""
     *stack, rows, _ = layouts[0].shape
-    operand = operand_of(layouts[0], tuple(stack))
+    operand = driver_operand(layouts[0], tuple(stack))
     return operand, DriverBuilder(layouts[0].dtype, rows, math.prod(stack))
 
 
@@ -216,7 +216,7 @@ def packed_stack_of(
     layouts: tuple[StackedLayout, ...], stack: Shape
 ) -> tuple[StackedMatrix, DriverBuilder]:
     """Return a stack of packed factors (`ops/factors.py`), and a new builder."""
-    packed, order = operand_of(layouts[0], stack), layouts[0].shape[-1]
+    packed, order = driver_operand(layouts[0], stack), layouts[0].shape[-1]
     build = DriverBuilder(packed.dtype, order, math.prod(stack))
     if packed[1:] != (order * build.item, build.item, build.dtype):
         raise UnsupportedLayout
@@ -230,7 +230,7 @@ def as_matrix(layout: StackedLayout) -> StackedLayout:
     return StackedLayout((*layout.shape, 1), (*layout.strides, 0), layout.dtype)
 
 
-def compute_dtype(first: np.dtype, second: np.dtype) -> np.dtype:
+def driver_dtype(first: np.dtype, second: np.dtype) -> np.dtype:
     """Return the computation dtype of two dtypes. Raises UnsupportedLayout without one."""
     if first not in COMPUTE_DTYPES or second not in COMPUTE_DTYPES:
         raise UnsupportedLayout

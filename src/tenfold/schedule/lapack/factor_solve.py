@@ -30,8 +30,8 @@ from tenfold.schedule.lapack.driver_builder import (
     StackedLayout,
     UnsupportedLayout,
     as_matrix,
-    compute_dtype,
-    operand_of,
+    driver_dtype,
+    driver_operand,
     packed_stack_of,
     stack_of,
 )
@@ -86,9 +86,9 @@ def _determinant(layouts: Layouts, types: Types) -> DriverChoice:
 def _solve(layouts: Layouts, types: Types) -> DriverChoice:
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    left, right = operand_of(first, stack), operand_of(second, stack)
+    left, right = driver_operand(first, stack), driver_operand(second, stack)
     n, count = second.shape[-2:]
-    build = DriverBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
+    build = DriverBuilder(driver_dtype(first.dtype, second.dtype), n, math.prod(stack))
     sides = right_hand_sides(build, right, types[0], stack, count)
     sizes, cost = (left, sides, n, *_factor_areas(build)), n**3 // 3 + n * n * count
     return build.choice("solve", ("getrf", "getrs"), (left, right), sizes, types, cost, count)
@@ -139,9 +139,9 @@ def _solve_factored(layouts: Layouts, types: Types, transposed: str, _: np.dtype
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     first, second, stack = merge_vectors(stack, first, second)
-    (packed, build), right = packed_stack_of((first,), stack), operand_of(second, stack)
+    (packed, build), right = packed_stack_of((first,), stack), driver_operand(second, stack)
     n, count = second.shape[-2:]
-    if compute_dtype(first.dtype, second.dtype) != first.dtype:
+    if driver_dtype(first.dtype, second.dtype) != first.dtype:
         raise UnsupportedLayout
     symmetric = layouts[0].shape[-2] > n + 1
     sides = right_hand_sides(build, right, types[0], stack, count, rows=symmetric)

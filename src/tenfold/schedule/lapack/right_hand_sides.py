@@ -23,7 +23,7 @@ from tenfold.schedule.lapack.driver_builder import (
     DriverBuilder,
     StackedLayout,
     StackedMatrix,
-    operand_of,
+    driver_operand,
 )
 
 IN_PLACE = -1
@@ -56,7 +56,7 @@ def merge_vectors(
     *_, n, count = right.shape
     if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
         return matrix, right, stack
-    operand, units = operand_of(right, stack), math.prod(stack)
+    operand, units = driver_operand(right, stack), math.prod(stack)
     merged = StackedLayout((n, units), (operand.row, operand.distance), right.dtype)
     return StackedLayout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), merged, ()
 

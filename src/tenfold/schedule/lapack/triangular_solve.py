@@ -23,8 +23,8 @@ from tenfold.schedule.lapack.driver_builder import (
     StackedLayout,
     StackedMatrix,
     as_matrix,
-    compute_dtype,
-    operand_of,
+    driver_dtype,
+    driver_operand,
 )
 from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
 
@@ -41,9 +41,9 @@ def triangular(
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     first, second, stack = merge_vectors(stack, first, second)
-    left, right = operand_of(first, stack), operand_of(second, stack)
+    left, right = driver_operand(first, stack), driver_operand(second, stack)
     n, count = second.shape[-2:]
-    build = DriverBuilder(compute_dtype(first.dtype, second.dtype), n, math.prod(stack))
+    build = DriverBuilder(driver_dtype(first.dtype, second.dtype), n, math.prod(stack))
     is_diagonal = side == "diagonal"
     sides = right_hand_sides(build, right, types[0], stack, count, rows=not is_diagonal)
     layout: tuple[LengthSource, ...]
