@@ -15,11 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-<<<<<<< HEAD:src/tenfold/array/array_ufunc.py
-from tenfold.array.array_function import array_like, check_fallback, form_of
-=======
-from tenfold.interop.array_function import array_like, check_fallback, tenfold_function
->>>>>>> 2dd634a5 (Functions of addresses, operands, lengths and protocols are named apart):src/tenfold/interop/array_ufunc.py
+from tenfold.array.array_function import array_like, check_fallback, tenfold_function
 from tenfold.interop.numpy_dispatch import implementation_of
 
 LAZY_METHODS = {
