@@ -28,7 +28,7 @@ def _moves(node: Node) -> bool:
 def is_divided(graph: Graph) -> bool:
     """Whether a graph is computed in parts, since devices read results of one another."""
     pending = [node for node in graph.nodes if node.pending]
-    if not any(map(_moves, pending)):
+    if not [op for node in pending if isinstance(op := node.op, Op) and op.semantics.moves]:
         return len({node.type.device for node in pending}) > 1
     return len(device_parts(graph)) > 1 or any(
         _moves(node) and is_call(node.op) for node in pending
