@@ -20,16 +20,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tenfold import _native
 from tenfold._native import Handle
 from tenfold.engine.operators import CumulativeOperator, Operator
 from tenfold.errors import message
 from tenfold.jit import fork_safe_lock
 from tenfold.ops.joining import concat, stack
-
-if TYPE_CHECKING:
-    from tenfold.engine.engine import Engine
 
 COMBINATIONS = ("sum", "gather")
 MAX_STACKED_VALUES = 200
@@ -102,7 +100,7 @@ class Store:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: _native.Engine,
         *,
         combine: str = "sum",
         updater: Callable[[Any, Any, Any], Any] | None = None,

@@ -28,7 +28,7 @@ from tenfold.errors import RunError, raise_if_failed
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import override
 from tenfold.storage import dense
-from tenfold.transforms.batch_compiler import BatchCall, batch_member, member_subgraph
+from tenfold.transforms.batch_call import BatchCall, batch_member, member_subgraph
 
 UNBATCHED_OPTIONS = {"verify": False, "batch": False, "reassociate": False}
 """The options under which a single member is computed."""

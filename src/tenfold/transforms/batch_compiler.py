@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold import _native, pipeline, settings
-from tenfold._native import Node, Type, Value
+from tenfold._native import Node, Value
 from tenfold.caches import LruCache
 from tenfold.core.op import Op, Params
 from tenfold.core.subgraph import Subgraph
@@ -25,7 +25,7 @@ from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.schedule.target import DEFAULT
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import BatchedSubgraph, batch_implicitly
+from tenfold.transforms.batch_call import BatchCall, StackedOperands, batch_member, member_subgraph
 from tenfold.transforms.batch_templates import BatchTemplate, is_uniform
 
 MAX_EXPRESSIONS = 4096
@@ -44,28 +44,12 @@ _templates: LruCache[tuple[Any, ...], SizedExpression] = LruCache(
     MAX_EXPRESSIONS, "batch templates", "the batch rules take a millisecond for each batch size"
 )
 # Keys have the ids of operations: a cache entry must not keep the op of a dead call alive.
-StackedOperands = Sequence[tuple[Any, bool]]
 EarlierBatches = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
 """Batches of an evaluation, by operation or function and by batch number."""
 CompiledBatch = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
 """The outputs of an expression, its placeholders, which outputs are stacked, and the plan's key:
 the numbers of the options, and whether rewrite rules apply.
 """
-
-
-class ExactNumber:
-    """A number that equals only numbers of the same type and bits."""
-
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value, self.key = value, (type(value), repr(value))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExactNumber) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
 
 def compute_batch(
@@ -235,29 +219,6 @@ class SizedExpression(NamedTuple):
     template: BatchTemplate | None
 
 
-class BatchCall(NamedTuple):
-    """A call of an operation on stacked operands."""
-
-    op: Op[...]
-    params: Params
-    types: tuple[Type | None, ...]
-    """The Types of operands in the batch; None for scalars."""
-    stacked_flags: tuple[bool, ...]
-    scalars: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, op: Op[...], params: Params, operands: StackedOperands) -> BatchCall:
-        """Return the call of an operation on these operands."""
-        types = tuple([x.type if isinstance(x, Value) else None for x, _ in operands])
-        stacked_flags = tuple([stacked for _, stacked in operands])
-        scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in operands])
-        return cls(op, params, types, stacked_flags, scalars)
-
-    def key(self, types: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the key of a cache, with these Types."""
-        return (self.op.id, self.params, types, self.stacked_flags, self.scalars)
-
-
 def batch_expression(call: BatchCall) -> Expression | None:
     """Return the expression of a batch, cached by signature; None where no rule can batch it."""
     key = call.key(call.types)
@@ -277,7 +238,7 @@ def _make_expression(call: BatchCall) -> Expression | None:
         ]
     )
     key = call.key(member_types)
-    rows, known = _num_rows(call), _templates.get(key)
+    rows, known = call.rows, _templates.get(key)
     if known is not None and known.template is not None and rows > 1:
         return known.example._replace(subgraph=known.template.subgraph(rows))
     expression = _build_expression(call)
@@ -300,41 +261,6 @@ def _build_expression(call: BatchCall) -> Expression | None:
     ops = [node.op for node in subgraph.graph.nodes]
     has_products = any(isinstance(op, Op) and op.lowering.multiply_adds for op in ops)
     return Expression(subgraph, tuple(stacked), not has_products, is_uniform(member))
-
-
-def member_subgraph(call: BatchCall) -> Subgraph:
-    """Return an operation of one member, with constants for its scalars."""
-    op, params, types, stacked_flags, scalars = call
-    operands: list[Any] = []
-    inputs: list[Node] = []
-    for type_, stacked, scalar in zip(types, stacked_flags, scalars, strict=True):
-        if type_ is None:
-            operands.append(scalar.value)
-            continue
-        shape = type_.shape[1:] if stacked else type_.shape
-        operands.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
-        inputs.append(_native.node_of(operands[-1]))
-    results = (
-        op.semantics.body.apply(operands)
-        if op.semantics.body
-        else _native.apply(op.id, tuple(operands), params)
-    )
-    arrays = results if isinstance(results, tuple) else (results,)
-    return Subgraph(op.name, list(map(_native.node_of, arrays)), inputs)
-
-
-def batch_member(member: Subgraph, call: BatchCall) -> BatchedSubgraph:
-    """Batch the Subgraph of one member of a call."""
-    flags = [
-        stacked for type_, stacked in zip(call.types, call.stacked_flags, strict=True) if type_
-    ]
-    return batch_implicitly(member, flags, _num_rows(call))
-
-
-def _num_rows(call: BatchCall) -> int:
-    """Return the length of the batch axis; 0 where no operand has one."""
-    pairs = zip(call.types, call.stacked_flags, strict=True)
-    return next((type_.shape[0] for type_, stacked in pairs if type_ and stacked), 0)
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:

@@ -22,17 +22,16 @@ from weakref import ref
 
 import numpy as np
 
-from tenfold import _native
+from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import RunError, message
+from tenfold.errors import RunError, message, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
-from tenfold.transforms.pushed_functions import compute_tree
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
 from tenfold.transforms.tracer import NeedsValues, trace_function
 
@@ -236,6 +235,13 @@ def _replay_call(op: Op[...], structure: TreeDef, *arrays: Array) -> Any:
     """Compute a call from its arguments and captured arrays."""
     result = _native.apply(op.id, arrays, op.signature.bind(*arrays).params)
     return compute_tree(structure.unflatten((result,) if structure.leaves == 1 else result))
+
+
+def compute_tree(tree: Any) -> Any:
+    """Compute the Arrays of a tree and return it. Raises the first failure."""
+    arrays = [leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)]
+    raise_if_failed(pipeline.evaluate(arrays))
+    return tree
 
 
 class ArrayPlaceholder:

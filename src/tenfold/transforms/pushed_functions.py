@@ -16,18 +16,16 @@ function.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tenfold import _native, pipeline
+from tenfold import _native
 from tenfold._native import Array, Handle
 from tenfold.caches import LruCache
 from tenfold.core.op import Op, Operation
 from tenfold.core.pytree import flatten
 from tenfold.engine.operators import Deferred
-from tenfold.errors import message, raise_if_failed
-
-if TYPE_CHECKING:
-    from tenfold.transforms.function import Function
+from tenfold.errors import message
+from tenfold.transforms.function import Function, caller_of, compute_tree
 
 
 def trace_pushed(
@@ -108,7 +106,6 @@ def traced_operation(operator: Any) -> Any:
         return None
     caller = _traced_operations.get(operator)
     if caller is None:
-        from tenfold.transforms.function import caller_of  # it imports this module
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return operator(*args, **kwargs)
@@ -122,11 +119,3 @@ def _hides_handle(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_hides_handle, value))
     return not isinstance(value, Handle) and any(isinstance(x, Handle) for x in flatten(value)[0])
-
-
-def compute_tree(tree: Any) -> Any:
-    """Compute the Arrays of a tree and return it. Raises the first failure."""
-    raise_if_failed(
-        pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
-    )
-    return tree
