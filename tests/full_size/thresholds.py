@@ -61,7 +61,7 @@ NOT_LENGTHS = {
     "jit.atomic_write.OPEN_FLAGS": CODE,
     "jit.atomic_write.DIRECTORY": CODE,
     "schedule.lapack.right_hand_sides.IN_PLACE": CODE,
-    "schedule.lapack.driver_choice.MAX_CACHED_CHOICES": CAPACITY,
+    "schedule.driver_choice.MAX_CACHED_CHOICES": CAPACITY,
     "jit.object_image.SHF_ALLOC": CODE,
     "jit.object_image.SHF_WRITE": CODE,
     "jit.object_image.SHT_RELA": CODE,

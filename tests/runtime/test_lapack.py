@@ -18,7 +18,7 @@ from tenfold.ops import linalg
 from tenfold.runtime.blas import routines
 from tenfold.runtime.devices import reference
 from tenfold.runtime.lapack import dispatch, drivers
-from tenfold.schedule.lapack import driver_choice
+from tenfold.schedule import driver_choice
 from tenfold.schedule.lapack.driver_builder import DriverBuilder, StackedLayout
 from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.target import DEFAULT

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from tenfold.errors import VerifyError
 from tenfold.schedule.buffer_reuse import reuse_buffers, verify_buffers
+from tenfold.schedule.driver_choice import choose_drivers, verify_drivers
 from tenfold.schedule.fusion import fuse, verify_groups
 from tenfold.schedule.in_place_updates import choose_updates, verify_updates
 from tenfold.schedule.item_selection import select_items, verify_items
-from tenfold.schedule.lapack.driver_choice import choose_drivers, verify_drivers
 from tenfold.schedule.loop_dependence import order_loops, verify_loop_order
 from tenfold.schedule.loop_schedule import schedule_loops, verify_loops
 from tenfold.schedule.output_layout import choose_layouts, verify_layouts

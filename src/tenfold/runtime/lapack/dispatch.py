@@ -26,8 +26,8 @@ from tenfold.runtime.blas import routines
 from tenfold.runtime.devices import reference
 from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.lapack.drivers import bind_driver, launch
+from tenfold.schedule.driver_choice import choose_driver
 from tenfold.schedule.lapack.driver_builder import DriverChoice, StackedLayout
-from tenfold.schedule.lapack.driver_choice import choose_driver
 from tenfold.settings import get
 from tenfold.storage import dense
 

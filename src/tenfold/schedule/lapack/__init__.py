@@ -1,1 +1,1 @@
-"""LAPACK in the schedule: which driver computes an operation, on which layouts."""
+"""LAPACK in the schedule: the driver of each operation, on which layouts."""
