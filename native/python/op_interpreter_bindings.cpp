@@ -21,7 +21,7 @@ namespace {
 
 PythonFunction loop_factory{"tenfold.runtime.op_kernels", "loop"};
 PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop"};
-PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "movement"};
+PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "view_access"};
 PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch"};
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
 

@@ -30,10 +30,9 @@ from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
 from tenfold.runtime.device import DEVICES, OptimisedGraph
-from tenfold.runtime.devices.cpu import CHUNK_NODES, MAX_WHOLE_NODES
 from tenfold.runtime.devices.reference import Reference, nan_failure
 from tenfold.runtime.failures import error_of
-from tenfold.runtime.graph_chunks import chunks, device_parts, is_divided
+from tenfold.runtime.graph_chunks import chunk_length, chunks, device_parts, is_divided
 from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.target import DEFAULT
 from tenfold.settings import debug, get
@@ -309,7 +308,7 @@ def _compute_optimised(pending: Sequence[Node]) -> Exception | None:
         failure = _compute_unplanned(operations)
         original.finish()
         return failure
-    outputs = chunks(graph, CHUNK_NODES if len(graph) > MAX_WHOLE_NODES else len(graph))
+    outputs = chunks(graph, chunk_length(len(graph)))
     if len(outputs) == 1 and not original.replaced and set(outputs[0]) == set(pending):
         return _compute_each(pending, None)
     del graph, operations  # values of a chunk are freed after their last reader

@@ -52,8 +52,8 @@ NODES = "nodes or parts of a graph, not elements"
 LAUNCHES = "launches, not elements"
 NOT_LENGTHS = {
     "runtime.devices.cpu.MAX_PLANS": CAPACITY,
-    "runtime.devices.cpu.MAX_WHOLE_NODES": NODES,
-    "runtime.devices.cpu.CHUNK_NODES": NODES,
+    "runtime.graph_chunks.MAX_WHOLE_NODES": NODES,
+    "runtime.graph_chunks.CHUNK_NODES": NODES,
     "jit.cache_entry.ENTRY_FORMAT": CODE,
     "jit.cache_entry.HASH": CODE,
     "jit.cache_entry.MAX_ENTRY_BYTES": CODE,

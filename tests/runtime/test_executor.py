@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold import _native, pipeline
 from tenfold._native import Failure
 from tenfold.jit import program
-from tenfold.runtime.devices.cpu import MAX_WHOLE_NODES
+from tenfold.runtime.graph_chunks import MAX_WHOLE_NODES
 from tenfold.testing import assert_equal_bits
 
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])

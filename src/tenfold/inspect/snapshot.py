@@ -24,8 +24,7 @@ from tenfold.core.graph import Graph
 from tenfold.pipeline import MAX_REWRITE_NODES
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.device import DEVICES
-from tenfold.runtime.devices.cpu import CHUNK_NODES, MAX_WHOLE_NODES, Cpu
-from tenfold.runtime.graph_chunks import device_parts, is_divided
+from tenfold.runtime.graph_chunks import chunk_length, device_parts, is_divided
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.settings import get
 
@@ -74,7 +73,7 @@ class Snapshot:
     @property
     def has_schedule(self) -> bool:
         """Whether the device computes by a schedule."""
-        return isinstance(DEVICES[self.device], Cpu)
+        return DEVICES[self.device].rewrites
 
     @property
     def is_cold(self) -> bool:
@@ -100,11 +99,11 @@ class Snapshot:
         if self.steps:
             return len(self.steps)
         nodes = len(self.optimised)
-        return 1 if nodes <= MAX_WHOLE_NODES else -(-nodes // CHUNK_NODES)
+        return -(-nodes // chunk_length(nodes))
 
     @cached
     def plan(self) -> Schedule:
         """The schedule of the graph."""
-        device = DEVICES[self.device]
-        assert isinstance(device, Cpu), "the device has schedules"
-        return device.plan(self.optimised)
+        plan = DEVICES[self.device].plan(self.optimised)
+        assert plan is not None, "the device has schedules"
+        return plan

@@ -173,7 +173,7 @@ def wrap(buffer: Any, /) -> Array:
     device = checked_device(None, "wrap")
     if not _native.is_host_device(device):
         rule = f"a window is on memory of the host, which {device!r} does not compute in"
-        raise DeviceError("wrap", rule, remedy="wrap it with tn.options(device='cpu')")
+        raise DeviceError("wrap", rule, remedy=f"wrap it with tn.options(device={dense.HOST!r})")
     value = _window_value(memory, device)
     array = _native.value_array(value)
     window = Window(memory, value, array)

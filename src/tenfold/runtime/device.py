@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from tenfold._native import Executable
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import RewriteReport
+from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import Target
 from tenfold.settings import declare_device
 
@@ -31,12 +32,15 @@ class Device(Protocol):
 
     name: str
     rewrites: bool
-    """Whether it computes rewritten graphs by Executables; else the reference device computes them
-    as they were written.
+    """Whether it computes rewritten graphs by schedules and Executables; else the reference device
+    computes them as they were written.
     """
 
     def target(self) -> Target:
         """Return the facts by which its graphs are scheduled, under the options in force."""
+
+    def plan(self, graph: Graph) -> Schedule | None:
+        """Return the schedule of a graph; None if the device schedules nothing."""
 
     def bind(
         self, graph: Graph, original: OptimisedGraph, *, cached: bool = True

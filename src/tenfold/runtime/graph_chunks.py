@@ -20,6 +20,9 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.rewrite.inline import is_call
 
+MAX_WHOLE_NODES, CHUNK_NODES = 1024, 256
+"""The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
+
 
 def _moves(node: Node) -> bool:
     return isinstance(node.op, Op) and node.op.semantics.moves
@@ -55,6 +58,11 @@ def device_parts(graph: Graph) -> list[list[Node]]:
         if read_later and node.pending:
             outputs.setdefault(part, []).append(node)
     return [outputs[part] for part in sorted(outputs)]
+
+
+def chunk_length(nodes: int) -> int:
+    """Return the most nodes of a chunk of a graph with so many nodes: all, if it is not split."""
+    return CHUNK_NODES if nodes > MAX_WHOLE_NODES else nodes
 
 
 def chunks(graph: Graph, length: int) -> list[list[Node]]:

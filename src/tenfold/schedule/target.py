@@ -17,6 +17,7 @@ from functools import cache
 
 from tenfold import _native
 from tenfold.settings import CPU_LEVELS
+from tenfold.storage.dense import HOST
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class Target:
     ('cpu', 'x86-64-v3')
     """
 
-    device: str = "cpu"
+    device: str = HOST
     processor: str = "x86-64-v3"
     """The processor's name in the option `cpu`, or LLVM's."""
     triple: str = ""
@@ -234,7 +235,7 @@ INSTRUCTION_SETS = {
 
 
 @cache
-def target_of(processor: str, *, device: str = "cpu", threads: int = 0) -> Target:
+def target_of(processor: str, *, threads: int = 0) -> Target:
     """Return the target of a processor by its name in the option `cpu`.
 
     >>> target_of("x86-64").simd.fma
@@ -246,4 +247,4 @@ def target_of(processor: str, *, device: str = "cpu", threads: int = 0) -> Targe
         known = next(name for name, each in CPU_LEVELS.items() if each == level)
     facts = INSTRUCTION_SETS[known]
     work = replace(facts.work, threads=threads)
-    return replace(facts, device=device, processor=processor, work=work)
+    return replace(facts, processor=processor, work=work)

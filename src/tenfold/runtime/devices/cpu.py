@@ -28,6 +28,7 @@ from tenfold.runtime.blas.product_launch import compute_product
 from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.executable import bind
+from tenfold.runtime.graph_chunks import MAX_WHOLE_NODES
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.schedule.lapack.driver_builder import DriverChoice
@@ -40,8 +41,6 @@ from tenfold.settings import get
 
 MAX_PLANS = 4096
 """The capacity of the plan cache."""
-MAX_WHOLE_NODES, CHUNK_NODES = 1024, 256
-"""The most nodes of a graph that is planned as a whole, and the nodes per chunk of a longer one."""
 
 
 class Cpu:

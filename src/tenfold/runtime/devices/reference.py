@@ -87,6 +87,9 @@ class Reference:
         """Return the facts that all targets share: nothing is scheduled."""
         return replace(DEFAULT, device=self.name)
 
+    def plan(self, _graph: Graph) -> None:
+        """Return None: it has no schedules."""
+
     def bind(self, _graph: Graph, _original: OptimisedGraph, *, cached: bool = True) -> None:
         """Return None: it has no Executables."""
 
