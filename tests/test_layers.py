@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +63,12 @@ def test_no_room_above_the_runtime_or_below_it_names_the_device_cpu() -> None:
         if text == "cpu" or "'cpu'" in text
     ]
     assert not stray, "write dense.HOST, or ask the Device"
+
+
+def test_functions_of_python_that_native_code_names_exist() -> None:
+    named = re.compile(r'"(tenfold(?:\.\w+)+)",\s*"(\w+)"')
+    sources = (ROOT / "native" / "python").iterdir()
+    found = [pair for path in sources for pair in named.findall(path.read_text(encoding="utf-8"))]
+    assert len(found) > 20
+    for module, name in found:
+        assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"

@@ -30,6 +30,8 @@ from tenfold.schedule.target import target_of
 LEVELS = ("x86-64-v3", "x86-64-v4", "x86-64-v2")
 WRITES = "TENFOLD_WRITE_PLANS"
 """The variable of the environment with which `check` writes what it would compare."""
+MAX_PLANS = 100
+"""The plans of a record that is stored in full."""
 MAX_STEPS = 16
 """The steps of a plan that are stored as text."""
 VARYING = re.compile(r"; by \w+|, packets of \d+|, streamed|, \d+ units")
@@ -92,7 +94,16 @@ def _line(step: Step) -> str:
 
 def text_of(plans: Plans) -> str:
     """Return the text of a record, which no order of evaluation changes."""
-    return "".join(f"{text}\n\n" for text in sorted(set(plans.values())))
+    texts = sorted(set(plans.values()))
+    if len(texts) > MAX_PLANS:
+        texts = [_abridged(text) for text in texts]
+    return "".join(f"{text}\n\n" for text in texts)
+
+
+def _abridged(text: str) -> str:
+    """The first line of a plan, with a checksum of all."""
+    first, *others = text.splitlines()
+    return f"{first}; {len(others)} more lines, checksum {zlib.crc32(text.encode()):08x}"
 
 
 def differing(plans: Plans) -> list[str]:

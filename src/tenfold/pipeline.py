@@ -30,9 +30,9 @@ from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
 from tenfold.runtime.device import DEVICES, OptimisedGraph
-from tenfold.runtime.devices.reference import Reference, nan_failure
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunk_length, chunks, device_parts, is_divided
+from tenfold.runtime.reference import Reference, nan_failure
 from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.target import DEFAULT
 from tenfold.settings import debug, get

@@ -12,7 +12,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.rule_registry import optimise_graph
-from tenfold.runtime.devices.reference import Reference
+from tenfold.runtime.reference import Reference
 from tenfold.testing import assert_equal_bits, random_array
 
 Generator = np.random.Generator

@@ -22,7 +22,7 @@ from tenfold.ops.gemm import gemm
 from tenfold.ops.lu_and_triangular import solve_diagonal, triangular_solve
 from tenfold.ops.syrk import syrk, trmm
 from tenfold.rule_registry import optimise_graph
-from tenfold.runtime.devices.reference import Reference
+from tenfold.runtime.reference import Reference
 from tenfold.testing import (
     all_dtypes,
     assert_close,

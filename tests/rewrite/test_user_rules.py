@@ -16,7 +16,7 @@ from tenfold.ops.gemm import gemm
 from tenfold.rewrite.driver import RewriteReport, rewrite
 from tenfold.rewrite.rule import Match, RuleSet
 from tenfold.rule_registry import active, lines, optimise_graph
-from tenfold.runtime.devices.reference import Reference
+from tenfold.runtime.reference import Reference
 from tenfold.testing import assert_equal_bits
 
 x, y, z = tn.rules.variables("x y z")

@@ -15,8 +15,8 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.dtypes import FLOAT64
 from tenfold.ops import linalg
+from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
-from tenfold.runtime.devices import reference
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.schedule import driver_choice
 from tenfold.schedule.lapack.driver_builder import DriverBuilder, StackedLayout

@@ -21,7 +21,7 @@ from tenfold.core.native_path import native_path
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
-from tenfold.runtime.devices.reference import TRACED
+from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
 

@@ -25,7 +25,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import OPS, Op
 from tenfold.errors import DeviceError, UnsupportedError
-from tenfold.runtime.devices.reference import TRACED
+from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
 PICKLE_FORMAT = 1

@@ -26,12 +26,12 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Executable, Type, Value
 from tenfold.core.graph import Graph
+from tenfold.runtime import reference
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.runtime.devices import reference
-from tenfold.runtime.devices.reference import ReferenceCall, raise_failure
 from tenfold.runtime.instructions import Call, ReplayInstruction, View, append_to
 from tenfold.runtime.launch_binding import LaunchBinder
 from tenfold.runtime.publication import Publication
+from tenfold.runtime.reference import ReferenceCall, raise_failure
 from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.schedule.schedule_ir import Schedule, Step

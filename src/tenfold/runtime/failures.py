@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from tenfold._native import Failure, Node
 from tenfold.core.graph import Graph
-from tenfold.runtime.devices.reference import Reference, ReferenceFailure
+from tenfold.runtime.reference import Reference, ReferenceFailure
 
 
 def error_of(failure: Failure, node: Node) -> Exception | None:

@@ -13,13 +13,12 @@ from tenfold import _native
 from tenfold._native import TIERS, Executable, Node
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import Program, Source, use_counter, uses_left
-from tenfold.runtime import instructions, interruptible
+from tenfold.runtime import instructions, interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
-from tenfold.runtime.devices import reference
-from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.lapack import dispatch, drivers
 from tenfold.runtime.publication import Publication
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.scheduled_graph import ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.runtime.thread_count import threads_of

@@ -29,7 +29,7 @@ from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import DeviceError, ExplainedError
-from tenfold.runtime.devices.reference import ReferenceFailure
+from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.loop_kernel_launch import (

@@ -29,7 +29,7 @@ from tenfold.dtypes import canonical
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop.materialize import value_of
 from tenfold.ops.batch_rules import Members
-from tenfold.runtime.devices.reference import Reference
+from tenfold.runtime.reference import Reference
 from tenfold.settings import checked_device
 from tenfold.storage import dense
 

@@ -40,7 +40,7 @@ from tenfold.core.subgraph import Subgraph
 from tenfold.core.trace_state import PACKAGE_FOLDER, TRACE, TraceState
 from tenfold.errors import RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
-from tenfold.runtime.devices.reference import TRACED
+from tenfold.runtime.reference import TRACED
 from tenfold.settings import internal_changes
 
 

@@ -40,8 +40,8 @@ from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
 from tenfold.runtime.blas.verify_products import verify_product
-from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.instructions import Scale
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.thread_count import threads_for
 from tenfold.schedule.loop_schedule import pack_sizes
 from tenfold.schedule.product_choice import choose_product

@@ -1,1 +1,1 @@
-"""Devices: each module declares one; `import tenfold` imports all of them."""
+"""Devices that compute by kernels: each module declares one, and `import tenfold` finds it."""

@@ -26,10 +26,10 @@ from tenfold.jit.program import PROGRAMS, Program
 from tenfold.runtime import timeline
 from tenfold.runtime.blas.product_launch import compute_product
 from tenfold.runtime.device import OptimisedGraph, declare
-from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.executable import bind
 from tenfold.runtime.graph_chunks import MAX_WHOLE_NODES
 from tenfold.runtime.lapack.dispatch import compute_linalg
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice

@@ -22,10 +22,10 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Node, Value
 from tenfold.ops import factors
+from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
-from tenfold.runtime.devices import reference
-from tenfold.runtime.devices.reference import ReferenceCall
 from tenfold.runtime.lapack.drivers import bind_driver, launch
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.driver_choice import choose_driver
 from tenfold.schedule.lapack.driver_builder import DriverChoice, StackedLayout
 from tenfold.settings import get
