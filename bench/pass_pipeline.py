@@ -21,7 +21,7 @@ from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
-from tenfold.jit.compiler import processor
+from tenfold.jit.compiler import llvm_processor
 from tenfold.jit.host import host_target
 from tenfold.runtime.device import DEVICES
 from tenfold.schedule.loop_schedule import pack_sizes
@@ -95,7 +95,7 @@ def run(launch: Launch, address: int, addresses: list[int]) -> None:
 
 def compiled(text: str, passes: bool) -> tuple[int, float, object]:
     """The address of the kernel, the milliseconds it took, and what keeps it there."""
-    name, features = processor("native")
+    name, features = llvm_processor("native")
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(
         cpu=name, features=features, opt=2, reloc="pic", codemodel="small"

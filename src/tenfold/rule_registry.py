@@ -235,13 +235,13 @@ def optimise_graph(
     )
 
 
-def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:
+def rewrite_lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:
     r"""Return the text of the stage: the rules that fired, then the rewritten graph.
 
     >>> import tenfold as tn
     >>> y = -(-tn.asarray([1.0, 2.0])) + 1
     >>> after, report = optimise_graph(Graph.of([tn._native.node_of(y)]), describe=True)
-    >>> print("\n".join(lines(after, report)))
+    >>> print("\n".join(rewrite_lines(after, report)))
     optimised: 3 nodes, 1 rewrite: negative-twice 1
       negative-twice at %2: negative(negative(%0)) => %0
       %0 = leaf float64[2]

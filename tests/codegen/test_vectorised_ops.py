@@ -22,7 +22,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS, Op
 from tenfold.jit import llvm_bindings
-from tenfold.jit.compiler import processor
+from tenfold.jit.compiler import llvm_processor
 from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Schedule
 from tenfold.schedule.target import Simd, target_of
@@ -56,7 +56,7 @@ def plans_of(op: Op, cpu: str = "x86-64-v3") -> Iterator[tuple[str, Schedule]]:
 
 @cache
 def machine(cpu: str) -> Any:
-    return llvm_bindings.machine(*processor(cpu), 0)
+    return llvm_bindings.machine(*llvm_processor(cpu), 0)
 
 
 def symbols_needed(kernel: Kernel, cpu: str = "native") -> set[str]:

@@ -15,7 +15,7 @@ from tenfold.ops.arithmetic import add, subtract
 from tenfold.ops.gemm import gemm
 from tenfold.rewrite.driver import RewriteReport, rewrite
 from tenfold.rewrite.rule import Match, RuleSet
-from tenfold.rule_registry import active, lines, optimise_graph
+from tenfold.rule_registry import active, optimise_graph, rewrite_lines
 from tenfold.runtime.reference import Reference
 from tenfold.testing import assert_equal_bits
 
@@ -142,7 +142,7 @@ def test_rule_that_feeds_itself_is_named_and_left_out() -> None:
         graph, report = rewritten(tn.exp(A * 1), grow, once)
     assert names(graph) == ["exp"]
     assert report.counts == {"once": 1}
-    assert "left out: rule 'grow' feeds itself" in "\n".join(lines(graph, report))
+    assert "left out: rule 'grow' feeds itself" in "\n".join(rewrite_lines(graph, report))
 
 
 def test_program_computes_beside_a_rule_that_feeds_itself() -> None:
@@ -407,7 +407,7 @@ def whole_line() -> int:
 def test_report_says_what_fired_where_and_what_it_was() -> None:
     graph, report = optimise_graph(graph_of((A + B * 1)[0] * 2), describe=True)
     row = "((None, 0, 0), (0, 1, 0)), (2,)"
-    assert lines(graph, report) == [
+    assert rewrite_lines(graph, report) == [
         "optimised: 7 nodes, 2 rewrites: multiply-one 1, index-map 1",
         "  multiply-one at %3: multiply(%1, 1) => %1",
         f"  index-map at %5: index(%4, {row}) => add(index(%0, {row}), index(%1, {row}))",

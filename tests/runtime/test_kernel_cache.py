@@ -409,7 +409,7 @@ def test_a_home_that_does_not_exist_is_not_made(
     monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with tn.options(cache_dir="", cache=True):
-        assert kernel_cache.store() is None
+        assert kernel_cache.configured_cache() is None
         assert kernel_cache.cached_kernels("a text", "native").load((2,), 1) is None
     assert lines() == ["kernels are not kept: no home directory was found"]
 

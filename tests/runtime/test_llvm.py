@@ -15,7 +15,7 @@ from tenfold import _native
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
 from tenfold.jit import llvm_bindings
-from tenfold.jit.compiler import processor
+from tenfold.jit.compiler import llvm_processor
 from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.target import target_of
 
@@ -54,7 +54,7 @@ def texts() -> Iterator[str]:
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("cpu", ["native", "x86-64-v3"])
 def test_objects_are_those_of_llvmlites_modules(cpu: str, level: int) -> None:
-    name, features = processor(cpu)
+    name, features = llvm_processor(cpu)
     llvmlite.binding.initialize_native_target()
     llvmlite.binding.initialize_native_asmprinter()
     machine = llvmlite.binding.Target.from_default_triple().create_target_machine(

@@ -46,7 +46,7 @@ def test_unit_has_the_upper_53_bits_of_two_words() -> None:
     expected = (((high << np.uint64(32)) | low) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     junk = random.integers(0, 2**32, 1000, dtype=np.uint64) << np.uint64(32)
     arrays = philox.ARRAYS
-    unit = philox.unit(arrays, low | junk, high | junk, tn.float64)
+    unit = philox.half_open_unit(arrays, low | junk, high | junk, tn.float64)
     assert unit.tolist() == expected.tolist()
     assert philox.positive_unit(arrays, low, high).tolist() == (expected + 2.0**-53).tolist()
     assert philox.symmetric_unit(arrays, low, high).tolist() == (2 * expected - 1).tolist()
@@ -56,8 +56,8 @@ def test_unit_reaches_its_least_and_greatest_number() -> None:
     least, greatest = (words([bits]) for bits in (0, 2**32 - 1))
     arrays = philox.ARRAYS
     for dtype, step in ((tn.float64, 2.0**-53), (tn.float32, 2.0**-24)):
-        assert philox.unit(arrays, least, least, dtype).tolist() == [0.0]
-        assert philox.unit(arrays, greatest, greatest, dtype).tolist() == [1.0 - step]
+        assert philox.half_open_unit(arrays, least, least, dtype).tolist() == [0.0]
+        assert philox.half_open_unit(arrays, greatest, greatest, dtype).tolist() == [1.0 - step]
     assert philox.positive_unit(arrays, least, least).tolist() == [2.0**-53]
     assert philox.positive_unit(arrays, greatest, greatest).tolist() == [1.0]
     assert philox.symmetric_unit(arrays, least, least).tolist() == [-1.0]

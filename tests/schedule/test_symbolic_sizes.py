@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.core.symbolic.shape_env import ShapeEnv
 from tenfold.core.symbolic.size_program import SizeProgram
-from tenfold.core.symbolic.sym_int import NotSymbolic, largest, smallest, value_of, values_of
+from tenfold.core.symbolic.sym_int import NotSymbolic, example_value, largest, smallest, values_of
 from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.symbolic_graph import with_symbolic_lengths
 
@@ -47,7 +47,7 @@ def mixed(source: random.Random, lengths: tuple[int, ...]) -> list[int]:
         if which == 0:
             made: Any = x + y
         elif which == 1:
-            made = x * y if value_of(x) * value_of(y) < 1 << 40 else x
+            made = x * y if example_value(x) * example_value(y) < 1 << 40 else x
         elif which == 2:
             made = x - y
         elif which == 3 and x >= 0 and y > 0:
@@ -74,7 +74,7 @@ def holds(kind: str, number: int) -> bool:
 def test_formulas_hold_where_guards_do(seed: int) -> None:
     measure = ShapeEnv((20, 300))
     found = mixed(random.Random(seed), measure.lengths)
-    assert list(map(value_of, found)) == mixed(random.Random(seed), (20, 300))
+    assert list(map(example_value, found)) == mixed(random.Random(seed), (20, 300))
     formulas, guards = SizeProgram(measure), measure.guards()
     places = [formulas.ref(number) for number in found]
     guarded = [(kind, formulas.ref(number)) for kind, number in guards]
@@ -149,7 +149,7 @@ def test_a_plan_with_sizes_has_the_kernels_of_the_plan() -> None:
     assert launches[0] is not None
     assert launches[1] is not None
     assert launches[0].kernel == launches[1].kernel
-    assert launches[0].sizes == tuple(map(value_of, launches[1].sizes))
+    assert launches[0].sizes == tuple(map(example_value, launches[1].sizes))
     assert [repr(size) for size in launches[1].sizes[:2]] == ["columns", "rows"]
 
 
@@ -188,6 +188,6 @@ def test_the_smaller_and_the_larger_are_told_whichever_comes_first() -> None:
     rows, columns = ShapeEnv((6, 100)).lengths
     pairs = [(3, 4), (rows, 64), (columns, 64), (rows, columns), (rows * 2, 11)]
     for pair in (each for x, y in pairs for each in ((x, y), (y, x))):
-        values = [value_of(number) for number in pair]
-        assert value_of(smallest(*pair)) == min(values)
-        assert value_of(largest(*pair)) == max(values)
+        values = [example_value(number) for number in pair]
+        assert example_value(smallest(*pair)) == min(values)
+        assert example_value(largest(*pair)) == max(values)

@@ -142,7 +142,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
 
 def open_store() -> DiskCache:
     """Return the store. Raises InputError if there is no usable one."""
-    store = kernel_cache.store()
+    store = kernel_cache.configured_cache()
     if store is None:
         raise InputError(
             "the cache is not available: the setting cache is off, or no home directory was found"

@@ -124,7 +124,7 @@ def setting_values() -> Checks:
 
 def disk_cache_facts() -> Checks:
     """Return the disk cache's directory, its kernels, their size in bytes, and its limit."""
-    store = kernel_cache.store()
+    store = kernel_cache.configured_cache()
     if store is None:
         return {"directory": None}
     facts: Checks = {"directory": str(store.path)}
@@ -154,7 +154,7 @@ def memory_facts() -> Checks:
 def cache_problems() -> list[str]:
     """Return the reason why the disk cache is unusable, as a list of at most one line."""
     try:
-        if store := kernel_cache.store():
+        if store := kernel_cache.configured_cache():
             store.files()
     except (UnusableDirectory, OSError) as error:
         return [error_text(error)]

@@ -6,7 +6,7 @@ their parts, one level deep: elements of containers, attributes of objects, base
 no references.
 
 >>> sides = {"left": 2.5}
->>> print(*(found for found in variables(float) if found.obj == 2.5))
+>>> print(*(found for found in find_variables(float) if found.obj == 2.5))
 "sides['left']"
 """
 
@@ -42,13 +42,13 @@ class FrameVariable(NamedTuple):
         return f"{self.name!r}{self.location}"
 
 
-def variables(*kinds: type) -> list[FrameVariable]:
+def find_variables(*kinds: type) -> list[FrameVariable]:
     """Return the variables whose values are of the given types; one object may have several.
 
     It tests `type(obj)` only: `isinstance` on a proxy could run user code.
 
     >>> row = (1, 2.5)
-    >>> print(*(found for found in variables(float) if found.obj == 2.5))
+    >>> print(*(found for found in find_variables(float) if found.obj == 2.5))
     'row[1]'
     """
     names = [*_names()]

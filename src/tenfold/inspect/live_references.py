@@ -27,7 +27,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Value
 from tenfold.core.graph import Graph, runs_once, type_text
 from tenfold.core.interpreter import interpret
-from tenfold.inspect.frame_variables import FrameVariable, variables
+from tenfold.inspect.frame_variables import FrameVariable, find_variables
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text
 from tenfold.schedule.in_place_updates import REFERENCED
@@ -123,7 +123,7 @@ def reference_texts(arrays: Sequence[Array], old_values: ReplacedValues) -> dict
     graph = pipeline.graph_of(arrays)
     positions = {node: position for position, node in enumerate(graph.nodes)}
     counts = {node: _native.references_of(node) for node in old_values.nodes.values()}
-    live_names = _LiveNames(variables(Array, np.ndarray, memoryview))
+    live_names = _LiveNames(find_variables(Array, np.ndarray, memoryview))
     sentences = {}
     for node, (references, of_value, of_memory) in counts.items():
         if node not in positions:

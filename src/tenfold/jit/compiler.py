@@ -41,11 +41,11 @@ def _machine(cpu: str, level: int) -> Any:
     """Return the target machine of a processor and a level, created on first use."""
     with llvm_bindings.LOCK:
         if (cpu, level) not in _machines:
-            _machines[cpu, level] = llvm_bindings.machine(*processor(cpu), level)
+            _machines[cpu, level] = llvm_bindings.machine(*llvm_processor(cpu), level)
         return _machines[cpu, level]
 
 
-def processor(cpu: str) -> tuple[str, str]:
+def llvm_processor(cpu: str) -> tuple[str, str]:
     """Return LLVM's name and features of a processor by its name in the settings."""
     if cpu != "native":
         return cpu, ""

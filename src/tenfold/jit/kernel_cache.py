@@ -65,7 +65,7 @@ class CachedKernels:
 
 def cached_kernels(text: str, cpu: str) -> CachedKernels:
     """Return the disk entries of a kernel under the settings in force."""
-    cache = store()
+    cache = configured_cache()
     try:
         return CachedKernels(text, cache, environment(cpu) if cache is not None else b"")
     except OSError as error:
@@ -73,7 +73,7 @@ def cached_kernels(text: str, cpu: str) -> CachedKernels:
         return CachedKernels(text, None, b"")
 
 
-def store() -> DiskCache | None:
+def configured_cache() -> DiskCache | None:
     """Return the disk cache under the settings in force; None if it is off or has no directory."""
     if not get("cache"):
         return None

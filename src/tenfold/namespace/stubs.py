@@ -232,7 +232,7 @@ FILES: dict[str, Callable[[], str]] = {
 }
 
 
-def write(directory: Path) -> None:
+def write_stubs(directory: Path) -> None:
     """Write every stub into `directory`."""
     for name, text in FILES.items():
         (directory / name).write_text(text().rstrip() + "\n", encoding="utf-8")
@@ -240,7 +240,7 @@ def write(directory: Path) -> None:
 
 def main(arguments: Iterable[str]) -> None:
     """Write the stubs into the directory named."""
-    write(Path(next(iter(arguments), "src/tenfold")))
+    write_stubs(Path(next(iter(arguments), "src/tenfold")))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ TRIANGLE_NAMES = ("lower", "upper", "either", "diagonal")
 """Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
 
 
-def triangle_of(x: np.ndarray) -> str:
+def common_triangle(x: np.ndarray) -> str:
     """Return the side that holds all matrices of a stack; "mixed" if neither does."""
     if not np.triu(x, 1).any():
         return "lower"
@@ -62,7 +62,7 @@ def _triangular_solve_reference(
         if side == "diagonal":
             solutions[at] /= np.diagonal(stacked[at])[:, None]
             continue
-        lower = side == "lower" or (side == "either" and triangle_of(stacked[at]) == "lower")
+        lower = side == "lower" or (side == "either" and common_triangle(stacked[at]) == "lower")
         solutions[at] = linalg.solve_triangular(
             stacked[at],
             solutions[at],

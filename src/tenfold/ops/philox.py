@@ -106,7 +106,7 @@ def _float64(k: Any, low: Word, high: Word, exponent: int, start: float, first: 
     return (upper - (2.0 ** (exponent + 20) + 2.0 ** (exponent - 12) - start)) + lower
 
 
-def unit(k: Any, low: Word, high: Word, dtype: np.dtype) -> Word:
+def half_open_unit(k: Any, low: Word, high: Word, dtype: np.dtype) -> Word:
     """Return a uniform float in [0, 1): the upper 53 bits of two words, 24 bits for float32."""
     if dtype == FLOAT32:
         return k.convert(k.convert((high & LOW) >> 8, INT32_DTYPE), FLOAT32) * 2.0**-24

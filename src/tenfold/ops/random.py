@@ -217,7 +217,7 @@ def _bits(k: Any, block: Block, dtype: np.dtype) -> Word:
 
 
 def _unit(k: Any, block: Block, dtype: np.dtype) -> Word:
-    return philox.unit(k, *block[:2], dtype)
+    return philox.half_open_unit(k, *block[:2], dtype)
 
 
 @operation(**_declared(_bits))

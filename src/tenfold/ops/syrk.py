@@ -37,7 +37,7 @@ from tenfold.ops.gemm import (
     leading_scales,
     split_arguments,
 )
-from tenfold.ops.lu_and_triangular import triangle_of
+from tenfold.ops.lu_and_triangular import common_triangle
 
 MIN_SYRK_SIZE = (96, 64)
 """The least rows and columns for which syrk was faster than gemm (registers of 64 bytes, float32:
@@ -138,7 +138,7 @@ def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
     if x[:1, 1:].any():
         side = "mixed" if x[1:, :1].any() else "upper"
     else:
-        side = "lower" if x[1:, :1].any() else triangle_of(x)
+        side = "lower" if x[1:, :1].any() else common_triangle(x)
     return "" if side == "mixed" else half.replace("either", side)
 
 

@@ -27,7 +27,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
 from tenfold.core.symbolic.size_program import SizeProgram, SizeRef
-from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
+from tenfold.core.symbolic.sym_int import NotSymbolic, example_value, is_size, values_of
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
 from tenfold.jit.program import Program, Source, uses_left
@@ -196,7 +196,7 @@ class SymbolicSchedule(ScheduledGraph):
 
     def program_of(self, kernel: Source, elements: int) -> Program:
         """Return the program of a launch. Raises NotSymbolic for an unoptimised one."""
-        program = super().program_of(kernel, value_of(elements))
+        program = super().program_of(kernel, example_value(elements))
         if (
             uses_left(kernel, self.plan.target) >= 0 and elements >= TIERS.optimised_elements
         ):  # for small work alone: a guard
@@ -300,7 +300,7 @@ def _example_value(value: Any) -> Any:
     if isinstance(value, SymbolicType):
         return Type(values_of(value.shape), value.dtype, value.device, dense.DENSE)
     if type(value) not in (list, tuple):
-        return value_of(value)
+        return example_value(value)
     nested = tuple in map(type, value)
     values = tuple(map(_example_value, value)) if nested else values_of(value)
     return values if type(value) is tuple else list(values)

@@ -27,7 +27,7 @@ from tenfold.core.index_map import AxisMap, Slice, is_permutation
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Shape, product
-from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
+from tenfold.core.symbolic.sym_int import NotSymbolic, example_value, is_size, values_of
 from tenfold.ops.indexing import index
 from tenfold.schedule.schedule_ir import Schedule
 
@@ -140,7 +140,7 @@ def _symbolic_slice(node: Node, array: Type, lengths: Shape) -> Slice:
         symbolic_access.append((axis, step, start))
         if axis is not None:
             symbolic_shape[axis] = _symbolic_length(length, start, step, kind >> 1, extent)
-    starts = [value_of(start) for *_, start in symbolic_access]
+    starts = [example_value(start) for *_, start in symbolic_access]
     if starts != [start for *_, start in access] or values_of(symbolic_shape) != shape:
         raise NotSymbolic
     return tuple(symbolic_access), tuple(symbolic_shape)

@@ -285,7 +285,7 @@ def _atom_quotient(shape_env: ShapeEnv, kind: str, number: Any, divisor: Any) ->
         return -(-numerator // denominator) if kind == "ceil" else numerator // denominator
 
     number_bounds, divisor_bounds = _bounds_of(number), _bounds_of(divisor)
-    value, divisor_value = value_of(number), value_of(divisor)
+    value, divisor_value = example_value(number), example_value(divisor)
     value = -(-value // divisor_value) if kind == "ceil" else value // divisor_value
     low = (
         0.0
@@ -301,7 +301,7 @@ def _bounds_of(number: Any) -> tuple[float, float]:
     return (number.low, number.high) if isinstance(number, SymInt) else (number, number)
 
 
-def value_of(number: Any) -> int:
+def example_value(number: Any) -> int:
     """Return a SymInt's value for the example, an int as it is."""
     value: int = number.value if isinstance(number, SymInt) else number
     return value
@@ -354,7 +354,7 @@ def _extreme(kind: str, first: Any, second: Any) -> Any:
         return first if kind == "min" else second
     if other_high <= low:
         return second if kind == "min" else first
-    value = choose(value_of(first), value_of(second))
+    value = choose(example_value(first), example_value(second))
     bounds = choose(low, other_low), choose(high, other_high)
     return sizes[0].shape_env.atom(kind, (first, second), value, *bounds)
 
@@ -405,10 +405,10 @@ __all__ = [
     "NotSymbolic",
     "SymInt",
     "Terms",
+    "example_value",
     "is_size",
     "largest",
     "pinned",
     "smallest",
-    "value_of",
     "values_of",
 ]
