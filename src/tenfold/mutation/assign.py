@@ -28,7 +28,7 @@ from tenfold.mutation import external_buffer
 from tenfold.mutation.coerce_rhs import coerce_rhs, fit_to_part
 from tenfold.mutation.noalias_check import verify
 from tenfold.mutation.setitem import is_view_of
-from tenfold.mutation.view_writethrough import refuse_read_only, shows_sums, sum_through, write
+from tenfold.mutation.view_writethrough import refuse_read_only, shows_sums, sum_through, write_view
 from tenfold.ops.indexing import capture, index_view
 from tenfold.ops.joining import joined_arrays
 from tenfold.ops.reshaping import broadcast_to
@@ -83,7 +83,7 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
         for written_array in targets:
             verify(written_array, expr)
     if joined is None:
-        write(*_write_arguments(target, expr, op))
+        write_view(*_write_arguments(target, expr, op))
     else:
         _assign_joined(target, targets, expr, op)
     return target
@@ -91,11 +91,11 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
-    write(*_update_arguments(target, result, f"{symbol}="))
+    write_view(*_update_arguments(target, result, f"{symbol}="))
 
 
 def _update_arguments(target: Array, result: Array, op: str) -> tuple[Array, Slice, Any]:
-    """Return the checked arguments of `write` for the result of `target op= e`.
+    """Return the checked arguments of `write_view` for the result of `target op= e`.
 
     If the target shows elements several times, they are those of an array below it, to which every
     term is added.
@@ -122,7 +122,7 @@ def _refuse_misfit(target: Array, result: Array, operation: str) -> None:
 
 
 def _write_arguments(target: Array, expr: Any, op: str) -> tuple[Array, Slice, Any]:
-    """Return the checked arguments of `write` that replace a whole target."""
+    """Return the checked arguments of `write_view` that replace a whole target."""
     function = SAVERS[op]
     if function is not None:
         return _update_arguments(target, function(target, expr), op)
@@ -161,7 +161,7 @@ def _assign_joined(target: Array, arrays: list[Array], expr: Any, op: str) -> No
     del node  # it holds the old values
     try:
         for write_args in writes:
-            write(*write_args)
+            write_view(*write_args)
     finally:
         result = _native.apply(op_id, tuple(arrays), params)
         _native.rebind(target, _native.node_of(result))

@@ -182,7 +182,7 @@ def wrap(buffer: Any, /) -> Array:
     return array
 
 
-def write(array: Array, part: Slice, value: Any) -> None:
+def write_window(array: Array, part: Slice, value: Any) -> None:
     """Replace a slice of a window by an Array or a number.
 
     Raises what computing the value raises, and RunError in an operation that is just computed from

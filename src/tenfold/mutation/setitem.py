@@ -28,7 +28,12 @@ from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.mutation.coerce_rhs import coerce_rhs, fit_to_part
-from tenfold.mutation.view_writethrough import refuse_read_only, replace_part, shown_part, write
+from tenfold.mutation.view_writethrough import (
+    refuse_read_only,
+    replace_part,
+    shown_part,
+    write_view,
+)
 from tenfold.ops.assignment import put_at
 from tenfold.ops.cast import convert
 from tenfold.ops.gathering import gather
@@ -59,7 +64,7 @@ def set_item(x: Array, key: Any, value: Any) -> None:
         _set_at(x, parsed, coerce_rhs(value, x, OPERATION))
     else:
         value = fit_to_part(coerce_rhs(value, x, OPERATION), x, parsed.part[1], OPERATION)
-        write(x, parsed.part, value)
+        write_view(x, parsed.part, value)
 
 
 def _names_itself(x: Array, key: Any, value: Array) -> bool:
@@ -96,7 +101,7 @@ def _set_where(x: Array, mask: Array, value: Any) -> None:
         result = where(mask, value, x)
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x, mask]) from None
-    write(x, whole_slice(x.shape), result)
+    write_view(x, whole_slice(x.shape), result)
 
 
 def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
@@ -123,4 +128,4 @@ def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
         result = _native.apply(put_at.id, (view, value, *indices), (axes, parsed.index_axis))
     except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None
-    write(view, whole_slice(view.shape), result)
+    write_view(view, whole_slice(view.shape), result)

@@ -6,7 +6,7 @@ the old value keep it; every view reads the new one.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))
->>> write(x.T, whole_slice((3, 2)), 7)
+>>> write_view(x.T, whole_slice((3, 2)), 7)
 >>> x.tolist()
 [[7.0, 7.0, 7.0], [7.0, 7.0, 7.0]]
 """
@@ -43,7 +43,7 @@ _retry_limits: ArrayFacts[int] = ArrayFacts()
 """Arrays whose work has failed, and at how many pending assignments it is tried again."""
 
 
-def write(target: Array, part: Slice, value: Any) -> None:
+def write_view(target: Array, part: Slice, value: Any) -> None:
     """Replace a slice of `target` by a value that fits; the target shows no element twice."""
     if product(part[1]) == 0:
         return
@@ -63,7 +63,7 @@ def write(target: Array, part: Slice, value: Any) -> None:
             movements.clear()
         target = base
     if _native.window_of(target) is not None:
-        external_buffer.write(target, part, value)
+        external_buffer.write_window(target, part, value)
         return
     advance(target, value)
     _native.rebind(target, _native.node_of(_with_part_replaced(target, part, value)))
