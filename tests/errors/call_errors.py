@@ -353,7 +353,6 @@ def casting_to_an_unknown_device() -> None:
 @wrong(
     DeviceError,
     "to_device: device 'abacus' does not exist",
-    operands=0,
 )
 def moving_to_an_unknown_device() -> None:
     tn.zeros(3).to_device("abacus")
