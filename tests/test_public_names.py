@@ -302,3 +302,16 @@ def test_absence_is_said_on_one_page_alone(tmp_path: Path) -> None:
         "docs/a.md:1: 'lacks' stands in docs/absent.md alone",
         "docs/a.md:6: 'Not included' stands in docs/absent.md alone",
     ]
+
+
+def test_function_of_two_modules_is_an_offence_unless_public_or_shared(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "tenfold"
+    (package / "numpy").mkdir(parents=True)
+    (package / "numpy" / "sorting.py").write_text("def sort(): ...", encoding="utf-8")
+    text = "def bind(): ...\ndef sort(): ...\ndef install(): ...\ndef _own(): ...\n"
+    for name in ("first.py", "second.py"):
+        (package / name).write_text(text, encoding="utf-8")
+    (package / "third.py").write_text("from tenfold.first import bind", encoding="utf-8")
+    assert check_names(tmp_path) == [
+        "src/tenfold/first.py: the function bind is in src/tenfold/second.py too"
+    ]

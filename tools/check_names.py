@@ -3,7 +3,8 @@
 Takes the root of a checkout; hands on one line per offender, `place: rule`, and exit status 1 if
 there is any. No two modules have one name, and no two classes, in Python and in C++ apart (a C++
 file may have the name of its Python twin, and a module that of its package). No two modules of
-Python define one constant, nor one type alias with two meanings. The name of a test says a fact,
+Python define one constant, nor one type alias with two meanings. No two define one function, unless
+its name is public (a word of NumPy's) or in `SHARED_FUNCTIONS`. The name of a test says a fact,
 with its subject first. Prose has no word of `DENIED`, and the first sentence of a module at most
 `FIRST_WORDS` words. One page alone, `PAGE_OF_ABSENCE`, says what is absent: it is generated and
 tried, so what it denies is so.
@@ -17,7 +18,8 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 FIRST_WORDS = 20
@@ -38,6 +40,20 @@ CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 ALIAS = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 JOINED = {"FORMULAS", "LAPACK_OPS", "METHODS", "PROPERTIES"}
 """Tables with rows in several modules, which one module of the same constant joins."""
+SHARED_FUNCTIONS = {
+    "finish": "emits the unit of work after those of a split row: each kernel emitter has one",
+    "install": "sets a module up: called once, when `tenfold` is imported",
+    "lines": "the report of a command, as text",
+    "load": "emits a load: of packets, through a mask, at a stride",
+    "split_unit": "emits a unit of work of a split row: each kernel emitter has one",
+    "store": "emits a store: of packets, through a mask, at a stride",
+    "threads_of": "the number of threads of a launch: of a product, a driver, a kernel",
+    "two_sum": "Knuth's exact sum: of packets, and of ndarrays",
+    "unit": "emits a unit of work: each kernel emitter has one",
+}
+"""Functions that several modules define on purpose, and what they do."""
+PUBLIC = ("[!_]*.pyi", "__init__.pyi", "numpy/**/*.py", "array/ndarray_methods.py")
+"""Modules, below the package, whose functions have public names, which others may define too."""
 TEST = re.compile(r"def (test_(?:what|that|who|which|of|by|those)_\w+)")
 CLASS = re.compile(r"^(?:class|struct|enum class) ([A-Za-z_]\w*)[^;]*\{", re.MULTILINE)
 
@@ -57,6 +73,7 @@ def offenders(root: Path) -> Iterator[str]:
     yield from twice(root, "class", native_classes(native))
     yield from twice(root, "constant", constants(python))
     yield from twice(root, "alias", aliases(python))
+    yield from twice(root, "function", functions(root / "src" / "tenfold", python))
     for path in python:
         yield from first_sentence(path, path.relative_to(root))
     for path in sorted((root / "tests").rglob("test_*.py")):
@@ -118,6 +135,21 @@ def aliases(paths: list[Path]) -> Iterator[tuple[str, Path]]:
             meanings[name].setdefault(value, path)
     for name, places in meanings.items():
         yield from ((name, path) for path in places.values())
+
+
+def functions(package: Path, paths: list[Path]) -> set[tuple[str, Path]]:
+    """Each function of these modules whose name is neither public nor shared on purpose."""
+    public = chain.from_iterable(map(package.glob, PUBLIC))
+    shared = {*SHARED_FUNCTIONS, *(name for name, _ in outermost_functions(public))}
+    return {(name, path) for name, path in outermost_functions(paths) if name not in shared}
+
+
+def outermost_functions(paths: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """Each function without a leading underscore that a module defines at its outermost level."""
+    for path in paths:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield node.name, path
 
 
 def native_classes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
