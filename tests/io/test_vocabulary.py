@@ -23,7 +23,7 @@ def test_methods_and_properties_are_those_of_arrays() -> None:
 
 def test_method_that_computes_or_leaves_the_expression_is_no_word() -> None:
     words = vocabulary()
-    for name in ("item", "tolist", "wait", "explain", "to_device", "device"):
+    for name in ("item", "tolist", "wait", "explain", "device"):
         assert name not in words.methods
     for name in ("eval", "explain", "profile", "options", "set_options", "wrap", "rules", "save"):
         assert name not in words.functions

@@ -201,7 +201,7 @@ def _device_of(subgraph: Subgraph) -> str:
     """Return the device of all results. Raises DeviceError for several."""
     devices = sorted({node.type.device for node in subgraph.outputs})
     if len(devices) > 1:
-        rule = f"its results are on several devices: {', '.join(devices)}"
+        rule = f"its results are on different devices: {', '.join(devices)}"
         raise DeviceError(subgraph.name, rule, remedy="move them with x.to_device(...) behind it")
     return devices[0] if devices else dense.HOST
 
