@@ -38,7 +38,7 @@ guard: ## tests of operations and plans with each array between unmapped pages
 
 emulated: ## engines and functions on a device whose queues are late: one test in ONE_IN, seed SEED, 1,000 random delays
 	TENFOLD_DEVICE=emulated MODEL_DELAYS=1000 $(PYTHON) -m pytest tests/engine tests/transforms tests/tiny \
-	    tests/features --one-in=$(ONE_IN) --seed=$(SEED) --whole="tests/engine/test_model.py tests/tiny"
+	    tests/features tests/ops/test_samples.py --one-in=$(ONE_IN) --seed=$(SEED) --whole="tests/engine/test_model.py tests/tiny"
 
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py \
