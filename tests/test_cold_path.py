@@ -150,7 +150,7 @@ class TestFrames:
     ) -> None:
         linearised, cold, warm = counts(FORMULA, tmp_path)
         assert (linearised, warm) == (1, 0)
-        assert cold <= 1190
+        assert cold <= 1200  # ten more without FMA than with it
 
     def test_tree_of_calls_needs_no_python_when_it_is_warm(self, tmp_path: Path) -> None:
         cold, warm = counts(TREE, tmp_path)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tenfold as tn
 from movement_samples import called
@@ -45,6 +46,7 @@ def calls_of(arrays: Sequence[Any]) -> Iterator[str]:
             yield node.name
 
 
+@pytest.mark.usefixtures("fused_multiply_add")  # without it elementary functions are calls
 def test_operations_on_the_host_are_those_of_the_list() -> None:
     found: set[str] = set()
     for operation in OPS.values():

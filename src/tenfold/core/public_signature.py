@@ -55,6 +55,7 @@ def parameters_of(pattern: Callable[P, Any]) -> Callable[[Callable[..., Any]], C
     """Declare that a function takes the parameters of another one, as it says by `inspect`."""
 
     def declare(function: Callable[..., Any]) -> Callable[P, Any]:
+        # any function may have this attribute, which no stub declares
         function.__signature__ = inspect.signature(pattern)  # type: ignore[attr-defined]
         return function
 

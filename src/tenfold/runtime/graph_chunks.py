@@ -30,9 +30,16 @@ def _moves(node: Node) -> bool:
 
 def is_divided(graph: Graph) -> bool:
     """Whether a graph is computed in parts, since devices read results of one another."""
+    facts = {
+        (node.type.device, isinstance(op := node.op, Op) and op.semantics.moves)
+        for node in graph.nodes
+        if node.pending
+    }
+    if len(facts) < 2 and True not in dict(facts).values():
+        return False  # one device, and no move
     pending = [node for node in graph.nodes if node.pending]
-    if not [op for node in pending if isinstance(op := node.op, Op) and op.semantics.moves]:
-        return len({node.type.device for node in pending}) > 1
+    if not any(map(_moves, pending)):
+        return True  # several devices
     return len(device_parts(graph)) > 1 or any(
         _moves(node) and is_call(node.op) for node in pending
     )
