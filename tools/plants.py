@@ -87,8 +87,9 @@ KEYS = (
     Plant(
         "plans of parts are moved though the whole array is written",
         "src/tenfold/runtime/scheduled_graph.py",
-        'if item.kind == "piece" or item.base >= 0',
-        'if item.kind == "piece" or number in dict(self.plan.reused_buffers) or item.base >= 0',
+        "if item.kind is ItemKind.SLICE_STORE or item.base >= 0",
+        "if item.kind is ItemKind.SLICE_STORE or number in dict(self.plan.reused_buffers) or "
+        "item.base >= 0",
         ("runtime/test_guard_pages.py", "schedule/test_in_place_updates.py"),
     ),
     Plant(
@@ -594,8 +595,8 @@ FUSION = (
     Plant(
         "fuse: folds of other axes share loops",
         "src/tenfold/schedule/fusion.py",
-        'if item.kind == "fold" and group.axis not in (None, item.axis):',
-        'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
+        "if item.kind is ItemKind.FOLD and group.axis not in (None, item.axis):",
+        "if item.kind is ItemKind.FOLD and group.axis not in (None, item.axis) and group.axis > 9:",
         (
             "schedule/passes",
             "ops/test_variance.py",

@@ -26,6 +26,7 @@ kernel of 1 axis, linear
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +109,44 @@ class Scatter(NamedTuple):
     """The instruction of the first cell of such a row; None: cell 0."""
 
 
+class KernelForm(StrEnum):
+    """The loops of a kernel."""
+
+    MAP = "map"
+    ROW = "row"
+    """The last axis is folded."""
+    COLUMN = "column"
+    """The axis before the last one is folded."""
+    SPLIT = "split"
+    """Rows, with each block folded by a separate unit."""
+    SEARCH = "search"
+    SEARCH_PARTS = "search parts"
+    """Rows whose parts are searched by separate units: codegen/llvm/search.py."""
+    SCAN = "scan"
+    """Interleaved rows: codegen/llvm/scan.py."""
+    SCAN_COLUMNS = "scan columns"
+    SCAN_BLOCKS = "scan blocks"
+    """Interleaved blocks of a row: codegen/llvm/blocked_scan.py."""
+    SCAN_PARTS = "scan parts"
+    """Parts of a row, in parallel too."""
+    LOOP = "loop"
+    """Steps that read what the last one made: codegen/llvm/loop_kernel_emitter.py."""
+    SCATTER = "scatter"
+    """Elements combined in cells, one by one: codegen/llvm/scatter.py."""
+    SCATTER_PARTS = "scatter parts"
+    SCATTER_ROWS = "scatter rows"
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it computes running values."""
+        return self.startswith("scan")
+
+    @property
+    def is_scatter(self) -> bool:
+        """Whether it combines elements in cells."""
+        return self.startswith("scatter")
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A body, its stores, and the loops around it."""
@@ -117,13 +156,7 @@ class Kernel:
     stores: tuple[KernelStore, ...]
     parameters: int = 0
     """The number of scalar arguments of a launch, 8 bytes each."""
-    form: str = "map"
-    """map, row or column; split: rows, with each block folded by a separate unit; search, search
-    parts (codegen/llvm/search.py); scan: interleaved rows, scan columns (codegen/llvm/scan.py);
-    scan blocks: interleaved blocks of a row, scan parts: parts of a row in parallel too
-    (codegen/llvm/blocked_scan.py); loop: steps that read what the last one made
-    (codegen/llvm/loop_kernel_emitter.py); scatter: elements combined in cells, scatter parts: parts
-    of them in parallel, scatter rows: rows of them (codegen/llvm/scatter.py)."""
+    form: KernelForm = KernelForm.MAP
     streamed: bool = False
     """Whether full packets use non-temporal stores: the outputs are larger than the cache."""
     lanes: int = 64
@@ -192,9 +225,13 @@ class Kernel:
         parts of rows after all units. The other functions of "scan parts" are its three phases for
         many threads.
         """
-        if self.form == "scan parts":
+        if self.form is KernelForm.SCAN_PARTS:
             return "kernel", "totals", "carries", "parts"
-        has_finish = self.form in ("split", "search parts", "scatter parts")
+        has_finish = self.form in (
+            KernelForm.SPLIT,
+            KernelForm.SEARCH_PARTS,
+            KernelForm.SCATTER_PARTS,
+        )
         return ("kernel", "finish") if has_finish else ("kernel",)
 
     @cached
@@ -240,13 +277,13 @@ class Kernel:
     @cached
     def folded(self) -> int:
         """The folded axis; of a map the packet axis."""
-        return self.axes - (2 if self.form == "column" else 1)
+        return self.axes - (2 if self.form is KernelForm.COLUMN else 1)
 
     def pass_of(self, store: KernelStore) -> int:
         """The level of a store: 2p among the elements of pass p, 2p + 1 after it."""
         level = max([self.levels[i] for i in store.elements])
         if self.operands[store.operand].steps[self.folded] == "0":
-            return max(level, 1) if self.form != "map" else level
+            return max(level, 1) if self.form is not KernelForm.MAP else level
         return 2 * ((level + 1) // 2)
 
     @cached
@@ -380,19 +417,19 @@ class Kernel:
     @property
     def key(self) -> str:
         """All fields as text: equal keys have equal programs."""
-        loops = self.form, self.lanes, self.streamed, self.masked, self.prefetch_distance
+        loops = str(self.form), self.lanes, self.streamed, self.masked, self.prefetch_distance
         values = self.parameters, self.cached_elements, self.pass_results
         return f"{self}\n{loops} {values}"
 
     @cached
     def traversal(self) -> str:
         """The memory traversal: linear, inner, tiled or gather; for folds row or column."""
-        if self.form.startswith("scatter"):
-            return self.form
+        if self.form.is_scatter:
+            return str(self.form)
         if "gather" in [instruction.name for instruction in self.body]:
             return "gather"
-        if self.form != "map":
-            return self.form
+        if self.form is not KernelForm.MAP:
+            return str(self.form)
         if self.transposed_operands:
             return "tiled"
         return "linear" if self.axes == 1 else "inner"

@@ -85,9 +85,9 @@ class ReductionTree(NamedTuple):
     """The reducer that combines two partial results, by name: codegen/reducers.py."""
     dtype: Callable[[np.dtype], np.dtype]
     """From the operand's dtype to the accumulator dtype."""
-    enter: Callable[[Body, Operand, Element], tuple[Element, ...]]
+    accumulate: Callable[[Body, Operand, Element], tuple[Element, ...]]
     """From the operand's element and its index along the axis to the accumulator values."""
-    leave: Callable[[Body, tuple[Element, ...], np.dtype], Operand]
+    finish: Callable[[Body, tuple[Element, ...], np.dtype], Operand]
     """From the final accumulator values to the element of the result's dtype."""
     identity: complex | None = None
     """The identity element, the result of an empty reduction; None without one."""

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from tenfold.core.graph import type_text
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes
+from tenfold.schedule.schedule_ir import ItemKind
 
 MAX_NAMED = 20
 """The most intermediates that are listed."""
@@ -83,7 +84,7 @@ class _Outcomes:
         if position is None:
             return False
         item = self.plan.items_at[position]
-        return item in self.plan.live_out or self.plan.items[item].kind == "value"
+        return item in self.plan.live_out or self.plan.items[item].kind is ItemKind.VALUE
 
 
 __all__ = ["named_lines"]

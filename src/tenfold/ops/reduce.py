@@ -52,7 +52,7 @@ def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> FoldDtypes:
     return compute_dtype(result), result
 
 
-def _enter_components(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _accumulate_components(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     return tuple(x) if isinstance(x, ComplexElement) else (k.convert(x, compute_dtype(x.dtype)),)
 
 
@@ -60,13 +60,13 @@ def _join_components(components: tuple[Element, ...]) -> Operand:
     return ComplexElement(*components) if len(components) == 2 else components[0]
 
 
-def _leave_accumulators(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _finish_accumulators(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     return convert_element(k, _join_components(accumulators), dtype)
 
 
-def _leave_sum(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _finish_sum(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     """As NumPy: a sum of -0.0 alone is 0.0."""
-    return _leave_accumulators(
+    return _finish_accumulators(
         k, tuple(x if x.dtype == BOOL else x + 0 for x in accumulators), dtype
     )
 
@@ -76,8 +76,8 @@ def _reduction_tree(kind: str, **fields: Any) -> ReductionTree:
         **{
             "kind": kind,
             "dtype": compute_dtype,
-            "enter": _enter_components,
-            "leave": _leave_accumulators,
+            "accumulate": _accumulate_components,
+            "finish": _finish_accumulators,
             **fields,
         }
     )
@@ -91,7 +91,7 @@ def _sum_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.
 @reduction(
     dtypes=accumulation_dtypes,
     reference=_sum_reference,
-    folding=_reduction_tree("add", leave=_leave_sum, identity=0),
+    folding=_reduction_tree("add", finish=_finish_sum, identity=0),
     method=True,
     numpy=(np.sum,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
@@ -261,7 +261,7 @@ def _count_nonzero_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.nd
     return np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims))
 
 
-def _enter_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _accumulate_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a truth value"
     return (k.convert(x, INT64),)
 
@@ -270,7 +270,7 @@ def _enter_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     dtypes=_count_dtypes,
     reference=_count_nonzero_reference,
     folding=_reduction_tree(
-        "add", dtype=lambda _: INT64, enter=_enter_truth, identity=0, exact=True
+        "add", dtype=lambda _: INT64, accumulate=_accumulate_truth, identity=0, exact=True
     ),
     numpy=(np.count_nonzero,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES),
@@ -312,17 +312,19 @@ def _position_reference(function: Callable[..., Any]) -> Callable[..., np.ndarra
     return reference
 
 
-def _enter_with_index(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _accumulate_with_index(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a real number"
     return x, index
 
 
-def _leave_index(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _finish_index(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     return accumulators[1]
 
 
 def _position_tree(kind: str) -> ReductionTree:
-    return _reduction_tree(kind, enter=_enter_with_index, leave=_leave_index, one_axis=True)
+    return _reduction_tree(
+        kind, accumulate=_accumulate_with_index, finish=_finish_index, one_axis=True
+    )
 
 
 @reduction(

@@ -55,24 +55,24 @@ def _merge_moments(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _enter_moments(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+def _accumulate_moments(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a real number"
     count, zero = k.constant(1, x.dtype), k.constant(-0.0, x.dtype)  # y + -0.0 is y for every y
     return count, x, zero, zero
 
 
-def _leave_squares(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _finish_squares(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     _, first, drift, squares = accumulators
     mean = first + drift
     return squares + (mean - mean)  # NaN where a distance is infinite; else 0.0, also from -0.0
 
 
-def _leave_mean(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
+def _finish_mean(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -> Operand:
     return accumulators[1] + accumulators[2]
 
 
-def _moments_tree(leave: Any) -> ReductionTree:
-    return ReductionTree("moments", lambda dtype: dtype, _enter_moments, leave, one_axis=True)
+def _moments_tree(finish: Any) -> ReductionTree:
+    return ReductionTree("moments", lambda dtype: dtype, _accumulate_moments, finish, one_axis=True)
 
 
 def _squares_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
@@ -89,7 +89,7 @@ def _mean_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
 @reduction(
     dtypes=_same_dtype,
     reference=_squares_reference,
-    folding=_moments_tree(_leave_squares),
+    folding=_moments_tree(_finish_squares),
     empty=False,
     public=False,
 )
@@ -100,7 +100,7 @@ def squared_deviations(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Ar
 @reduction(
     dtypes=_same_dtype,
     reference=_mean_reference,
-    folding=_moments_tree(_leave_mean),
+    folding=_moments_tree(_finish_mean),
     empty=False,
     public=False,
 )

@@ -14,7 +14,7 @@ from tenfold.runtime.instructions import MarkPassedThrough, Publish, Share
 from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.schedule.buffer_reuse import last_writes
-from tenfold.schedule.schedule_ir import Buffer
+from tenfold.schedule.schedule_ir import Buffer, ItemKind
 
 
 class Publication:
@@ -48,7 +48,7 @@ class Publication:
         source = self.reused_buffers[item]
         slot = self.slots.slot(source)
         (target,) = self.slots.new(item)
-        if self.scheduled.plan.items[source].kind == "value":
+        if self.scheduled.plan.items[source].kind is ItemKind.VALUE:
             nodes = [self.scheduled.required_position(self.scheduled.node_of(source))]
         else:
             nodes = self.published.get(source, [])
@@ -62,7 +62,7 @@ class Publication:
         """
         plan = self.scheduled.plan
         for item in self.slots.slots:
-            computed = plan.items[item].kind != "value" and item not in self.dead_items
+            computed = plan.items[item].kind is not ItemKind.VALUE and item not in self.dead_items
             if computed and item not in self.published and self._must_be_published(item):
                 if self.last_write.get(item, -1) > step:  # another thread may read it
                     raise NotReplayable
@@ -92,7 +92,7 @@ class Publication:
     def publish_outputs(self) -> None:
         """Publish the values of the original graph, after all steps."""
         plan, original = self.scheduled.plan, self.scheduled.original.graph
-        existing = {number for number, item in enumerate(plan.items) if item.kind == "value"}
+        existing = {number for number, item in enumerate(plan.items) if item.kind is ItemKind.VALUE}
         published_nodes: set[int] = set()
         for item, nodes in self.scheduled.nodes_of_item.items():
             if item in plan.live_out or item in existing:

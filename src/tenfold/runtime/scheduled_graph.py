@@ -22,7 +22,7 @@ from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.jit.program import Program, Source, program_of
 from tenfold.runtime.device import OptimisedGraph
-from tenfold.schedule.schedule_ir import Buffer, Schedule, Step
+from tenfold.schedule.schedule_ir import Buffer, ItemKind, Schedule, Step
 from tenfold.storage import dense
 
 
@@ -87,7 +87,7 @@ class ScheduledGraph:
         in_place = {
             number
             for number, item in enumerate(self.plan.items)
-            if item.kind == "piece" or item.base >= 0
+            if item.kind is ItemKind.SLICE_STORE or item.base >= 0
         }
         if not in_place.issuperset(assigned_items):
             return True

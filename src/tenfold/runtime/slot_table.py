@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tenfold.runtime.instructions import Allocate, Drop, Load, ReplayInstruction
 from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
-from tenfold.schedule.schedule_ir import Buffer
+from tenfold.schedule.schedule_ir import Buffer, ItemKind
 
 
 class SlotTable:
@@ -72,7 +72,7 @@ class SlotTable:
 
     def final(self, item: int) -> list[int]:
         """Return the slots of an item after all steps."""
-        if self.scheduled.plan.items[item].kind == "value":
+        if self.scheduled.plan.items[item].kind is ItemKind.VALUE:
             self.slots.pop(item, None)  # it may have been dropped
             return [self.slot(item)]
         return self.slots.get(item, [])

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tenfold.core.strided_overlap import StridedRegion
-from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.schedule_ir import ItemKind, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class BufferExtent:
 def extents_of(schedule: Schedule) -> dict[int, BufferExtent]:
     """Return the extents of the items in memory; a layout is decided for each of them."""
     extents: dict[int, BufferExtent] = {}
-    shared = {join: base for base, join in schedule.overwriter_of.items()}
+    shared = {concat: base for base, concat in schedule.overwriter_of.items()}
     shared.update(schedule.reused_buffers)
     for number, strides in schedule.layouts.items():
         item = schedule.items[number]
-        if item.kind == "value":
+        if item.kind is ItemKind.VALUE:
             low, high = _byte_range(item.shape, strides, item.dtype)
             extents[number] = BufferExtent(number, 0, low, high)
         elif number in shared and shared[number] in extents:

@@ -25,7 +25,7 @@ from tenfold.schedule.buffer_extents import extents_of
 from tenfold.schedule.in_place_updates import CAN_FAIL
 from tenfold.schedule.launch_space import loop_space
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import Buffer, InPlaceHazard, Schedule, Step
+from tenfold.schedule.schedule_ir import Buffer, InPlaceHazard, ItemKind, Schedule, Step
 from tenfold.schedule.verify_accesses import refuse_hazards
 
 
@@ -35,15 +35,15 @@ def reuse_buffers(schedule: Schedule) -> Schedule:
         schedule = _with_named_results(schedule)
     steps, live_out = schedule.steps, schedule.live_out
     last_use, restartable, reused = _reuses(schedule)
-    for base, join in schedule.overwriter_of.items():
-        writers = [n for n, step in enumerate(steps) if join in [m.item for m in step.results]]
+    for base, concat in schedule.overwriter_of.items():
+        writers = [n for n, step in enumerate(steps) if concat in [m.item for m in step.results]]
         if not writers:
             continue  # dead
         number = writers[0]
         if not restartable[number]:
-            hazard = InPlaceHazard(schedule.items[join].position, CAN_FAIL)
+            hazard = InPlaceHazard(schedule.items[concat].position, CAN_FAIL)
             return schedule.updated(hazards=(hazard,))
-        reused[join] = base
+        reused[concat] = base
     return schedule.updated(
         live_out=live_out,
         last_use=last_use,
@@ -84,7 +84,7 @@ def _named_results(schedule: Schedule) -> set[int]:
         for step in schedule.steps
         if step.kind not in ("alias", "empty")
         for result in step.results
-        if schedule.items[result.item].kind != "piece"
+        if schedule.items[result.item].kind is not ItemKind.SLICE_STORE
     }
     stored -= schedule.overwriter_of.keys()
     named = {*graph.passed_through}
@@ -105,7 +105,12 @@ def _is_elementwise(schedule: Schedule, item: int) -> bool:
     """Whether computing an item again costs about as much as reading it."""
     node = schedule.graph.nodes[schedule.items[item].position]
     reduces = node.op is not None and node.op.lowering.folding is not None
-    return not reduces and schedule.items[item].kind in ("map", "located", "view", "join")
+    return not reduces and schedule.items[item].kind in (
+        ItemKind.MAP,
+        ItemKind.GATHER,
+        ItemKind.VIEW,
+        ItemKind.CONCAT,
+    )
 
 
 def verify_buffers(schedule: Schedule) -> None:
@@ -187,7 +192,7 @@ def _reuse_pairs(
     of a result that was published so: its own operands are overwritten.
     """
     steps, overwritten = schedule.steps, schedule.overwriter_of
-    base_of = {join: base for base, join in overwritten.items()}
+    base_of = {concat: base for base, concat in overwritten.items()}
     reusable_leaves = _reusable_leaves(schedule)
     aliased = {*overwritten} | {i for step in steps if not _owns_buffers(step) for i in step.reads}
     results = {
@@ -232,7 +237,7 @@ def _reusable_leaves(schedule: Schedule) -> dict[int, Buffer]:
     return {
         number: schedule.buffer(number)
         for number, item in enumerate(schedule.items)
-        if item.kind == "value"
+        if item.kind is ItemKind.VALUE
         and dead_after_read[item.position]
         and number not in schedule.live_out
     }

@@ -35,7 +35,7 @@ from tenfold.schedule.lapack.driver_builder import (
     UnsupportedLayout,
 )
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.schedule_ir import ItemKind, Schedule
 from tenfold.schedule.target import DEFAULT
 
 LAPACK_OPS = {**factor_solve.LAPACK_OPS, **eig_svd_qr.LAPACK_OPS}
@@ -85,7 +85,7 @@ def _layouts(schedule: Schedule, number: int) -> Layouts:
 def _choice_of(schedule: Schedule, number: int) -> DriverChoice | None:
     """The driver of a call; None where NumPy computes it, or it is not linear algebra."""
     item = schedule.items[number]
-    if item.kind != "call":
+    if item.kind is not ItemKind.CALL:
         return None
     node = schedule.graph.nodes[item.position]
     if node.op not in LAPACK_OPS:

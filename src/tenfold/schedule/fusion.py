@@ -33,9 +33,16 @@ from tenfold.core.index_map import (
 from tenfold.core.shape_rules import Shape, product
 from tenfold.schedule.kernel_splitting import weights_of
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import Embedding, FusedGroup, FusedRead, Schedule, ScheduleItem
+from tenfold.schedule.schedule_ir import (
+    Embedding,
+    FusedGroup,
+    FusedRead,
+    ItemKind,
+    Schedule,
+    ScheduleItem,
+)
 
-MEMORY_USERS = ("call", "restride", "part", "join")
+MEMORY_USERS = (ItemKind.CALL, ItemKind.COPY, ItemKind.PART, ItemKind.CONCAT)
 """The kinds of items, other than roots, that read others in memory."""
 
 
@@ -79,11 +86,11 @@ def _verify_root(schedule: Schedule, group: FusedGroup, root: int, embedding: Em
     for axis, length in zip(embedding, space, strict=True):
         fits = length == 1 if axis is None else group.space[axis] == length
         require(fits, "root {} has {} elements in a loop of another length", root, length)
-    if item.kind in ("fold", "scan"):
+    if item.kind in (ItemKind.FOLD, ItemKind.SCAN):
         require(group.axis == item.axis, "root {} reduces another axis than its group", root)
-    if item.kind == "scan":
+    if item.kind is ItemKind.SCAN:
         require(group.scanned and len(group.roots) == 1, "scan {} shares its loops", root)
-    if item.kind == "scatter":
+    if item.kind is ItemKind.SCATTER:
         require(group.scattered and len(group.roots) == 1, "scatter {} shares its loops", root)
     for read in group.root_reads[root]:
         require(read.item not in schedule.inlined, "root {} reads inlined {}", root, read.item)
@@ -130,27 +137,27 @@ def operand_accesses(
     """Return the inputs of an inlined item or a root, and the accesses to them."""
     item = items[number]
     kind, inputs = item.kind, item.inputs
-    if kind == "view":
+    if kind is ItemKind.VIEW:
         (i,) = inputs
         return [(i, _without_unit_axes(compose_view(access, item.reads), items[i].shape))]
-    if kind == "map":
+    if kind is ItemKind.MAP:
         shape = item.shape
         return [
             (i, access if own == shape else broadcast_access(access, own, shape))
             for i in inputs
             for own in [items[i].shape]
         ]
-    if kind == "located":
+    if kind is ItemKind.GATHER:
         return [(i, COMPUTED_INDEX) for i in inputs]
-    if kind == "scatter":
+    if kind is ItemKind.SCATTER:
         return [(i, COMPUTED_INDEX if i == item.initial else access) for i in inputs]
-    return [(i, access) for i in inputs] if kind != "identity" else []
+    return [(i, access) for i in inputs] if kind is not ItemKind.IDENTITY else []
 
 
 def iteration_space(items: Sequence[ScheduleItem], root: int) -> Shape:
     """Return the space of a root's loops: for a fold, scan or scatter, the shape of its operand."""
     item = items[root]
-    reads_operand = item.kind in ("fold", "scan", "scatter")
+    reads_operand = item.kind in (ItemKind.FOLD, ItemKind.SCAN, ItemKind.SCATTER)
     return items[item.inputs[0]].shape if reads_operand else item.shape
 
 
@@ -158,7 +165,7 @@ def root_location(
     items: Sequence[ScheduleItem], group: FusedGroup | _OpenGroup, number: int
 ) -> IndexMap:
     """Return the access at which a root is computed, in the group's space."""
-    if items[number].kind == "scatter":
+    if items[number].kind is ItemKind.SCATTER:
         return COMPUTED_INDEX
     return tuple(
         [
@@ -194,7 +201,7 @@ class _Fusion:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.items = schedule, schedule.items
         self.weights = weights_of(schedule.graph, schedule.items)
-        self.join_of, self.inlined = schedule.join_of, schedule.inlined
+        self.concat_of, self.inlined = schedule.concat_of, schedule.inlined
         self.groups: list[_OpenGroup] = []
         self.group_of: dict[int, _OpenGroup] = {}
         self.computed: dict[int, set[tuple[int, IndexMap]]] = {}
@@ -301,7 +308,7 @@ class _Fusion:
 
     def _overwrite_predecessors(self, root: int) -> Set[int]:
         """The groups that must run before a part of an array is overwritten."""
-        base = self.items[self.join_of[root]].base if root in self.join_of else -1
+        base = self.items[self.concat_of[root]].base if root in self.concat_of else -1
         predecessors: set[int] = set()
         for number in (base, self.items[root].staged):
             if number >= 0:
@@ -330,12 +337,16 @@ class _Fusion:
         """The groups of its operands, the latest first; then those that read the same memory."""
         operand = self.items[root].inputs[:1]
         squeezes = (
-            self.items[root].kind == "view"
+            self.items[root].kind is ItemKind.VIEW
             and self.items[operand[0]].position == self.items[root].position
         )
-        if not self.schedule.fused and self.items[root].kind != "leave" and not squeezes:
+        if (
+            not self.schedule.fused
+            and self.items[root].kind is not ItemKind.FINALIZE
+            and not squeezes
+        ):
             return []
-        if self.items[root].kind in ("scan", "scatter"):
+        if self.items[root].kind in (ItemKind.SCAN, ItemKind.SCATTER):
             return []
         producers = {
             self.group_of[read.item].number for read in reads if read.item in self.group_of
@@ -351,17 +362,17 @@ class _Fusion:
             and group.space == space
             and (
                 not group.reads.isdisjoint(root_read.item for root_read in reads)
-                or self._shares_join(root, group)
+                or self._shares_concat(root, group)
             )
         ]
         return candidates
 
-    def _shares_join(self, root: int, group: _OpenGroup) -> bool:
+    def _shares_concat(self, root: int, group: _OpenGroup) -> bool:
         """Whether a group writes another part of the same updated array."""
-        join = self.join_of.get(root)
-        if join is None or self.items[join].base < 0:
+        concat = self.concat_of.get(root)
+        if concat is None or self.items[concat].base < 0:
             return False
-        return any(self.join_of.get(root_of_group) == join for root_of_group in group.roots)
+        return any(self.concat_of.get(root_of_group) == concat for root_of_group in group.roots)
 
     def _embedding(
         self, root: int, reads: Sequence[FusedRead], group: _OpenGroup
@@ -436,9 +447,9 @@ class _Fusion:
         if group.weight + self._added_weight(root, group, embedding) > work.max_body_ops:
             return f"a kernel has at most {work.max_body_ops} operations"
         item = self.items[root]
-        if item.kind == "fold" and group.axis not in (None, item.axis):
+        if item.kind is ItemKind.FOLD and group.axis not in (None, item.axis):
             return "another axis is reduced"
-        if item.kind == "fold" and embedding != tuple(range(len(group.space))):
+        if item.kind is ItemKind.FOLD and embedding != tuple(range(len(group.space))):
             return "it iterates over other indices"
         axis = group.axis if group.axis is not None else item.axis
         reads_reduction = any(
@@ -446,7 +457,7 @@ class _Fusion:
             and all(step[0] != axis for step in root_location(self.items, group, read.item))
             for read in reads
         )
-        spans_axis = item.kind == "fold" or axis in embedding
+        spans_axis = item.kind is ItemKind.FOLD or axis in embedding
         if reads_reduction and spans_axis and axis >= 0:
             rows = product(group.space) // max(group.space[axis], 1)
             if group.space[axis] > self.schedule.target.caches.fused_row_elements:
@@ -476,10 +487,10 @@ class _Fusion:
         group.roots[root] = embedding
         group.root_reads[root] = reads
         group.reads.update([read.item for read in reads if read.item not in group.roots])
-        if self.items[root].kind in ("fold", "scan"):
+        if self.items[root].kind in (ItemKind.FOLD, ItemKind.SCAN):
             group.axis = self.items[root].axis
-            group.scanned = self.items[root].kind == "scan"
-        group.scattered = group.scattered or self.items[root].kind == "scatter"
+            group.scanned = self.items[root].kind is ItemKind.SCAN
+        group.scattered = group.scattered or self.items[root].kind is ItemKind.SCATTER
         group.is_closed = group.scanned or group.scattered
         self.group_of[root] = group
         all_predecessors = set(predecessors) - {group.number}

@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold.core.cached_property import cached
 from tenfold.core.canonical_reduction import LANES
-from tenfold.core.loop_ir import Kernel, KernelOperand
+from tenfold.core.loop_ir import Kernel, KernelForm, KernelOperand
 from tenfold.core.op import OPS, Op, ReductionTree
 from tenfold.core.scalar_ir import Body
 from tenfold.ops.cast import convert_element
@@ -91,12 +91,12 @@ class GenericReduction:
         source = load_operand(body, 0, self.source)
         if self.enters:
             source = convert_element(body, source, self.operand)
-            components = self.folding.enter(body, source, body.index(OUTER))
+            components = self.folding.accumulate(body, source, body.index(OUTER))
         else:
             components = parts_of(source)
         result = append_fold(body, self.folding.kind, components)
         if self.leaves:
-            result = parts_of(self.folding.leave(body, result, self.result))
+            result = parts_of(self.folding.finish(body, result, self.result))
         instructions, stores = eliminate_dead_code(
             body.instructions, [(1, tuple(component.position for component in result))]
         )
@@ -105,19 +105,19 @@ class GenericReduction:
             KernelOperand(self.source, ("sss" if self.column else "ss") + step),
             KernelOperand(self.stored_dtype, "ss01" if self.column else "ss0", written=True),
         )
-        form = "column" if self.column else "row"
+        form = KernelForm.COLUMN if self.column else KernelForm.ROW
         ahead = DEFAULT.caches.short_prefetch_bytes
         kernel = Kernel(operands, instructions, stores, form=form, prefetch_distance=ahead)
         if not self.column and kernel.is_search:
-            kernel = replace(kernel, form="search")
+            kernel = replace(kernel, form=KernelForm.SEARCH)
         return replace(kernel, lanes=_lanes(kernel))
 
 
 def _lanes(kernel: Kernel) -> int:
     """The elements of a packet; rows are reduced by the lanes of the tree."""
-    if kernel.form == "row":
+    if kernel.form is KernelForm.ROW:
         return LANES
-    if kernel.form == "search":
+    if kernel.form is KernelForm.SEARCH:
         read_dtypes = kernel.operands[0].dtype, kernel.body[kernel.folds[0].inputs[0]].dtype
         return map_lanes(weight_of(kernel.body), max(dtype.itemsize for dtype in read_dtypes))
     sizes = [operand.dtype.itemsize for operand in kernel.operands]

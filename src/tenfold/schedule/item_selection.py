@@ -14,7 +14,7 @@ first, then its final map, then the view without the axes.
 value (1, 2) ()
 map (1, 2) (0, 0)
 fold (1, 1) (1,)
-leave (1, 1) (2,)
+finalize (1, 1) (2,)
 view (1,) (3,)
 """
 
@@ -35,10 +35,19 @@ from tenfold.core.shape_rules import broadcast as broadcast_shapes
 from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import Schedule, ScheduleItem
+from tenfold.schedule.schedule_ir import ItemKind, Schedule, ScheduleItem
 from tenfold.schedule.target import Target, WorkSizes
 
-UNARY_KINDS = ("view", "piece", "fold", "leave", "identity", "scan", "restride", "part")
+UNARY_KINDS = (
+    ItemKind.VIEW,
+    ItemKind.SLICE_STORE,
+    ItemKind.FOLD,
+    ItemKind.FINALIZE,
+    ItemKind.IDENTITY,
+    ItemKind.SCAN,
+    ItemKind.COPY,
+    ItemKind.PART,
+)
 """The kinds of items that read one other."""
 
 
@@ -60,14 +69,14 @@ def select_items(schedule: Schedule) -> Schedule:
         items=tuple(builder.items),
         items_at=builder.item_of_node,
         live_out=frozenset(live_out),
-        join_of=builder.join_of,
+        concat_of=builder.concat_of,
         overwriter_of=builder.overwriter_of,
     )
 
 
 def verify_items(schedule: Schedule) -> None:
     """Each node has an item of its shape and dtype; items read earlier ones, within their shapes.
-    A join that overwrites has the shape of the overwritten item.
+    A concat that overwrites has the shape of the overwritten item.
     """
     items = schedule.items
     for position, node in enumerate(schedule.graph.nodes):
@@ -84,13 +93,13 @@ def verify_items(schedule: Schedule) -> None:
             require(
                 len(item.inputs) == 1, "item {}, a {}, reads {}", *(number, item.kind, item.inputs)
             )
-        if item.kind == "view":
+        if item.kind is ItemKind.VIEW:
             _verify_view(schedule, number)
-        if item.kind in ("fold", "scan"):
+        if item.kind in (ItemKind.FOLD, ItemKind.SCAN):
             shape = items[item.inputs[0]].shape
             require(0 <= item.axis < len(shape), "item {} has no axis {}", number, item.axis)
-        if item.kind == "join":
-            pieces = {items[i].kind for i in item.inputs} <= {"piece"}
+        if item.kind is ItemKind.CONCAT:
+            pieces = {items[i].kind for i in item.inputs} <= {ItemKind.SLICE_STORE}
             require(pieces, "item {} joins something else than pieces", number)
         if item.base >= 0:
             base = items[item.base]
@@ -120,7 +129,7 @@ class _ItemBuilder:
         self.item_of_node: dict[int, int] = {}
         self.parts: dict[int, int] = {}
         """By position of an in-place update: the piece that it writes."""
-        self.join_of: dict[int, int] = {}
+        self.concat_of: dict[int, int] = {}
         self.overwriter_of: dict[int, int] = {}
         for position in range(len(self.graph.nodes)):
             self._add_node(position)
@@ -128,8 +137,8 @@ class _ItemBuilder:
     def _add(self, item: ScheduleItem) -> int:
         self.items.append(item)
         number = self.item_of_node[item.position] = len(self.items) - 1
-        if item.kind == "join":
-            self.join_of.update(dict.fromkeys(item.inputs, number))
+        if item.kind is ItemKind.CONCAT:
+            self.concat_of.update(dict.fromkeys(item.inputs, number))
         if item.base >= 0:
             self.overwriter_of[item.base] = number
         return number
@@ -145,15 +154,15 @@ class _ItemBuilder:
             self._add_intermediate_read(position, type_)
             return
         kind, reads = _kind_of(node, self.items, inputs, self.target)
-        if kind == "fold":
+        if kind is ItemKind.FOLD:
             self._add_folds(position, node.op, inputs[0])
             return
-        if kind == "scatter":
+        if kind is ItemKind.SCATTER:
             self._add_scatter(position, node, inputs)
             return
-        if kind == "join":
+        if kind is ItemKind.CONCAT:
             inputs = tuple(self._add_pieces(position, node, inputs))
-        axis = node.params[0] if kind == "scan" else -1
+        axis = node.params[0] if kind is ItemKind.SCAN else -1
         self._add(ScheduleItem(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
 
     def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
@@ -164,17 +173,19 @@ class _ItemBuilder:
                 continue
             if piece.source is None:
                 number = self._add(
-                    ScheduleItem("constant", position, shape, dtype, fill=piece.fill)
+                    ScheduleItem(ItemKind.CONSTANT, position, shape, dtype, fill=piece.fill)
                 )
             else:
                 number = inputs[piece.source]
             if piece.reads is not None:
                 source = self.items[number].dtype
                 number = self._add(
-                    ScheduleItem("view", position, shape, source, (number,), piece.reads)
+                    ScheduleItem(ItemKind.VIEW, position, shape, source, (number,), piece.reads)
                 )
             yield self._add(
-                ScheduleItem("piece", position, shape, dtype, (number,), start=piece.start)
+                ScheduleItem(
+                    ItemKind.SLICE_STORE, position, shape, dtype, (number,), start=piece.start
+                )
             )
 
     def _add_scatter(self, position: int, node: Any, inputs: tuple[int, ...]) -> None:
@@ -192,7 +203,7 @@ class _ItemBuilder:
             access = broadcast_access(identity(index_shape), index, index_shape)
             reads.append(remap_axes(access, index_axes))
         operands = [
-            self._add(ScheduleItem("view", position, space, self.items[i].dtype, (i,), read))
+            self._add(ScheduleItem(ItemKind.VIEW, position, space, self.items[i].dtype, (i,), read))
             for i, read in zip((inputs[rule.value], *inputs[rule.indices]), reads, strict=True)
         ]
         initial = -1
@@ -200,19 +211,23 @@ class _ItemBuilder:
             initial = self._row_major(position, inputs[rule.base])
             operands.append(initial)
         number = self._add(
-            ScheduleItem("scatter", position, shape, dtype, tuple(operands), initial=initial)
+            ScheduleItem(ItemKind.SCATTER, position, shape, dtype, tuple(operands), initial=initial)
         )
         if dtype != node.type.dtype:
-            self._add(ScheduleItem("piece", position, shape, node.type.dtype, (number,)))
+            self._add(
+                ScheduleItem(ItemKind.SLICE_STORE, position, shape, node.type.dtype, (number,))
+            )
 
     def _row_major(self, position: int, number: int) -> int:
         """Return an item that has the elements of another in memory in row-major order."""
         item = self.items[number]
         node = self.graph.nodes[item.position]
-        value = node.value() if item.kind == "value" else None
-        if item.kind == "scalar" or (value is not None and not value.strides):
+        value = node.value() if item.kind is ItemKind.VALUE else None
+        if item.kind is ItemKind.SCALAR or (value is not None and not value.strides):
             return number
-        return self._add(ScheduleItem("piece", position, item.shape, item.dtype, (number,)))
+        return self._add(
+            ScheduleItem(ItemKind.SLICE_STORE, position, item.shape, item.dtype, (number,))
+        )
 
     def _add_update(self, position: int, node: Any, value: int) -> None:
         """Add the items that write a part of an array in place."""
@@ -223,11 +238,19 @@ class _ItemBuilder:
         reads = broadcast_access(result_access, source.shape, shape)
         target_access = reverse_axes(access, shape, directions)
         is_stored = self.runs.inner.get(position, True)
-        number = self._add(ScheduleItem("view", position, shape, source.dtype, (value,), reads))
+        number = self._add(
+            ScheduleItem(ItemKind.VIEW, position, shape, source.dtype, (value,), reads)
+        )
         stored_access = target_access if is_stored else None
         staged = value if position in self.staged else -1
         piece = ScheduleItem(
-            "piece", position, shape, dtype, (number,), access=stored_access, staged=staged
+            ItemKind.SLICE_STORE,
+            position,
+            shape,
+            dtype,
+            (number,),
+            access=stored_access,
+            staged=staged,
         )
         self.parts[position] = self._add(piece)
         if position in self.runs.inner:
@@ -236,7 +259,12 @@ class _ItemBuilder:
         parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
         self._add(
             ScheduleItem(
-                "join", position, node.type.shape, dtype, parts, base=self.item_of_node[base]
+                ItemKind.CONCAT,
+                position,
+                node.type.shape,
+                dtype,
+                parts,
+                base=self.item_of_node[base],
             )
         )
 
@@ -250,8 +278,8 @@ class _ItemBuilder:
         else:
             base, reads = self.runs.reads[position]
             source = self.item_of_node[base]
-        number = self._add(ScheduleItem("view", position, shape, dtype, (source,), reads))
-        self._add(ScheduleItem("piece", position, shape, dtype, (number,)))
+        number = self._add(ScheduleItem(ItemKind.VIEW, position, shape, dtype, (source,), reads))
+        self._add(ScheduleItem(ItemKind.SLICE_STORE, position, shape, dtype, (number,)))
 
     def _add_folds(self, position: int, op: Op[...], source: int) -> None:
         node = self.graph.nodes[position]
@@ -261,7 +289,7 @@ class _ItemBuilder:
         dtype = op.lowering.folding.dtype(node.operands[0])
         number = source
         for axis in reversed(axes):
-            kind = "fold" if shape[axis] else "identity"
+            kind = ItemKind.FOLD if shape[axis] else ItemKind.IDENTITY
             shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
             is_first = number == source
             number = self._add(
@@ -270,7 +298,9 @@ class _ItemBuilder:
         result = node.type
         is_first = number == source
         number = self._add(
-            ScheduleItem("leave", position, shape, result.dtype, (number,), is_first=is_first)
+            ScheduleItem(
+                ItemKind.FINALIZE, position, shape, result.dtype, (number,), is_first=is_first
+            )
         )
         if not keepdims and axes:
             result_axes = iter(range(len(result.shape)))
@@ -278,50 +308,52 @@ class _ItemBuilder:
                 (None, 0, 0) if axis in axes else (next(result_axes), 1, 0)
                 for axis in range(len(shape))
             )
-            self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
+            self._add(
+                ScheduleItem(ItemKind.VIEW, position, result.shape, result.dtype, (number,), reads)
+            )
 
 
 def _kind_of(
     node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], target: Target
-) -> tuple[str, IndexMap]:
+) -> tuple[ItemKind, IndexMap]:
     if node.is_scalar:
-        return "scalar", ()
+        return ItemKind.SCALAR, ()
     if not node.pending:
-        return "value", ()
+        return ItemKind.VALUE, ()
     op = node.op
     if op is None:
-        return "part", ()
+        return ItemKind.PART, ()
     if op.lowering.folding is not None and _foldable(node):
-        return "fold", ()
+        return ItemKind.FOLD, ()
     if op.lowering.scanning and items[inputs[0]].shape[node.params[0]] > 1:
-        return "scan", ()
+        return ItemKind.SCAN, ()
     if op.is_affine_view:
-        return "view", op.reads(items[inputs[0]].shape, node.params)
+        return ItemKind.VIEW, op.reads(items[inputs[0]].shape, node.params)
     if op.semantics.view and op.lowering.strides is not None:
-        return "restride", ()
+        return ItemKind.COPY, ()
     if op.rewriting.constant_fill is not None:
-        return "scalar", ()
+        return ItemKind.SCALAR, ()
     signature = node.params, node.operands, node.type.dtype
     if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=target.simd.fma):
-        return "map", ()
+        return ItemKind.MAP, ()
     return _indexed_or_call_kind(node, [items[i].shape for i in inputs], target.work), ()
 
 
-def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> str:
-    """The kind of an operation that moves elements: a scatter, a join, a gather or a call."""
+def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> ItemKind:
+    """The kind of an operation that moves elements: a scatter, a concat, a gather or a call."""
     op, size = node.op, product(node.type.shape)
     if op.lowering.scatter is not None and _scatters(node, shapes):
-        return "scatter"
+        return ItemKind.SCATTER
     if (
         size
         and op.lowering.pieces is not None
         and op.lowering.pieces(shapes, *node.params) is not NotImplemented
     ):
-        return "join"
+        return ItemKind.CONCAT
     return (
-        "located"
+        ItemKind.GATHER
         if op.lowering.element_at is not None and has_gather_rule(node, shapes, work)
-        else "call"
+        else ItemKind.CALL
     )
 
 

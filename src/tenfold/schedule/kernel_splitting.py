@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tenfold.core.graph import Graph
 from tenfold.core.op_decorators import FORMULA_COST
-from tenfold.schedule.schedule_ir import ScheduleItem
+from tenfold.schedule.schedule_ir import ItemKind, ScheduleItem
 
 FORMULA_WEIGHT = 10
 """Operations that an elementary function counts as: it is compiled to many instructions."""
@@ -31,9 +31,9 @@ def costs_of(graph: Graph, items: Sequence[ScheduleItem]) -> list[float]:
     """Return the cost of computing an element of each item, in additions."""
     return [
         graph.nodes[item.position].op.lowering.cost
-        if item.kind in ("map", "located")
+        if item.kind in (ItemKind.MAP, ItemKind.GATHER)
         else 0.0
-        if item.kind in ("view", "scalar")
+        if item.kind in (ItemKind.VIEW, ItemKind.SCALAR)
         else 1.0
         for item in items
     ]
@@ -43,7 +43,8 @@ def weights_of(graph: Graph, items: Sequence[ScheduleItem]) -> list[int]:
     """Return how many operations of a kernel's body each item counts as."""
     return [
         0
-        if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.has_location)
+        if item.kind in (ItemKind.VIEW, ItemKind.SCALAR)
+        or (item.kind is ItemKind.SLICE_STORE and not item.has_location)
         else FORMULA_WEIGHT
         if cost >= FORMULA_COST
         else 1
@@ -70,7 +71,7 @@ class BodySizes:
             self._formulas |= 1 << number
         bits = 1 << number
         for i in self.items[number].inputs:
-            while self.items[i].kind == "view" and i not in stored:
+            while self.items[i].kind is ItemKind.VIEW and i not in stored:
                 (i,) = self.items[i].inputs
             if i not in stored:
                 bits |= self._ancestor_bits[i]
@@ -90,7 +91,7 @@ class BodySizes:
             for i in _bit_positions(self._ancestor_bits[number])
             if i != number
             and self._last_reader[i] >= number
-            and self.items[i].kind == "map"
+            and self.items[i].kind is ItemKind.MAP
             and self.cost(i) > STORE + LOAD
         ]
         size = self.items[number].size
@@ -106,7 +107,7 @@ def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]])
     last_reader = [-1] * len(items)
     for number in reversed(range(len(items))):
         for user in users[number]:
-            reader = last_reader[user] if items[user].kind == "view" else user
+            reader = last_reader[user] if items[user].kind is ItemKind.VIEW else user
             last_reader[number] = max(last_reader[number], reader)
     return last_reader
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.shape_rules import product
 from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
@@ -145,9 +145,9 @@ def _touched_lengths(
     kernel: Kernel, operand: KernelOperand, lengths: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The lengths of the accessed part of an operand."""
-    if not (operand.written and kernel.form.startswith("scan")):
+    if not (operand.written and kernel.form.is_scan):
         return lengths
-    axis = len(lengths) - (2 if kernel.form == "scan columns" else 1)
+    axis = len(lengths) - (2 if kernel.form is KernelForm.SCAN_COLUMNS else 1)
     initial_count = int(kernel.scan.initial_mode == "initial")
     return (*lengths[:axis], lengths[axis] + initial_count, *lengths[axis + 1 :])
 

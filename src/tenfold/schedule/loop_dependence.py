@@ -42,35 +42,35 @@ def order_loops(schedule: Schedule) -> Schedule:
     for unit in schedule.order:
         if isinstance(unit, int) or unit.number not in launches:
             continue
-        stored = {schedule.join_of.get(root, root) for root in unit.outputs}
-        for base, join in schedule.overwriter_of.items():
-            if join not in stored:
+        stored = {schedule.concat_of.get(root, root) for root in unit.outputs}
+        for base, concat in schedule.overwriter_of.items():
+            if concat not in stored:
                 continue
             launch = launches[unit.number]
-            loop_order = update_loop_order(launch, base, join, unit.space, maps=unit.axis is None)
+            loop_order = update_loop_order(launch, base, concat, unit.space, maps=unit.axis is None)
             if loop_order.kind is LoopSafety.FORWARD and not launch.kernel.transposed_operands:
                 launches[unit.number] = replace(launch, sequential=True)
             elif loop_order.kind is not LoopSafety.ANY:
-                hazards.append(_hazard(schedule, unit, join, loop_order))
+                hazards.append(_hazard(schedule, unit, concat, loop_order))
     return schedule.updated(launches=launches, hazards=tuple(hazards))
 
 
 def verify_loop_order(schedule: Schedule) -> None:
     """A launch reads no element of an array after it has overwritten it."""
-    joins = set(schedule.overwriter_of.values())
-    if not joins:
+    concats = set(schedule.overwriter_of.values())
+    if not concats:
         return
     extents = extents_of(schedule)
     for launch in schedule.launches.values():
-        if any(memory.written and memory.item in joins for memory in launch.memory):
+        if any(memory.written and memory.item in concats for memory in launch.memory):
             refuse_hazards(loop_space(launch), extents)
 
 
 def _hazard(
-    schedule: Schedule, group: FusedGroup, join: int, loop_order: LoopOrder
+    schedule: Schedule, group: FusedGroup, concat: int, loop_order: LoopOrder
 ) -> InPlaceHazard:
     """The hazard of an update, with the directions of its loops that would be safe."""
-    item = schedule.items[join]
+    item = schedule.items[concat]
     directions: tuple[int, ...] = ()
     if loop_order.safe and len(item.inputs) == 1:
         (piece,) = item.inputs

@@ -28,7 +28,7 @@ import numpy as np
 
 from tenfold._native import Node
 from tenfold.core.interpreter import interpret
-from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
+from tenfold.core.loop_ir import Kernel, KernelForm, KernelOperand, KernelStore
 from tenfold.core.op import Kind
 from tenfold.core.scalar_ir import Body, ComplexElement, Instruction, Operand
 from tenfold.core.shape_rules import Shape, product
@@ -144,7 +144,9 @@ class _StepLowering:
         if names & UNSUPPORTED or len(self.body.instructions) > MAX_STEP_INSTRUCTIONS:
             return None
         instructions = tuple(self.body.instructions)
-        return Kernel(tuple(self.operands), instructions, tuple(stores), form="loop", lanes=1)
+        return Kernel(
+            tuple(self.operands), instructions, tuple(stores), form=KernelForm.LOOP, lanes=1
+        )
 
 
 def _operand(node: Node, step: str) -> KernelOperand:

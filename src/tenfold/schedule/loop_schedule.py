@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelOperand
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
@@ -63,7 +63,7 @@ def verify_loops(schedule: Schedule) -> None:
         if launch is None:
             require(not group.outputs or 0 in group.space, "group {} is not run", group.number)
             continue
-        stored = {schedule.join_of.get(root, root) for root in group.outputs}
+        stored = {schedule.concat_of.get(root, root) for root in group.outputs}
         written = {memory.item for memory in launch.memory if memory.written}
         require(stored == written, "group {} stores {}, not {}", group.number, written, stored)
         verify_kernel(launch.kernel)
@@ -84,7 +84,7 @@ class _LoopScheduler:
         self.cells = lowering.items[root].size
         """The cells of the result of a scatter."""
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
-        self.form = "map"
+        self.form = KernelForm.MAP
         self.smallest_range = max(
             target.work.min_range_elements, serial_elements(body, target) // 2
         )
@@ -105,7 +105,7 @@ class _LoopScheduler:
         }
         self.unmerged_axes = index_axes - {self.reduced_axis}
         if self.group.scattered:  # elements of one cell are combined in row-major order
-            self.form = "scatter"
+            self.form = KernelForm.SCATTER
             return merged_axes(axes, self.space, self.memory, self.unmerged_axes) or [[]]
         if self.reduced_axis is None:
             output = next(memory for memory in self.memory if memory.written)
@@ -114,13 +114,13 @@ class _LoopScheduler:
             return self._with_long_packet_axis(self._with_tile_axis(loops)) or [[]]
         packet_axes = self._packet_axis()
         if packet_axes is None:
-            self.form = "row"
+            self.form = KernelForm.ROW
             outer = [axis for axis in axes if axis != self.reduced_axis]
             return [
                 *merged_axes(outer, self.space, self.memory, self.unmerged_axes),
                 [self.reduced_axis],
             ]
-        self.form = "column"
+        self.form = KernelForm.COLUMN
         outer = [axis for axis in axes if axis != self.reduced_axis and axis not in packet_axes]
         merged = merged_axes(outer, self.space, self.memory, self.unmerged_axes)
         return [*merged, [self.reduced_axis], packet_axes]
@@ -199,23 +199,23 @@ class _LoopScheduler:
         if self.group.scanned:
             self.form = self._scan_form()
         if self.group.scattered:
-            self.form = scatter_form(self._kernel("scatter"), self.lengths, self.work)
-        rows = product(self.lengths[:-1]) if self.form == "row" else 0
-        passes = self._kernel("row").passes if self.form == "row" else 0
-        if self.form == "row" and passes == 1:
+            self.form = scatter_form(self._kernel(KernelForm.SCATTER), self.lengths, self.work)
+        rows = product(self.lengths[:-1]) if self.form is KernelForm.ROW else 0
+        passes = self._kernel(KernelForm.ROW).passes if self.form is KernelForm.ROW else 0
+        if self.form is KernelForm.ROW and passes == 1:
             work, last = self.work, self.lengths[-1]
             is_split = rows < work.few_rows and last >= work.split_row_elements
-            if self._kernel("row").is_search:
-                self.form = "search parts" if is_split else "search"
+            if self._kernel(KernelForm.ROW).is_search:
+                self.form = KernelForm.SEARCH_PARTS if is_split else KernelForm.SEARCH
             elif is_split:
-                self.form = "split"
+                self.form = KernelForm.SPLIT
         kernel = self._kernel(self.form)
         kernel = self._with_cached_values(kernel)
         part_size, units, grain, slots = self._partition(kernel)
         elements = product(self.lengths)
         finish = parts = 0
         totals: tuple[int, ...] = ()
-        if self.form == "scan parts":
+        if self.form is KernelForm.SCAN_PARTS:
             parts = units * -(-self.lengths[-1] // (part_size * BLOCK))
             side_by_side = kernel.side_by_side
             blocks = -(-self.lengths[-1] // (BLOCK * side_by_side)) * side_by_side
@@ -223,13 +223,13 @@ class _LoopScheduler:
             totals = tuple(units * blocks * size for size in sizes)
         if "finish" in kernel.functions:
             finish = rows
-            chunk = part_size if self.form == "search parts" else BLOCK
+            chunk = part_size if self.form is KernelForm.SEARCH_PARTS else BLOCK
             totals = tuple(
                 rows * -(-self.lengths[-1] // chunk) * kernel.body[i].dtype.itemsize
                 for fold in kernel.folds
                 for i in fold.inputs
             )
-        if self.form == "scatter parts":
+        if self.form is KernelForm.SCATTER_PARTS:
             finish, totals = 1, (8 * units,)
         return Launch(
             kernel,
@@ -247,21 +247,21 @@ class _LoopScheduler:
             space=tuple(self.space),
         )
 
-    def _scan_form(self) -> str:
+    def _scan_form(self) -> KernelForm:
         """The form of a scan: by columns, by rows side by side, or by blocks of long rows."""
-        if self.form == "column":
-            return "scan columns"
+        if self.form is KernelForm.COLUMN:
+            return KernelForm.SCAN_COLUMNS
         rows = product(self.lengths[:-1])
         if rows < self.work.few_rows and self.lengths[-1] >= self.work.parallel_scan_elements:
-            return "scan parts"
-        few_rows = rows < self._kernel("scan").side_by_side
+            return KernelForm.SCAN_PARTS
+        few_rows = rows < self._kernel(KernelForm.SCAN).side_by_side
         return (
-            "scan blocks"
+            KernelForm.SCAN_BLOCKS
             if self.lengths[-1] > (BLOCK if few_rows else self.work.blocked_scan_elements)
-            else "scan"
+            else KernelForm.SCAN
         )
 
-    def _kernel(self, form: str) -> Kernel:
+    def _kernel(self, form: KernelForm) -> Kernel:
         axes = {axis: i for i, loop in enumerate(self.loops) for axis in loop[:1]}
         operands = tuple(
             [
@@ -281,13 +281,13 @@ class _LoopScheduler:
             lanes=self._lanes(form, weight),
             masked=weight > self.simd.long_body_ops and not streamed,
             prefetch_distance=self.caches.short_prefetch_bytes
-            if form == "row" and self.lengths[-1] <= self.caches.short_row_elements
+            if form is KernelForm.ROW and self.lengths[-1] <= self.caches.short_row_elements
             else self.caches.prefetch_bytes,
         )
 
-    def _lanes(self, form: str, weight: int) -> int:
+    def _lanes(self, form: KernelForm, weight: int) -> int:
         """The elements of a packet, from the widest dtype of the kernel."""
-        is_search = form in ("search", "search parts")
+        is_search = form in (KernelForm.SEARCH, KernelForm.SEARCH_PARTS)
         sizes = [m.dtype.itemsize for m in self.memory if not (is_search and m.written)]
         scalar_ops = ("index", "fold") if is_search else ()  # scalars in a search
         widest = max(
@@ -299,17 +299,17 @@ class _LoopScheduler:
             ]
         )
         lanes = LANES
-        if form == "map" or is_search:
+        if form is KernelForm.MAP or is_search:
             lanes = map_lanes(weight, widest, self.simd)
         elif self.group.scattered:
             lanes = max(self.simd.narrowest_lanes, self.simd.packet_bytes // widest)  # one register
             while (
-                form == "scatter rows"
+                form is KernelForm.SCATTER_ROWS
                 and lanes > self.simd.narrowest_lanes
                 and lanes >= 2 * self.lengths[-1]
             ):
                 lanes //= 2
-        elif form == "column" or self.group.scanned:
+        elif form is KernelForm.COLUMN or self.group.scanned:
             parts = max(
                 len(instruction.inputs)
                 for instruction in self.body
@@ -321,10 +321,10 @@ class _LoopScheduler:
                 and not self.group.scanned
             )
             lanes = (2 if is_short else 1) * column_lanes(widest)
-        if form == "column":  # few columns: no empty lanes
+        if form is KernelForm.COLUMN:  # few columns: no empty lanes
             while lanes > self.simd.narrowest_lanes and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
-        if form == "scan columns":  # few columns are whole packets too
+        if form is KernelForm.SCAN_COLUMNS:  # few columns are whole packets too
             while lanes > self.lengths[-1]:
                 lanes //= 2
         return lanes
@@ -347,9 +347,13 @@ class _LoopScheduler:
         scans = [instruction.data for instruction in self.body if instruction.name == "scan"]
         return any(isinstance(data, tuple) and bool(data[2]) for data in scans)
 
-    def _is_aligned(self, form: str) -> bool:
+    def _is_aligned(self, form: KernelForm) -> bool:
         """Whether every whole packet of results begins at a multiple of 64 bytes."""
-        if form in ("column", "scan columns") or self._shifts_results() or self.group.scattered:
+        if (
+            form in (KernelForm.COLUMN, KernelForm.SCAN_COLUMNS)
+            or self._shifts_results()
+            or self.group.scattered
+        ):
             return False
         for memory in self.memory:
             if not memory.written:
@@ -363,9 +367,9 @@ class _LoopScheduler:
 
     def _with_cached_values(self, kernel: Kernel) -> Kernel:
         """Cache formulas for later passes of a row, and operands for those of a column."""
-        if kernel.form == "column":
+        if kernel.form is KernelForm.COLUMN:
             return replace(kernel, pass_results=kernel.live_pass_results)
-        if kernel.form != "row" or kernel.passes < 2:
+        if kernel.form is not KernelForm.ROW or kernel.passes < 2:
             return kernel
         levels = kernel.levels
         cached: dict[int, None] = {}
@@ -415,7 +419,9 @@ class _LoopScheduler:
             else:
                 step = "s"
             if length == 1 and memory.written and number == len(self.loops) - 1:
-                step = "1" if self.form == "map" or self.form == "column" else step
+                step = (
+                    "1" if self.form is KernelForm.MAP or self.form is KernelForm.COLUMN else step
+                )
             steps += step
         if steps.endswith("ss") and self._is_transposed(memory):
             return steps[:-2] + "1s"
@@ -423,7 +429,7 @@ class _LoopScheduler:
 
     def _is_transposed(self, memory: UnorderedOperand) -> bool:
         """Whether memory is contiguous along the axis before the packet axis, in a map."""
-        if self.form != "map" or memory.written:
+        if self.form is not KernelForm.MAP or memory.written:
             return False
         if memory.strides[self.loops[-2][-1]] != memory.dtype.itemsize:
             return False  # before lengths are compared: each such decision is a guard
@@ -448,32 +454,32 @@ class _LoopScheduler:
             height, width = kernel.tile
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
             return 0, units, largest(1, self._range_elements() // (height * width)), 0
-        if kernel.form == "map":
+        if kernel.form is KernelForm.MAP:
             longest = min(self.work.max_unit_elements, self.smallest_range)
             longest = _whole_packets(longest, kernel.lanes)
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             grain = self._range_elements() // largest(smallest(part, last), 1)
             return part, units, largest(1, grain), 0
-        if kernel.form in ("row", "search"):
+        if kernel.form in (KernelForm.ROW, KernelForm.SEARCH):
             return 0, outer, largest(1, self._range_elements() // largest(last, 1)), 0
-        if kernel.form == "search parts":
+        if kernel.form is KernelForm.SEARCH_PARTS:
             searched = self.work.searched_part_bytes // self.memory[0].dtype.itemsize
             part = max(range_elements, searched)
             return part, outer * -(-last // part), 1, 0
-        if kernel.form == "split":
+        if kernel.form is KernelForm.SPLIT:
             blocks = -(-last // BLOCK)
             part = 16
             return part, outer * -(-blocks // part), 2, 0
-        if kernel.form == "scan":
+        if kernel.form is KernelForm.SCAN:
             rows = kernel.side_by_side
             return 0, -(-outer // rows), largest(1, range_elements // (rows * last)), 0
-        if kernel.form in ("scan blocks", "scan parts"):
+        if kernel.form in (KernelForm.SCAN_BLOCKS, KernelForm.SCAN_PARTS):
             return range_elements // BLOCK, outer, largest(1, range_elements // last), 0
         if self.group.scattered:
             return (*scatter_partition(kernel, self.lengths, self.work), self.cells)
         folded = self.lengths[-2]
-        if kernel.form == "scan columns":
+        if kernel.form is KernelForm.SCAN_COLUMNS:
             part = smallest(self.caches.scanned_columns, -(-last // kernel.lanes) * kernel.lanes)
             units = product(self.lengths[:-2]) * -(-last // part)
             return part, units, largest(1, range_elements // (part * folded)), 0
@@ -495,7 +501,7 @@ class _LoopScheduler:
         )
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
-        if kernel.form == "row":
+        if kernel.form is KernelForm.ROW:
             return kernel.cached_bytes(self.lengths[-1]) + 64
         if kernel.transposed_operands:
             return kernel.tile_bytes * len(kernel.transposed_operands)
@@ -503,13 +509,13 @@ class _LoopScheduler:
             return self._scan_scratch(kernel, part)
         if self.group.scattered:
             return scatter_scratch(kernel)
-        if kernel.form != "column":
+        if kernel.form is not KernelForm.COLUMN:
             return 0
         return kernel.column_bytes(part, slots) + 64
 
     def _scan_scratch(self, kernel: Kernel, part: int) -> int:
         parts = kernel.scan.inputs
-        if kernel.form == "scan columns":
+        if kernel.form is KernelForm.SCAN_COLUMNS:
             return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
         return kernel.scanned_bytes + 64
 

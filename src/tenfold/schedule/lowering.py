@@ -39,6 +39,7 @@ from tenfold.schedule.elementwise_lowering import apply_rule
 from tenfold.schedule.fusion import iteration_space, operand_accesses, root_location
 from tenfold.schedule.schedule_ir import (
     FusedGroup,
+    ItemKind,
     LaunchScalar,
     Schedule,
     ScheduleItem,
@@ -85,12 +86,12 @@ class Lowering:
             inputs = visited.get(operand)
             if inputs is None:
                 inputs = visited[operand] = operand_accesses(items, number, access)
-                if items[number].kind != "located":
+                if items[number].kind is not ItemKind.GATHER:
                     missing = [
                         read
                         for read in inputs
                         if read not in elements
-                        and items[read[0]].kind != "scalar"
+                        and items[read[0]].kind is not ItemKind.SCALAR
                         and read[1] != COMPUTED_INDEX
                     ]
                     if missing:
@@ -103,36 +104,40 @@ class Lowering:
         self, number: int, access: IndexMap, inputs: list[tuple[int, IndexMap]]
     ) -> Any:
         item = self.items[number]
-        if item.kind == "constant":
+        if item.kind is ItemKind.CONSTANT:
             return constant_element(self.body, item.fill, item.dtype)
-        if item.kind in ("view", "piece"):
+        if item.kind in (ItemKind.VIEW, ItemKind.SLICE_STORE):
             return self._operand(inputs[0], item.dtype)
-        if item.kind == "scalar":
+        if item.kind is ItemKind.SCALAR:
             return self._parameter(number, item.dtype)
-        if item.kind == "map":
+        if item.kind is ItemKind.MAP:
             return self._map_element(item, inputs)
-        if item.kind == "located":
+        if item.kind is ItemKind.GATHER:
             return self._gather_element(item, access)
-        if item.kind == "scan":
+        if item.kind is ItemKind.SCAN:
             return self._scan_element(item, inputs[0])
-        if item.kind == "scatter":
+        if item.kind is ItemKind.SCATTER:
             return self._scatter_element(number, access, inputs)
         folding = self.nodes[item.position].op.lowering.folding
         assert folding is not None, item.kind
         node = self.nodes[item.position]
-        if item.kind == "identity":
+        if item.kind is ItemKind.IDENTITY:
             assert folding.identity is not None, "an empty axis has a value"
             return constant_element(self.body, folding.identity, item.dtype)
-        if item.kind == "fold":
+        if item.kind is ItemKind.FOLD:
             source = self._operand(inputs[0], item.dtype if not item.is_first else node.operands[0])
             index = self.body.index(item.axis)
-            parts = folding.enter(self.body, source, index) if item.is_first else parts_of(source)
+            parts = (
+                folding.accumulate(self.body, source, index) if item.is_first else parts_of(source)
+            )
             return append_fold(self.body, folding.kind, parts)
         element = self._elements.get(inputs[0])
         if item.is_first:  # no axis was reduced
             source = self._operand(inputs[0], node.operands[0])
-            element = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
-        return folding.leave(self.body, parts_of(element), item.dtype)
+            element = folding.accumulate(
+                self.body, source, self.body.constant(0, np.dtype(np.int64))
+            )
+        return folding.finish(self.body, parts_of(element), item.dtype)
 
     def _scan_element(self, item: ScheduleItem, operand: tuple[int, IndexMap]) -> Computed:
         """The running value, accumulated in one dtype and rounded to that of the result."""
@@ -228,7 +233,7 @@ class Lowering:
     ) -> Computed:
         """Read an item in memory at a computed index."""
         item = self.items[number]
-        if item.kind == "scalar":
+        if item.kind is ItemKind.SCALAR:
             value = self._parameter(number, dtype)
             zero = convert_element(self.body, self._zero(item.dtype), dtype)
             return value if valid is None else select_element(self.body, valid, value, zero)
@@ -256,7 +261,7 @@ class Lowering:
     ) -> Computed:
         """Read an item, in memory or a number, at an offset in elements."""
         item = self.items[number]
-        if item.kind == "scalar":
+        if item.kind is ItemKind.SCALAR:
             return self._parameter(number, dtype)
         memory = UnorderedOperand(number, item.dtype, (0,) * len(self.group.space))
         element = self._gather(self._operand_number(memory), item.dtype, offset, valid)
@@ -277,7 +282,7 @@ class Lowering:
 
     def _operand(self, operand: tuple[int, IndexMap], dtype: np.dtype) -> Computed:
         number, access = operand
-        if self.items[number].kind == "scalar":
+        if self.items[number].kind is ItemKind.SCALAR:
             return self._parameter(number, dtype)
         element = self._elements[number, access]
         if isinstance(element, Element) and element.dtype == dtype:
@@ -300,9 +305,9 @@ class Lowering:
 
     def _load(self, number: int, access: IndexMap) -> Computed:
         item = self.items[number]
-        if number in self.schedule.join_of:
+        if number in self.schedule.concat_of:
             assert item.access is not None, "pieces of blocks are read as a whole"
-            number, access = self.schedule.join_of[number], compose_view(access, item.access)
+            number, access = self.schedule.concat_of[number], compose_view(access, item.access)
         strides, offset = strides_in(access, self.layouts[number], len(self.group.space))
         operand = self._operand_number(UnorderedOperand(number, item.dtype, strides, offset))
         if item.dtype not in REAL_DTYPES:
@@ -323,13 +328,13 @@ class Lowering:
         elements = tuple(element.position for element in parts_of(root_element))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
-        if self.items[root].kind == "scatter":  # its cells are at computed indices
+        if self.items[root].kind is ItemKind.SCATTER:  # its cells are at computed indices
             self.stores.append((len(self.memory), elements))
             self.memory.append(
                 UnorderedOperand(root, self.items[root].dtype, tuple(strides), 0, True)
             )
             return
-        target = self.schedule.join_of.get(root, root)
+        target = self.schedule.concat_of.get(root, root)
         layout, axes = self.layouts[target], self.group.roots[root]
         access = self.items[root].access
         if access is not None:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from tenfold.core.graph import Graph
 from tenfold.core.index_map import compose_view, identity
-from tenfold.schedule.schedule_ir import ScheduleItem
+from tenfold.schedule.schedule_ir import ItemKind, ScheduleItem
 
 SIZE_RATIO, LEAST_ELEMENTS = 16, 1 << 13
 """The least ratio of the sizes of matrix and vector, and the fewest elements of the matrix. Order
@@ -34,7 +34,7 @@ def needs_copy(
     if len(item.shape) != 1 or not _multiplies_matrix(graph, items, users, item.size):
         return False
     access = identity(item.shape)
-    while item.kind == "view":
+    while item.kind is ItemKind.VIEW:
         access = compose_view(access, item.reads)
         item = items[item.inputs[0]]
     for position, (axis, coefficient, _) in enumerate(access):
@@ -49,7 +49,10 @@ def _multiplies_matrix(
     """Whether a product reads it with an operand many times as large."""
     for user in users:
         item = items[user]
-        if item.kind == "call" and graph.nodes[item.position].op.rewriting.contraction is not None:
+        if (
+            item.kind is ItemKind.CALL
+            and graph.nodes[item.position].op.rewriting.contraction is not None
+        ):
             factors = item.inputs[:2]
             return any(items[i].size >= max(SIZE_RATIO * size, LEAST_ELEMENTS) for i in factors)
     return False

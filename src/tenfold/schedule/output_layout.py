@@ -17,7 +17,7 @@ from tenfold.core.index_map import COMPUTED_INDEX, remap_axes, strides_in
 from tenfold.core.shape_rules import Shape
 from tenfold.schedule.lowering import contiguous_strides
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import FusedGroup, Layout, Schedule, ScheduleItem
+from tenfold.schedule.schedule_ir import FusedGroup, ItemKind, Layout, Schedule, ScheduleItem
 
 
 def choose_layouts(schedule: Schedule) -> Schedule:
@@ -25,7 +25,7 @@ def choose_layouts(schedule: Schedule) -> Schedule:
     layouts: dict[int, Layout] = {}
     offsets: dict[int, int] = {}
     for number, item in enumerate(schedule.items):
-        if item.kind == "value":
+        if item.kind is ItemKind.VALUE:
             value = schedule.graph.nodes[item.position].value()
             # a placeholder of a traced rule has none: the device raises when it is read
             strides = value.strides if value is not None else ()
@@ -39,13 +39,13 @@ def choose_layouts(schedule: Schedule) -> Schedule:
             strides, offset = strides_in(alias.access, layouts[alias.item], len(item.shape))
             layouts[unit], offsets[unit] = strides, offset
         else:
-            view = _restrided(schedule, item, layouts) if item.kind == "restride" else None
+            view = _copy_strides(schedule, item, layouts) if item.kind is ItemKind.COPY else None
             layouts[unit] = (
                 contiguous_strides(item.shape, item.dtype.itemsize) if view is None else view
             )
             if view is not None:
                 offsets[unit] = 0
-    for piece in schedule.join_of:
+    for piece in schedule.concat_of:
         layouts.pop(piece, None)
     return schedule.updated(layouts=layouts, alias_offsets=offsets)
 
@@ -54,11 +54,11 @@ def verify_layouts(schedule: Schedule) -> None:
     """Values and views have the strides of their memory; a result is dense, in some axis order, or
     has the layout of the item that it overwrites.
     """
-    base_of = {join: base for base, join in schedule.overwriter_of.items()}
+    base_of = {concat: base for base, concat in schedule.overwriter_of.items()}
     for number, strides in schedule.layouts.items():
         item = schedule.items[number]
         require(len(strides) == len(item.shape), "item {} has the strides {}", number, strides)
-        if item.kind == "value":
+        if item.kind is ItemKind.VALUE:
             value = schedule.graph.nodes[item.position].value()
             row_major = contiguous_strides(item.shape, item.dtype.itemsize)
             same = value is None or strides == (value.strides or row_major)
@@ -71,7 +71,7 @@ def verify_layouts(schedule: Schedule) -> None:
             require(dense, "result {} of {} has the strides {}", number, item.shape, strides)
     for unit in schedule.order:
         for root in unit.outputs if isinstance(unit, FusedGroup) else (unit,):
-            number = schedule.join_of.get(root, root)
+            number = schedule.concat_of.get(root, root)
             require(number in schedule.layouts, "item {} in memory has no layout", number)
 
 
@@ -86,7 +86,7 @@ def _is_dense(item: ScheduleItem, strides: Layout) -> bool:
     return True
 
 
-def _restrided(
+def _copy_strides(
     schedule: Schedule, item: ScheduleItem, layouts: Mapping[int, Layout]
 ) -> Layout | None:
     """The strides of a view with other strides; None where it must be copied."""
@@ -110,10 +110,10 @@ def _choose_group_layouts(
             layouts[root] = contiguous_strides(item.shape, item.dtype.itemsize)
         else:
             layouts[root] = strides_in_order(item.shape, order, item.dtype.itemsize)
-        join = schedule.join_of.get(root, root)
-        if join not in layouts:
-            item = schedule.items[join]
-            layouts[join] = (
+        concat = schedule.concat_of.get(root, root)
+        if concat not in layouts:
+            item = schedule.items[concat]
+            layouts[concat] = (
                 layouts[item.base]
                 if item.base >= 0
                 else contiguous_strides(item.shape, item.dtype.itemsize)

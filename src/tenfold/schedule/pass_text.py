@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from tenfold.core.index_map import COMPUTED_INDEX, AxisMap
 from tenfold.core.loop_ir import Kernel
-from tenfold.schedule.schedule_ir import FusedGroup, Launch, Schedule, Step
+from tenfold.schedule.schedule_ir import FusedGroup, ItemKind, Launch, Schedule, Step
 
 
 def text_of(schedule: Schedule) -> str:
@@ -84,10 +84,14 @@ def _update_lines(schedule: Schedule) -> Iterator[str]:
 def _item_line(schedule: Schedule, number: int) -> str:
     item = schedule.items[number]
     node = schedule.graph.nodes[item.position] if schedule.graph.nodes else None
-    name = "" if node is None or item.kind in ("value", "scalar", "constant") else f" {node.name}"
+    name = (
+        ""
+        if node is None or item.kind in (ItemKind.VALUE, ItemKind.SCALAR, ItemKind.CONSTANT)
+        else f" {node.name}"
+    )
     inputs = f"({_items(item.inputs)})" if item.inputs else ""
     shape = f" {item.dtype}[{', '.join(map(str, item.shape))}]"
-    facts = [f" at {_axes(item.reads)}"] if item.kind == "view" else []
+    facts = [f" at {_axes(item.reads)}"] if item.kind is ItemKind.VIEW else []
     facts += [f" along {item.axis}"] if item.axis >= 0 else []
     facts += [f" at {_axes(item.access)}"] if item.access is not None else []
     facts += [f" from {item.start}"] if item.start else []

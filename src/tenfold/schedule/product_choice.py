@@ -38,7 +38,7 @@ from tenfold.schedule.product_forms import (
     copy_order,
     form_of,
 )
-from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.schedule_ir import ItemKind, Schedule
 from tenfold.schedule.target import Libraries, Target
 
 SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
@@ -126,7 +126,7 @@ def choose_product(
 
 def _is_product(schedule: Schedule, number: int) -> bool:
     item = schedule.items[number]
-    if item.kind != "call":
+    if item.kind is not ItemKind.CALL:
         return False
     op: Op[...] = schedule.graph.nodes[item.position].op
     return op.rewriting.contraction is not None

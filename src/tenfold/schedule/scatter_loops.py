@@ -12,8 +12,8 @@ arguments of its launch. No choice changes bits: elements of one cell are combin
 >>> operands = (KernelOperand(INT64, "1"), KernelOperand(FLOAT64, "1"))
 >>> operands += (KernelOperand(FLOAT64, "0", written=True),)
 >>> stores = (KernelStore(2, (sums.position,)),)
->>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scatter", lanes=8)
->>> [scatter_form(kernel, (length,), WorkSizes()) for length in (100, 10**6)]
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form=KernelForm.SCATTER, lanes=8)
+>>> [scatter_form(kernel, (length,), WorkSizes()).value for length in (100, 10**6)]
 ['scatter', 'scatter parts']
 """
 
@@ -21,17 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.core.loop_ir import SCATTER_CHUNK, Kernel
+from tenfold.core.loop_ir import SCATTER_CHUNK, Kernel, KernelForm
 from tenfold.core.shape_rules import product
 from tenfold.schedule.target import WorkSizes
 
 
-def scatter_form(kernel: Kernel, lengths: Sequence[int], work: WorkSizes) -> str:
+def scatter_form(kernel: Kernel, lengths: Sequence[int], work: WorkSizes) -> KernelForm:
     """Return the form of a scatter: by rows of neighbouring cells, or by elements."""
     if kernel.scatter.is_contiguous:
-        return "scatter rows"
+        return KernelForm.SCATTER_ROWS
     in_parts = len(lengths) == 1 and lengths[-1] >= work.scatter_elements
-    return "scatter parts" if in_parts else "scatter"
+    return KernelForm.SCATTER_PARTS if in_parts else KernelForm.SCATTER
 
 
 def scatter_partition(
@@ -39,9 +39,9 @@ def scatter_partition(
 ) -> tuple[int, int, int]:
     """Return the size of a unit, the number of units, and units per range."""
     last = lengths[-1]
-    if kernel.form == "scatter":
+    if kernel.form is KernelForm.SCATTER:
         return 0, 1, 1
-    if kernel.form == "scatter parts":
+    if kernel.form is KernelForm.SCATTER_PARTS:
         return work.scatter_elements, -(-last // work.scatter_elements), 1
     packets = -(-last // kernel.lanes)
     if product(lengths) >= work.scatter_elements:
@@ -53,9 +53,9 @@ def scatter_partition(
 
 def scatter_scratch(kernel: Kernel) -> int:
     """Return the bytes of a chunk of elements, of the offsets of their cells, and of masks."""
-    if kernel.form == "scatter rows":
+    if kernel.form is KernelForm.SCATTER_ROWS:
         return 0
-    rows = 1 + len(kernel.scatter.values) + (kernel.form == "scatter parts")
+    rows = 1 + len(kernel.scatter.values) + (kernel.form is KernelForm.SCATTER_PARTS)
     return 8 * SCATTER_CHUNK * rows + 64
 
 

@@ -12,7 +12,7 @@ every graph of the same structure and lengths. Scalars are not part of it.
 >>> schedule = schedule_graph(Graph.of([_native.node_of((x + x) * 2)]))
 >>> print(schedule)
 kernel linear: add, multiply -> float64[2]
->>> [item.kind for item in schedule.items]
+>>> [str(item.kind) for item in schedule.items]
 ['value', 'map', 'scalar', 'map']
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,20 +86,48 @@ class UpdateRuns:
     """For each other view of an intermediate array, the base of the run and the access to it."""
 
 
+class ItemKind(StrEnum):
+    """What an item of the schedule is."""
+
+    VALUE = auto()
+    """An array in memory."""
+    SCALAR = auto()
+    """A number passed at the launch."""
+    CONSTANT = auto()
+    """One known value."""
+    MAP = auto()
+    """Elements computed at their own index."""
+    VIEW = auto()
+    """An input read at other indices, by `reads`."""
+    GATHER = auto()
+    """Inputs read at computed indices."""
+    CONCAT = auto()
+    """An array of pieces."""
+    SLICE_STORE = auto()
+    """One piece, computed at its place in a concat."""
+    FOLD = auto()
+    """One axis reduced, which stays with length 1."""
+    IDENTITY = auto()
+    """The identity element of a reduction, for an axis of length 0."""
+    FINALIZE = auto()
+    """The final map of a reduction."""
+    SCAN = auto()
+    """Running values along an axis."""
+    SCATTER = auto()
+    """Elements combined in cells at computed indices: its inputs are elements, index arrays of
+    their shape, initial values."""
+    COPY = auto()
+    """An input in another shape: a view with other strides where there is one, else copied."""
+    PART = auto()
+    """One result of a call."""
+    CALL = auto()
+    """An operation computed by the reference or a library."""
+
+
 class ScheduleItem(NamedTuple):
-    """One operation of the schedule.
+    """One operation of the schedule."""
 
-    value: an array in memory; scalar: a number passed at the launch; constant: one known value;
-    map: elements computed at their own index; view: an input read at other indices, by `reads`;
-    located: inputs read at computed indices; join: an array of pieces; piece: one of them, computed
-    at its place in the join; fold: one axis reduced, which stays with length 1; leave: the final
-    map of a reduction; scan: running values along an axis; scatter: elements combined in cells at
-    computed indices (inputs: elements, index arrays of their shape, initial values); restride: a
-    view with other strides; part: one result of a call; call: an operation computed by the
-    reference or a library.
-    """
-
-    kind: str
+    kind: ItemKind
     position: int
     """Of the node in the graph."""
     shape: Shape
@@ -109,13 +138,13 @@ class ScheduleItem(NamedTuple):
     is_first: bool = False
     """Of a fold: whether its input is the operand of the reduction."""
     start: tuple[int, ...] = ()
-    """Of a piece: the index of its first element in the join."""
+    """Of a slice store: the index of its first element in the concat."""
     access: tuple[AxisMap, ...] | None = None
-    """Of a piece of an update: the access to its elements in the join."""
+    """Of a slice store of an update: the access to its elements in the concat."""
     staged: int = -1
-    """Of a piece: the item that must be complete in memory before the piece is written."""
+    """Of a slice store: the item that must be complete in memory before it is written."""
     base: int = -1
-    """Of a join: the item whose buffer it overwrites in place."""
+    """Of a concat: the item whose buffer it overwrites in place."""
     initial: int = -1
     """Of a scatter: the input that has the initial values of its cells."""
     fill: complex = 0
@@ -128,7 +157,7 @@ class ScheduleItem(NamedTuple):
 
     @property
     def has_location(self) -> bool:
-        """Of a piece: whether it is stored in a join; else only views read it."""
+        """Of a slice store: whether it is stored in a concat; else only views read it."""
         return self.access is not None or bool(self.start)
 
 
@@ -293,10 +322,10 @@ class Schedule:
     """The items that are computed where they are read."""
     stored_because: Mapping[int, str] = field(default_factory=dict)
     """By item: why an intermediate result is stored in memory."""
-    join_of: Mapping[int, int] = field(default_factory=dict)
-    """By piece: the join that it is a part of."""
+    concat_of: Mapping[int, int] = field(default_factory=dict)
+    """By piece: the concat that it is a part of."""
     overwriter_of: Mapping[int, int] = field(default_factory=dict)
-    """By item that is updated in place: the join that overwrites it."""
+    """By item that is updated in place: the concat that overwrites it."""
     aliases: Mapping[int, FusedRead] = field(default_factory=dict)
     """By root that is only a view: the item in memory, and the access to it."""
     groups: tuple[FusedGroup, ...] = ()

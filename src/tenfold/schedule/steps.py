@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from tenfold._native import Node
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import FusedGroup, Schedule, ScheduleItem, Step
+from tenfold.schedule.schedule_ir import FusedGroup, ItemKind, Schedule, ScheduleItem, Step
 
 
 def make_steps(schedule: Schedule) -> Schedule:
@@ -61,7 +61,7 @@ def verify_steps(schedule: Schedule) -> None:
     require(not lost, "the live-out items {} are not stored", lost)
 
 
-GIVEN = ("value", "scalar")
+GIVEN = (ItemKind.VALUE, ItemKind.SCALAR)
 """The kinds of items that exist before the first step."""
 
 
@@ -71,8 +71,8 @@ def _kernel_step(
     """A launch, or a step without elements; `partly_written` are the results of earlier steps that
     have parts.
     """
-    join_of = schedule.join_of
-    targets = list(dict.fromkeys([join_of.get(root, root) for root in group.outputs]))
+    concat_of = schedule.concat_of
+    targets = list(dict.fromkeys([concat_of.get(root, root) for root in group.outputs]))
     results, names = tuple([schedule.buffer(number) for number in targets]), _names(schedule, group)
     reasons = _reasons(schedule, group, read_by_groups)
     launch = schedule.launches.get(group.number)
@@ -80,7 +80,7 @@ def _kernel_step(
         because = group.not_fused_because
         return Step("empty", (), results, names, reasons=reasons, not_fused_because=because)
     loaded = [memory.item for memory in launch.memory if not memory.written]
-    overwritten = [base for base, join in schedule.overwriter_of.items() if join in targets]
+    overwritten = [base for base, concat in schedule.overwriter_of.items() if concat in targets]
     continued = [number for number in targets if number in partly_written]
     copies = tuple(_copy_reasons(schedule, [i for i in targets if i not in partly_written]))
     partly_written.update(targets)
@@ -100,7 +100,7 @@ def _reasons(schedule: Schedule, group: FusedGroup, read_by_groups: set[int]) ->
     """Why intermediate results of a group are stored in memory."""
     reasons = []
     for root in group.outputs:
-        if root in schedule.live_out or root in schedule.join_of:
+        if root in schedule.live_out or root in schedule.concat_of:
             continue
         reason = schedule.stored_because.get(root, "")
         if not reason and root in read_by_groups:
@@ -125,11 +125,14 @@ def _copy_reasons(schedule: Schedule, targets: Iterable[int]) -> list[str]:
 
 def _names(schedule: Schedule, group: FusedGroup) -> tuple[str, ...]:
     """The operations that a group computes, in the order of the graph."""
-    numbers = [*group.roots, *[i for i in group.inlined if schedule.items[i].kind != "scalar"]]
+    numbers = [
+        *group.roots,
+        *[i for i in group.inlined if schedule.items[i].kind is not ItemKind.SCALAR],
+    ]
     positions = {
         item.position
         for item in map(schedule.items.__getitem__, numbers)
-        if item.kind == "map" or not _follows_fold(schedule, item)
+        if item.kind is ItemKind.MAP or not _follows_fold(schedule, item)
     }
     return tuple([schedule.graph.nodes[position].name for position in sorted(positions)])
 
@@ -140,7 +143,7 @@ def _follows_fold(schedule: Schedule, item: ScheduleItem) -> bool:
     return (
         op is not None
         and op.lowering.folding is not None
-        and item.kind != "fold"
+        and item.kind is not ItemKind.FOLD
         and not item.is_first
     )
 
@@ -154,11 +157,10 @@ def _call_step(schedule: Schedule, number: int) -> Step:
     offset = schedule.alias_offsets.get(number)
     if offset is not None:
         return Step("alias", reads, results, names, item.position, offset=offset)
-    kind = "part" if item.kind == "part" else "call"
-    if kind == "part":
-        return Step(kind, reads, results, names, item.position)
+    if item.kind is ItemKind.PART:
+        return Step("part", reads, results, names, item.position)
     return Step(
-        kind,
+        "call",
         reads,
         results,
         names,

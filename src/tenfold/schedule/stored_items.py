@@ -24,17 +24,30 @@ from tenfold.core.shape_rules import product
 from tenfold.schedule.kernel_splitting import LOAD, STORE, BodySizes, costs_of
 from tenfold.schedule.materialize_views import needs_copy
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import FusedRead, Schedule, ScheduleItem
+from tenfold.schedule.schedule_ir import FusedRead, ItemKind, Schedule, ScheduleItem
 
-INLINED = frozenset(("map", "view", "leave", "scalar", "identity", "located", "piece", "constant"))
+INLINED = frozenset(
+    (
+        ItemKind.MAP,
+        ItemKind.VIEW,
+        ItemKind.FINALIZE,
+        ItemKind.SCALAR,
+        ItemKind.IDENTITY,
+        ItemKind.GATHER,
+        ItemKind.SLICE_STORE,
+        ItemKind.CONSTANT,
+    )
+)
 """The kinds of items that may be inlined into their readers."""
-IN_MEMORY = frozenset(("value", "call", "part", "restride", "join"))
+IN_MEMORY = frozenset(
+    (ItemKind.VALUE, ItemKind.CALL, ItemKind.PART, ItemKind.COPY, ItemKind.CONCAT)
+)
 """The kinds of items that are in memory in any case."""
 MIN_RATIO = 8
 """The elements of an array by those of one that it is small beside."""
-CALLS = frozenset(("call", "restride", "part"))
+CALLS = frozenset((ItemKind.CALL, ItemKind.COPY, ItemKind.PART))
 """The kinds of items that read all their operands from memory."""
-MEMORY_READERS = CALLS | {"located", "join"}
+MEMORY_READERS = CALLS | {ItemKind.GATHER, ItemKind.CONCAT}
 """The kinds of items that read operands from memory."""
 
 
@@ -57,20 +70,24 @@ def choose_stored_items(schedule: Schedule) -> Schedule:
 
 
 def verify_stored_items(schedule: Schedule) -> None:
-    """What is live-out, and what a call, a join or a view of memory reads, is in memory."""
+    """What is live-out, and what a call, a concat or a view of memory reads, is in memory."""
     items, graph = schedule.items, schedule.graph
     stored = schedule.stored_because.keys()
 
     def require_memory(number: int, reader: str) -> None:
         item = items[number]
-        in_memory = item.kind in IN_MEMORY or item.kind in ("scan", "scatter") or number in stored
+        in_memory = (
+            item.kind in IN_MEMORY
+            or item.kind in (ItemKind.SCAN, ItemKind.SCATTER)
+            or number in stored
+        )
         is_number = graph.nodes[item.position].is_scalar
         require(in_memory or is_number, "{} reads item {}, which is not stored", reader, number)
 
     for number in schedule.live_out:
         require_memory(number, "the caller")
     for number, item in enumerate(items):
-        if item.kind in CALLS or item.kind == "join":
+        if item.kind in CALLS or item.kind is ItemKind.CONCAT:
             for i in item.inputs:
                 require_memory(i, f"item {number}, a {item.kind},")
         for i in (item.base, item.staged):
@@ -82,7 +99,7 @@ def verify_stored_items(schedule: Schedule) -> None:
         elif item.kind in INLINED:
             require(number in schedule.roots, "item {} is no root and not inlined", number)
     for number, alias in schedule.aliases.items():
-        require(items[number].kind == "view", "item {} is no view", number)
+        require(items[number].kind is ItemKind.VIEW, "item {} is no view", number)
         require(alias.item not in schedule.inlined, "item {} views an inlined item", number)
 
 
@@ -106,20 +123,20 @@ class _StorageChoice:
         for number in self.schedule.live_out:
             self._mark_stored(number, "live-out")
         for number, item in enumerate(self.items):
-            if item.kind == "leave" and self._has_parts(item):
+            if item.kind is ItemKind.FINALIZE and self._has_parts(item):
                 # a reader at another index must read the result, not the folds
                 squeezed_views = [i for i in self.users[number] if self._same_node(i, number)]
                 roots.add(squeezed_views[0] if squeezed_views else number)
-            if item.kind in ("fold", "scan", "scatter"):
+            if item.kind in (ItemKind.FOLD, ItemKind.SCAN, ItemKind.SCATTER):
                 roots.add(number)
-            if item.initial >= 0 and self.items[item.initial].kind == "piece":
+            if item.initial >= 0 and self.items[item.initial].kind is ItemKind.SLICE_STORE:
                 because = f"{self.schedule.op_names(number)} begins with it"
                 self._mark_stored(item.initial, because)
-            if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
+            if item.kind is ItemKind.FOLD and self.items[item.inputs[0]].kind is ItemKind.FOLD:
                 self._mark_stored(item.inputs[0], "another axis is reduced")
             if item.kind in MEMORY_READERS or item.staged >= 0:
                 self._store_operands(number)
-            if item.kind in ("map", "located") and not self.schedule.fused:
+            if item.kind in (ItemKind.MAP, ItemKind.GATHER) and not self.schedule.fused:
                 self._mark_stored(number, "fusion is off (option fuse)")
         if self.graph.passed_through:
             self._store_small()
@@ -157,9 +174,9 @@ class _StorageChoice:
         for i in item.inputs:
             if item.kind in CALLS:
                 self._mark_stored(i, f"{self.schedule.op_names(number)} reads it from memory")
-            elif item.kind == "located" and self.items[i].kind != "scalar":
+            elif item.kind is ItemKind.GATHER and self.items[i].kind is not ItemKind.SCALAR:
                 self._mark_stored(i, f"{self.schedule.op_names(number)} reads it at other indices")
-            elif item.kind == "join":
+            elif item.kind is ItemKind.CONCAT:
                 self._mark_stored(i, "it is a part of a joined array")
         if item.base >= 0:
             self._mark_stored(item.base, "a part of it is updated in place")
@@ -177,13 +194,13 @@ class _StorageChoice:
     def _mark_stored(self, number: int, reason: str) -> None:
         if self.graph.nodes[self.items[number].position].is_scalar:
             return  # a call takes a number without a buffer
-        if self.items[number].kind in INLINED or self.items[number].kind == "fold":
+        if self.items[number].kind in INLINED or self.items[number].kind is ItemKind.FOLD:
             self.roots.add(number)
             self.reasons.setdefault(number, reason)
 
     def aliases(self) -> dict[int, FusedRead]:
         """Return the roots that are only views of items in memory, and what they view."""
-        views = [number for number in self.roots if self.items[number].kind == "view"]
+        views = [number for number in self.roots if self.items[number].kind is ItemKind.VIEW]
         if not views:
             return {}
         staged = {item.staged for item in self.items}
@@ -206,10 +223,10 @@ class _StorageChoice:
         """Whether a view is one of an item in memory: nothing is computed."""
         if needs_copy(self.graph, self.items, self.users[number], number):
             return False
-        while self.items[number].kind == "view":
+        while self.items[number].kind is ItemKind.VIEW:
             (number,) = self.items[number].inputs
             if number in self.roots:
-                return self.items[number].kind != "fold" or number in self.reasons
+                return self.items[number].kind is not ItemKind.FOLD or number in self.reasons
         return self.items[number].kind in IN_MEMORY
 
     def _store_expensive(self) -> None:
@@ -217,7 +234,7 @@ class _StorageChoice:
         read_counts, bodies = self._read_counts(), BodySizes(self.items, self.users, self.costs)
         roots, max_body_ops = self.roots, self.schedule.target.work.max_body_ops
         for number, item in enumerate(self.items):
-            if item.kind not in INLINED or item.kind in ("view", "scalar"):
+            if item.kind not in INLINED or item.kind in (ItemKind.VIEW, ItemKind.SCALAR):
                 continue
             if bodies.measure(number, roots) > max_body_ops:
                 crossing = bodies.crossing(number) or ([] if number in roots else [number])
@@ -239,11 +256,14 @@ class _StorageChoice:
     def _explain_product_operands(self, bodies: BodySizes) -> None:
         """State the cost comparison for operands of products, which are read many times."""
         for item in self.items:
-            if item.kind != "call" or _op_of(self.schedule, item).lowering.multiply_adds is None:
+            if (
+                item.kind is not ItemKind.CALL
+                or _op_of(self.schedule, item).lowering.multiply_adds is None
+            ):
                 continue
             read_count = self.graph.multiply_adds(item.position)
             for i in item.inputs:
-                if i in self.reasons and self.items[i].kind == "map":
+                if i in self.reasons and self.items[i].kind is ItemKind.MAP:
                     cost = bodies.cost(i)
                     recompute_cost = cost * read_count
                     store_cost = (cost + STORE) * self.sizes[i] + LOAD * read_count
@@ -262,9 +282,9 @@ class _StorageChoice:
             is_counted = False
             for user in dict.fromkeys(self.users[number]):
                 kind, size = self.items[user].kind, sizes[user]
-                if kind == "view":
+                if kind is ItemKind.VIEW:
                     counts[number] += max(size, counts[user])
-                elif kind == "map" and size > sizes[number]:
+                elif kind is ItemKind.MAP and size > sizes[number]:
                     counts[number] += size
                 elif not is_counted:
                     is_counted = True

@@ -29,9 +29,20 @@ from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.symbolic.sym_int import NotSymbolic, example_value, is_size, values_of
 from tenfold.ops.indexing import index
-from tenfold.schedule.schedule_ir import Schedule
+from tenfold.schedule.schedule_ir import ItemKind, Schedule
 
-SYMBOLIC_KINDS = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
+SYMBOLIC_KINDS = frozenset(
+    (
+        ItemKind.VALUE,
+        ItemKind.SCALAR,
+        ItemKind.MAP,
+        ItemKind.VIEW,
+        ItemKind.FOLD,
+        ItemKind.FINALIZE,
+        ItemKind.IDENTITY,
+        ItemKind.SCAN,
+    )
+)
 """The kinds of items whose plans hold for other lengths."""
 
 

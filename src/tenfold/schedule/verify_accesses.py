@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tenfold.core.loop_ir import Kernel, operand_of
+from tenfold.core.loop_ir import Kernel, KernelForm, operand_of
 from tenfold.core.strided_overlap import OverlapVerdict, StridedRegion, overlap
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent
@@ -40,9 +40,9 @@ def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> 
         _refuse_misaligned(space, number)
         if number in loaded or memory.written:
             _refuse_out_of_bounds(kernel, number, space.region(number, extent.origin), extent)
-        if memory.written and not kernel.form.startswith("scatter"):
+        if memory.written and not kernel.form.is_scatter:
             _refuse_shared_cells(space, number)
-    if gathered or kernel.form.startswith("scatter"):
+    if gathered or kernel.form.is_scatter:
         _refuse_gathers(space, extents)
 
 
@@ -71,7 +71,7 @@ def _refuse_shared_cells(space: LaunchSpace, number: int) -> None:
     (store, *other_stores) = [store for store in kernel.stores if store.operand == number]
     if other_stores:
         raise violation(kernel, f"operand {number} is written by {1 + len(other_stores)} stores")
-    folds = bool(kernel.folds) and kernel.form != "map"
+    folds = bool(kernel.folds) and kernel.form is not KernelForm.MAP
     if folds and kernel.pass_of(store) % 2:  # stored once, after the reduced axis
         shape = [*region.shape]
         shape[kernel.folded] = 1
@@ -166,7 +166,7 @@ def _refuse_hazard(
     kernel, shared = space.kernel, overlap(target, accessed)
     if shared.disjoint:
         return
-    if kernel.form == "map" and not kernel.operands[other_number].written:
+    if kernel.form is KernelForm.MAP and not kernel.operands[other_number].written:
         transposed = {number, other_number}.intersection(kernel.transposed_operands)
         if shared.verdict is OverlapVerdict.SAME and not transposed:
             return

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.core.canonical_reduction import LANES
-from tenfold.core.loop_ir import SMALL_STEPS, Kernel, operand_of, part_of
+from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelForm, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
@@ -85,7 +85,7 @@ def verify_kernel(kernel: Kernel) -> None:
     """
     if not 1 <= kernel.lanes <= DEFAULT.simd.max_lanes or kernel.lanes & (kernel.lanes - 1):
         raise violation(kernel, f"packets of {kernel.lanes} elements")
-    if kernel.form in ("row", "split") and kernel.lanes != LANES:
+    if kernel.form in (KernelForm.ROW, KernelForm.SPLIT) and kernel.lanes != LANES:
         raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")
     for number in range(len(kernel.operands)):
         _refuse_steps(kernel, number)
@@ -97,7 +97,9 @@ def verify_kernel(kernel: Kernel) -> None:
 def _refuse_steps(kernel: Kernel, number: int) -> None:
     operand = kernel.operands[number]
     outer, packet_step = operand.steps[:-1], operand.steps[-1]
-    transposed = kernel.form == "map" and not operand.written and operand.steps[-2:] == "1s"
+    transposed = (
+        kernel.form is KernelForm.MAP and not operand.written and operand.steps[-2:] == "1s"
+    )
     outer_known = all(step in "0s" for step in (outer[:-1] if transposed else outer))
     if (
         len(operand.steps) != kernel.axes
@@ -107,9 +109,9 @@ def _refuse_steps(kernel: Kernel, number: int) -> None:
         raise violation(kernel, f"operand {number} has steps {operand.steps!r}")
     if packet_step in SMALL_STEPS and operand.dtype in REAL_DTYPES:
         raise violation(kernel, f"operand {number} has steps of real elements")
-    if not operand.written or not kernel.form.startswith("scan") or not kernel.scan.initial_mode:
+    if not operand.written or not kernel.form.is_scan or not kernel.scan.initial_mode:
         return
-    axis = -2 if kernel.form == "scan columns" else -1
+    axis = -2 if kernel.form is KernelForm.SCAN_COLUMNS else -1
     if operand.steps[axis] not in ("1", "s"):  # the result is stored one step later
         raise violation(kernel, f"operand {number} has steps {operand.steps!r} where it is shifted")
 

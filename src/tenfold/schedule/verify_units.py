@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import PITCH, SCATTER_CHUNK, TILE, TILE_ROW
+from tenfold.core.loop_ir import PITCH, SCATTER_CHUNK, TILE, TILE_ROW, KernelForm
 from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 
@@ -199,20 +199,20 @@ def _scatter_rows(space: LaunchSpace) -> UnitLayout:
 
 
 FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
-    "map": _map,
+    KernelForm.MAP: _map,
     "tiled": _tiled,
-    "row": _row,
-    "split": _split,
-    "search": _search,
-    "search parts": _search_parts,
-    "column": _column,
-    "scan": _scan,
-    "scan blocks": _scan_blocks,
-    "scan parts": _scan_parts,
-    "scan columns": _scan_columns,
-    "scatter": _scatter,
-    "scatter parts": _scatter_parts,
-    "scatter rows": _scatter_rows,
+    KernelForm.ROW: _row,
+    KernelForm.SPLIT: _split,
+    KernelForm.SEARCH: _search,
+    KernelForm.SEARCH_PARTS: _search_parts,
+    KernelForm.COLUMN: _column,
+    KernelForm.SCAN: _scan,
+    KernelForm.SCAN_BLOCKS: _scan_blocks,
+    KernelForm.SCAN_PARTS: _scan_parts,
+    KernelForm.SCAN_COLUMNS: _scan_columns,
+    KernelForm.SCATTER: _scatter,
+    KernelForm.SCATTER_PARTS: _scatter_parts,
+    KernelForm.SCATTER_ROWS: _scatter_rows,
 }
 """The units of each form."""
 

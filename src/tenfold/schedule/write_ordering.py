@@ -21,9 +21,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tenfold.schedule.in_place_updates import HAS_VIEWS, READ_LATER, SEVERAL_KERNELS
 from tenfold.schedule.pass_rules import require
-from tenfold.schedule.schedule_ir import FusedGroup, InPlaceHazard, Schedule, Unit
+from tenfold.schedule.schedule_ir import FusedGroup, InPlaceHazard, ItemKind, Schedule, Unit
 
-OWN_STEPS = frozenset(("call", "restride", "part", "join"))
+OWN_STEPS = frozenset((ItemKind.CALL, ItemKind.COPY, ItemKind.PART, ItemKind.CONCAT))
 """The kinds of items that are units of their own."""
 
 
@@ -33,7 +33,8 @@ def order_units(schedule: Schedule) -> Schedule:
     available = {
         number
         for number, item in enumerate(items)
-        if item.kind == "value" or (item.kind == "scalar" and number not in schedule.roots)
+        if item.kind is ItemKind.VALUE
+        or (item.kind is ItemKind.SCALAR and number not in schedule.roots)
     }
     units: list[tuple[int, Unit]] = [(max(group.roots), group) for group in schedule.groups]
     units += [
@@ -74,7 +75,7 @@ def verify_order(schedule: Schedule) -> None:
             stored_by[number] = place
     for number in schedule.live_out:
         computed = number in stored_by or number in schedule.overwriter_of.values()
-        known = schedule.items[number].kind in ("value", "join")
+        known = schedule.items[number].kind in (ItemKind.VALUE, ItemKind.CONCAT)
         require(computed or known, "live-out item {} is in no step", number)
     last_read: dict[int, int] = {}
     for place, unit in enumerate(schedule.order):
@@ -82,20 +83,20 @@ def verify_order(schedule: Schedule) -> None:
             for read in _memory_of(schedule, number):
                 last_read[read] = place
             item = schedule.items[number]
-            for stored in item.inputs if item.kind == "join" else (number,):
+            for stored in item.inputs if item.kind is ItemKind.CONCAT else (number,):
                 late = stored_by.get(stored, -1) >= place
                 require(not late, "step {} reads item {} of a later step", place, number)
-    for base, join in schedule.overwriter_of.items():
-        writes = [stored_by[i] for i in schedule.items[join].inputs if i in stored_by]
+    for base, concat in schedule.overwriter_of.items():
+        writes = [stored_by[i] for i in schedule.items[concat].inputs if i in stored_by]
         in_time = not writes or last_read.get(base, -1) <= min(writes)
         require(in_time, "item {} is read after it is overwritten", base)
 
 
 def inputs_of(schedule: Schedule, unit: Unit) -> set[int]:
-    """Return the items in memory that a unit reads; stored pieces are read in their join."""
+    """Return the items in memory that a unit reads; stored pieces are read in their concat."""
     if isinstance(unit, FusedGroup):
-        join_of = schedule.join_of
-        return {join_of.get(i, i) for i in unit.reads if i not in unit.roots}
+        concat_of = schedule.concat_of
+        return {concat_of.get(i, i) for i in unit.reads if i not in unit.roots}
     alias = schedule.aliases.get(unit)
     if alias is not None:
         return {alias.item}
@@ -121,10 +122,10 @@ def _position(numbered: tuple[int, Unit]) -> int:
 
 
 def _is_step(schedule: Schedule, unit: Unit) -> bool:
-    """Whether a unit does something: a dead group does not, and a join is written by others."""
+    """Whether a unit does something: a dead group does not, and a concat is written by others."""
     if isinstance(unit, FusedGroup):
         return bool(unit.outputs)
-    return schedule.items[unit].kind != "join"
+    return schedule.items[unit].kind is not ItemKind.CONCAT
 
 
 def _add_anti_dependences(
@@ -135,8 +136,8 @@ def _add_anti_dependences(
     """
     group_of = {root: group.number for group in schedule.groups for root in group.roots}
     readers: dict[int, set[int]] = {}
-    for base, join in schedule.overwriter_of.items():
-        if len({group_of[piece] for piece in schedule.items[join].inputs}) > 1:
+    for base, concat in schedule.overwriter_of.items():
+        if len({group_of[piece] for piece in schedule.items[concat].inputs}) > 1:
             return _hazard(schedule, base, SEVERAL_KERNELS)
         readers[base] = set()
     base_of = {base: base for base in readers}
@@ -157,7 +158,7 @@ def _add_anti_dependences(
 
 def _exposes_memory(schedule: Schedule, unit: Unit) -> bool:
     """Whether a unit is a view of memory of which not all readers are known."""
-    if isinstance(unit, FusedGroup) or schedule.items[unit].kind == "call":
+    if isinstance(unit, FusedGroup) or schedule.items[unit].kind is ItemKind.CALL:
         return False
     return unit not in schedule.aliases or unit in schedule.live_out
 
@@ -174,11 +175,11 @@ def _add_readers(
 
 
 def _overwrites(schedule: Schedule, unit: Unit, base: int) -> bool:
-    """Whether a unit overwrites an item, or is the join that does."""
-    join = schedule.overwriter_of[base]
+    """Whether a unit overwrites an item, or is the concat that does."""
+    concat = schedule.overwriter_of[base]
     if isinstance(unit, int):
-        return unit == join
-    return any(schedule.join_of.get(root) == join for root in unit.roots)
+        return unit == concat
+    return any(schedule.concat_of.get(root) == concat for root in unit.roots)
 
 
 def _cycle(schedule: Schedule, blocked_units: Sequence[Unit]) -> InPlaceHazard:

@@ -11,13 +11,13 @@ rows, `carries` scans the totals of a row to the carry of each part, and `parts`
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.scalar_ir import Body
->>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
+>>> from tenfold.core.loop_ir import Kernel, KernelForm, KernelOperand, KernelStore
 >>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> body = Body()
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
 >>> operands = (KernelOperand(FLOAT64, "1"), KernelOperand(FLOAT64, "1", written=True))
 >>> stores = (KernelStore(1, (1,)),)
->>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scan blocks")
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form=KernelForm.SCAN_BLOCKS)
 >>> emitter = FunctionEmitter(kernel, SimdEmitter())
 >>> scan_row(emitter, "%unit")
 >>> "fadd <8 x double>" in emitter.ir.functions["scan.blocks"]

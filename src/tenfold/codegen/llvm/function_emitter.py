@@ -15,7 +15,7 @@ from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.load_store import PacketAddress, iota
 from tenfold.codegen.llvm.loop_emitter import if_then, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
-from tenfold.core.loop_ir import Kernel, KernelStore, operand_of, part_of
+from tenfold.core.loop_ir import Kernel, KernelForm, KernelStore, operand_of, part_of
 from tenfold.dtypes import BOOL, INT64
 
 HEADER = "ptr %buffers, ptr %sizes, ptr %scalars, ptr %scratch, i64 %begin, i64 %end"
@@ -84,7 +84,10 @@ class FunctionEmitter:
     def pointer(self, number: int) -> str:
         """Return the pointer to an operand's element at position 0 of the packet axis."""
         kernel = self.kernel
-        if kernel.form != "column" or kernel.operands[number].steps[kernel.folded] != "s":
+        if (
+            kernel.form is not KernelForm.COLUMN
+            or kernel.operands[number].steps[kernel.folded] != "s"
+        ):
             return self.pointers[number]
         key = ("row", self.pointers[number], self.indices[kernel.folded])
         pointer = self.ir.value_cache.get(key)

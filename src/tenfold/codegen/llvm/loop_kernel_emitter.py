@@ -6,7 +6,7 @@ carried values, operand `i` has the first value and operand `c + i` gets the las
 the value that a step begins with. "continue" ends the loop after the step in which it is false.
 Carried values stand on the stack, which LLVM turns into registers.
 
->>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
+>>> from tenfold.core.loop_ir import Kernel, KernelForm, KernelOperand, KernelStore
 >>> from tenfold.core.scalar_ir import Body
 >>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> from tenfold.dtypes import FLOAT64
@@ -15,7 +15,7 @@ Carried values stand on the stack, which LLVM turns into registers.
 >>> steps = ("01", "01", "s1")
 >>> operands = tuple(KernelOperand(FLOAT64, s, written=i == 1) for i, s in enumerate(steps))
 >>> stores = (KernelStore(1, (y.position,)),)
->>> kernel = Kernel(operands, tuple(body.instructions), stores, form="loop", lanes=1)
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form=KernelForm.LOOP, lanes=1)
 >>> len(StepLoop(FunctionEmitter(kernel, SimdEmitter())).slots)
 1
 """

@@ -36,35 +36,35 @@ from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import for_range, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.codegen.vecmath import FORMULAS, expand_formulas
-from tenfold.core.loop_ir import Kernel, KernelStore
+from tenfold.core.loop_ir import Kernel, KernelForm, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.schedule.target import Simd
 
 __all__ = ["Kernel", "KernelStore", "render"]
 
 UNIT_EMITTERS = {
-    "row": reduce_inner.unit,
-    "split": reduce_inner.split_unit,
-    "column": reduce_outer.unit,
-    "search": search.unit,
-    "search parts": search.split_unit,
-    "scan": scan.scan_rows,
-    "scan blocks": blocked_scan.scan_row,
-    "scan parts": blocked_scan.scan_row,
-    "scan columns": scan.scan_columns,
-    "loop": loop_kernel_emitter.unit,
-    "scatter": scatter.scatter_all,
-    "scatter parts": scatter.scatter_part,
+    KernelForm.ROW: reduce_inner.unit,
+    KernelForm.SPLIT: reduce_inner.split_unit,
+    KernelForm.COLUMN: reduce_outer.unit,
+    KernelForm.SEARCH: search.unit,
+    KernelForm.SEARCH_PARTS: search.split_unit,
+    KernelForm.SCAN: scan.scan_rows,
+    KernelForm.SCAN_BLOCKS: blocked_scan.scan_row,
+    KernelForm.SCAN_PARTS: blocked_scan.scan_row,
+    KernelForm.SCAN_COLUMNS: scan.scan_columns,
+    KernelForm.LOOP: loop_kernel_emitter.unit,
+    KernelForm.SCATTER: scatter.scatter_all,
+    KernelForm.SCATTER_PARTS: scatter.scatter_part,
 }
 """The emitter of one unit of work, by the form of a kernel; maps have theirs below. Rows of
 a scatter are emitted for all units together."""
 AUXILIARY_UNITS = {
-    ("split", "finish"): reduce_inner.finish,
-    ("search parts", "finish"): search.finish,
-    ("scatter parts", "finish"): scatter.finish,
-    ("scan parts", "totals"): blocked_scan.sum_part,
-    ("scan parts", "carries"): blocked_scan.scan_totals,
-    ("scan parts", "parts"): blocked_scan.scan_part,
+    (KernelForm.SPLIT, "finish"): reduce_inner.finish,
+    (KernelForm.SEARCH_PARTS, "finish"): search.finish,
+    (KernelForm.SCATTER_PARTS, "finish"): scatter.finish,
+    (KernelForm.SCAN_PARTS, "totals"): blocked_scan.sum_part,
+    (KernelForm.SCAN_PARTS, "carries"): blocked_scan.scan_totals,
+    (KernelForm.SCAN_PARTS, "parts"): blocked_scan.scan_part,
 }
 """The emitter of one unit of work of the other functions, by form and name."""
 
@@ -112,9 +112,9 @@ def _function(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
         for_range(ir, "%begin", "%end", 1, lambda unit: emit_unit(emitter, unit))
     elif kernel.transposed_operands:
         for_range(ir, "%begin", "%end", 1, lambda unit: transpose.unit(emitter, unit))
-    elif kernel.form == "map":
+    elif kernel.form is KernelForm.MAP:
         _map_units(emitter)
-    elif kernel.form == "scatter rows":
+    elif kernel.form is KernelForm.SCATTER_ROWS:
         scatter.scatter_rows(emitter)
     else:
         emit_unit_ = UNIT_EMITTERS[kernel.form]

@@ -8,12 +8,13 @@ lane, are in codegen/llvm/blocked_scan.py. In "scan columns" packets run along a
 scanned axis is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
->>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
+>>> from tenfold.core.loop_ir import Kernel, KernelForm, KernelOperand, KernelStore
 >>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> body = Body()
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
 >>> operands = (KernelOperand(FLOAT64, "1"), KernelOperand(FLOAT64, "1", written=True))
->>> kernel = Kernel(operands, tuple(body.instructions), (KernelStore(1, (1,)),), form="scan")
+>>> stores = (KernelStore(1, (1,)),)
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form=KernelForm.SCAN)
 >>> values = RunningValues(FunctionEmitter(kernel, SimdEmitter()))
 >>> values.neutral  # -0.0: every number added to it keeps its bits
 (Packet(text='0x8000000000000000', dtype=dtype('float64'), lanes=1),)
