@@ -54,13 +54,25 @@ HotnessCount& hotness_of(const GraphIdentity& identity) {
      },
      [] { structure_hotness = graph_hotness = {}; }});
 
-// A graph of calls of traced functions, with nothing beside them that rules could look at together.
+bool is_call(const Op& op) { return op.weight > 1; }
+
+// A graph of calls of traced functions, with nothing beside them that rules could look at together:
+// a product reads values and results of calls, and calls alone read it.
 bool consists_of_calls(const LinearizedGraph& graph) {
-    auto is_call_or_leaf = [](const LinearizedNode& entry) {
-        const Op* op = entry.node->op;
-        return entry.value || !op || !op->python || op->rule_free || op->weight > 1;
+    auto is_pending = [](const LinearizedNode& entry) {
+        return !entry.value && entry.node->op && entry.node->op->python;
     };
-    return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, is_call_or_leaf);
+    auto fits = [&](const LinearizedNode& entry) {
+        if (!is_pending(entry) || is_call(*entry.node->op)) return true;
+        const bool is_product = entry.node->op->contracts;
+        if (!is_product && !entry.node->op->rule_free) return false;
+        return std::ranges::none_of(graph.inputs(entry), [&](uint32_t input) {
+            const LinearizedNode& operand = graph.nodes[input];
+            if (!is_pending(operand) || is_call(*operand.node->op)) return false;
+            return is_product || operand.node->op->contracts;
+        });
+    };
+    return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, fits);
 }
 
 } // namespace

@@ -289,3 +289,31 @@ def test_operations_that_have_been_computed_do_not_make_a_graph_deep(length: int
     assert p.launches <= 4
     for one, x in zip(found, given, strict=True):
         assert one.tobytes() == np.asarray(tn.tanh(shared + x)).tobytes()
+
+
+@pytest.mark.usefixtures("fused_multiply_add")
+def test_small_trees_of_new_structure_are_computed_call_by_call_with_the_bits_of_a_plan() -> None:
+    rng = np.random.default_rng(5)
+    w, u = (tn.asarray(rng.normal(size=(12, 12)).astype(np.float32)) for _ in range(2))
+    leaves = several(20, 12, dtype=np.float32)
+
+    @tn.function
+    def cell(x: tn.Array, below: list[tuple[tn.Array, tn.Array]]) -> tuple[tn.Array, tn.Array]:
+        total = sum((h * c for h, c in below), x)
+        return tn.tanh(total), tn.sigmoid(total)
+
+    def encode(tree: Any) -> tuple[tn.Array, tn.Array]:
+        if isinstance(tree, int):
+            return cell(w @ leaves[tree], [])
+        return cell(w @ leaves[0], [(u @ h, c) for h, c in map(encode, tree)])
+
+    trees = [(1, 2), ((1, 2), 3), ((3, (4, 5)), 1), ((1, 2), (3, (4, (5, 6)))), (((1, 7), 3), 2)]
+    for tree in trees:
+        found = encode(tree)[0].wait()
+        with tn.options(hot_threshold=1):
+            planned = [encode(tree)[0].wait() for _ in range(2)][1]
+        assert_equal_bits(np.asarray(found), np.asarray(planned))
+    with tn.profile() as p:
+        encode((((8, 2), (3, 4)), ((5, 6), (7, (1, 2)))))[0].wait()
+    assert p.compiles == 0, p
+    assert p.launches > 30, p
