@@ -89,6 +89,18 @@ bool is_supported(const LinearizedGraph& graph, const LinearizedNode& entry) {
 
 } // namespace
 
+bool is_join(const LinearizedGraph& graph, const LinearizedNode& entry) {
+    const Node& node = *entry.node;
+    if (!node.op->joins || !node.params || node.params->axes[0] != 0) return false;
+    const Node& first = *graph.nodes[graph.inputs(entry)[0]].node;
+    auto is_row = [&](uint32_t input) {
+        const Node& row = *graph.nodes[input].node;
+        return !row.is_scalar() && row.type == first.type;
+    };
+    return !first.is_scalar() && first.type->dtype == node.type->dtype &&
+           std::ranges::all_of(graph.inputs(entry), is_row);
+}
+
 bool has_native_kernel(const Node& node) {
     return has_loops(node) || has_reduction(node) || node.op->view || node.op->constant_fill ||
            is_gather(node) || is_scatter(node);
@@ -154,7 +166,7 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
             if (is_read_in_small_part(graph.nodes[source], counts.read[source], has_updates))
                 return false;
         }
-        loops |= has_native_kernel(node);
+        loops |= has_native_kernel(node) || is_join(graph, entry);
     }
     // A long graph may have few large arrays: planning all of it takes longer.
     bool may_exceed =

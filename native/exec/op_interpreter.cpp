@@ -6,6 +6,7 @@
 #include "exec/gather.h"
 #include "exec/iteration_space.h"
 #include "exec/part_copy.h"
+#include "exec/stacking.h"
 #include "exec/work_size.h"
 #include "ir/cse.h"
 #include "ir/index_map.h"
@@ -65,6 +66,7 @@ class ColdGraphRun : public OpInterpreter {
         if (is_plain_product(graph_, graph_.nodes[position])) return run_product(position);
         if (is_gather(node)) return run_gather(position) || compute_by_plan(position);
         if (is_scatter(node)) return run_scatter(position) || compute_by_plan(position);
+        if (node.op->joins) return run_join(position) || compute_by_plan(position);
         bool is_in_place_update =
             node.op->part == Op::slice_update && !num_stale_aliases_.empty(); // never in batches
         return is_in_place_update ? run_update(position)
@@ -215,6 +217,22 @@ class ColdGraphRun : public OpInterpreter {
         int64_t start = timings_ ? now() : 0;
         if (!launch(gather.work(), *result)) return false;
         context_.count(Counter::kernels);
+        return finish(position, std::move(result), start);
+    }
+
+    // False for operands that are not rows of one Type.
+    bool run_join(uint32_t position) {
+        const LinearizedNode& entry = graph_.nodes[position];
+        if (!is_join(graph_, entry)) return false;
+        int64_t start = timings_ ? now() : 0;
+        std::vector<StridedRef> rows;
+        auto inputs = graph_.inputs(entry);
+        rows.reserve(inputs.size());
+        for (uint32_t input : inputs) rows.push_back(StridedRef::of(*computed_value(input)));
+        const Type& row = *graph_.nodes[inputs[0]].node->type;
+        Ref<Value> result = join_rows(rows, row, entry.node->type, threads_);
+        if (!result) return false;
+        if (!result->is_view) context_.count(Counter::kernels);
         return finish(position, std::move(result), start);
     }
 

@@ -62,6 +62,8 @@ inline bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
 inline bool has_reduction(const Node& node) { return node.op->folding != Op::nothing; }
+// Whether a node joins arrays of one Type, its own dtype, along the first axis of its result.
+bool is_join(const LinearizedGraph& graph, const LinearizedNode& entry);
 // Whether an operation has native loops, is a view, gathers, or fills an array.
 bool has_native_kernel(const Node& node);
 // Computes the nodes of a graph one by one, in any topological order.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/batch_policy.h"
 #include "exec/executable.h"
 #include "exec/part_copy.h"
 #include "threads/counters.h"
@@ -163,6 +164,21 @@ bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members
     if (!allocate_rows(operand, type, rows)) return false;
     count(Counter::gathers);
     return copy_rows(*operand.value, members, type, rows, threads);
+}
+
+Ref<Value> join_rows(std::span<const StridedRef> members, const Type& member,
+                     const Ref<Type>& result, int threads) {
+    const Allocation& memory = *members[0].allocation;
+    const auto bytes = std::size_t(bytes_of(*result));
+    StackedOperand joined;
+    if (!memory.owner && bytes * BATCHES.sparse_ratio >= memory.bytes &&
+        view_if_contiguous(joined, members, member, members.size())) {
+        joined.value->type = result;
+        return joined.value;
+    }
+    Ref<Value> copied = Value::uninitialized(result);
+    return copied && copy_rows(*copied, members, member, members.size(), threads) ? copied
+                                                                                  : Ref<Value>();
 }
 
 Ref<Value> repeated_rows(const Value& value, const Ref<Type>& type) {

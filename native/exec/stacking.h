@@ -38,6 +38,10 @@ void copy_elements(char* to, const Value& from);
 // uses so many threads at most. False where memory runs out.
 bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads);
+// The same for arrays that are joined along their first axis, or along a new one before it; so they
+// are not padded, and memory of which they are a small part, or that is the user's, is not kept.
+Ref<Value> join_rows(std::span<const StridedRef> members, const Type& member,
+                     const Ref<Type>& result, int threads);
 // The elements of a value in C order, as often as `type` has room for them. Empty where memory runs
 // out.
 Ref<Value> repeated_rows(const Value& value, const Ref<Type>& type);

@@ -75,6 +75,13 @@ bool consists_of_calls(const LinearizedGraph& graph) {
     return graph.num_calls > 1 && std::ranges::all_of(graph.nodes, fits);
 }
 
+bool joins_many(const LinearizedGraph& graph) {
+    return std::ranges::any_of(graph.nodes, [&](const LinearizedNode& entry) {
+        return !entry.value && entry.node->op && entry.num_inputs > TIERS.max_joined_blocks &&
+               is_join(graph, entry);
+    });
+}
+
 } // namespace
 
 bool TierPolicy::may_interpret(bool counted) const {
@@ -92,6 +99,7 @@ uint32_t TierPolicy::assignment_threshold() const {
 bool TierPolicy::is_cold() const {
     if (is_long(graph) && may_interpret(false)) return true;
     if (identity.key.words.empty() || !may_interpret()) return false;
+    if (joins_many(graph)) return true;
     const uint16_t count = hotness_of(identity).count, threshold = options.hot_runs;
     if (!has_assignments(graph))
         return count < (is_long(graph) ? std::min(TIERS.hot_runs_long, threshold) : threshold);

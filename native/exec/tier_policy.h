@@ -25,6 +25,8 @@ struct TierThresholds {
     // Elements up to which a graph is interpreted: of its arrays; of a long graph whose runs are
     // not counted, which never gets a plan; of updates of a slice.
     int64_t max_elements = 1 << 17, max_long_elements = 1 << 13, max_update_elements = 1 << 21;
+    // Arrays that are joined by one kernel each: a plan of more of them calls Python.
+    std::size_t max_joined_blocks = 16;
     // A plan computes the read part of a pending array alone if it is less than one in so many.
     int64_t small_slice_ratio = 4;
     // Symbolic executables of a form, and attempts at one. After so many of them hotness is reset:

@@ -30,9 +30,10 @@ struct Op {
     bool keeps_products = false; // no rewrite rule matches it with a product that it reads
     bool gathers = false;        // takes elements at integer indices along axes in its Params
     bool scatters = false;       // replaces elements at such indices
-    bool constant_fill = false;  // all elements of its result are one number of its Params
-    bool per_member = false;     // a batch may call it once for each member
-    bool updates = false;        // its result is its first input with a part replaced
+    bool joins = false;         // puts its inputs one behind the other along the axis in its Params
+    bool constant_fill = false; // all elements of its result are one number of its Params
+    bool per_member = false;    // a batch may call it once for each member
+    bool updates = false;       // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // Whether it reads or replaces a part of its first input, described by its Params; see
     // ir/index_map.h.

@@ -37,8 +37,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
                            const std::string& shapes, bool rule_free, const std::string& folding,
                            uint32_t weight, bool pure, bool merges, bool unbounded_time,
                            bool multiplies, bool contracts, bool creates, bool constant_fill,
-                           bool gathers, bool scatters, bool keeps_products, bool shares_factors,
-                           bool per_member, bool is_permanent) {
+                           bool gathers, bool scatters, bool joins, bool keeps_products,
+                           bool shares_factors, bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -61,6 +61,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.constant_fill = constant_fill;
     op.gathers = gathers;
     op.scatters = scatters;
+    op.joins = joins;
     op.keeps_products = keeps_products;
     op.shares_factors = shares_factors;
     op.per_member = per_member;
@@ -174,8 +175,9 @@ NB_MODULE(_native_once, module) {
                "rule_free"_a = false, "folding"_a = "", "weight"_a = 1, "pure"_a = true,
                "merges"_a = true, "unbounded_time"_a = false, "multiplies"_a = false,
                "contracts"_a = false, "creates"_a = false, "constant_fill"_a = false,
-               "gathers"_a = false, "scatters"_a = false, "keeps_products"_a = false,
-               "shares_factors"_a = false, "per_member"_a = false, "is_permanent"_a = true);
+               "gathers"_a = false, "scatters"_a = false, "joins"_a = false,
+               "keeps_products"_a = false, "shares_factors"_a = false, "per_member"_a = false,
+               "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

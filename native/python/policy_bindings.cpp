@@ -32,6 +32,7 @@ void declare_policies(nb::module_& module) {
                {"hot_runs_long", TIERS.hot_runs_long},
                {"few_elements", TIERS.few_elements},
                {"few_elements_factor", TIERS.few_elements_factor},
+               {"max_joined_blocks", TIERS.max_joined_blocks},
                {"max_elements", TIERS.max_elements},
                {"max_long_elements", TIERS.max_long_elements},
                {"max_update_elements", TIERS.max_update_elements},

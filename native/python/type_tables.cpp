@@ -226,6 +226,10 @@ Ref<Params> params_of(const Op& op, PyObject* tuple) {
         if (!encode(bytes, tuple, 0)) return {};
         params = intern_params(bytes);
         bool has_axes = op.shapes == Op::reduced || op.shapes == Op::permuted;
+        if (op.joins && !params->has_axes) {
+            params->axes.push_back(nb::cast<int64_t>(nb::handle(PyTuple_GET_ITEM(tuple, 0))));
+            params->has_axes = true;
+        }
         if (has_axes || ((op.gathers || op.scatters) && gathers_first_axes(tuple)))
             set_axes(*params, tuple);
     }

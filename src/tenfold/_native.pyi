@@ -294,6 +294,7 @@ class TierThresholds:
 
     hot_runs: int
     hot_runs_long: int
+    max_joined_blocks: int
     few_elements: int
     few_elements_factor: int
     max_elements: int

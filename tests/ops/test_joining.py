@@ -114,3 +114,35 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
 def test_mistake_is_refused_at_the_call(name: str, program: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=rf"(?s)^{name}: .*{text}"):
         program()
+
+
+@pytest.mark.parametrize("count", [2, 17, 100, 600])
+@pytest.mark.parametrize("join", [tn.stack, tn.concat])
+def test_rows_side_by_side_are_joined_without_a_copy(join: Any, count: int) -> None:
+    x = tn.asarray(numbered((count, 4))) + 0
+    x.wait()
+    for _ in range(20):  # cold, then hot
+        rows = [row if join is tn.stack else row[None] for row in tn.unstack(x)]
+        with tn.profile() as p:
+            joined = join(rows).wait()
+        same_bits(joined, np.asarray(x))
+        assert p.bytes_allocated == 0 or count <= 16, p
+    same_bits(join(rows[::-1]), np.asarray(x)[::-1])
+    x[0] = 7  # what was joined keeps its values
+    same_bits(joined, numbered((count, 4)))
+    joined[1] = 8
+    assert np.asarray(x)[1, 0] == numbered((count, 4))[1, 0]
+
+
+def test_rows_of_an_ndarray_are_copied_by_a_join() -> None:
+    given_rows = np.ones((40, 3))
+    joined = tn.stack([tn.asarray(given_rows, copy=False)[i] for i in range(40)]).wait()
+    given_rows[:] = 2
+    same_bits(joined, np.ones((40, 3)))
+
+
+def test_few_rows_of_a_large_array_do_not_keep_it_alive() -> None:
+    x = (tn.zeros((4096, 64)) + 1).wait()
+    with tn.profile() as p:
+        tn.stack([x[i] for i in range(20)]).wait()
+    assert p.bytes_allocated == 20 * 64 * 8

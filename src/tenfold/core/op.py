@@ -245,6 +245,9 @@ class OpLowering:
     gathers: bool = False
     """Whether its params are the axes along which it takes elements of its first input, at the
     integers in the others, and the place of their axes in the result."""
+    joins: bool = False
+    """Whether its first param is the axis along which, or the new axis along which, it puts its
+    inputs one behind the other."""
     scatter: ScatterRule | None = None
     """For an op that combines elements into cells of its result at computed indices: how."""
     pieces: Callable[..., Any] | None = None
@@ -454,6 +457,7 @@ class Op(Operation[P]):
             constant_fill=self.rewriting.constant_fill is not None,
             gathers=self.lowering.gathers,
             scatters=self.lowering.scatter is not None and self.lowering.scatter.replaces,
+            joins=self.lowering.joins,
             keeps_products=self.rewriting.keeps_products,
             shares_factors=self.rewriting.shares_factors,
             per_member=self.is_per_member,

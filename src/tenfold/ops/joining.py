@@ -69,12 +69,8 @@ def _to_operands(arrays: Sequence[Array]) -> list[Array]:
     return operands
 
 
-MAX_JOINED_BLOCKS = 16
-"""The most arrays that are joined by one kernel each."""
-
-
 def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
-    if len(shapes) > MAX_JOINED_BLOCKS:
+    if len(shapes) > _native.TIERS.max_joined_blocks:
         return NotImplemented
     ends = list(accumulate(shape[axis] for shape in shapes))
     starts = [end - shape[axis] for end, shape in zip(ends, shapes, strict=True)]
@@ -127,6 +123,7 @@ def _dereference(reference: Any, movements: Sequence[_Movement]) -> Array | None
     rule=_concat_rule,
     reference=_concat_reference,
     pieces=_concat_pieces,
+    joins=True,
     kind=Kind.VIEW,
     promotes=True,
     on_call=_remember,
@@ -180,7 +177,9 @@ def _stack_reference(*args: Any) -> np.ndarray:
 
 def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     (operand_shape, *_), ndim = shapes, len(shapes[0])
-    if len(shapes) > MAX_JOINED_BLOCKS or (axis == ndim and product(operand_shape) > 1):
+    if len(shapes) > _native.TIERS.max_joined_blocks:
+        return NotImplemented
+    if axis == ndim and product(operand_shape) > 1:
         return NotImplemented  # single elements side by side
     shape = (*operand_shape[:axis], 1, *operand_shape[axis:])
     reads = tuple((a + (a >= axis), 1, 0) for a in range(ndim))
@@ -197,6 +196,7 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     rule=_stack_rule,
     reference=_stack_reference,
     pieces=_stack_pieces,
+    joins=True,
     kind=Kind.VIEW,
     promotes=True,
     numpy=(np.stack,),
