@@ -212,7 +212,7 @@ def test_an_old_value_that_somebody_holds_is_copied_for_and_explain_says_so() ->
     a = computed(randoms(10))
     held = a * 1
     a[3:9] = 1.5
-    why = "a copy: the old value is referenced by multiply -> float64[10] ('held', pending)"
+    why = "a copy: the old value is referenced by multiply -> float64[10] (pending)"
     assert why in a.explain("scheduled")
     del held
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 PACKAGE_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
-"""The folder of our own frames: the lines and variables of users are outside of it."""
+"""The folder of our own frames: the lines of users are outside of it."""
 
 
 class TraceState:
