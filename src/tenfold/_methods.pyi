@@ -85,7 +85,7 @@ class Methods:
     def argpartition(self, kth: Any, axis: int | None = ..., kind: str = ..., order: Any = ...) -> Array:
         """Return the indices that sort along `axis`, which parts it at every index."""
 
-    def argsort(self, axis: int | None = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool = ...) -> Array:
+    def argsort(self, axis: int | None = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool | None = ...) -> Array:
         """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
 
     def astype(self, dtype: Any, order: str = ..., casting: str = ..., subok: builtins.bool = ..., copy: builtins.bool = ..., *, device: str | None = ...) -> Array:
@@ -198,7 +198,7 @@ class Methods:
     def put(self, indices: Any, values: Any, mode: str = ...) -> None:
         """Write values at indices of the flattened array; waits."""
 
-    def ravel(self, order: str = ...) -> Array:
+    def ravel(self, order: str | None = ...) -> Array:
         """Return the elements along one axis."""
 
     @property
@@ -223,7 +223,7 @@ class Methods:
     def sort(self, axis: int = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool | None = ...) -> None:
         """Sort along `axis` in place."""
 
-    def squeeze(self, axis: Axis = ...) -> Array:
+    def squeeze(self, axis: int | tuple[int, ...] | None = ...) -> Array:
         """Return the array without axes of length 1."""
 
     def std(self, axis: Axis = ..., dtype: Any = ..., out: Any = ..., ddof: float = ..., keepdims: builtins.bool = ..., *, where: Any = ..., mean: Any = ..., correction: float | None = ...) -> Any:

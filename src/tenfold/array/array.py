@@ -166,9 +166,7 @@ def set_imag_parts(self: Array, value: Any) -> None:
 
 def rounded(self: Array, ndigits: int | None = None) -> Array:
     """Return `round(x)`: the elements rounded to whole numbers or digits, in the dtype of `x`."""
-    result: Array = (
-        rounding.round(self) if ndigits is None else ndarray_methods.round(self, ndigits)
-    )
+    result: Array = rounding.round(self) if ndigits is None else METHODS["round"](self, ndigits)
     return result
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +23,6 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, take_place_of_view, window_of
-from tenfold.core.public_signature import parameters_of
-from tenfold.core.shape_rules import Axis
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import UnsupportedError
@@ -44,55 +43,21 @@ def _functions() -> ModuleType:
     return tenfold.numpy
 
 
-def all(
-    self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
-) -> Any:
-    """Return whether all elements along `axis` are true."""
-    return _functions().all(self, axis, out, keepdims, where=where)
+class NumpyParameters:
+    """The parameters of a method: those of the function of its name. inspect asks for them, and
+    imports `tenfold.numpy` then.
+    """
 
+    def __init__(self, name: str) -> None:
+        self.name = name
 
-def any(
-    self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
-) -> Any:
-    """Return whether an element along `axis` is true."""
-    return _functions().any(self, axis, out, keepdims, where=where)
-
-
-def argmax(self: Array, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Return the first index of the largest element along `axis`."""
-    return _functions().argmax(self, axis, out, keepdims=keepdims)
-
-
-def argmin(self: Array, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    """Return the first index of the smallest element along `axis`."""
-    return _functions().argmin(self, axis, out, keepdims=keepdims)
-
-
-def argpartition(
-    self: Array,
-    kth: Any,
-    axis: int | None = -1,
-    kind: str = "introselect",
-    order: Any = None,
-) -> Array:
-    """Return the indices that sort along `axis`, which parts it at every index."""
-    result: Array = _functions().argpartition(self, kth, axis, kind, order)
-    return result
-
-
-def argsort(
-    self: Array,
-    axis: int | None = -1,
-    kind: Any = None,
-    order: Any = None,
-    *,
-    stable: Any = None,
-    descending: bool = False,
-) -> Array:
-    """Return the indices that sort along `axis`."""
-    options = {"stable": stable, "descending": descending}
-    result: Array = _functions().argsort(self, axis, kind, order, **options)
-    return result
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(getattr(_functions(), self.name))
+        first, *others = signature.parameters.values()
+        return signature.replace(
+            parameters=[first.replace(name="self", annotation="Array"), *others]
+        )
 
 
 def astype(
@@ -134,11 +99,6 @@ def byteswap(self: Array, inplace: bool = False) -> Array:
     return self
 
 
-def choose(self: Array, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """Return the element of the choice that each index names."""
-    return _functions().choose(self, choices, out, mode)
-
-
 def clip(self: Array, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     """Return the elements limited to a range."""
     return _functions().clip(self, min, max, out, **options)
@@ -157,27 +117,6 @@ def conj(self: Array) -> Array:
 def copy(self: Array, order: str = "C") -> Array:
     """Return a new Array of the same values."""
     return asarray(self, copy=True)
-
-
-def cumprod(self: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return running products along `axis`, or of the flattened array."""
-    return _functions().cumprod(self, axis, dtype, out)
-
-
-def cumsum(self: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return running sums along `axis`, or of the flattened array."""
-    return _functions().cumsum(self, axis, dtype, out)
-
-
-def diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Return the elements whose indices on two axes differ by `offset`."""
-    result: Array = _functions().diagonal(self, offset, axis1, axis2)
-    return result
-
-
-def dot(self: Array, b: Any, out: Any = None) -> Any:
-    """Return products summed over the last axis and the second last of `b`."""
-    return _functions().dot(self, b, out)
 
 
 def dump(self: Array, file: Any) -> None:
@@ -204,43 +143,6 @@ def flatten(self: Array, order: str = "C") -> Array:
     return result
 
 
-def max(
-    self: Array,
-    axis: Axis = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Return the largest element along `axis`."""
-    return _functions().max(self, axis, out, keepdims, initial, where)
-
-
-def mean(
-    self: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-) -> Any:
-    """Return the mean of elements along `axis`."""
-    return _functions().mean(self, axis, dtype, out, keepdims, where=where)
-
-
-@parameters_of(max)
-def min(self: Array, *args: Any, **options: Any) -> Any:
-    """Return the smallest element along `axis`."""
-    return _functions().min(self, *args, **options)
-
-
-def nonzero(self: Array) -> tuple[Array, ...]:
-    """Return the indices of elements that are not 0, one array for each axis; waits."""
-    result: tuple[Array, ...] = _functions().nonzero(self)
-    return result
-
-
 def partition(
     self: Array, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
 ) -> None:
@@ -248,51 +150,15 @@ def partition(
     self[...] = _functions().partition(self, kth, axis)
 
 
-def prod(
-    self: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Return the product of elements along `axis`."""
-    return _functions().prod(self, axis, dtype, out, keepdims, initial, where)
-
-
 def put(self: Array, indices: Any, values: Any, mode: str = "raise") -> None:
     """Write values at indices of the flattened array; waits."""
     _functions().put(self, indices, values, mode)
-
-
-def ravel(self: Array, order: str = "C") -> Array:
-    """Return the elements along one axis."""
-    result: Array = _functions().ravel(self, order)
-    return result
-
-
-def repeat(self: Array, repeats: Any, axis: int | None = None) -> Array:
-    """Return each element repeated, along `axis` or of the flattened array."""
-    result: Array = _functions().repeat(self, repeats, axis)
-    return result
 
 
 def reshape(self: Array, *shape: Any, order: str | None = "C", copy: bool | None = None) -> Array:
     """Return the elements in another shape, which may be given as several integers."""
     lengths = shape[0] if len(shape) == 1 else shape
     result: Array = _functions().reshape(self, lengths, order, copy=copy)
-    return result
-
-
-def round(self: Array, decimals: int = 0, out: Any = None) -> Any:
-    """Return the elements rounded to some decimals, the even ones of two."""
-    return _functions().round(self, decimals, out)
-
-
-def searchsorted(self: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
-    """Return the indices at which elements of `v` keep the array sorted."""
-    result: Array = _functions().searchsorted(self, v, side, sorter)
     return result
 
 
@@ -310,48 +176,6 @@ def sort(
     self[...] = _functions().sort(self, axis, kind, order, **options)
 
 
-def squeeze(self: Array, axis: Axis = None) -> Array:
-    """Return the array without axes of length 1."""
-    result: Array = _functions().squeeze(self, axis)
-    return result
-
-
-def std(
-    self: Array,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Return the root of the variance along `axis`."""
-    options = {"where": where, "mean": mean, "correction": correction}
-    return _functions().std(self, axis, dtype, out, ddof, keepdims, **options)
-
-
-@parameters_of(prod)
-def sum(self: Array, *args: Any, **options: Any) -> Any:
-    """Return the sum of elements along `axis`."""
-    return _functions().sum(self, *args, **options)
-
-
-def swapaxes(self: Array, axis1: int, axis2: int) -> Array:
-    """Return the array with two axes exchanged."""
-    result: Array = _functions().swapaxes(self, axis1, axis2)
-    return result
-
-
-def take(
-    self: Array, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
-) -> Any:
-    """Return the elements at indices along `axis`, or of the flattened array."""
-    return _functions().take(self, indices, axis, out, mode)
-
-
 def tobytes(self: Array, order: str = "C") -> bytes:
     """Return the bytes of the values; waits."""
     return value_of(self, "tobytes").tobytes(order)  # type: ignore[arg-type]  # NumPy checks it
@@ -362,28 +186,10 @@ def tofile(self: Array, fid: Any, sep: str = "", format: str = "%s") -> None:
     value_of(self, "tofile").tofile(fid, sep, format)
 
 
-def trace(
-    self: Array,
-    offset: int = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: Any = None,
-    out: Any = None,
-) -> Any:
-    """Return the sum of a diagonal."""
-    return _functions().trace(self, offset, axis1, axis2, dtype, out)
-
-
 def transpose(self: Array, *axes: Any) -> Array:
     """Return the axes in another order, reversed by default."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     return permute_dims(self, None if order is None else tuple(order))
-
-
-@parameters_of(std)
-def var(self: Array, *args: Any, **options: Any) -> Any:
-    """Return the variance along `axis`."""
-    return _functions().var(self, *args, **options)
 
 
 def view(self: Array, dtype: Any = None, type: Any = None) -> Any:
@@ -449,22 +255,51 @@ def strides(self: Array) -> tuple[int, ...]:
     return tuple(steps[::-1]) if self.ndim else ()
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(argpartition, byteswap, choose, clip, compress, conj, copy, cumprod, cumsum, diagonal),
-        *(dot, dump, dumps, fill, flatten, nonzero, partition, put, ravel, repeat, round, sort),
-        *(squeeze, swapaxes, take, tobytes, tofile, trace, transpose, view),
-    )
-} | {"conjugate": conj, "__await__": awaited}
+def _form_of(name: str, doc: str = "") -> Callable[..., Any]:
+    """Return a method that passes its arguments on to the function of its name."""
+
+    def method(self: Array, *args: Any, **options: Any) -> Any:
+        return getattr(_functions(), name)(self, *args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
+    method.__wrapped__ = NumpyParameters(name)  # type: ignore[attr-defined]  # inspect reads it
+    return method
+
+
+def _by_name(*methods: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {method.__name__: method for method in methods}
+
+
+PASSED_ON = {
+    "argpartition": "Return the indices that sort along `axis`, which parts it at every index.",
+    "choose": "Return the element of the choice that each index names.",
+    "cumprod": "Return running products along `axis`, or of the flattened array.",
+    "cumsum": "Return running sums along `axis`, or of the flattened array.",
+    "diagonal": "Return the elements whose indices on two axes differ by `offset`.",
+    "dot": "Return products summed over the last axis and the second last of `b`.",
+    "nonzero": "Return the indices of elements that are not 0, one array for each axis; waits.",
+    "ravel": "Return the elements along one axis.",
+    "repeat": "Return each element repeated, along `axis` or of the flattened array.",
+    "round": "Return the elements rounded to some decimals, the even ones of two.",
+    "squeeze": "Return the array without axes of length 1.",
+    "swapaxes": "Return the array with two axes exchanged.",
+    "take": "Return the elements at indices along `axis`, or of the flattened array.",
+    "trace": "Return the sum of a diagonal.",
+}
+"""The documentation of methods that are functions of `tenfold.numpy`."""
+METHODS = _by_name(
+    *(byteswap, clip, compress, conj, copy, dump, dumps, fill, flatten, partition, put, sort),
+    *(tobytes, tofile, transpose, view),
+)
+METHODS["conjugate"], METHODS["__await__"] = conj, awaited
+METHODS.update((name, _form_of(name, doc)) for name, doc in PASSED_ON.items())
 PROPERTIES = {function.__name__: property(function) for function in (itemsize, nbytes, strides)} | {
     "flat": property(flat, set_flat),
 }
-WIDENED: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(all, any, argmax, argmin, argsort, astype, max, mean, min, prod, reshape, searchsorted),
-        *(std, sum, var),
-    )
-}
+WIDENED = _by_name(
+    *(astype, reshape),
+    *map(_form_of, ("all", "any", "argmax", "argmin", "argsort", "max", "mean", "min", "prod")),
+    *map(_form_of, ("searchsorted", "std", "sum", "var")),
+)
 """NumPy's forms of methods that are operations of the array API."""

@@ -56,6 +56,7 @@ BUILTINS = {
     "type",
     "slice",
 }
+PYTHON_DECLARATIONS = (FunctionType, ndarray_methods.NumpyParameters)
 WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -206,7 +207,7 @@ def methods_text() -> str:
         elif name in by_operation:
             text = operation_text(by_operation[name], method=True)
             lines.append("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
-        elif isinstance(getattr(value, "__wrapped__", value), FunctionType):
+        elif isinstance(getattr(value, "__wrapped__", value), PYTHON_DECLARATIONS):
             signature = signature_text(inspect.signature(value), method=True)
             lines.append(_function(name, signature, inspect.getdoc(value) or "", "    "))
         elif isinstance(value, property) and value.fget and hasattr(value.fget, "__annotations__"):
