@@ -30,6 +30,21 @@ WRONG_AXES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def test_wrong_keyword_names_the_public_function() -> None:
+    x = ours.array(VALUES)
+    for name in ("prod", "min", "nansum", "nanmax", "nanstd", "cumulative_prod"):
+        with pytest.raises(
+            TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'on'$"
+        ):
+            getattr(ours, name)(x, on=1)
+    with pytest.raises(
+        TypeError, match=r"^nanquantile\(\) got an unexpected keyword argument 'on'$"
+    ):
+        getattr(ours, "nanquantile")(x, 0.5, on=1)  # noqa: B009  # a wrong call
+    with pytest.raises(TypeError, match=r"^percentile\(\) missing a required argument: 'q'$"):
+        getattr(ours, "percentile")(x)  # noqa: B009  # a wrong call
+
+
 @pytest.mark.parametrize("call", WRONG_AXES.values(), ids=WRONG_AXES)
 def test_a_wrong_axis_is_an_axis_error_of_numpy(call: Callable[[Any, Any], Any]) -> None:
     for module, x in ((np, VALUES), (ours, ours.array(VALUES))):

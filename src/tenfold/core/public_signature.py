@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import wraps
 from types import FunctionType
 from typing import Any, ParamSpec
 
@@ -52,11 +53,31 @@ def public_annotation(annotation: Any) -> Any:
 
 
 def parameters_of(pattern: Callable[P, Any]) -> Callable[[Callable[..., Any]], Callable[P, Any]]:
-    """Declare that a function takes the parameters of another one, as it says by `inspect`."""
+    """Declare that a function takes the parameters of another one, as it says by `inspect`. A call
+    with others raises a TypeError that names it.
+    """
+    signature = inspect.signature(pattern)
 
     def declare(function: Callable[..., Any]) -> Callable[P, Any]:
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except TypeError:
+                _refuse_other_parameters(function.__name__, signature, args, kwargs)
+                raise
+
         # any function may have this attribute, which no stub declares
-        function.__signature__ = inspect.signature(pattern)  # type: ignore[attr-defined]
-        return function
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return checked
 
     return declare
+
+
+def _refuse_other_parameters(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None

@@ -282,28 +282,15 @@ def var(
 _mean = mean
 
 
+@parameters_of(var)
 def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
+    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, *args: Any, **options: Any
 ) -> Any:
     """Return the root of the variance."""
     if _is_rare(a, dtype):
-        means = {} if mean is None else {"mean": mean}
-        less = ddof if correction is None else correction
-        function = Immediate(np.std)
-        return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
-    squares = var(
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return deliver(sqrt(squares), out)
+        given = {name: value for name, value in options.items() if value is not None}
+        return Immediate(np.std)(a, axis, dtype, None, *args, out=out, **given)
+    return deliver(sqrt(var(a, axis, dtype, None, *args, **options)), out)
 
 
 def _scan(function: Any, a: Any, axis: int | None, dtype: Any, out: Any) -> Any:
