@@ -248,6 +248,7 @@ def declare_op(
     constant_fill: bool = False,
     gathers: bool = False,
     scatters: bool = False,
+    joins: bool = False,
     keeps_products: bool = False,
     shares_factors: bool = False,
     per_member: bool = False,
