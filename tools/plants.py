@@ -234,11 +234,11 @@ GUARDS = (
         ("schedule/test_symbolic_sizes.py",),
     ),
     Plant(
-        "batch templates keep the rows of their example",
-        "src/tenfold/transforms/batch_templates.py",
-        "        return ROWS\n",
-        "        return one\n",
-        ("transforms/test_batch_templates.py",),
+        "batch rules of users count as uniform",
+        "src/tenfold/transforms/batch_compiler.py",
+        "is_uniform(op.semantics.body) if op.semantics.body else op.permanent",
+        "is_uniform(op.semantics.body) if op.semantics.body else True",
+        ("transforms/test_batch_cache.py",),
     ),
     Plant(
         "templates are kept where rules have looked at lengths",

@@ -16,12 +16,12 @@ bool is_batchable(const Operation& operation) {
 } // namespace
 
 // An operation without parameters is identified by its op and options, any other by its address.
-BatchSignature Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
-    BatchSignature signature;
+BatcherKey Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
+    BatcherKey signature;
     signature.options = operation.options_number();
     signature.parts[0] = operation.op;
     if (operation.kind == Operation::general) signature.parts[0] = &operation;
-    if (operation.gil_free_call) signature.parts[0] = operation.gil_free_call.get();
+    if (operation.planned_graph) signature.parts[0] = operation.planned_graph.get();
     if (operation.stacked_number)
         signature.parts[0] = reinterpret_cast<const void*>(operation.stacked_number);
     for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
@@ -34,7 +34,7 @@ Batcher* Engine::find_batcher(Future& future) {
     std::array<Type*, Future::INLINE_INPUTS> types{};
     std::size_t count = 0;
     if (!future.operation->memoized) return batcher_of({});
-    if (future.operation->gil_free_call) return batcher_of(signature_of(*future.operation, {}));
+    if (future.operation->planned_graph) return batcher_of(signature_of(*future.operation, {}));
     if (future.input_count > types.size()) return batcher_of({});
     for (Edge& edge : future.inputs()) {
         if (!edge.input->type) return future.num_missing > 0 ? nullptr : batcher_of({});
@@ -66,7 +66,7 @@ Batcher* Engine::find_stacked_batcher(Future& future) {
     return batcher.get();
 }
 
-Batcher* Engine::batcher_of(const BatchSignature& signature) {
+Batcher* Engine::batcher_of(const BatcherKey& signature) {
     if (last_batcher_.second && last_batcher_.first == signature) return last_batcher_.second;
     auto found = batchers_.find(signature);
     if (found == batchers_.end()) return nullptr;
@@ -76,11 +76,11 @@ Batcher* Engine::batcher_of(const BatchSignature& signature) {
 
 Engine::Batchers Engine::make_batchers() {
     Batchers batchers;
-    batchers.emplace(BatchSignature(), std::make_unique<Batcher>()); // of operators that run alone
+    batchers.emplace(BatcherKey(), std::make_unique<Batcher>()); // of operators that run alone
     return batchers;
 }
 
-Batcher& Engine::add_batcher(const BatchSignature& signature, Batcher&& batcher) {
+Batcher& Engine::add_batcher(const BatcherKey& signature, Batcher&& batcher) {
     auto owner = std::make_unique<Batcher>(std::move(batcher));
     Batchers unused; // freed after the Lock
     Guard guard(lock_);
@@ -315,7 +315,7 @@ Job Engine::start_batch(Batcher& batcher) {
     ++num_batches_;
     ++batch_sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    if (!is_native || batcher.stacked) return job;
+    if (!is_native || batcher.stacks) return job;
     std::size_t max_part = max_part_members(batcher.result.get());
     while (job.members.size() > max_part) {
         Job part;

@@ -189,73 +189,16 @@ class GatheringLoop {
     char* result_ = nullptr;
 };
 
-// Members with arrays and numbers of their own, a few in one launch.
-class SeparateRows {
-  public:
-    SeparateRows(const BatchRows& rows, Members members)
-        : rows_(rows), num_arrays_(item_bytes(rows, *members[0], items_)),
-          line_(*rows.loop, items_, rows.type->size()) {}
-
-    void add(Future& member, OperatorResult& answer) {
-        Row& row = table_[num_rows_];
-        if (!read_inputs(rows_, member, row.buffers.data(), row.numbers)) return;
-        answer.value = Value::in_memory(Allocation::from_pool(rows_.type->bytes()), rows_.type);
-        if (!answer.value) return;
-        row.buffers[num_arrays_] = answer.value->buffers[0].address();
-        row.answer = &answer;
-        if (rows_.type->size() > 0) count_kernel();
-        if (++num_rows_ == MAX_ROWS) run();
-    }
-
-    void run() {
-        if (num_rows_ > 0) launch(compute, this, int64_t(num_rows_), int64_t(num_rows_), 0, 0);
-        num_rows_ = 0;
-    }
-
-  private:
-    static constexpr std::size_t MAX_ROWS = 16;
-    struct Row {
-        std::array<void*, Loops::OPERANDS + 1> buffers;
-        Numbers numbers;
-        OperatorResult* answer; // without a value where the loop refuses the row
-    };
-
-    static int64_t compute(void** buffers, const int64_t*, const double*, void*, int64_t begin,
-                           int64_t end) {
-        auto& self = *static_cast<SeparateRows*>(buffers[0]);
-        for (Row& row :
-             std::span(self.table_).subspan(std::size_t(begin), std::size_t(end - begin)))
-            if (!self.line_.run(row.buffers.data(), row.numbers.data()))
-                row.answer->value = nullptr;
-        return 0;
-    }
-
-    const BatchRows& rows_;
-    ItemBytes items_{};
-    const std::size_t num_arrays_;
-    const ContiguousLoop line_;
-    std::size_t num_rows_ = 0;
-    std::array<Row, MAX_ROWS> table_;
-};
-
 } // namespace
 
-void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers) {
-    SeparateRows separate(rows, members);
-    for (std::size_t i = 0; i < members.size(); ++i)
-        if (answers[i].empty()) separate.add(*members[i], answers[i]);
-    separate.run();
-}
-
-bool run_rows_together(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
-                       int threads, bool separate_results) {
+bool run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
+              int threads, bool separate_results) {
     GatheringLoop loop(rows, members);
+    if (!loop.bind(rows, members)) return false;
     Ref<Value> whole =
-        loop.bind(rows, members)
-            ? Value::in_memory(Allocation::from_pool(rows.type->bytes() * members.size()),
-                               rows.type)
-            : Ref<Value>();
+        Value::in_memory(Allocation::from_pool(rows.type->bytes() * members.size()), rows.type);
     if (!whole || !loop.run(static_cast<char*>(whole->buffers[0].address()), threads)) return false;
+    if (members.size() == 1) return answers[0].value = std::move(whole), true;
     RowViews views(*whole, rows.type, members.size(), separate_results);
     for (std::size_t i = 0; i < members.size(); ++i) answers[i].value = views.row_value(i, {});
     return true;

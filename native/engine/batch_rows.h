@@ -5,7 +5,8 @@
 #pragma once
 #include <span>
 
-#include "engine/gil_free_call.h"
+#include "engine/future.h"
+#include "exec/planned_graph.h"
 
 namespace tenfold {
 
@@ -34,13 +35,10 @@ inline void prefetch_inputs(Members members, std::size_t i) {
             __builtin_prefetch(edge.input->value.get());
 }
 
-// Computes members one by one. A result stays empty where another tier must compute it.
-void run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers);
-
 // Computes members in one launch. False, without results, where operands are not in C order, where
 // numbers differ, or where memory is short.
-bool run_rows_together(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
-                       int threads, bool separate_results);
+bool run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> answers,
+              int threads, bool separate_results);
 
 // The steps of a run of increments, pairwise: the left part has the greatest power of two below the
 // length.

@@ -219,7 +219,7 @@ void Engine::schedule(Future& future, DeferredFrees& frees) {
         }
     if (future.operation->is_builtin()) {
         future.batcher = find_batcher(future);
-        const GilFreeCall* call = future.operation->gil_free_call.get();
+        const PlannedGraph* call = future.operation->planned_graph.get();
         Ref<Type> type;
         if (call && call->graph_template && !future.operation->result_tree)
             type = call->graph_template->type(); // whether by its plan or by Python

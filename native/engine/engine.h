@@ -19,7 +19,7 @@ struct Job {
     const Batcher* batcher = nullptr; // of rows
     PooledVector<Ref<Future>> members;
     PooledVector<OperatorResult> answers;
-    std::vector<BatchSignature> signatures; // of the operators to be classified, without answers
+    std::vector<BatcherKey> signatures; // of the operators to be classified, without answers
 };
 
 // The engine's interface to Python, whose calls take the GIL, and to the operating system.
@@ -178,8 +178,8 @@ class Engine {
     };
     std::vector<PendingInfo> pending();
     void account(int64_t objects, int64_t bytes);
-    Batcher* batcher_of(const BatchSignature& signature);
-    Batcher& add_batcher(const BatchSignature& signature, Batcher&& batcher);
+    Batcher* batcher_of(const BatcherKey& signature);
+    Batcher& add_batcher(const BatcherKey& signature, Batcher&& batcher);
     // The addition of tenfold, for sums of increments.
     void set_add(Ref<Operation> add) { add_ = std::move(add); }
     const Ref<Operation>& add() const { return add_; }
@@ -189,7 +189,7 @@ class Engine {
     BatchResources resources(BatchPlanner& planner, OpKernelCompiler& compiler) const {
         return {planner, compiler, limits_.num_threads, limits_.max_bytes > 0};
     }
-    static BatchSignature signature_of(const Operation& operation, std::span<Type* const> types);
+    static BatcherKey signature_of(const Operation& operation, std::span<Type* const> types);
 
   private:
     struct Entry {
@@ -283,12 +283,11 @@ class Engine {
     const Limits limits_;
     Host& host_;
     Ref<Operation> add_;
-    using Batchers =
-        std::unordered_map<BatchSignature, std::unique_ptr<Batcher>, BatchSignatureHash>;
+    using Batchers = std::unordered_map<BatcherKey, std::unique_ptr<Batcher>, BatcherKeyHash>;
     static Batchers make_batchers();
     Batchers batchers_ = make_batchers();
-    std::pair<BatchSignature, Batcher*> last_batcher_{}; // that was found
-    BatchHeap<Batcher> active_{0};                       // Batchers with live members
+    std::pair<BatcherKey, Batcher*> last_batcher_{}; // that was found
+    BatchHeap<Batcher> active_{0};                   // Batchers with live members
     BatchHeap<Batcher> due_{1}; // those of them that run now: full, or with an urgent member
     uint64_t num_listings_ = 0;
     std::vector<Future*> urgent_stack_; // of mark_urgent, kept for its memory

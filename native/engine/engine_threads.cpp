@@ -317,7 +317,7 @@ const BatchRows* Engine::sum_rows(const Type& type, uint64_t options) {
     if (!add_) return nullptr;
     std::array<Type*, 2> types{const_cast<Type*>(&type), const_cast<Type*>(&type)};
     Guard guard(lock_);
-    BatchSignature signature = signature_of(*add_, types);
+    BatcherKey signature = signature_of(*add_, types);
     signature.options = options;
     Batcher* found = batcher_of(signature);
     return found && found->rows ? &*found->rows : nullptr;

@@ -14,7 +14,7 @@ namespace tenfold {
 class Engine;
 struct Batcher;
 struct Future;
-struct GilFreeCall;
+struct PlannedGraph;
 
 // The options that were in force where something was pushed.
 struct OptionSet {
@@ -60,7 +60,7 @@ struct Operation {
     // That call may lack a plan. `result_tree` is how its results form one object: owned, null for
     // one Array.
     Ref<Params> call;
-    Ref<GilFreeCall> gil_free_call;
+    Ref<PlannedGraph> planned_graph;
     std::vector<Ref<Value>> captured;
     void* result_tree = nullptr;
 

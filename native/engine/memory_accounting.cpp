@@ -43,7 +43,7 @@ void Engine::update_size_estimate(const Future& future) {
 }
 
 std::size_t Engine::expected_bytes(const Operation& operation, std::span<Future* const> inputs) {
-    if (const GilFreeCall* call = operation.gil_free_call.get()) {
+    if (const PlannedGraph* call = operation.planned_graph.get()) {
         if (!call->graph_template) return 0;
         std::size_t bytes = 0;
         const LinearizedGraph& graph = call->graph_template->graph;

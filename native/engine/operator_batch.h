@@ -1,5 +1,5 @@
 // Operator batching: ready operators of one signature wait in a Batcher and run together: as one
-// batch on stacked operands (engine/stacked_batch.h), or member by member.
+// batch on stacked operands (exec/stacked_batch.h), or member by member.
 #pragma once
 #include <array>
 #include <iterator>
@@ -7,21 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "engine/stacked_batch.h"
+#include "engine/batch_rows.h"
 #include "exec/batch_heap.h"
+#include "exec/stacked_batch.h"
 #include "memory/pooled_vector.h"
 
 namespace tenfold {
 
 // The common properties of a batch's members. They are addresses, which the Batcher keeps valid, or
 // the number of a user's signature. The last one is the number of their options.
-struct BatchSignature {
+struct BatcherKey {
     std::array<const void*, 4> parts{};
     uint64_t options = 0;
-    bool operator==(const BatchSignature&) const = default;
+    bool operator==(const BatcherKey&) const = default;
 };
-struct BatchSignatureHash {
-    std::size_t operator()(const BatchSignature& signature) const;
+struct BatcherKeyHash {
+    std::size_t operator()(const BatcherKey& signature) const;
 };
 
 // Members in the order in which they became ready. Each costs constant time, however many wait.
@@ -57,6 +58,8 @@ class MemberQueue {
     std::size_t next_ = 0;
 };
 
+inline std::atomic<uint64_t> num_batchers{0}; // that were made
+
 // The engine's Lock protects it; what says how its members are computed never changes.
 struct Batcher : AgendaEntry {
     bool runs_alone = true; // each of its members by itself, by its own priority
@@ -64,8 +67,9 @@ struct Batcher : AgendaEntry {
     // layout, a plan for operands in C order. The last one may lack its plan.
     std::optional<BatchRows> rows;
     std::unique_ptr<GraphTemplate> graph_template;
-    Ref<GilFreeCall> gil_free_call;
-    std::unique_ptr<StackedPlans> stacked; // of many members; null: they are never stacked
+    Ref<PlannedGraph> planned_graph;
+    bool stacks = false; // many members are computed together
+    uint64_t number = ++num_batchers;
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     Ref<Type> result; // of an operation of tenfold's on inputs of known Types
@@ -81,13 +85,39 @@ struct Batcher : AgendaEntry {
     }
     // Whether members need no GIL.
     bool is_native() const {
-        return rows || graph_template || (gil_free_call && gil_free_call->plan);
+        return rows || graph_template || (planned_graph && planned_graph->plan);
     }
     // The dtype in which the operation reads its input at a position; null where that is unknown.
     const uint16_t* operand_dtype(std::size_t position) const;
     // Whether the operation accepts this scalar as that input; if not, Python reports the error.
     bool accepts_scalar(std::size_t position, const Scalar& scalar) const;
 };
+
+// Plans batches; Python implements it, this one does nothing.
+class BatchPlanner {
+  public:
+    virtual ~BatchPlanner() = default;
+    // For members like this one, and so many rows; never null from Python. Without a template
+    // members are computed one by one.
+    virtual Ref<PlannedGraph> plan(const Batcher&, const Operation&,
+                                   std::span<const MemberOperands>, std::size_t) {
+        return {};
+    }
+    // Runs Python's calls in plans, under the GIL.
+    virtual ExecutionContext* python() { return nullptr; }
+};
+
+// What a thread that computes members has: with the GIL it makes plans and kernels.
+struct BatchResources {
+    BatchPlanner& planner;
+    OpKernelCompiler& compiler;
+    int threads = 1;               // of a launch, at most
+    bool separate_results = false; // each in memory of its own, so that it is freed by itself
+};
+
+// Gives each member its row of each result, which are chained. `separate`: in memory of its own.
+void split_rows(std::span<const Ref<Value>> results, std::span<OperatorResult> answers,
+                bool separate);
 
 // Computes members without a result: as one batch, or one by one. A result stays empty where
 // Python must compute it, or where the batch has no plan and `resources` cannot make one.

@@ -30,7 +30,8 @@ bool multiplies_short_rows(const Op& op, std::span<const Type* const> types) {
         return std::ranges::all_of(type->shape,
                                    [](int64_t n) { return n <= BATCHES.max_short_length; });
     };
-    return op.multiplies && types[0]->shape.size() <= 1 && std::ranges::all_of(types, is_short);
+    return op.multiplies && !types.empty() && types[0]->shape.size() <= 1 &&
+           std::ranges::all_of(types, is_short);
 }
 
 } // namespace
@@ -62,22 +63,23 @@ std::size_t max_part_members(const Type* result) {
     return std::max(BATCHES.min_part_members, BATCHES.min_part_elements / size);
 }
 
-std::size_t padded_rows(std::size_t members, std::size_t steps) {
-    std::size_t step = std::max<std::size_t>(1, std::bit_floor(members) / steps);
-    return (members + step - 1) / step * step;
+// One member becomes two: axes of length 1 have plans of their own.
+RowRange row_range(std::size_t members, const Op* op, std::span<const Type* const> types,
+                   std::size_t max_rows) {
+    if (max_rows <= members) return {members, members, members};
+    std::size_t least = op && multiplies_short_rows(*op, types) ? BATCHES.min_short_rows : 2;
+    return {members, std::clamp(least, members, max_rows), max_rows};
 }
 
-// One member becomes two. Axes of length 1, and equal lengths, have plans of their own, so rows
-// have another length than members' axes.
-std::size_t padded_rows(std::size_t members, const Op& op, std::span<const Type* const> types,
-                        std::size_t max_members) {
-    std::size_t rows = std::max<std::size_t>(2, padded_rows(members, BATCHES.graph_row_steps));
-    if (multiplies_short_rows(op, types)) rows = std::max(rows, BATCHES.min_short_rows);
+std::size_t padded_rows(const RowRange& range, std::span<const Type* const> types) {
+    if (range.max_rows == range.members) return range.members;
+    std::size_t step = std::max<std::size_t>(1, std::bit_floor(range.min_rows) / BATCHES.row_steps);
+    std::size_t rows = (range.min_rows + step - 1) / step * step;
     auto has_length = [&](const Type* type) {
         return std::ranges::count(type->shape, int64_t(rows)) > 0;
     };
     while (std::ranges::any_of(types, has_length)) ++rows;
-    return std::max(members, std::min(rows, max_members));
+    return std::min(rows, range.max_rows);
 }
 
 bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,

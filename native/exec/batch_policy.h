@@ -21,14 +21,11 @@ struct BatchThresholds {
     std::size_t nodes_per_large = 64;
     // Below one live-out row in so many, rows are copied: they do not keep the batch alive.
     uint32_t sparse_ratio = 4;
-    // Numbers of rows from one power of two to the next, each of which has a plan: of batches in
-    // graphs, and of pushed operators.
-    std::size_t graph_row_steps = 8, pushed_row_steps = 16;
+    // Numbers of rows from one power of two to the next, of batches that need plans for each.
+    std::size_t row_steps = 16;
     // A product of vectors of at most `max_short_length` has as many rows as the tallest tile.
     std::size_t min_short_rows = 16;
     int64_t max_short_length = 32;
-    // Runs in vain after which Python is asked for no other expression of a batch.
-    uint32_t max_failures = 16;
     // Pushed members for which an idle worker does not wait for more.
     std::size_t full_members = 256;
     // Members that one thread computes one by one at a go: at least, or so many elements.
@@ -46,12 +43,18 @@ std::size_t min_batch_members(const Node& node);
 std::size_t max_batch_members(const Node& node, int64_t own_bytes);
 std::size_t max_part_members(const Type* result);
 
-// How many rows are computed for so many members: the next of `steps` numbers up to a power of two.
-// Numbers that are ever new cost more than a few rows: each has a plan of its own.
-std::size_t padded_rows(std::size_t members, std::size_t steps);
-// The same for nodes of a graph, whose result and operands have these types; at most so many.
-std::size_t padded_rows(std::size_t members, const Op& op, std::span<const Type* const> types,
-                        std::size_t max_members);
+// The number of a batch's rows: its members, and repetitions of the last one.
+struct RowRange {
+    std::size_t members, min_rows, max_rows;
+};
+
+// The least and the most rows that are computed for so many members of an operation, whose result
+// and operands have these Types, if there may be more than members.
+RowRange row_range(std::size_t members, const Op* op, std::span<const Type* const> types,
+                   std::size_t max_rows);
+// For how many rows a batch is planned: the next of `row_steps` numbers up to a power of two, which
+// no member's axis has as length.
+std::size_t padded_rows(const RowRange& range, std::span<const Type* const> types);
 
 // Whether many pushed members are worth stacking: their results, and at least one operand, are
 // small. A template of views alone moves nothing. The last two may be null.

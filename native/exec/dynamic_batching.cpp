@@ -258,16 +258,6 @@ class BatchAgenda {
                 batch_results_[row_ref.result + k].value = nullptr;
     }
 
-    // How many rows are computed for members.
-    std::size_t num_rows(std::span<const uint32_t> members) const {
-        const Node& representative = node(members[0]);
-        if (!compiler_->pads_rows || representative.op->per_member) return members.size();
-        std::vector<const Type*> types{representative.type.get()};
-        for (uint32_t input : graph_.inputs(entry(members[0])))
-            if (!node(input).is_scalar()) types.push_back(node(input).type.get());
-        return padded_rows(members.size(), *representative.op, types, compiler_->max_members);
-    }
-
     bool compute_group(Group& group, std::span<const uint32_t> members) {
         std::size_t min_size = min_batch_members(node(members[0]));
         std::size_t max_size = std::min(max_batch_members(node(members[0]), own_bytes(members[0])),
@@ -275,11 +265,10 @@ class BatchAgenda {
         for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;
-            Batch batch{graph_,         chunk,     std::size_t(&group - groups_.data()),
-                        begin > 0,      batchable, group.num_live >= 2 * chunk.size(),
-                        num_rows(chunk)};
+            Batch batch{graph_,    chunk,     std::size_t(&group - groups_.data()),
+                        begin > 0, batchable, group.num_live >= 2 * chunk.size()};
             if (compiler_->dry_run)
-                compiler_->compute(batch, {});
+                compiler_->compute(batch, {}, nullptr);
             else if (batchable && compute_batch(batch))
                 continue;
             group.batchable &= compiler_->dry_run || chunk.size() < min_size;
@@ -295,27 +284,13 @@ class BatchAgenda {
     bool compute_as_batch_of_one(const Group& group, std::span<const uint32_t> member) {
         bool is_call = node(member[0]).op->weight > 1;
         return is_call && compute_batch({graph_, member, std::size_t(&group - groups_.data()),
-                                         false, true, false, num_rows(member)});
+                                         false, true, false});
     }
 
     bool compute_batch(const Batch& batch) {
         auto members = batch.positions;
-        const Node& representative = node(members[0]);
-        std::vector<StackedOperand> operands(graph_.inputs(entry(members[0])).size());
-        std::vector<uint32_t> input_positions(operands.size() *
-                                              members.size()); // one column after the other
-        for (std::size_t row = 0; row < members.size(); ++row) {
-            auto inputs = graph_.inputs(entry(members[row]));
-            for (std::size_t k = 0; k < inputs.size(); ++k)
-                input_positions[k * members.size() + row] = inputs[k];
-        }
-        for (std::size_t k = 0; k < operands.size(); ++k) {
-            bool shared = !partition_.varies(partition_.group(members[0]), k);
-            auto positions = std::span(input_positions).subspan(k * members.size(), members.size());
-            if (!stack_operand(operands[k], k, batch, positions, shared)) return false;
-        }
-        std::vector<Ref<Value>> results = compiler_->compute(batch, operands);
-        if (results.size() != representative.inference->results.size()) return false;
+        std::vector<Ref<Value>> results = batch_results(batch);
+        if (results.size() != node(members[0]).inference->results.size()) return false;
         auto first = uint32_t(batch_results_.size());
         for (Ref<Value>& result : results)
             batch_results_.push_back(
@@ -331,28 +306,68 @@ class BatchAgenda {
         return true;
     }
 
-    // The k-th input of nodes like this one, where it stands for each.
-    bool stack_operand(StackedOperand& operand, std::size_t k, const Batch& batch,
-                       std::span<const uint32_t> positions, bool shared) {
+    // By the plan of its signature, or by Python; none where members are to be computed one by one.
+    std::vector<Ref<Value>> batch_results(Batch batch) {
         const Node& representative = *batch.node(0);
-        uint32_t first = positions[0];
+        BatchSignature signature{
+            {representative.op->id, reinterpret_cast<uint64_t>(representative.params.get())}};
+        signature.words.insert(signature.words.end(), compiler_->options.begin(),
+                               compiler_->options.end());
+        std::vector<MemberOperands> operands(graph_.inputs(entry(batch.positions[0])).size());
+        std::vector<const Type*> types{representative.type.get()};
+        bool caches = compiler_->caches;
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+            if (!find_operands(operands[k], k, batch.positions)) return {};
+            signature.add(operands[k]);
+            if (operands[k].form == OperandForm::number)
+                caches &= signature.add_number(*operands[k].scalars[0]);
+            else
+                types.push_back(operands[k].type.get());
+        }
+        const bool pads = compiler_->pads_rows && !representative.op->per_member;
+        const RowRange range = row_range(batch.size(), representative.op, types,
+                                         pads ? compiler_->max_members : batch.size());
+        BatchPlan plan{{}, {}, range.min_rows};
+        if (caches) plan = find_batch_plan(signature, range);
+        batch.num_rows = plan.planned ? plan.rows : padded_rows(range, types);
+        std::vector<StackedOperand> stacked(operands.size());
+        if (!stack_members(stacked, operands, batch.num_rows, representative.type->device,
+                           compiler_->threads))
+            return {};
+        if (plan.planned) {
+            OpKernelCompiler no_compiler;
+            auto results =
+                run_batch(plan, stacked, no_compiler, compiler_->python(), compiler_->threads);
+            if (!results.empty()) return count(Counter::batches), results;
+            if (!compiler_->may_compute_again()) return {};
+        }
+        return compiler_->compute(batch, stacked, caches ? &signature : nullptr);
+    }
+
+    // The k-th input of each member.
+    bool find_operands(MemberOperands& operands, std::size_t k, std::span<const uint32_t> members) {
+        auto input = [&](uint32_t member) { return graph_.inputs(entry(member))[k]; };
+        const Node& representative = node(members[0]);
+        const uint32_t first = input(members[0]);
+        operands.type = node(first).type;
         if (node(first).is_scalar()) {
-            std::vector<const Scalar*> scalars;
-            for (uint32_t position : positions) scalars.push_back(&node(position).scalar);
-            const auto& operands = representative.inference->operands;
-            return k < operands.size() &&
-                   stack_scalars(operand, scalars, operands[k], representative.type->device,
-                                 batch.num_rows);
+            const auto& dtypes = representative.inference->operands;
+            if (k >= dtypes.size()) return false;
+            operands.dtype = dtypes[k];
+            for (uint32_t member : members) operands.scalars.push_back(&node(input(member)).scalar);
+            operands.find_scalar_form();
+            return true;
         }
-        if (shared) {
-            operand.value = value(first);
-            return bool(operand.value);
+        if (!partition_.varies(partition_.group(members[0]), k)) {
+            operands.form = OperandForm::shared;
+            operands.shared = value(first);
+            return bool(operands.shared);
         }
-        std::vector<StridedRef> rows;
-        rows.reserve(positions.size());
-        int64_t bytes = bytes_of(*node(first).type);
-        for (uint32_t position : positions) rows.push_back(strided_ref(position, bytes));
-        return stack_operands(operand, rows, *node(first).type, batch.num_rows, compiler_->threads);
+        operands.form = OperandForm::stacked;
+        operands.rows.reserve(members.size());
+        const int64_t bytes = bytes_of(*operands.type);
+        for (uint32_t member : members) operands.rows.push_back(strided_ref(input(member), bytes));
+        return true;
     }
 
     // Of a node that has been computed.

@@ -3,7 +3,7 @@
 // are batched. The batch of the lowest mean depth goes first (Neubig, Goldberg and Dyer, 2017).
 #pragma once
 #include "exec/op_interpreter.h"
-#include "exec/stacking.h"
+#include "exec/stacked_batch.h"
 
 namespace tenfold {
 
@@ -11,28 +11,36 @@ namespace tenfold {
 struct Batch {
     const LinearizedGraph& graph;
     std::span<const uint32_t> positions;
-    std::size_t group;    // its signature's number, in order of discovery
-    bool is_continuation; // a size limit cut it off from the previous batch
-    bool worth_batching;  // whether it is large enough
-    bool recurs;          // at least as many nodes of this signature are not ready yet
-    std::size_t num_rows; // of the computation: members, padded with the last one
+    std::size_t group;        // its signature's number, in order of discovery
+    bool is_continuation;     // a size limit cut it off from the previous batch
+    bool worth_batching;      // whether it is large enough
+    bool recurs;              // at least as many nodes of this signature are not ready yet
+    std::size_t num_rows = 0; // of the computation: members, padded with the last one
 
     std::size_t size() const { return positions.size(); }
     const Ref<Node>& node(std::size_t row) const { return graph.nodes[positions[row]].node; }
 };
 
-// Compiles and runs batches; Python implements it.
+// Compiles batches, and computes those without a plan; Python implements it.
 class BatchCompiler {
   public:
     virtual ~BatchCompiler() = default;
     // Their results, side by side in row-major order; none where they are to be computed one by
-    // one.
+    // one. The plan is cached by the signature, unless that is null.
     virtual std::vector<Ref<Value>> compute(const Batch& members,
-                                            std::span<const StackedOperand> inputs) = 0;
+                                            std::span<const StackedOperand> inputs,
+                                            const BatchSignature* signature) = 0;
+    // Runs calls of Python in plans.
+    virtual ExecutionContext* python() { return nullptr; }
+    // After a run that failed: whether Python is to compute the batch. Members computed one by one
+    // report an error better.
+    virtual bool may_compute_again() { return true; }
     std::size_t max_members = SIZE_MAX;
-    int threads = 1;        // for stacking rows, at most
-    bool dry_run = false;   // only partitions; computes nothing
-    bool pads_rows = false; // a batch may have more rows than members
+    std::vector<uint64_t> options; // of signatures
+    int threads = 1;               // for stacking rows, at most
+    bool dry_run = false;          // only partitions; computes nothing
+    bool pads_rows = false;        // a batch may have more rows than members
+    bool caches = false;           // plans are cached and reused
 };
 
 // Computes a linearized graph in batches or, without a compiler, node by node. False where batching

@@ -339,12 +339,9 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
         bool is_valid = entry && entry.words == form.words && !should_revalidate(entry);
         if (!is_valid ||
             !matches(*entry.symbolic, form, graph)) { // the table is asked: there forms age
-            auto symbolic = templates_of(form);
-            auto match = std::find_if(
-                symbolic.begin(), symbolic.end(),
-                [&](const Ref<SymbolicExecutable>& each) { return matches(*each, form, graph); });
-            if (match == symbolic.end()) return {};
-            entry = {form.words, *match, {}, 0};
+            Ref<SymbolicExecutable> found = find(form, graph);
+            if (!found) return {};
+            entry = {form.words, std::move(found), {}, 0};
         }
         bool is_unshared =
             entry.plan && entry.plan->references.load(std::memory_order_acquire) == 1;
@@ -358,6 +355,13 @@ class ThreadTemplates : public ThreadCache<ThreadTemplates, ThreadTemplate, 4> {
         cached->key = key.words;
         cache_plan(cached);
         return cached;
+    }
+
+    // The first symbolic executable of the table that fits.
+    Ref<SymbolicExecutable> find(const ShapeSignature& form, const LinearizedGraph& graph) {
+        for (Ref<SymbolicExecutable>& each : templates_of(form))
+            if (matches(*each, form, graph)) return std::move(each);
+        return {};
     }
 
     void clear() {
@@ -421,6 +425,21 @@ Ref<Executable> instantiate_plan(const ShapeSignature& form, const LinearizedGra
                                  const Key& key) {
     if (!enabled.load(std::memory_order_relaxed)) return {};
     return ThreadTemplates::get().plan(form, graph, key);
+}
+
+Ref<SymbolicExecutable> find_template(const ShapeSignature& form, const LinearizedGraph& graph) {
+    if (!enabled.load(std::memory_order_relaxed)) return {};
+    return ThreadTemplates::get().find(form, graph);
+}
+
+Ref<Executable> instantiate_for(const SymbolicExecutable& symbolic,
+                                std::span<const int64_t> lengths) {
+    Registers registers;
+    if (has_expired(symbolic) || !evaluate(symbolic, lengths, registers)) return {};
+    Ref<Executable> plan = instantiate(*symbolic.template_plan);
+    patch(*plan, symbolic, registers);
+    plan->remaining_runs = take_run(*symbolic.template_plan);
+    return plan;
 }
 
 bool should_compile_template(const ShapeSignature& form, bool can_compile, bool expects_others) {

@@ -79,6 +79,11 @@ struct SymbolicExecutable {
 // shapes occur only once.
 Ref<Executable> instantiate_plan(const ShapeSignature& form, const LinearizedGraph& graph,
                                  const Key& key);
+// The symbolic executable that fits a graph of this form, if there is one.
+Ref<SymbolicExecutable> find_template(const ShapeSignature& form, const LinearizedGraph& graph);
+// A plan for other lengths of the graph; empty where a guard refuses them, or the runs have ended.
+Ref<Executable> instantiate_for(const SymbolicExecutable& symbolic,
+                                std::span<const int64_t> lengths);
 // Whether Python should compile a template. It can if it has optimized the kernels (`can_compile`).
 // It should if other lengths came before, or are expected, no template fits these, and tries
 // remain. Records the lengths.

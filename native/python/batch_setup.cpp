@@ -129,7 +129,7 @@ bool calls_python(const Executable& plan) {
 
 // Plans an operation on arrays of these Types, if no call of it needs Python. Inputs with values
 // must yield the same graph as the placeholders.
-void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* const> types) {
+void plan(PlannedGraph& planned, const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types, true);
     nb::object arrays = applied(operation, inputs);
     if (!arrays.is_valid()) return;
@@ -138,59 +138,52 @@ void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* cons
     if (pending.empty() ||
         !are_alike(linearize_when_unclaimed(pending), planned.graph_template->graph))
         return;
-    Ref<Executable> plan = find_or_instantiate_plan(pending, planned.base_offsets);
-    if (!is_reusable(plan) || calls_python(*plan)) {
-        nb::object result =
-            nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
-        if (!result.is_valid() || result.is_none()) return;
-        plan = nb::cast<PlanHandle&>(result).plan;
-        planned.base_offsets = plan->base_offsets;
-    }
+    nb::object result =
+        nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
+    if (!result.is_valid() || result.is_none()) return;
+    Ref<Executable> plan = nb::cast<PlanHandle&>(result).plan;
+    planned.base_offsets = plan->base_offsets;
     if (is_reusable(plan) && !calls_python(*plan)) planned.plan = std::move(plan);
 }
 
-Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
-                            std::span<Type* const> types) {
-    auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+Ref<PlannedGraph> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
+                             std::span<Type* const> types) {
+    auto result = Ref<PlannedGraph>::adopt(new PlannedGraph);
     result->graph_template = graph_template_of(std::move(array), inputs.nodes);
     result->outputs = result->graph_template->graph.outputs;
     plan(*result, operation, types);
     return result;
 }
 
-PythonFunction batch_pushed{"tenfold.transforms.pushed_batches", "batch_pushed"},
-    plan_batch{"tenfold.transforms.pushed_batches", "plan_batch"};
+PythonFunction batch_pushed{"tenfold.transforms.batch_compiler", "batch_pushed"},
+    plan_batch{"tenfold.transforms.batch_compiler", "plan_batch"};
 
-bool is_stacked(OperandForm form) {
-    return form == OperandForm::stacked || form == OperandForm::transposed ||
-           form == OperandForm::numbers;
-}
-
-// Plans the batch of a form: the member on placeholders, its batch by the batch rules, its plan.
+// Plans a batch: the member on placeholders, its batch by the batch rules, its plan.
 class BatchSetup {
   public:
-    BatchSetup(const Batcher& batcher, const Operation& operation, std::span<const Ref<Type>> types,
-               const BatchForm& form)
-        : batcher_(batcher), operation_(operation), form_(form),
-          types_(types.begin(), types.end()) {
-        for (std::size_t i = 0; i < types_.size(); ++i)
-            if (form.operands[i] == OperandForm::numbers)
-                types_[i] =
-                    intern_type({{}, *batcher.operand_dtype(i), batcher.result->device, 0, false});
+    BatchSetup(const Batcher& batcher, const Operation& operation,
+               std::span<const MemberOperands> operands, std::size_t rows)
+        : batcher_(batcher), operation_(operation), operands_(operands), rows_(rows) {
+        for (const MemberOperands& operand : operands)
+            types_.push_back(
+                operand.form == OperandForm::numbers
+                    ? intern_type({{}, operand.dtype, batcher.result->device, 0, false})
+                    : operand.type);
     }
 
     // Without a template where members must be computed one by one.
-    Ref<GilFreeCall> plan() {
-        auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+    Ref<PlannedGraph> plan() {
+        auto result = Ref<PlannedGraph>::adopt(new PlannedGraph);
+        result->rows = rows_;
         Inputs member(types_);
         nb::object results = applied(operation_, member);
         if (!results.is_valid()) return result;
         nb::list inputs, flags;
         for (std::size_t i = 0; i < types_.size(); ++i) {
             inputs.append(nb::steal(new_array(member.nodes[i])));
-            flags.append(is_stacked(form_.operands[i]));
+            flags.append(is_stacked(operands_[i].form));
         }
-        nb::object batch = batch_pushed.get()(results, inputs, flags, form_.rows);
+        nb::object batch = batch_pushed.get()(results, inputs, flags, rows_);
         if (batch.is_none()) return result;
         std::vector<Ref<Node>> leaves;
         for (Node* placeholder : nodes_from(batch[1])) leaves.emplace_back(placeholder);
@@ -202,49 +195,58 @@ class BatchSetup {
             return result;
         }
         result->outputs = graph_template->graph.outputs;
-        if (!member.scalars && bind_plan(*result, batch[2], *graph_template, leaves))
-            result->graph_template = std::move(graph_template);
+        result->graph_template = std::move(graph_template);
+        if (member.scalars || !bind_plan(*result, batch, leaves)) result->graph_template = nullptr;
         return result;
     }
 
   private:
-    bool bind_plan(GilFreeCall& result, nb::handle apply, const GraphTemplate& graph_template,
-                   std::span<const Ref<Node>> leaves) {
+    bool bind_plan(PlannedGraph& result, nb::handle batch, std::span<const Ref<Node>> leaves) {
         nb::list arrays;
+        std::vector<char> stacked;
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             Ref<Value> value = Value::uninitialized(leaves[i]->type);
             if (!value) return false;
-            if (form_.operands[i] == OperandForm::transposed)
+            if (operands_[i].form == OperandForm::transposed)
                 value->strides = transposed_strides(*value->type);
             value->is_view = !value->strides.empty();
             result.input_strides.push_back(value->strides);
+            stacked.push_back(is_stacked(operands_[i].form));
             arrays.append(nb::steal(new_array(value_node(std::move(value)))));
         }
-        nb::object results = apply(arrays);
-        std::vector<Node*> pending = nodes_in(results);
-        if (!are_alike(linearize_when_unclaimed(pending), graph_template.graph)) return false;
-        nb::object plan = plan_batch.get()(results);
-        if (plan.is_none()) return false;
-        result.plan = nb::cast<PlanHandle&>(plan).plan;
+        nb::object results = batch[2](arrays);
+        LinearizedGraph graph = linearize_when_unclaimed(nodes_in(results));
+        if (!are_alike(graph, result.graph_template->graph)) return false;
+        nb::object planned = plan_batch.get()(results);
+        if (planned.is_none()) return false;
+        result.plan = nb::cast<PlanHandle&>(planned[0]).plan;
         if (!is_reusable(result.plan)) return false;
         result.base_offsets = result.plan->base_offsets;
         result.calls_python = calls_python(*result.plan);
+        if (nb::cast<bool>(batch[3]))
+            result.open_rows(graph, stacked, option_key_from(planned[1]), false);
+        if (result.symbolic && result.symbolic->template_plan->remaining_runs >= 0)
+            result.symbolic = nullptr;
         return true;
     }
 
     const Batcher& batcher_;
     const Operation& operation_;
-    const BatchForm& form_;
+    const std::span<const MemberOperands> operands_;
+    const std::size_t rows_;
     std::vector<Ref<Type>> types_;
 };
 
 class PythonBatchPlanner : public BatchPlanner {
   public:
-    Ref<GilFreeCall> plan(const Batcher& batcher, const Operation& operation,
-                          std::span<const Ref<Type>> types, const BatchForm& form) override {
-        Ref<GilFreeCall> call =
-            made_by([&] { return BatchSetup(batcher, operation, types, form).plan(); });
-        return call ? call : Ref<GilFreeCall>::adopt(new GilFreeCall);
+    Ref<PlannedGraph> plan(const Batcher& batcher, const Operation& operation,
+                           std::span<const MemberOperands> operands, std::size_t rows) override {
+        Ref<PlannedGraph> planned =
+            made_by([&] { return BatchSetup(batcher, operation, operands, rows).plan(); });
+        if (planned) return planned;
+        planned = Ref<PlannedGraph>::adopt(new PlannedGraph);
+        planned->rows = rows;
+        return planned;
     }
     ExecutionContext* python() override { return &context_; }
 
@@ -254,15 +256,15 @@ class PythonBatchPlanner : public BatchPlanner {
 
 } // namespace
 
-Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types) {
+Ref<PlannedGraph> plan_call(const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types);
-    Ref<GilFreeCall> result = made_by([&]() -> Ref<GilFreeCall> {
+    Ref<PlannedGraph> result = made_by([&]() -> Ref<PlannedGraph> {
         if (!inputs.ours || inputs.scalars) return {};
         nb::object arrays = applied(operation, inputs);
         if (!arrays.is_valid()) return {};
         return planned_of(std::move(arrays), inputs, operation, types);
     });
-    return result ? result : Ref<GilFreeCall>::adopt(new GilFreeCall);
+    return result ? result : Ref<PlannedGraph>::adopt(new PlannedGraph);
 }
 
 BatchPlanner& python_batch_planner() {
@@ -287,7 +289,7 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     if (graph_template && graph_template->fits(types[0]->device))
         batcher.graph_template = std::move(graph_template);
     if (!batcher.is_native() && !inputs.scalars)
-        batcher.gil_free_call =
+        batcher.planned_graph =
             made_by([&] { return planned_of(std::move(array), inputs, operation, types); });
 }
 
@@ -296,12 +298,12 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
 void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const> types) {
     Batcher result;
     result.operation = Ref<Operation>(&operation);
-    if (operation.gil_free_call) {
+    if (operation.planned_graph) {
         result.runs_alone = false;
-        result.gil_free_call = operation.gil_free_call;
-        const GraphTemplate* graph_template = result.gil_free_call->graph_template.get();
+        result.planned_graph = operation.planned_graph;
+        const GraphTemplate* graph_template = result.planned_graph->graph_template.get();
         if (graph_template && !operation.result_tree) result.result = graph_template->type();
-        result.stacked = std::make_unique<StackedPlans>();
+        result.stacks = true;
         engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
         return;
     }
@@ -315,9 +317,9 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
         result.result = Ref<Type>(node->type);
         set_native_ways(result, array, inputs, types);
         bool has_way = result.is_native() || !inputs.scalars;
-        if (has_way && are_stackable(types, result.graph_template.get(), result.result.get()))
-            result.stacked = std::make_unique<StackedPlans>();
-        result.runs_alone = !result.stacked && !result.rows && !result.graph_template;
+        result.stacks =
+            has_way && are_stackable(types, result.graph_template.get(), result.result.get());
+        result.runs_alone = !result.stacks && !result.rows && !result.graph_template;
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }

@@ -14,9 +14,9 @@ namespace tenfold::bindings {
 namespace {
 
 struct EngineObject {
-    PyObject_HEAD Engine* engine;                                     // counted
-    std::unordered_set<BatchSignature, BatchSignatureHash>* prepared; // owned
-    BatchSignature last_signature;                                    // one of them
+    PyObject_HEAD Engine* engine;                             // counted
+    std::unordered_set<BatcherKey, BatcherKeyHash>* prepared; // owned
+    BatcherKey last_signature;                                // one of them
     PyObject *attributes, *weak_references;
     bool is_draining; // it is about to be closed: only operators push
 };
@@ -124,17 +124,17 @@ bool check_arity(const Operation& operation, std::size_t count) {
                        "  remedy: push(operator, *inputs, **params)%s";
     PyErr_Format(PyExc_TypeError, text, operation.name.c_str(), qualifier,
                  given_inputs < min_inputs ? min_inputs : max_inputs, given_inputs,
-                 operation.gil_free_call ? ", many inputs in a list" : "");
+                 operation.planned_graph ? ", many inputs in a list" : "");
     return false;
 }
 
 void prepare_if_typed(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
     std::array<Type*, Future::INLINE_INPUTS> types{};
-    std::size_t count = operation.gil_free_call ? 0 : inputs.size();
+    std::size_t count = operation.planned_graph ? 0 : inputs.size();
     for (std::size_t i = 0; i < count; ++i)
         if (i == types.size() || !(types[i] = inputs[i]->known_type())) return;
     std::span<Type* const> input_types{types.data(), count};
-    BatchSignature signature = Engine::signature_of(operation, input_types);
+    BatcherKey signature = Engine::signature_of(operation, input_types);
     if (signature == self.last_signature) return;
     if (self.prepared->size() >= MAX_IDLE_BATCHERS) self.prepared->clear();
     if (self.prepared->insert(signature).second)
@@ -423,7 +423,7 @@ int init(PyObject* object, PyObject* args, PyObject*) {
         import_engine_hooks();
         self->engine =
             new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
-        self->prepared = new std::unordered_set<BatchSignature, BatchSignatureHash>;
+        self->prepared = new std::unordered_set<BatcherKey, BatcherKeyHash>;
         std::span<PyObject* const> none;
         Ref<Operation> add = make_operation(engine_hooks.add, nullptr, none);
         if (add) self->engine->set_add(std::move(add));

@@ -54,7 +54,7 @@ Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>&
 Ref<Operation> make_repeated_call(PyObject* operator_, std::span<PyObject* const>& args,
                                   PyObject* names, bool any, PushedCall& call);
 // The plan for such inputs and captured values; without a plan if it needs Python.
-Ref<GilFreeCall> plan_call(const Operation& operation, std::span<Type* const> types);
+Ref<PlannedGraph> plan_call(const Operation& operation, std::span<Type* const> types);
 // The bytes of the results, where the Types of the inputs tell them; else 0.
 std::size_t expected_bytes(Engine& engine, const Operation& operation,
                            std::span<PyObject* const> args, std::span<Future* const> inputs);

@@ -32,14 +32,10 @@ struct FailureHandle {
     nb::object error; // what Python raised, else None
 };
 
-// The plan of pending nodes: a cached one, or instantiated from a template. Writes the base offsets
-// of its graph.
-Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
-                                         std::vector<int64_t>& base_offsets);
-// Computes a linearized graph by a cached plan, or by a template for it. Writes the values of its
-// outputs to `results`: its nodes are reused. False with or without a Python error.
-bool replay_if_planned(const LinearizedGraph& graph, const OptionKey& options, bool rules,
-                       std::span<Ref<Value>> results);
+// The plan of a graph: a cached one, or instantiated from a template. Writes the base offsets of
+// the graph.
+Ref<Executable> find_or_instantiate_plan(const LinearizedGraph& graph, const OptionKey& options,
+                                         bool rules, std::vector<int64_t>& base_offsets);
 // Runs launches without the GIL, and the calls of Python under it, for a caller that holds it.
 ExecutionContext& python_context();
 bool is_timeline_recording(); // whether a timeline is recorded

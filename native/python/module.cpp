@@ -121,7 +121,7 @@ NB_MODULE(_native_once, module) {
     declare_export(module);
     declare_op_interpreter(module);
     declare_policies(module);
-    declare_batch_cache(module);
+    declare_graph_batches(module);
     declare_submissions(module);
     declare_context_managers(module);
     declare_call_cache(module);

@@ -13,8 +13,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/batch_cache.h"
 #include "python/engine_bindings.h"
+#include "python/graph_batches.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -219,11 +219,11 @@ bool compute_results(Node& node, bool may_compile) {
 }
 
 // Records the batches without computing them.
-class BatchDryRun : public DynamicBatcher, public OpInterpreter {
+class BatchDryRun : public GraphBatchCompiler, public OpInterpreter {
   public:
-    BatchDryRun() : DynamicBatcher({}) { dry_run = true; }
-    std::vector<Ref<Value>> compute(const Batch& members,
-                                    std::span<const StackedOperand>) override {
+    BatchDryRun() : GraphBatchCompiler({}) { dry_run = true; }
+    std::vector<Ref<Value>> compute(const Batch& members, std::span<const StackedOperand>,
+                                    const BatchSignature*) override {
         nb::list positions;
         for (uint32_t position : members.positions) positions.append(position);
         batches.append(nb::make_tuple(members.group, positions, members.worth_batching,
@@ -278,7 +278,7 @@ bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const Graph
     const TierPolicy policy{graph, options, current_options().tiers(), identity};
     if (policy.should_batch()) {
         if (is_long(graph)) merge_common_subexpressions(graph);
-        DynamicBatcher batcher(options);
+        GraphBatchCompiler batcher(options);
         bool is_batching = is_long(graph) && batcher.max_members > 1;
         PythonKernelCompiler compiler(is_batching);
         auto interpreter =

@@ -64,15 +64,15 @@ Ref<Operation> operation_for(CachedCall& call, const Ref<OptionSet>& options) {
         PyTuple_SET_ITEM(constants, Py_ssize_t(i), new_array(value_node(captured[i])));
     operation->captured = std::move(captured);
     if (previous != call.pushed_operations.end()) {
-        operation->gil_free_call = (*previous)->gil_free_call;
+        operation->planned_graph = (*previous)->planned_graph;
     } else {
         std::vector<Type*> types;
         for (std::size_t index : call.input_order) types.push_back(call.types[index].get());
         for (const CapturedArray& captured_array : call.captured)
             types.push_back(captured_array.original->type.get());
-        operation->gil_free_call = plan_call(*operation, types);
+        operation->planned_graph = plan_call(*operation, types);
     }
-    operation->memoized = bool(operation->gil_free_call->plan);
+    operation->memoized = bool(operation->planned_graph->plan);
     std::erase_if(call.pushed_operations, has_options);
     call.pushed_operations.push_back(operation);
     return operation;
@@ -203,7 +203,7 @@ PyObject* value_to_python(const Operation* operation, Ref<Value> value) {
 std::size_t expected_bytes(Engine& engine, const Operation& operation,
                            std::span<PyObject* const> args, std::span<Future* const> inputs) {
     std::size_t bytes = engine.expected_bytes(operation, inputs);
-    if (bytes || !operation.is_builtin() || !operation.pure || operation.gil_free_call)
+    if (bytes || !operation.is_builtin() || !operation.pure || operation.planned_graph)
         return bytes;
     nb::list arguments;
     for (std::size_t i = 0; i < args.size(); ++i) {

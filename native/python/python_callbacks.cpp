@@ -251,7 +251,12 @@ void run_stacked_operator(Engine& engine, Job& job) {
     }
     if (!result.is_valid() && operation.pure && job.members.size() > 1) return PyErr_Clear();
     if (!result.is_valid()) nb::raise_python_error();
-    split_rows(value_of(node_of(result.ptr())), job.answers, engine.limits().max_bytes > 0);
+    std::vector<Ref<Value>> results;
+    for (Ref<Value> value = value_of(node_of(result.ptr())); value; value = value->next) {
+        results.push_back(in_c_order(value));
+        if (!results.back()) return;
+    }
+    split_rows(results, job.answers, engine.limits().max_bytes > 0);
 }
 
 class PythonCallbacks : public Host {

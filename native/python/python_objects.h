@@ -219,7 +219,7 @@ void declare_context_managers(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_op_interpreter(nb::module_& module);
 void declare_policies(nb::module_& module);
-void declare_batch_cache(nb::module_& module);
+void declare_graph_batches(nb::module_& module);
 void declare_submissions(nb::module_& module);
 void declare_call_cache(nb::module_& module);
 void declare_code(nb::module_& module);

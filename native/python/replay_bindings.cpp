@@ -335,7 +335,10 @@ nb::object find_plan_of(nb::handle arrays) {
     std::vector<Node*> pending;
     for (nb::handle array : arrays) pending.push_back(node_of(array.ptr()));
     std::vector<int64_t> base_offsets;
-    Ref<Executable> plan = find_or_instantiate_plan(pending, base_offsets);
+    OptionKey options;
+    if (!current_option_key(options)) return nb::none();
+    Ref<Executable> plan = find_or_instantiate_plan(linearize_when_unclaimed(pending), options,
+                                                    current_options().rules, base_offsets);
     if (!plan || plan->base_offsets != base_offsets) return nb::none();
     return nb::cast(PlanHandle{std::move(plan)});
 }
@@ -432,24 +435,12 @@ bool compute_by_plan(std::span<Node* const> pending) {
     return replay_pending(pending, {.options = options});
 }
 
-Ref<Executable> find_or_instantiate_plan(std::span<Node* const> pending,
-                                         std::vector<int64_t>& base_offsets) {
-    OptionKey options;
-    if (!current_option_key(options)) return {};
-    BorrowedKeys borrowed;
-    const bool rules = current_options().rules;
-    Ref<Executable> plan =
-        plan_of(linearize_when_unclaimed(pending), options, rules, borrowed.keys);
-    base_offsets = borrowed.keys.key.base_offsets;
-    return plan;
-}
-
-bool replay_if_planned(const LinearizedGraph& graph, const OptionKey& options, bool rules,
-                       std::span<Ref<Value>> results) {
+Ref<Executable> find_or_instantiate_plan(const LinearizedGraph& graph, const OptionKey& options,
+                                         bool rules, std::vector<int64_t>& base_offsets) {
     BorrowedKeys borrowed;
     Ref<Executable> plan = plan_of(graph, options, rules, borrowed.keys);
-    Collector collector(graph, results);
-    return plan && !plan->calls_user && replay(*plan, graph, borrowed.keys.key, collector);
+    base_offsets = borrowed.keys.key.base_offsets;
+    return plan;
 }
 
 ExecutionContext& python_context() {

@@ -116,7 +116,7 @@ inline void prepare_batcher(Engine& engine) {
     static Loop loop{HostKernel(add_numbers), {}, {{Loop::length, 1, 0}}};
     Batcher batcher;
     batcher.runs_alone = false;
-    batcher.stacked = std::make_unique<StackedPlans>();
+    batcher.stacks = true;
     batcher.result = type;
     batcher.types = {type, type};
     batcher.rows.emplace(BatchRows{std::move(inference), type, &loop});

@@ -227,8 +227,8 @@ void worker_that_waits_for_python_keeps_no_batch_from_the_others() {
 }
 
 // Signatures by number, of functions that were pushed once.
-BatchSignature signature(std::size_t number) {
-    BatchSignature result;
+BatcherKey signature(std::size_t number) {
+    BatcherKey result;
     result.parts[0] = reinterpret_cast<const void*>(number);
     return result;
 }
@@ -251,7 +251,7 @@ void batchers_of_functions_that_have_gone_are_dropped_when_nothing_is_pending() 
         std::this_thread::yield(); // its worker may still be busy
     }
     CHECK(!engine->batcher_of(signature(1)));
-    CHECK(engine->batcher_of(BatchSignature()));
+    CHECK(engine->batcher_of(BatcherKey()));
     CHECK(Handle(engine->push(addition(), {}, inputs)).number() == 2);
     CHECK(engine->stop(60'000'000'000));
 }

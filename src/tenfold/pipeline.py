@@ -290,9 +290,15 @@ def _bind_plan(pending: Sequence[Node], options: tuple[int, ...]) -> Executable 
     return None
 
 
+def lasting_tier() -> int | str:
+    """Return the tier of programs that no optimised ones replace."""
+    tier: int | str = get("tier")
+    return "1" if tier == "auto" else tier
+
+
 def plan_of(arrays: Sequence[Array], **options: bool) -> Executable | None:
     """Return the plan of pending arrays, cached or new, of programs that last; compute nothing."""
-    with settings.override(tier="1" if get("tier") == "auto" else get("tier"), **options):
+    with settings.override(tier=lasting_tier(), **options):
         cached = _native.find_plan(arrays)
         return cached or _bind_plan([*map(_native.node_of, arrays)], options_key())
 

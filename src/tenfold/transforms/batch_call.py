@@ -64,10 +64,6 @@ class BatchCall(NamedTuple):
         pairs = zip(self.types, self.stacked_flags, strict=True)
         return next((type_.shape[0] for type_, stacked in pairs if type_ and stacked), 0)
 
-    def key(self, types: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the key of a cache, with these Types."""
-        return (self.op.id, self.params, types, self.stacked_flags, self.scalars)
-
 
 def member_subgraph(call: BatchCall) -> Subgraph:
     """Return an operation of one member, with constants for its scalars."""

@@ -1,8 +1,9 @@
 """Batch compiler: computes nodes of one batch signature together, as one expression.
 
 Takes an operation, or a call of a traced function, with its members' stacked operands
-(`native/exec/dynamic_batching.h`). Returns their stacked results. The batch rules build the
-expression once for equal batches; each batch then gets nodes of its own.
+(`native/exec/dynamic_batching.h`). Returns their stacked results, and the expression that native
+code computes further batches by (`native/exec/stacked_batch.h`). Of pushed operations it makes the
+expression and the plan alone.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold import _native, pipeline, settings
-from tenfold._native import Node, Value
+from tenfold._native import Array, Executable, Node, Scope, Value
 from tenfold.caches import LruCache
 from tenfold.core.op import Op, Params
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
+from tenfold.ops.batch_rules import ALONE_BITS
 from tenfold.runtime import timeline
 from tenfold.schedule.target import DEFAULT
 from tenfold.storage import dense
 from tenfold.transforms.batch_call import BatchCall, StackedOperands, batch_member, member_subgraph
-from tenfold.transforms.batch_templates import BatchTemplate, is_uniform
+from tenfold.transforms.batch_interpreter import batch_implicitly
 
 MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
@@ -40,15 +42,20 @@ _batch_counts: LruCache[tuple[Any, ...], int] = LruCache(
 _expressions: LruCache[tuple[Any, ...], Any] = LruCache(
     MAX_EXPRESSIONS, "batch expressions", "batching a function takes as long as tracing it"
 )
-_templates: LruCache[tuple[Any, ...], SizedExpression] = LruCache(
-    MAX_EXPRESSIONS, "batch templates", "the batch rules take a millisecond for each batch size"
-)
 # Keys have the ids of operations: a cache entry must not keep the op of a dead call alive.
 EarlierBatches = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
 """Batches of an evaluation, by operation or function and by batch number."""
-CompiledBatch = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
-"""The outputs of an expression, its placeholders, which outputs are stacked, and the plan's key:
-the numbers of the options, and whether rewrite rules apply.
+CompiledBatch = tuple[
+    tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool, bool
+]
+"""The outputs of an expression, its placeholders, which outputs are stacked, the plan's key (the
+numbers of the options, and whether rewrite rules apply), and whether the expression is uniform.
+"""
+PushedBatch = tuple[
+    tuple[Array, ...], tuple[Node, ...], Callable[[Sequence[Array]], tuple[Array, ...]], bool
+]
+"""The results on placeholders, those placeholders, a function of other operands, and whether the
+expression is uniform.
 """
 
 
@@ -129,7 +136,7 @@ def _compute_unchecked(
         compiled = batch_expression(call)
         if compiled is None:
             return None
-        subgraph, stacked, skip_rules, _ = compiled
+        subgraph, stacked, skip_rules, uniform = compiled
         arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
         outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
@@ -152,7 +159,7 @@ def _compute_unchecked(
     fresh_outputs = subgraph.apply(list(map(_native.array_of, subgraph.inputs)))
     rules = not skip_rules and bool(settings.get("optimise"))
     fresh_nodes = tuple(map(_native.node_of, fresh_outputs))
-    return results, (fresh_nodes, subgraph.inputs, stacked, options, rules)
+    return results, (fresh_nodes, subgraph.inputs, stacked, options, rules, uniform)
 
 
 def _compute_verified(
@@ -174,7 +181,7 @@ def _compute_verified(
 def forget_op(op: int) -> None:
     """Drop all cache entries of an operation, by its id, after its last call."""
     _native.forget_op(op)
-    for cache in (_batch_counts, _expressions, _templates):
+    for cache in (_batch_counts, _expressions):
         cache.drop(lambda key: key[0] == op)
     _native.forget_batches(op)
 
@@ -211,43 +218,14 @@ class Expression(NamedTuple):
     """Whether no batch rule can have compared the number of rows."""
 
 
-class SizedExpression(NamedTuple):
-    """The latest expression of a signature that the batch rules made, and the template, if any."""
-
-    example: Expression
-    rows: int
-    template: BatchTemplate | None
-
-
 def batch_expression(call: BatchCall) -> Expression | None:
-    """Return the expression of a batch, cached by signature; None where no rule can batch it."""
-    key = call.key(call.types)
+    """Return the expression of a batch, cached by its Types; None where no rule can batch it."""
+    key = (call.op.id, *call[1:])
     cached = _expressions.get(key)
     if cached is None:
-        cached = _expressions.setdefault(key, (_make_expression(call),))
+        cached = _expressions.setdefault(key, (_build_expression(call),))
     result: Expression | None = cached[0]
     return result
-
-
-def _make_expression(call: BatchCall) -> Expression | None:
-    """Make the expression of a batch: by the batch rules for two sizes, then by a template."""
-    member_types = tuple(
-        [
-            (type_.shape[1:], type_.dtype, type_.device) if type_ and is_stacked else type_
-            for type_, is_stacked in zip(call.types, call.stacked_flags, strict=True)
-        ]
-    )
-    key = call.key(member_types)
-    rows, known = call.rows, _templates.get(key)
-    if known is not None and known.template is not None and rows > 1:
-        return known.example._replace(subgraph=known.template.subgraph(rows))
-    expression = _build_expression(call)
-    if expression is not None and expression.is_uniform and rows > 1:
-        template = None
-        if known is not None and known.rows != rows:
-            template = BatchTemplate.of((known.rows, known.example.subgraph), (rows, expression[0]))
-        _templates[key] = SizedExpression(expression, rows, template)
-    return expression
 
 
 def _build_expression(call: BatchCall) -> Expression | None:
@@ -261,6 +239,53 @@ def _build_expression(call: BatchCall) -> Expression | None:
     ops = [node.op for node in subgraph.graph.nodes]
     has_products = any(isinstance(op, Op) and op.lowering.multiply_adds for op in ops)
     return Expression(subgraph, tuple(stacked), not has_products, is_uniform(member))
+
+
+def is_uniform(member: Subgraph) -> bool:
+    """Whether batch rules that Tenfold declares make the batch: they compare no number of rows."""
+    ops = [node.op for node in member.graph.nodes if isinstance(node.op, Op)]
+    return all(is_uniform(op.semantics.body) if op.semantics.body else op.permanent for op in ops)
+
+
+def batch_pushed(
+    results: Array | tuple[Array, ...],
+    inputs: Sequence[Array],
+    stacked_flags: Sequence[bool],
+    rows: int,
+) -> PushedBatch | None:
+    """Return the batch of pushed operations, from the results of one on placeholders; each member
+    has the bits that it has alone. None where members must be computed one by one.
+
+    A number among the inputs is a node of the batch, too.
+
+    >>> import tenfold as tn
+    >>> x = _native.placeholder(_native.Type((2,), tn.float64, "cpu"))
+    >>> results, inputs, apply, uniform = batch_pushed(tn.exp(x), [x], [True], 3)
+    >>> results[0].shape, inputs[0].type.shape, apply([tn.zeros((3, 2))])[0].tolist(), uniform
+    ((3, 2), (3, 2), [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]], True)
+    """
+    arrays = results if isinstance(results, tuple) else (results,)
+    member = Subgraph("batch", [*map(_native.node_of, arrays)], [*map(_native.node_of, inputs)])
+    try:
+        with Scope((ALONE_BITS, True)):
+            batched = batch_implicitly(member, stacked_flags, rows)
+            subgraph = batched.to_subgraph([True] * len(arrays))
+    except UnsupportedError:
+        return None
+    if any(node.op is None for node in subgraph.outputs):
+        return None
+    outputs = tuple(map(_native.array_of, subgraph.outputs))
+    return outputs, subgraph.inputs, subgraph.apply, is_uniform(member)
+
+
+def plan_batch(arrays: Sequence[Array]) -> tuple[Executable, tuple[int, ...]] | None:
+    """Return the plan of a batch and the numbers of its options; without rewriting, which could
+    change the bits of products.
+    """
+    options = settings.override(optimise=False, tier=pipeline.lasting_tier())
+    with timeline.batch_members(arrays[0].shape[0]), options:
+        executable = pipeline.plan_of(arrays)
+        return None if executable is None else (executable, pipeline.options_key())
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:

@@ -11,7 +11,7 @@ using namespace tenfold;
 namespace {
 
 // Writes the sum of two arrays, and then that of the sum and the second.
-Ref<GilFreeCall> planned() {
+Ref<PlannedGraph> planned() {
     Ref<Type> type = the_type();
     static Op& op = declare_op("call");
     Ref<Node> a = placeholder_node(type), b = placeholder_node(type);
@@ -21,7 +21,7 @@ Ref<GilFreeCall> planned() {
     Ref<Node> sum = operation_node(&op, {}, {inference, type}, both);
     Node* next[] = {sum.get(), b.get()};
     Ref<Node> more = operation_node(&op, {}, {inference, type}, next);
-    auto result = Ref<GilFreeCall>::adopt(new GilFreeCall);
+    auto result = Ref<PlannedGraph>::adopt(new PlannedGraph);
     result->graph_template = std::make_unique<GraphTemplate>();
     Node* outputs[] = {sum.get(), more.get()};
     result->graph_template->graph = linearize(outputs);
@@ -51,15 +51,15 @@ Ref<GilFreeCall> planned() {
 }
 
 // A call that has captured an array.
-Ref<Operation> call(Engine& engine, const Ref<GilFreeCall>& plan, double captured) {
+Ref<Operation> call(Engine& engine, const Ref<PlannedGraph>& plan, double captured) {
     Ref<Operation> operation = make_operation(Operation::general, true, "call");
     operation->memoized = true;
-    operation->gil_free_call = plan;
+    operation->planned_graph = plan;
     operation->captured = {array_of(captured).value};
     operation->result_tree = &an_error; // stands for a tuple of Python's
     Batcher calls;
     calls.runs_alone = false;
-    calls.gil_free_call = plan;
+    calls.planned_graph = plan;
     engine.add_batcher(Engine::signature_of(*operation, {}), std::move(calls));
     return operation;
 }
@@ -71,7 +71,7 @@ double element(const Ref<Value>& value) {
 void calls_without_a_plan_of_their_batch_run_one_by_one() {
     NativeHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
-    Ref<GilFreeCall> plan = planned();
+    Ref<PlannedGraph> plan = planned();
     Ref<Operation> ten = call(*engine, plan, 10), hundred = call(*engine, plan, 100);
     Handle x = Handle::of_put(engine->put(array_of(1)));
     int64_t launches = counters[std::size_t(Counter::launches)].load();
@@ -97,7 +97,7 @@ void calls_without_a_plan_of_their_batch_run_one_by_one() {
 void many_threads_push_calls() {
     NativeHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({3, 0, 1'000, 0}, host));
-    Ref<GilFreeCall> plan = planned();
+    Ref<PlannedGraph> plan = planned();
     std::vector<std::thread> threads;
     for (int number = 1; number <= 4; ++number)
         threads.emplace_back([&, number] {
