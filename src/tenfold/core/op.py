@@ -492,17 +492,6 @@ class Op(Operation[P]):
         return self.semantics.opaque or not has_rule
 
     @cached
-    def is_library_call(self) -> bool:
-        """Whether no kernel computes it, nor a product, for any shape."""
-        lowering, rewriting, semantics = self.lowering, self.rewriting, self.semantics
-        rules = (
-            *(lowering.folding, lowering.element_at, lowering.scatter, lowering.pieces),
-            *(rewriting.contraction, rewriting.constant_fill),
-        )
-        by_kernel = semantics.view or lowering.scanning or semantics.kind is Kind.MAP
-        return not by_kernel and all(rule is None for rule in rules)
-
-    @cached
     def is_affine_view(self) -> bool:
         """Whether it reads its first input by an index map."""
         return self.lowering.index_map is not None and not self.lowering.updates

@@ -1,9 +1,10 @@
 """Symbolic executable: generalises an executable to other lengths by formulas and guards.
 
-Takes a graph whose structure has occurred with other lengths, or will. Plans it with SymInts for
-lengths (`core/symbolic/sym_int.py`): every number in the instructions is a formula, and every
-decision is a guard. Native code evaluates both for new lengths, and replays
-(`native/exec/symbolic_executable.h`). Other graphs are planned again for each shape.
+Takes the executable of example lengths, once its structure has occurred with other lengths, and
+plans the graph again with SymInts for lengths (`core/symbolic/sym_int.py`). If that gives the same
+instructions, every number in them is a formula, and every decision is a guard. Native code
+evaluates both for new lengths, and replays (`native/exec/symbolic_executable.h`). Other graphs are
+planned again for each shape. A batch, whose lengths will vary, is planned with SymInts alone.
 
 >>> import numpy as np
 >>> import tenfold as tn
@@ -52,15 +53,38 @@ from tenfold.storage import dense
 Planner = Callable[[Graph], Schedule]
 
 
+def generalise(builder: ExecutableBuilder, planner: Planner) -> bool:
+    """Build and cache the symbolic executable of a plan, if it pays and is possible; return whether
+    it was cached.
+    """
+    scheduled = builder.scheduled
+    assert builder.executable is not None, "it is built"
+    calls = [step for step in scheduled.plan.steps if step.kind == "call"]
+    is_generic = all(map(_is_general_call, calls)) and builder.is_general
+    is_generic = is_generic and _is_shape_generic(scheduled.original, products=bool(calls))
+    may_expire = builder.launches.replay_limit >= 0
+    if not scheduled.structure.wants_template(is_generic and not may_expire):
+        return False
+    try:
+        symbolic = SymbolicSchedule(
+            scheduled.structure,
+            scheduled.original,
+            scheduled.graph,
+            planner,
+            rewrites_again=bool(calls),
+        )
+        instructions = ExecutableBuilder(symbolic, builder.caller).instructions
+        _compare([*map(_example_of, instructions)], builder.instructions)
+        symbolic.cache(instructions, builder.executable)
+    except (NotSymbolic, NotReplayable, TypeError):  # native code takes no SymInt for a number
+        return False
+    return True
+
+
 def bind_symbolic(
-    original: OptimisedGraph,
-    graph: Graph,
-    planner: Planner,
-    caller: Caller,
-    *,
-    expects_others: bool,
+    original: OptimisedGraph, graph: Graph, planner: Planner, caller: Caller
 ) -> Executable | None:
-    """Plan a graph with symbolic lengths, since other lengths have come or will follow; cache its
+    """Plan a graph with symbolic lengths at once, since other lengths will follow; cache its
     executable and the symbolic one. None where it must be planned for its own lengths.
     """
     structure = original.graph.structure
@@ -70,7 +94,7 @@ def bind_symbolic(
     )
     if structure is None or not _is_shape_generic(original, products=products):
         return None
-    if not structure.wants_template(True, expects_others):
+    if not structure.wants_template(True, True):
         return None
     try:
         symbolic = SymbolicSchedule(structure, original, graph, planner, rewrites_again=products)
@@ -98,14 +122,10 @@ def _is_general_call(step: Step) -> bool:
 
 def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
     """Whether the rewrite may be the same for other lengths: without products, rules have read no
-    lengths, other than which are 0, 1 or equal. There are no user functions and library calls.
+    lengths, other than which are 0, 1 or equal. There are no user functions.
     """
     report, graph = original.report, original.graph
-    generic_ops = all(
-        isinstance(node.op, Op) and not node.op.is_library_call
-        for node in graph.nodes
-        if node.pending
-    )
+    generic_ops = all(isinstance(node.op, Op) for node in graph.nodes if node.pending)
     reads_lengths = report.read_shapes and not products
     return generic_ops and not (reads_lengths or report.read_scalars)
 

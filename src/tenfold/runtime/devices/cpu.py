@@ -30,7 +30,7 @@ from tenfold.runtime.executable import bind
 from tenfold.runtime.graph_chunks import MAX_WHOLE_NODES
 from tenfold.runtime.lapack.dispatch import compute_linalg
 from tenfold.runtime.reference import ReferenceCall
-from tenfold.runtime.symbolic_executable import bind_symbolic
+from tenfold.runtime.symbolic_executable import bind_symbolic, generalise
 from tenfold.schedule.lapack.driver_builder import DriverChoice
 from tenfold.schedule.product_forms import ProductChoice
 from tenfold.schedule.schedule import schedule_graph, schedule_key
@@ -90,11 +90,8 @@ class Cpu:
             return None
         planner = partial(schedule_graph, target=self.target(), fused=bool(get("fuse")))
         generalises = cached and not get("verify")  # verification needs the lengths of each launch
-        if generalises:
-            expects_others = timeline.in_batch()
-            executable = bind_symbolic(
-                original, graph, planner, compute_call, expects_others=expects_others
-            )
+        if generalises and timeline.in_batch():
+            executable = bind_symbolic(original, graph, planner, compute_call)
             if executable is not None:
                 return executable
         # a node made by a rule cannot be published after its operand is overwritten
@@ -106,6 +103,8 @@ class Cpu:
                 continue
             if cached:
                 builder.cache()
+            if generalises:
+                generalise(builder, planner)
             return builder.executable
         return None
 
