@@ -93,7 +93,7 @@ class PartAnchors {
     }
 
     const LinearizedGraph* graph_ = nullptr;
-    std::vector<uint32_t> root_of_; // by position; empty while no part has been seen
+    std::vector<uint32_t> root_of_; // root indices; empty while no part has been seen
     std::vector<Root> roots_;
 };
 

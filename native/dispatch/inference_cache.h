@@ -19,16 +19,16 @@ namespace tenfold {
 // operands of some dtypes. It is then an example, whose result may have another shape.
 struct Inference {
     std::atomic<uint32_t> references{1};
-    uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
+    uint8_t kind = VALUE;           // kind of the operation itself; a node adds its inputs' kinds
     std::vector<Ref<Type>> results; // one, or several for an op with several results
     std::vector<uint16_t> operands; // the dtype in which each input enters the computation
     // Exactness of the key under which the last graph that ends in this node found its plan.
     std::atomic<uint8_t> last_exactness{0};
-    // Of an operation on elements: of all inferences of the same dtypes.
+    // Loops of an operation on elements: all inferences of the same dtypes share them.
     Ref<Loops> loops;
-    // Of a view, but of a slice: owned; null: not asked for yet.
+    // Index map of a view other than a slice: owned; null: not asked for yet.
     std::atomic<const IndexMap*> index_map{nullptr};
-    // Of a call: the Python object of its op, owned; released through the deferred decrefs.
+    // The Python object of a call's op: owned; released through the deferred decrefs.
     void* op_owner = nullptr;
 
     ~Inference() {
@@ -48,7 +48,7 @@ struct InferenceQuery {
 
 struct Inferred {
     Ref<Inference> inference; // empty when unknown
-    Ref<Type> type;           // of the only, or first, result
+    Ref<Type> type;           // type of the only, or first, result
 
     explicit operator bool() const { return bool(inference); }
 };
@@ -59,7 +59,7 @@ Inferred find_inference(const InferenceQuery& query);
 // Caches a result of Python's rules.
 void cache_inference(const InferenceQuery& query, const Ref<Inference>& inference);
 
-// Of an op that is not called any more.
+// Drops the inferences of an op that is not called any more.
 void drop_inferences_of(const Op* op);
 
 std::size_t num_cached_inferences();

@@ -76,7 +76,7 @@ Batcher* Engine::batcher_of(const BatcherKey& signature) {
 
 Engine::Batchers Engine::make_batchers() {
     Batchers batchers;
-    batchers.emplace(BatcherKey(), std::make_unique<Batcher>()); // of operators that run alone
+    batchers.emplace(BatcherKey(), std::make_unique<Batcher>()); // for operators that run alone
     return batchers;
 }
 

@@ -14,10 +14,10 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t MIN_BLOCK_ELEMENTS = 64;   // of a unit of a loop
-constexpr int64_t GATHER_BYTES = 1 << 14;    // of an operand's rows that are gathered at once
-constexpr int64_t GRAIN_BYTES = 1 << 17;     // of results that a thread computes at a go
-constexpr int64_t SUM_ELEMENTS = 1 << 10;    // of arrays that are summed at once
+constexpr int64_t MIN_BLOCK_ELEMENTS = 64;   // elements of a unit of a loop
+constexpr int64_t GATHER_BYTES = 1 << 14;    // bytes of an operand's rows that are gathered at once
+constexpr int64_t GRAIN_BYTES = 1 << 17;     // bytes of results that a thread computes at a go
+constexpr int64_t SUM_ELEMENTS = 1 << 10;    // elements of arrays that are summed at once
 constexpr std::size_t PREFETCH_DISTANCE = 8; // members on the way
 
 using ItemBytes = std::array<int64_t, Loops::OPERANDS + 1>;
@@ -181,9 +181,9 @@ class GatheringLoop {
     const int64_t num_members_;
     ItemBytes items_{}, row_bytes_{};
     const std::size_t num_arrays_;
-    const int64_t elements_; // of a member's array
+    const int64_t elements_; // elements of a member's array
     int64_t block_ = 1, operand_bytes_ = 0;
-    PooledVector<void*> addresses_; // of the arrays of each member
+    PooledVector<void*> addresses_; // addresses of the arrays of each member
     Numbers numbers_{};
     std::optional<ContiguousLoop> full_, last_; // over a block of members, and over the last block
     char* result_ = nullptr;

@@ -13,7 +13,7 @@ namespace tenfold {
 // An operation on elements of arrays of equal shape, in C's order, and of numbers.
 struct BatchRows {
     Ref<Inference> inference; // owns the loop
-    Ref<Type> type;           // of the result
+    Ref<Type> type;           // type of the result
     const Loop* loop = nullptr;
 };
 

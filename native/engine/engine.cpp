@@ -194,7 +194,7 @@ void Engine::link_inputs(Future& future, std::span<Future* const> inputs, Deferr
     }
 }
 
-// Those above are on a longer way now.
+// Raises the heights of the inputs, which are on a longer path now.
 void Engine::propagate_height(Future& future) {
     Future* above = &future;
     for (int i = 0; i < MAX_HEIGHT_STEPS; ++i) {
@@ -209,7 +209,7 @@ void Engine::propagate_height(Future& future) {
     }
 }
 
-// Of one whose inputs are linked.
+// Schedules an operator whose inputs are linked.
 void Engine::schedule(Future& future, DeferredFrees& frees) {
     list_insert(future);
     for (Edge& edge : future.inputs())

@@ -16,10 +16,10 @@ namespace tenfold {
 struct Job {
     enum Kind : uint8_t { nothing, rows, python, classify, callbacks };
     Kind kind = nothing;
-    const Batcher* batcher = nullptr; // of rows
+    const Batcher* batcher = nullptr; // batcher of a `rows` job
     PooledVector<Ref<Future>> members;
     PooledVector<OperatorResult> answers;
-    std::vector<BatcherKey> signatures; // of the operators to be classified, without answers
+    std::vector<BatcherKey> signatures; // classify: one per member; set for users' batches
 };
 
 // The engine's interface to Python, whose calls take the GIL, and to the operating system.
@@ -54,7 +54,7 @@ struct EngineStatistics {
     uint64_t pushed = 0, done = 0, failed = 0, cancelled = 0, dropped = 0, batches = 0;
     std::size_t pending = 0, ready = 0, running = 0;
     int64_t live_objects = 0, live_bytes = 0, peak_bytes = 0;
-    std::unordered_map<std::size_t, uint64_t> sizes; // of batches: how many of each
+    std::unordered_map<std::size_t, uint64_t> sizes; // number of batches of each size
 };
 
 // Objects released under the engine's Lock, to be freed after it.
@@ -64,7 +64,7 @@ struct DeferredFrees {
     std::vector<Future*> unread;  // dropped if unneeded; in `futures`, or referenced
     std::vector<std::pair<Future*, Ref<Failure>>> failure_queue;
     bool draining_failures = false; // a caller further up works through `failing`
-    std::vector<void*> objects;     // of Python
+    std::vector<void*> objects;     // Python objects
     std::vector<Ref<Value>> values;
     int64_t num_results = 0, bytes = 0; // results, yet to be accounted
     std::vector<Ref<Operation>> operations;
@@ -156,7 +156,7 @@ class Engine {
     bool closed() const { return closed_; }
     // Its number among the pushes of all engines, as traces say it.
     uint64_t trace_id(const Future& future) const { return engine_id_ << 32 | future.number; }
-    bool is_from_parent_process() const; // of this process, which is a fork
+    bool is_from_parent_process() const; // whether this process is a fork of the engine's
 
     // Whether so many bytes fit; if not, whether running or ready operators could free some.
     // `likely`: earlier results of such operators suggest that memory may be short.
@@ -174,7 +174,7 @@ class Engine {
         uint64_t number;
         bool impure;
         std::string name, state;
-        std::vector<uint64_t> inputs; // those that are pending
+        std::vector<uint64_t> inputs; // pending inputs
     };
     std::vector<PendingInfo> pending();
     void account(int64_t objects, int64_t bytes);
@@ -185,7 +185,7 @@ class Engine {
     const Ref<Operation>& add() const { return add_; }
     const BatchRows* sum_rows(const Type& type, uint64_t options);
     const Limits& limits() const { return limits_; }
-    // What a thread of this engine has for computing members.
+    // Resources with which a thread of this engine computes members.
     BatchResources resources(BatchPlanner& planner, OpKernelCompiler& compiler) const {
         return {planner, compiler, limits_.num_threads, limits_.max_bytes > 0};
     }
@@ -286,27 +286,27 @@ class Engine {
     using Batchers = std::unordered_map<BatcherKey, std::unique_ptr<Batcher>, BatcherKeyHash>;
     static Batchers make_batchers();
     Batchers batchers_ = make_batchers();
-    std::pair<BatcherKey, Batcher*> last_batcher_{}; // that was found
+    std::pair<BatcherKey, Batcher*> last_batcher_{}; // the batcher found last
     BatchHeap<Batcher> active_{0};                   // Batchers with live members
-    BatchHeap<Batcher> due_{1}; // those of them that run now: full, or with an urgent member
+    BatchHeap<Batcher> due_{1}; // active Batchers that run now: full, or with an urgent member
     uint64_t num_listings_ = 0;
-    std::vector<Future*> urgent_stack_; // of mark_urgent, kept for its memory
+    std::vector<Future*> urgent_stack_; // stack of mark_urgent, kept for its memory
     Heap ready_, urgent_;
     std::vector<Ref<Future>> unclassified_; // ready, of a signature that is not known
     bool unclassified_urgent_ = false;
     PooledVector<Ref<Future>> to_call_, to_free_;
-    std::vector<Failure*> failures_; // that are alive
+    std::vector<Failure*> failures_; // live failures
     std::size_t reserved_bytes_ = 0; // bytes of pending results whose Types are known
     struct SizeEstimate {
         std::size_t pending = 0, bytes = 0; // bytes: of the last result
         bool known = false;
     };
     std::unordered_map<const void*, SizeEstimate>
-        size_estimates_;            // of operators whose results are guessed
+        size_estimates_;            // for operators whose result sizes are guessed
     std::size_t guessed_bytes_ = 0; // estimated bytes of the other pending results
     std::deque<Job> batch_parts_;
     Future *pending_list_ = nullptr, *lazy_list_ = nullptr; // lists, the newest first
-    Future* oldest_ = nullptr;                              // of the pending ones
+    Future* oldest_ = nullptr;                              // oldest pending operator
     uint64_t num_arrivals_ = 0;
     std::atomic<int> num_freeing_{0}; // threads that free objects of a step; relaxed: a hint
     uint64_t num_events_ = 0;         // pushes, and steps that ended
@@ -316,7 +316,7 @@ class Engine {
     std::size_t num_pending_ = 0, num_running_ = 0;
     std::unordered_map<std::size_t, uint64_t> batch_sizes_;
     int num_holds_ = 0, num_busy_ = 0, num_started_ = 0;
-    int num_deferring_ = 0; // of the busy ones: they free Python's objects
+    int num_deferring_ = 0; // busy workers that free Python's objects
     int num_sleeping_ = 0, num_timed_sleepers_ = 0,
         num_woken_ = 0;          // watchers sleep for a while only
     bool is_registered_ = false; // among `gil_free_threads`

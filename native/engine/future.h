@@ -21,7 +21,7 @@ struct OptionSet {
     std::atomic<uint32_t> references{1};
     uint64_t number = 0;     // equal options have equal numbers
     bool usual = true;       // whether elements may be computed by rows
-    uint8_t target = 0;      // of kernels
+    uint8_t target = 0;      // target of the kernels
     void* context = nullptr; // Python's, in which they are in force; owned
     static void destroy(OptionSet* submitted);
 };
@@ -30,8 +30,8 @@ struct OptionSet {
 struct Operation {
     enum Kind : uint8_t {
         value,       // put: nothing runs
-        elementwise, // of tenfold, on elements, without parameters
-        general,     // any other of tenfold's, made of others too
+        elementwise, // an operation of tenfold on elements, without parameters
+        general,     // any other operation of tenfold, also one made of others
         user,        // an operator's `run`
         batched,     // an operator's `run_batch`
         in_place,    // owns its first input
@@ -45,20 +45,20 @@ struct Operation {
     bool elementwise_add = false;     // cumulative, fold: increments are added by tenfold's `add`
     uint64_t stacked_number = 0;      // batched: `run_batch` takes stacked arrays; equal operators
                                       // have equal numbers
-    bool memoized = false;            // of tenfold, pure: one object for all equal pushes
-    bool has_several_results = false; // of tenfold, as far as is known; written under the GIL
+    bool memoized = false;            // pure operation of tenfold: one object for all equal pushes
+    bool has_several_results = false; // tenfold's operation, once known; written under the GIL
     Ref<Operation> sum;               // cumulative: the fold of its increments
     uint8_t min_inputs = 0, max_inputs = 255;
-    int32_t priority = 0; // of the user's: among ready operators that are not batched
+    int32_t priority = 0; // the user's, among ready operators that are not batched
     std::string name;
     const Op* op = nullptr;
     const void* cost_class = nullptr;          // the operator's class, by which sizes are guessed
     void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
     void* constants = nullptr; // owned: a tuple of the constants behind the inputs, or null
     Ref<OptionSet> options;
-    // Of a call of a traced function: its parameters, its GIL-free call and its captured values.
-    // That call may lack a plan. `result_tree` is how its results form one object: owned, null for
-    // one Array.
+    // A call of a traced function has parameters, a GIL-free call and captured values. The
+    // GIL-free call may lack a plan. `result_tree` is how its results form one object: owned, null
+    // for one Array.
     Ref<Params> call;
     Ref<PlannedGraph> planned_graph;
     std::vector<Ref<Value>> captured;
@@ -87,7 +87,7 @@ struct Failure {
     Ref<Operation> operation;
     Ref<PushSite> site;
     std::atomic<bool> observed{false};
-    Engine* engine = nullptr; // that knows of it until it is destroyed
+    Engine* engine = nullptr; // the engine that lists the failure until its destruction
 
     static void destroy(Failure* failure);
     // Called for an unobserved failure, by any thread; it takes over `error`.
@@ -99,10 +99,10 @@ struct Failure {
 struct OperatorResult {
     Ref<Value> value;
     void* object = nullptr;         // owned
-    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
-    Ref<Type> type;                 // of the scalar
+    std::unique_ptr<Scalar> scalar; // value of an object that is a Python number
+    Ref<Type> type;                 // type of the scalar
     Ref<Failure> failure;
-    std::size_t bytes = 0; // of the object
+    std::size_t bytes = 0; // size of the object
 
     bool empty() const { return !value && !object && !failure; }
 };
@@ -132,7 +132,7 @@ struct Block {
 struct Increments {
     Future* base = nullptr; // counted, and read
     Leaves* leaves = nullptr;
-    uint32_t count = 0; // of the leaves
+    uint32_t count = 0; // number of leaves
     Block* blocks = nullptr;
     Ref<Operation> operation;
     bool is_input = false; // the last of the leaves was an input itself
@@ -141,7 +141,7 @@ struct Increments {
 // The versions of one object. The engine's Lock's.
 struct VersionChain {
     std::atomic<uint32_t> references{1};
-    uint32_t handles = 0;   // of all versions
+    uint32_t handles = 0;   // handles of all versions
     Future* head = nullptr; // counted, and read; null once no handle is left
     static void destroy(VersionChain* versions) { delete versions; }
 };
@@ -167,7 +167,7 @@ struct Future {
     Type* type = nullptr;           // counted; known beforehand, or from the value; null of several
                                     // results
     Ref<Value> value;               // or values, chained
-    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
+    std::unique_ptr<Scalar> scalar; // value of an object that is a Python number
     Ref<Operation> operation;
     Batcher* batcher = nullptr; // whose member it will be, or is
     Edge* waiters = nullptr;    // its readers
@@ -178,7 +178,7 @@ struct Future {
     std::array<Edge, INLINE_INPUTS> inline_edges;
     std::size_t bytes = 0;      // while it is pending, those that are expected
     void* object = nullptr;     // owned
-    Ref<VersionChain> versions; // of an object that was changed
+    Ref<VersionChain> versions; // versions of an object that was changed
     std::unique_ptr<Increments> increments;
     Ref<Failure> failure;
     Ref<PushSite> push_site;

@@ -38,7 +38,7 @@ bool Batcher::accepts_scalar(std::size_t position, const Scalar& scalar) const {
 
 namespace {
 
-// What one member has at a position: an input, or a captured array behind them.
+// A member's operand at a position: an input, or a captured array behind the inputs.
 struct MemberOperand {
     const Ref<Value>* value;
     const Scalar* scalar;
@@ -125,7 +125,7 @@ bool read_scalars(MemberOperands& operands, const Batcher& batcher, Members memb
     return operands.find_scalar_form(), true;
 }
 
-// What all members have at a position. False where they are to be computed one by one.
+// The operands of all members at a position. False where members are computed one by one.
 bool read_operands(MemberOperands& operands, const Batcher& batcher, Members members,
                    std::size_t position) {
     const MemberOperand first = operand_of(*members[0], position);
@@ -196,7 +196,7 @@ StackedOutcome run_stacked(const Batcher& batcher, Members members,
     ExecutionContext* python = resources.planner.python();
     if (!planned.graph_template) return StackedOutcome::refused;
     if (planned.calls_python && !python) return StackedOutcome::unplanned;
-    const uint8_t device = batcher.result ? batcher.result->device : 0; // of stacked numbers
+    const uint8_t device = batcher.result ? batcher.result->device : 0; // device of stacked numbers
     std::vector<StackedOperand> stacked(operands.size());
     std::vector<Ref<Value>> results;
     if (stack_members(stacked, operands, batch.rows, device, resources.threads))

@@ -58,7 +58,7 @@ class MemberQueue {
     std::size_t next_ = 0;
 };
 
-inline std::atomic<uint64_t> num_batchers{0}; // that were made
+inline std::atomic<uint64_t> num_batchers{0}; // batchers made so far
 
 // The engine's Lock protects it; what says how its members are computed never changes.
 struct Batcher : AgendaEntry {
@@ -72,11 +72,11 @@ struct Batcher : AgendaEntry {
     uint64_t number = ++num_batchers;
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
-    Ref<Type> result; // of an operation of tenfold's on inputs of known Types
+    Ref<Type> result; // result of tenfold's operation on inputs of known Types
     // Some may have been dropped or cancelled, or have run: those that became urgent while they
     // waited are in both.
     MemberQueue members, urgent_members;
-    std::size_t num_urgent = 0; // of the live members
+    std::size_t num_urgent = 0; // live members that are urgent
 
     // Once none is live.
     void clear_members(PooledVector<Ref<Future>>& into) {
@@ -107,11 +107,11 @@ class BatchPlanner {
     virtual ExecutionContext* python() { return nullptr; }
 };
 
-// What a thread that computes members has: with the GIL it makes plans and kernels.
+// Resources of a thread that computes members. With the GIL it makes plans and kernels.
 struct BatchResources {
     BatchPlanner& planner;
     OpKernelCompiler& compiler;
-    int threads = 1;               // of a launch, at most
+    int threads = 1;               // threads of a launch, at most
     bool separate_results = false; // each in memory of its own, so that it is freed by itself
 };
 

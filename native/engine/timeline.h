@@ -13,7 +13,7 @@ struct TraceEvent {
     const char* category;
     int64_t begin, end;                      // nanoseconds of the steady clock
     uint64_t thread;                         // as pthread_self() has it
-    std::vector<uint64_t> operators, inputs; // by the numbers of their pushes
+    std::vector<uint64_t> operators, inputs; // push numbers
     double depth = 0;
 };
 
@@ -30,7 +30,7 @@ struct Traces {
     std::vector<TraceCounter> counters;
 };
 
-struct OpenTrace; // of a step that has not ended
+struct OpenTrace; // trace of a step that has not ended
 
 inline std::atomic<bool> tracing{false}; // relaxed: a thread that misses a change is a step late
 // All of these may be called with any Lock held: they take no Lock.

@@ -17,7 +17,7 @@ struct BatchThresholds {
     std::size_t min_members = 24, min_planned_members = 2;
     // Rows of a batch whose results are larger than a stacked operand.
     std::size_t max_large_rows = 16;
-    // Of so many nodes one may have a large result, such as a stack of all members.
+    // Nodes of a graph for each large result that it may have, such as a stack of all members.
     std::size_t nodes_per_large = 64;
     // Below one live-out row in so many, rows are copied: they do not keep the batch alive.
     uint32_t sparse_ratio = 4;

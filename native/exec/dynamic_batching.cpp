@@ -17,7 +17,7 @@ constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
 bool is_result_selector(const Node& node) { return node.op && !node.op->python; }
 
-// Of the results of its input.
+// The index of a selector's result among the results of its input.
 uint32_t result_index(const Node& node) { return uint32_t(node.params->axes[0]); }
 
 class BatchAgenda {
@@ -67,7 +67,7 @@ class BatchAgenda {
     };
     struct BatchResult {
         Ref<Value> value;
-        uint32_t num_pending_rows; // that are still to be read
+        uint32_t num_pending_rows; // rows that are still to be read
         uint32_t num_live_out = 0; // rows with outside references
         uint32_t num_members;
     };
@@ -306,7 +306,7 @@ class BatchAgenda {
         return true;
     }
 
-    // By the plan of its signature, or by Python; none where members are to be computed one by one.
+    // The results, by a plan or by Python; none where members are to be computed one by one.
     std::vector<Ref<Value>> batch_results(Batch batch) {
         const Node& representative = *batch.node(0);
         BatchSignature signature{
@@ -370,7 +370,7 @@ class BatchAgenda {
         return true;
     }
 
-    // Of a node that has been computed.
+    // Refers to the value or row of a node that has been computed.
     StridedRef strided_ref(uint32_t position, int64_t bytes) {
         const RowRef& row_ref = row_refs_[position];
         if (row_ref.result != NONE) {

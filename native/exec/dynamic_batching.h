@@ -15,7 +15,7 @@ struct Batch {
     bool is_continuation;     // a size limit cut it off from the previous batch
     bool worth_batching;      // whether it is large enough
     bool recurs;              // at least as many nodes of this signature are not ready yet
-    std::size_t num_rows = 0; // of the computation: members, padded with the last one
+    std::size_t num_rows = 0; // rows of the computation: members, padded with the last one
 
     std::size_t size() const { return positions.size(); }
     const Ref<Node>& node(std::size_t row) const { return graph.nodes[positions[row]].node; }
@@ -36,7 +36,7 @@ class BatchCompiler {
     // report an error better.
     virtual bool may_compute_again() { return true; }
     std::size_t max_members = SIZE_MAX;
-    std::vector<uint64_t> options; // of signatures
+    std::vector<uint64_t> options; // options in the signatures
     int threads = 1;               // for stacking rows, at most
     bool dry_run = false;          // only partitions; computes nothing
     bool pads_rows = false;        // a batch may have more rows than members

@@ -341,8 +341,7 @@ class Executor {
 };
 
 constexpr std::size_t CAPACITY = 4096;
-constexpr std::size_t MAX_KEY_WORDS = 1
-                                      << 22; // of all keys together: plans of long graphs are large
+constexpr std::size_t MAX_KEY_WORDS = 1 << 22; // words of all keys: plans of long graphs are large
 
 using Words = std::span<const uint64_t>;
 

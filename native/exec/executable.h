@@ -97,8 +97,8 @@ struct Executable {
         int threads;
         bool uninterruptible; // see Work
         std::string label;
-        int64_t multiply_adds = -1;               // of a product, which counts as a call
-        std::vector<Scale> scales;                // behind the numbers
+        int64_t multiply_adds = -1; // multiply-adds of a product, which counts as a call
+        std::vector<Scale> scales;  // behind the numbers
         std::vector<BlasLibrary*> blas_libraries; // while it runs, to so many threads at most
         int blas_threads = 1;
         WorkCounter extra_work;
@@ -139,7 +139,7 @@ struct Executable {
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
-    std::vector<int64_t> base_offsets; // of the graph that it was compiled for, as in its key
+    std::vector<int64_t> base_offsets; // offsets of the graph that was compiled, as in the key
     KeyOwners key_owners;
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
@@ -186,7 +186,7 @@ struct RunResult {
     };
     Cause cause = none;
     uint32_t instruction = 0;
-    std::size_t bytes = 0; // of memory that was not there
+    std::size_t bytes = 0; // bytes that could not be allocated
 
     explicit operator bool() const { return cause == none; }
 };

@@ -18,10 +18,10 @@ int64_t product_of(const std::vector<int64_t>& shape) {
 
 // Elements of the nodes of a graph.
 struct ElementCounts {
-    // Computed by a node. Of an update those of the slice; of a value all, but none if only slices
-    // and elements of it are read or replaced.
+    // Elements that a node computes. An update counts its slice; a value counts all elements, but
+    // none if only slices and elements of it are read or replaced.
     std::vector<int64_t> computed;
-    std::vector<int64_t> read; // by its readers, of slices their own
+    std::vector<int64_t> read; // elements read by the readers; a slice reads its own
 
     explicit ElementCounts(const LinearizedGraph& graph)
         : computed(graph.nodes.size()), read(graph.nodes.size()) {

@@ -64,7 +64,7 @@ bool is_contiguous(const Type& result, std::span<const Value* const> arrays, Ite
 // False if the result has more than MAX_AXES axes.
 bool axis_order(const Type& result, std::span<const Value* const> arrays, Order& order);
 
-// Those of a result; empty for C's order.
+// The strides of a result in this order; empty for C's order.
 std::vector<int64_t> strides_in(const Order& order, const Type& type);
 
 // False if more than MAX_AXES axes remain.

@@ -15,7 +15,7 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t MAX_LAUNCHES = 4096; // of one node, over its outer axes
+constexpr int64_t MAX_LAUNCHES = 4096; // launches of one node, over its outer axes
 constexpr int64_t LANES = 64;          // elements; a block is a multiple of it: whole SIMD vectors
 
 class ColdGraphRun : public OpInterpreter {
@@ -359,7 +359,7 @@ class ColdGraphRun : public OpInterpreter {
         ElementBytes element{};
         std::ranges::copy(numbers_, element.begin());
         bool packs_complex64 =
-            numbers_.size() == 2 && dtype_of(node.type->dtype).bytes == 8; // of two floats
+            numbers_.size() == 2 && dtype_of(node.type->dtype).bytes == 8; // two floats
         if (packs_complex64) element[0] |= element[1] << 32;
         return element;
     }
@@ -526,7 +526,7 @@ class ColdGraphRun : public OpInterpreter {
     std::vector<StepTiming>* timings_;
     std::vector<Ref<Value>> values_;
     std::vector<uint32_t> num_pending_readers_; // readers to come
-    std::vector<const Scalar*> scalars_;        // of a template: the scalar inputs
+    std::vector<const Scalar*> scalars_;        // scalar inputs of a template
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
     std::vector<Node*> claimed_nodes_;

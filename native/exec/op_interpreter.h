@@ -40,7 +40,7 @@ class OpKernelCompiler {
     virtual bool compute_node(Node&) { return false; }
 
   private:
-    uint8_t target_; // of the kernels that it finds or compiles
+    uint8_t target_; // target of the kernels that it finds or compiles
 };
 
 inline bool is_long(const LinearizedGraph& graph) {

@@ -47,7 +47,7 @@ class Assignment {
     static void copy_unit(const Sizes& sizes, char* to, const char* from, int64_t unit);
 
     Sizes sizes_;
-    std::array<void*, 2> buffers_; // of the part and of the right-hand side, or null
+    std::array<void*, 2> buffers_; // addresses of the part, and of the right-hand side or null
     int64_t units_ = 0;
     int threads_;
     bool fits_ = true;

@@ -13,12 +13,12 @@ struct PlannedGraph {
     std::vector<uint32_t> outputs;                 // where the results stand in it
     Ref<Executable> plan;                          // null: none that needs no Python
     std::vector<int64_t> base_offsets;             // as its key has it
-    // Of each leaf of the template; empty: C order. Missing ones are in C order.
+    // Strides of each leaf of the template; empty or missing: C order.
     std::vector<std::vector<int64_t>> input_strides;
     bool calls_python = false; // its plan does, so a run needs the GIL
 
-    // Of a batch: the rows that the placeholders have, and which outputs have a row for each
-    // member; none: all of them.
+    // Rows of a batch's placeholders, and which outputs have a row for each member; empty: all
+    // outputs.
     std::size_t rows = 0;
     std::vector<char> stacked_outputs;
     // For any number of rows; null where there is none. Its lengths, and where the rows stand in
@@ -58,7 +58,7 @@ class PlannedGraphRunner : GilFreeContext {
     // The results, one for each output; none where a part of it failed. By its own plan, or by one
     // for other lengths.
     std::vector<Ref<Value>> run(const Executable& plan);
-    // Those of its own plan, chained.
+    // The results of its own plan, chained.
     Ref<Value> run_chained();
 
   private:

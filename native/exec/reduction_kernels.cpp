@@ -14,9 +14,9 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t COLUMN_BYTES = 1 << 15; // of scratch memory, for some packets of columns
+constexpr int64_t COLUMN_BYTES = 1 << 15; // scratch memory for some packets of columns
 
-// By operation, dtypes and form.
+// Kernels by operation, dtypes and form.
 KernelTable<ReductionLoop>* const reduction_loops =
     new KernelTable<ReductionLoop>; // outlives every thread
 

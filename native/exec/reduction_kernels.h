@@ -24,8 +24,8 @@ struct ReductionLoop {
     KernelHandle kernel; // null: this operation has none for these dtypes
     Ref<Code> code;
     uint16_t dtype = 0; // the dtype that is written
-    uint32_t lanes = 1; // of a column: elements of a packet
-    uint32_t parts = 1; // of a column: of a partial result
+    uint32_t lanes = 1; // column kernel: elements of a packet
+    uint32_t parts = 1; // column kernel: parts of a partial result
 };
 
 struct ReductionResult {

@@ -12,9 +12,9 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t CAPACITY = 2048;
-constexpr std::size_t MAX_PLANS = 64; // of one signature
+constexpr std::size_t MAX_PLANS = 64; // plans of one signature
 
-using Plans = std::vector<Ref<PlannedGraph>>; // of other numbers of rows each
+using Plans = std::vector<Ref<PlannedGraph>>; // each plan is for another number of rows
 using Words = std::span<const uint64_t>;
 using Table = LruCache<std::vector<uint64_t>, Plans, WordsHash, SameWords>;
 

@@ -32,18 +32,18 @@ std::vector<int64_t> transposed_strides(const Type& type);
 // The operands of one position.
 struct MemberOperands {
     OperandForm form;
-    Ref<Type> type; // of a member's
+    Ref<Type> type; // type of a member's operand
     Ref<Value> shared;
-    PooledVector<StridedRef> rows;      // of stacked and transposed ones
-    std::vector<const Scalar*> scalars; // of a number one, of numbers one for each member
+    PooledVector<StridedRef> rows;      // rows of a stacked or transposed operand
+    std::vector<const Scalar*> scalars; // one shared number, or one for each member
     uint16_t dtype = 0;                 // in which the operation reads its numbers
 
-    // Of `scalars`.
+    // Sets `form` from `scalars`.
     void find_scalar_form();
 };
 
-// What batches have in common that one plan computes: the operation, its parameters and options,
-// and for each operand its Type and form.
+// Key of the batches that one plan computes: the operation, its parameters and options, and for
+// each operand its Type and form.
 struct BatchSignature {
     std::vector<uint64_t> words;
 
@@ -62,7 +62,7 @@ struct BatchPlan {
 // Thread-safe. Without a plan, `rows` is the least number.
 BatchPlan find_batch_plan(const BatchSignature& signature, const RowRange& range);
 void cache_batch_plan(const BatchSignature& signature, Ref<PlannedGraph> planned);
-void forget_batch_plans(uint64_t operation); // of signatures that start with this word
+void forget_batch_plans(uint64_t operation); // drops signatures that start with this word
 
 // Puts the operands of members side by side. False where memory is short.
 bool stack_members(std::span<StackedOperand> stacked, std::span<MemberOperands> operands,

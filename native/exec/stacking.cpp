@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t GRAIN_BYTES = 1 << 16; // bytes of rows that a thread copies at once
 
-// Of so many members' arrays, side by side.
+// The Type of so many members' arrays, side by side.
 Ref<Type> stacked_type(const Type& type, std::size_t members) {
     std::vector<int64_t> shape{int64_t(members)};
     shape.insert(shape.end(), type.shape.begin(), type.shape.end());
@@ -113,7 +113,7 @@ struct RowCopier {
     }
 };
 
-// By a launch for each row: the kernels of another device cannot follow the pointers of a
+// Copies by a launch for each row: the kernels of another device cannot follow the pointers of a
 // RowCopier.
 bool copy_each_row(const Value& whole, std::span<const StridedRef> members, const Type& type,
                    std::size_t rows) {

@@ -26,7 +26,7 @@ template <class T, class Make> T* get_or_create(std::atomic<T*>& slot, Make&& cr
 // contiguous along the inner axis. Other operands have a constant stride, or stride 0.
 struct Loop {
     enum SizeKind : uint8_t { length, stride, block, unused };
-    struct Size { // of a length `first` is the axis; 1 is the inner one
+    struct Size { // the axis of a length: 1 is the inner one
         SizeKind kind;
         uint8_t operand, axis;
     };

@@ -79,7 +79,7 @@ class FormWriter {
         return form_.lengths.size() <= MAX_LENGTHS;
     }
 
-    // Of one result, and no replaced part.
+    // Writes a pending node. False unless it has one result, and no replaced part.
     bool write_pending(const LinearizedNode& entry) {
         const Node& node = *entry.node;
         const Inference& inference = *node.inference;
@@ -273,7 +273,7 @@ struct SymbolicEntry {
 using Table = LruCache<std::vector<uint64_t>, SymbolicEntry, WordsHash, SameWords>;
 
 constexpr std::size_t CAPACITY = 4096;
-// Of all entries, about: long forms need large symbolic executables.
+// Approximate words of all entries: long forms need large symbolic executables.
 constexpr std::size_t MAX_WORDS = 1 << 22;
 
 // The approximate words of memory of a symbolic executable.
@@ -309,7 +309,7 @@ std::vector<Ref<SymbolicExecutable>> templates_of(const ShapeSignature& form) {
     return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
-// Of programs that are optimised meanwhile: Python then compiles another.
+// Whether its program was optimised meanwhile: Python then compiles another.
 bool has_expired(const SymbolicExecutable& symbolic) {
     return symbolic.template_plan->remaining_runs.load(std::memory_order_relaxed) == 0;
 }

@@ -13,8 +13,8 @@ namespace tenfold {
 // if they are equal.
 struct ShapeSignature {
     std::vector<uint64_t> words;
-    std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
-    std::vector<uint32_t> axes;   // of each the axis, the last one is 1; 0: of whichever axes
+    std::vector<int64_t> lengths; // lengths above 1, each once, in order of appearance
+    std::vector<uint32_t> axes;   // axis of each length, the last one is 1; 0: any axes
 
     // Overwrites itself; false for a graph that templates do not support. `rules` are in force:
     // they may depend on lengths.
@@ -27,7 +27,7 @@ struct SymbolicExecutable {
     using Register = uint32_t;
     struct Row {
         enum Operation : uint8_t { plus, times, floor, ceil, mod, min, max, bits } operation;
-        Register left, right; // of bits both are the same
+        Register left, right; // `bits`: both are the same
     };
     struct Guard {
         enum Kind : uint8_t { positive, zero, other } kind;

@@ -29,8 +29,8 @@ UpdateRun next_in_run(Node& previous, const Params& slice, Node* value);
 // From now on assignments like this one are not deferred.
 void disable_deferral(Node& update);
 
-// What is computed before an assignment: the earlier ones of its target, those below its value. A
-// target that shares a product with the value may wait instead.
+// Which assignments are computed before a new one: the earlier ones of its target, and the ones
+// below its value. A target that shares a product with the value may wait instead.
 struct DueUpdates {
     bool target = false, value = false, may_share = false;
 };

@@ -109,7 +109,7 @@ bool is_full_slice(const Params& params, const Type& array) {
     return !params.has_starts && map.shape.size() == map.steps.size() && takes_all(map, array);
 }
 
-// Of each axis whether it begins nearer to the end, and how far from there; and its extent.
+// Appends for each axis whether it begins nearer to the end, how far from there, and its extent.
 bool append_slice_key(const Params& params, const Type& array, std::vector<uint64_t>& words) {
     const AxisVector& starts = starts_of(params).starts;
     const IndexMap& map = pattern_of(params).map;

@@ -41,7 +41,7 @@ class AxisVector {
 
 struct IndexMap {
     static constexpr int64_t NO_AXIS = -1;
-    // Of an axis of the array: the axis of the slice along it, or NO_AXIS, the step in elements,
+    // One axis of the array: the axis of the slice along it, or NO_AXIS, the step in elements,
     // and the start.
     struct Step {
         int64_t axis, coefficient, start;
@@ -49,7 +49,7 @@ struct IndexMap {
     // in_order: the same bytes in C order; an array in another order has no view.
     enum Kind : uint8_t { affine, in_order, other } kind = other;
     std::vector<Step> steps;
-    std::vector<int64_t> shape; // of a slice; a view has that of its Type
+    std::vector<int64_t> shape; // shape of a slice; a view has the shape of its Type
 };
 
 // Where a slice begins on each axis of the array. Slices that differ in nothing else have one
@@ -58,9 +58,9 @@ struct Starts {
     AxisVector starts;
     const Params* pattern = nullptr; // the Params themselves, or a pattern that they own
     IndexMap map;
-    // Of a pattern of `index` with axes of length 1: that of `set_at`. Under the GIL.
+    // The `set_at` pattern of an `index` pattern with axes of length 1. Under the GIL.
     mutable Ref<Params> update_pattern;
-    // Of a pattern: assignments of values of these forms were not computed together in one go.
+    // One bit per form of value whose assignments to a pattern were not computed in one go.
     mutable std::atomic<uint64_t> not_deferred{0};
 };
 
@@ -72,7 +72,7 @@ Ref<Params> update_params(const Params& slice);
 // The Params of the slice of the same pattern that begins there.
 Ref<Params> params_with_starts(const Params& pattern, const AxisVector& starts);
 
-// Of the Params of a slice.
+// The starts of a slice, from its Params.
 inline const Starts& starts_of(const Params& params) {
     return *params.starts.load(std::memory_order_acquire);
 }

@@ -50,7 +50,7 @@ uint64_t kind_of(const Type& type, const Op& op) {
     return type.kind() | uint64_t(axes ? type.shape.size() : 0) << 40;
 }
 
-// Of a slice the Params say no more than the shape.
+// The Params in the key; null for a slice, whose Params say no more than the shape.
 const Params* cache_params(const InferenceQuery& query) {
     return query.op->part == Op::none ? query.params : nullptr;
 }

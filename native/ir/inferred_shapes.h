@@ -23,7 +23,7 @@ Inferred infer_shape(const InferenceQuery& query);
 Inferred infer_same_type(const InferenceQuery& query);
 // Caches a result of Python's rules.
 void cache_dtypes(const InferenceQuery& query, const Ref<Inference>& inference);
-// Of an op that is not called any more.
+// Drops the entries of an op that is not called any more.
 void drop_dtypes_of(const Op* op);
 std::size_t num_cached_dtypes();
 void clear_dtype_cache();

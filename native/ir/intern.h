@@ -65,7 +65,7 @@ template <class T, class Key> class Interner {
 
     T*& bucket(std::size_t hash) { return table_[truncate_hash(hash) & (table_.size() - 1)]; }
 
-    // Of a table of other places.
+    // Moves all entries to `buckets`, where their places differ.
     void rehash_into(std::vector<T*> buckets) {
         buckets.swap(table_);
         for (T* entry : buckets)

@@ -195,7 +195,7 @@ class Linearizer {
         if (position != NONE) connect(position);
     }
 
-    // By the node on top: the input it has come to last.
+    // Links the node on top to the input that it has come to last.
     void connect(uint32_t position) {
         const Frame& frame = stack_.back();
         ++graph_.nodes[position].num_uses;
@@ -212,7 +212,7 @@ class Linearizer {
         if (!stack_.empty()) connect(position);
     }
 
-    // Of a large graph.
+    // Reserves memory for a large graph.
     void reserve(uint32_t position) {
         if (position == LinearizerScratch::MAX_KEPT_NODES) {
             graph_.nodes.reserve(scratch_.last_large_size);

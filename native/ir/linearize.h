@@ -12,12 +12,12 @@ namespace tenfold {
 
 struct LinearizedNode {
     Ref<Node> node;
-    Ref<Value> value;                        // of a leaf, and of a node that was already computed
+    Ref<Value> value; // value of a leaf, or of a node that was already computed
     uint32_t first_edge = 0, num_inputs = 0; // its inputs: a range of LinearizedGraph::edges
     uint32_t num_uses = 0;                   // number of reads by nodes of the graph
     bool live_out = false;                   // live-out: it has references outside of the graph
-    // Of a value: dead after its last read. It has no outside references, nor has its memory, which
-    // is the pool's. So an op may then reuse the memory in place.
+    // Whether a value is dead after its last read: it has no outside references, nor has its
+    // memory, which is the pool's. So an op may then reuse the memory in place.
     bool dead_after_read = false;
 };
 

@@ -11,16 +11,16 @@ namespace {
 
 constexpr uint32_t NONE = LinearizedGraph::NONE;
 constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
-// What does not repeat has one plan up to so many operations, else one for each chunk.
+// Operations without repetition have one plan up to so many, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
-constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // of steps that are computed at once
-constexpr uint32_t MAX_JOINED_OPERATIONS = 16; // of each: a larger step is worth a launch
+constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // operations of steps that are computed at once
+constexpr uint32_t MAX_JOINED_OPERATIONS = 16; // per such step: a larger one is worth a launch
 constexpr uint32_t MIN_LOOP_OPERATIONS = 96;
 // One plan is best for fewer steps that may be computed at once, such as the terms of a sum, and
 // for a graph of which less than three quarters repeat.
 constexpr std::size_t MIN_JOINING_STEPS = 64, MAX_WHOLE_NODES = 1024, MAX_JOINED_NODES = 512;
 constexpr int MAX_NESTED_LOOPS = 32; // and loops in turn: each look takes linear time
-constexpr int64_t NODE_BYTES = 64;   // what a result costs beside its elements
+constexpr int64_t NODE_BYTES = 64;   // cost of a result beside its elements
 
 struct Step {
     uint32_t begin, end; // numbers of operations
@@ -52,7 +52,7 @@ class LoopRerolling {
         std::size_t role = 0; // equal for the same operation of each step
         uint32_t last_reader = 0;
         bool is_output = false;
-        int64_t crossing_bytes = 0; // of results that are read after it
+        int64_t crossing_bytes = 0; // bytes of results that are read after the operation
     };
 
     const LinearizedNode& entry(uint32_t position) const { return graph_.nodes[position]; }

@@ -62,7 +62,7 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->pending.store(true, std::memory_order_relaxed);
 }
 
-// Of a computed node.
+// Frees the input slots of a computed node.
 void free_input_slots(const Node* first_slot, std::size_t count) {
     if (count > std::tuple_size_v<decltype(Node::inline_inputs)>)
         delete[] reinterpret_cast<Node* const*>(first_slot);

@@ -50,7 +50,7 @@ struct Origin {
 
 // Where an assignment to a part of an Array stands in a run of successive ones.
 struct UpdateRun {
-    uint16_t stride_hash = 0; // of its distance from the previous one; 0: it begins a run
+    uint16_t stride_hash = 0; // hash of the distance from the previous assignment; 0: begins a run
     // How many wrote similar parts before any value was read, and how many wait to be computed
     // together; this one included.
     uint8_t num_similar = 0, num_deferred = 0;
@@ -64,14 +64,14 @@ struct alignas(64) Node {
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
-    std::atomic<bool> passed_through{false}; // by an evaluation; the next stores it
+    std::atomic<bool> passed_through{false}; // an evaluation did; the next one stores the value
     std::atomic<bool> pending{false};        // until it has been computed
     // The number of the thread that overwrites the value of this node in place; 0: none. No Array
     // names the node. A thread that reaches it by another path waits.
     std::atomic<uint32_t> claimed_by{0};
     uint32_t input_count = 0;
     const Op* op = nullptr;   // null for a leaf
-    Ref<Type> type;           // of the only, or first, result
+    Ref<Type> type;           // type of the only, or first, result
     Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
     std::array<Node*, 2> inline_inputs{}; // up to two inputs; of more the first is where they stand
@@ -81,8 +81,8 @@ struct alignas(64) Node {
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
     std::atomic<uint32_t> submission{0};  // the number of its submission; 0: none
-    UpdateRun run;                        // of an assignment; written before the node is published
-    Scalar scalar; // of a leaf that is a Python scalar; an operation has its number here
+    UpdateRun run; // run of an assignment; written before the node is published
+    Scalar scalar; // value of a leaf that is a Python scalar; an operation has its number here
 
     // Operations that were made later have larger numbers.
     uint64_t creation_number() const { return uint64_t(scalar.integer_bits); }

@@ -18,12 +18,12 @@ struct Op {
     bool is_permanent = true;    // not a call of a traced function, nor declared by a user
     bool view = false;           // its result is a view of its first input
     bool shows_part = false;     // its result is a part of each element of its only input
-    uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
+    uint32_t weight = 1;         // operations that a call of a traced function is made of
     bool unbounded_time = false; // it may take any time, however small its arrays are
     bool creates = false;        // all its operands may be numbers; Python's rule says the Type
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
-    bool multiplies = false;     // of a call: its expansion has products or solves
+    bool multiplies = false;     // the expansion of a call has products or solves
     bool merges = true;          // calls on the same inputs are one
     bool contracts = false;      // a product of two arrays
     bool shares_factors = false; // rules let all of them on one matrix share its factors

@@ -25,9 +25,9 @@ struct Params {
     // Owned: one Python reference, released through the deferred decrefs. Null until Python asks
     // for parameters that native code has made; written under the GIL.
     mutable void* python = nullptr;
-    mutable std::atomic<const Starts*> starts{nullptr}; // of a slice: owned
-    // Of a reduction or a permutation its axes; of a result of several its number. Written under
-    // the GIL before a node has them.
+    mutable std::atomic<const Starts*> starts{nullptr}; // starts of a slice: owned
+    // Axes of a reduction or a permutation, or the number of one of several results. Written
+    // under the GIL before a node has them.
     std::vector<int64_t> axes;
     bool has_axes = false, keepdims = false;
 

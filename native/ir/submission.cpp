@@ -5,7 +5,7 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t MAX_MATRIX_ELEMENTS = 1 << 12; // of ops with several steps per element
+constexpr int64_t MAX_MATRIX_ELEMENTS = 1 << 12; // elements for ops with several steps per element
 
 bool is_small(Node& node) {
     if (node.op && node.op->unbounded_time && !value_of(&node)) return false;

@@ -36,7 +36,7 @@ template <class T> ShiftedNumber<T> rescale(const ShiftedNumber<T>& x) {
     return x;
 }
 
-// Of column-major factors, and pivots that count from 1; null for a Cholesky factor.
+// The determinant of column-major factors. Pivots count from 1; null for a Cholesky factor.
 template <class T>
 ShiftedNumber<T> determinant_of(const T* factors, const int* pivots, int64_t order) {
     ShiftedNumber<T> product{T(1), 0};
@@ -59,7 +59,7 @@ template <class T> T value_of(const ShiftedNumber<T>& x) {
     return value;
 }
 
-// Of a number that is neither very large nor very small.
+// The modulus of a number that is neither very large nor very small.
 inline double modulus_of(double x) { return std::fabs(x); }
 inline double modulus_of(const Complex& x) {
     return std::sqrt(x.real() * x.real() + x.imag() * x.imag());

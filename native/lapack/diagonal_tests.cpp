@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t BLOCK = 16; // numbers that are tested together
 
-// Of contiguous numbers; without the sign bit, a number is 0 if all bits are 0.
+// Whether one of contiguous numbers is nonzero: it then has a bit set beside the sign bit.
 template <class Bits> bool any_nonzero_bits(const char* start, int64_t count) {
     int64_t i = 0;
     for (; i + BLOCK <= count; i += BLOCK) {

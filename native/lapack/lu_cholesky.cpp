@@ -80,7 +80,7 @@ int64_t inverse(void** buffers, const int64_t* sizes, const double*, void* scrat
     });
 }
 
-// What is asked of a determinant; Python has the same numbers.
+// The part of a determinant that a call asks for; Python has the same numbers.
 enum class Quantity : int64_t { value, sign, logarithm };
 
 template <class T> class QuantityStore {

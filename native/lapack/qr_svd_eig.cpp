@@ -61,7 +61,7 @@ int64_t qr(void** buffers, const int64_t* sizes, const double*, void* scratch, i
 struct HermitianSizes {
     StackedMatrix x;
     RealValues values;
-    StackedMatrix vectors; // that of the values if no vectors are asked for
+    StackedMatrix vectors; // place of the values if no vectors are asked for
     int64_t order;
     int64_t with_vectors;
     int64_t matrix, work, real_work, integer_work;
@@ -103,7 +103,7 @@ int64_t hermitian(void** buffers, const int64_t* sizes, const double*, void* scr
 struct SvdSizes {
     StackedMatrix x;
     RealValues values;
-    StackedMatrix u, vh; // those of the values if no vectors are asked for
+    StackedMatrix u, vh; // places of the values if no vectors are asked for
     int64_t rows, columns;
     int64_t u_columns, vh_rows;
     int64_t job; // a character of LAPACK: 'N', 'S' or 'A'
@@ -111,7 +111,7 @@ struct SvdSizes {
     int64_t work_length;
 };
 
-// By divide and conquer. The results are U, the values and Vh, or the values only.
+// SVD by divide and conquer. The results are U, the values and Vh, or the values only.
 template <class T>
 int64_t svd(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
             int64_t end) {
@@ -157,7 +157,7 @@ struct EigenvaluesSizes {
     int64_t work_length;
 };
 
-// Of finite matrices only: the iteration does not end with NaN.
+// Eigenvalues of finite matrices only: the iteration does not end with NaN.
 template <class T>
 int64_t eigenvalues(void** buffers, const int64_t* sizes, const double*, void* scratch,
                     int64_t begin, int64_t end) {

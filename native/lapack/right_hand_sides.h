@@ -26,7 +26,7 @@ template <class T> class SideCopies {
         : sides_(sides), buffers_(buffers), scratch_(scratch),
           copy_in_(sides.right.layout, sides.layout<T>(order), order, sides.columns),
           copy_out_(sides.layout<T>(order), sides.result.layout, order, sides.columns) {}
-    // Those of one matrix, where they are solved.
+    // Copies the sides of one matrix to where they are solved, and returns their address.
     T* copy_in(int64_t index) const {
         T* x = sides_.work < 0 ? sides_.result.at<T>(buffers_[2], index)
                                : area<T>(scratch_, sides_.work);

@@ -46,7 +46,7 @@ struct FreeBlocks {
 struct Pool {
     Lock lock; // protects everything here
     std::map<std::size_t, FreeBlocks> free_lists;
-    std::unordered_map<void*, std::size_t> larger_classes; // of live blocks larger than asked for
+    std::unordered_map<void*, std::size_t> larger_classes; // bytes of blocks larger than asked for
     std::size_t num_returned = 0;                          // blocks, since the last look
     AllocationPoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
@@ -64,7 +64,7 @@ bool should_fail() {
 
 std::atomic<std::size_t> headroom_bytes{0}; // relaxed: a number
 
-// By malloc, as the library asks: freed blocks in its lists count as free.
+// Whether malloc, which the library calls, has so many bytes: blocks in its lists count as free.
 bool is_memory_free(std::size_t bytes) {
     void* volatile memory = std::malloc(bytes); // volatile: the compiler keeps the call
     std::free(memory);

@@ -12,7 +12,7 @@ struct Cache {
     const char* reason;   // why it exists
     std::size_t capacity; // entries at most; 0 for interning: a table of objects that others own
     std::size_t (*num_entries)();
-    void (*clear)();                      // of such a table: finds its entries new places
+    void (*clear)();                      // an interning table finds its entries new places
     std::size_t (*num_bytes)() = nullptr; // null where it is unknown
 };
 

@@ -17,7 +17,7 @@ template <class Entry, std::size_t LOG2> class DirectMapped {
   public:
     static constexpr std::size_t LOG2_SLOTS = LOG2, NUM_SLOTS = std::size_t(1) << LOG2;
 
-    // By the upper bits of a hash: those of a product are the best ones.
+    // The slot for the upper bits of a hash, which are the best bits of a product.
     Entry& slot(std::size_t hash) { return entries_[hash >> (64 - LOG2)]; }
     std::size_t size() const {
         return std::size_t(
@@ -34,7 +34,7 @@ template <class Derived, class Entry, std::size_t LOG2> class ThreadCache {
   public:
     static constexpr bool INHERITED = true;
 
-    // That of this thread.
+    // The cache of this thread.
     static Derived& get() {
         Derived& cache = ThreadLocal<Derived>::get();
         // Relaxed: entries that a thread finds before it sees a new epoch are still valid.
@@ -54,7 +54,7 @@ template <class Derived, class Entry, std::size_t LOG2> class ThreadCache {
 
   protected:
     Entry& slot(std::size_t hash) { return entries_.slot(hash); }
-    // By the lower bits, which alone are left of a hash that tests have cut.
+    // The slot for the lower bits of a hash. Tests that cut hashes leave only these bits.
     Entry& slot_of_low(std::size_t hash) { return slot(hash << (64 - LOG2)); }
 
     // Whether to ask the cache behind it: now and then, since entries age there.

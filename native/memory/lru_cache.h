@@ -95,7 +95,7 @@ template <class Key, class Value, class Hash, class Same> class LruCache {
     }
 
     std::size_t capacity_, max_words_, words_ = 0;
-    Entries entries_; // those asked for last come first
+    Entries entries_; // the most recently used entry first
     std::unordered_set<Position, PositionHash, PositionEqual> index_;
 };
 

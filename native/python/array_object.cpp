@@ -203,8 +203,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     return result ? 0 : -1;
 }
 
-// What the error for a private name says, borrowed; remembered, as each export asks for two of
-// them.
+// The text of the error for a private name, borrowed. It is cached, as each export asks for two
+// names.
 PyObject* private_name_text(PyObject* name) {
     constexpr Py_ssize_t MAX_TEXTS = 64;
     static PyObject* const texts = PyDict_New(); // under the GIL

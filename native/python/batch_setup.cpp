@@ -15,7 +15,7 @@ void drop_error() {
     PyErr_Clear();
 }
 
-// What a part of batch setup makes; nothing where it fails.
+// The result of a part of batch setup; empty where it fails.
 template <class F> auto made_by(F&& setup) -> decltype(setup()) {
     try {
         auto result = setup();
@@ -27,8 +27,8 @@ template <class F> auto made_by(F&& setup) -> decltype(setup()) {
     return {};
 }
 
-// Placeholders for an operation's inputs during batch setup. That of a number has no value either:
-// what depends on the number cannot be planned for another one.
+// Placeholders for an operation's inputs during batch setup. A number has no value there either:
+// a plan that depends on the number would not serve another one.
 struct Inputs {
     std::vector<Ref<Node>> nodes;
     std::vector<Node*> borrowed;
@@ -76,7 +76,7 @@ bool are_alike(const LinearizedGraph& one, const LinearizedGraph& other) {
     return std::ranges::equal(one.nodes, other.nodes, same) && one.edges == other.edges;
 }
 
-// Of one Array, or a tuple of some.
+// The nodes of one Array, or of the Arrays in a tuple.
 std::vector<Node*> nodes_in(nb::handle arrays) {
     if (is_array(arrays.ptr())) return {node_of(arrays.ptr())};
     std::vector<Node*> nodes;

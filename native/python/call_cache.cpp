@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t MAX_CACHED_CALLS = 64; // calls of one function
 constexpr int DEEPEST = 100;
 
-// Of a type: names of fields, () for a tuple, None for a leaf.
+// Fields of a type: their names, () for a tuple, None for a leaf.
 PythonFunction fields_of{"tenfold.transforms.function", "fields_of"};
 PyObject* known_fields = nullptr;
 constexpr Py_ssize_t MAX_TYPES = 1024;
@@ -93,7 +93,7 @@ bool write(PyObject* object, CallArguments& to, int depth) {
         Node* node = is_immediate(object) ? node_of(object) : nullptr;
         return write_array(object, to, node, node ? node->type.get() : nullptr);
     }
-    if (is_handle(object)) { // of an Array, perhaps pending, or of a number
+    if (is_handle(object)) { // a handle of an Array, perhaps pending, or of a number
         const Future* future = reinterpret_cast<HandleObject*>(object)->future;
         Type* type = future ? future->known_type() : nullptr;
         return type && future->scalar ? write(static_cast<PyObject*>(future->object), to, depth)

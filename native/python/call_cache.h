@@ -20,7 +20,7 @@ struct CachedCall {
     std::vector<Ref<Type>> types;
     const Op* op = nullptr;
     Ref<Params> params;
-    std::vector<std::size_t> input_order; // of the arrays among the arguments, as inputs
+    std::vector<std::size_t> input_order; // indices of array arguments, in input order
     std::vector<CapturedArray> captured;
     std::vector<std::pair<nb::object, Ref<Node>>> read_arrays; // Arrays that must have these nodes
     nb::object result_tree;

@@ -19,7 +19,7 @@ class Scope {
   public:
     explicit Scope(nb::args changes) : changes_(std::move(changes)) {}
     Scope(Scope&&) = delete;
-    ~Scope() { // of a block that was entered, and never left
+    ~Scope() { // leaves blocks that were entered, and never left
         nb::error_scope keep_error;
         while (!entered_.empty()) leave();
     }
@@ -91,7 +91,7 @@ class Scope {
     }
 
     nb::tuple changes_;
-    std::vector<std::vector<Undo>> entered_; // by blocks that are open, the innermost last
+    std::vector<std::vector<Undo>> entered_; // one list per open block, the innermost last
 };
 
 } // namespace

@@ -214,7 +214,7 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
     return future;
 }
 
-// Of an operator that is no traced function.
+// The operation of an operator that is no traced function.
 Ref<Operation> operation_of_push(PyObject* operator_, std::span<PyObject* const>& inputs,
                                  PyObject* names, PyObject* params, PushedCall& call) {
     std::span<PyObject* const> args = inputs;

@@ -7,7 +7,7 @@ namespace tenfold::bindings {
 struct StructureHandle {
     std::array<Key, 4> keys; // one for each exactness
     KeyOwners owned;
-    std::vector<bool> had_value; // of each graph node, whether it had a value
+    std::vector<bool> had_value; // whether each graph node had a value
     ShapeSignature form;
     std::vector<uint64_t> words_ignoring_lengths;
     bool has_form;
@@ -29,7 +29,7 @@ struct FailureHandle {
     std::string operation; // as written: a kernel's are joined by "+"
     Ref<Node> node;        // null where the graph as written lacks it
     RunResult result;
-    nb::object error; // what Python raised, else None
+    nb::object error; // the exception that Python raised, else None
 };
 
 // The plan of a graph: a cached one, or instantiated from a template. Writes the base offsets of

@@ -74,7 +74,7 @@ struct ReadersWriterLock {
     std::unordered_map<unsigned long, int> reader_depths;
     unsigned long writer = 0; // a thread
     int waiting_writers = 0;
-    uint64_t forks = 0; // what was acquired before the last one is not held in the child
+    uint64_t forks = 0; // locks acquired before the last fork are not held in the child
 
     bool is_reading() const { return reader_depths.contains(PyThread_get_thread_ident()); }
 
@@ -162,7 +162,7 @@ class LockHold {
 
     nb::object owner_;
     ReadersWriterLock& lock_;
-    nb::object is_alone_; // of a writer: whether no other thread can see what it changes
+    nb::object is_alone_; // tests for a writer whether no other thread can see its change
     unsigned long thread_ = 0;
     uint64_t forks_ = 0;
     bool held_ = false;
@@ -170,8 +170,8 @@ class LockHold {
 
 } // namespace
 
-// What others read of a closed window is listed by a number of its memory: calls of C alone, so
-// that no signal comes between.
+// Lists a closed window that others read, by a number of its memory. Only C is called, so no
+// signal comes between.
 void close_window(PyObject* record) {
     nb::object window = nb::steal(record);
     if (!orphans) return;

@@ -30,7 +30,7 @@ struct FunctionCache {
     std::size_t next = 0;
 };
 
-// Of all functions, which live as long as the module. Under the GIL.
+// Caches of all functions, which live as long as the module. Under the GIL.
 std::vector<FunctionCache*>& function_caches =
     *new std::vector<FunctionCache*>; // outlives the interpreter
 
@@ -51,10 +51,10 @@ Cache& call_cache = register_cache({"calls of operations", "binding arguments ta
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;
     PyObject *python, *attributes; // owned; `python` is called on a cache miss
-    NativePath path; // of a function that makes no node; then there are neither op nor cache
+    NativePath path; // for a function that makes no node, which has neither op nor cache
     const Op* op;
     FunctionCache* cache;    // owned
-    uint8_t num_elementwise; // of an operation on elements: how many it takes
+    uint8_t num_elementwise; // operands of an operation on elements
     bool no_views;           // whether results on a view may depend on its base
     bool depends_on_options; // whether it depends on options; then it may have no arrays
     bool ranks_only;         // whether it depends on no more of Types than dtypes and ranks

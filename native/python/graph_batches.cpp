@@ -102,7 +102,7 @@ nb::object GraphBatchCompiler::compile_in_python(const Batch& batch,
                                           : nb::cast(ValueHandle{operand.value});
         operand_args.append(nb::make_tuple(value, operand.stacked));
     }
-    nb::list nodes; // of all members, where they are to be compared
+    nb::list nodes; // nodes of all members, where they are to be compared
     for (std::size_t row = 0; current_options().verify && row < batch.size(); ++row)
         nodes.append(nb::cast(NodeHandle{batch.node(row)}));
     nb::object params = nb::steal(params_to_python(representative.params.get()));

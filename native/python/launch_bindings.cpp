@@ -16,13 +16,13 @@ namespace {
 
 bool ending = false; // the interpreter is; written under the GIL
 
-// Of loaded code, which the argument holds; or of code that the caller keeps.
+// The kernel of loaded code, which the argument holds, or of code that the caller keeps.
 KernelHandle kernel_of(nb::handle kernel) {
     if (nb::isinstance<EntryPoint>(kernel)) return nb::cast<EntryPoint&>(kernel).kernel;
     return KernelHandle(PyLong_AsVoidPtr(kernel.ptr()));
 }
 
-// Of a Value, whose device it notes, or as it is.
+// The address of a Value, whose device it notes; or an address as it is.
 void* address_of(nb::handle object, const Device*& device) {
     if (!nb::isinstance<ValueHandle>(object)) return PyLong_AsVoidPtr(object.ptr());
     const Buffer& buffer = nb::cast<ValueHandle&>(object).value->buffers[0];
@@ -85,7 +85,7 @@ int64_t launch(nb::handle kernel, nb::object buffers, const nb::bytes& sizes,
                const nb::bytes& scalars, int64_t scratch, int64_t units, int64_t grain,
                int64_t threads) {
     nb::tuple held(buffers);     // its items live on while the GIL is released
-    const Device* device = &CPU; // of the memory of its Values
+    const Device* device = &CPU; // device of the Values' memory
     PooledVector<void*> addresses;
     for (nb::handle item : held) addresses.push_back(address_of(item, device));
     Work work;

@@ -8,13 +8,13 @@
 namespace tenfold::bindings {
 namespace {
 
-// Of a function, arguments and names.
+// Called with a function, arguments and names.
 PythonFunction trace_pushed{"tenfold.transforms.pushed_functions", "trace_pushed"},
     make_deferred_call{"tenfold.transforms.pushed_functions", "deferred_call"};
-// Of an operation of tenfold's the caller of its traced function; None of other operators.
+// The caller of the traced function of tenfold's operation; None for other operators.
 PythonFunction traced_operation{"tenfold.transforms.pushed_functions", "traced_operation"};
 
-constexpr std::size_t MAX_OPERANDS = 16; // of an operation that is traced: plans of more take long
+constexpr std::size_t MAX_OPERANDS = 16; // operands of a traced operation: plans of more take long
 
 // The present values of a call's captured arrays. False if it must be traced again, or with a
 // Python error.

@@ -12,7 +12,7 @@ namespace tenfold::bindings {
 namespace {
 
 thread_local int operators_running = 0;
-thread_local PyThreadState* worker_state = nullptr; // of a worker, from its first time to its end
+thread_local PyThreadState* worker_state = nullptr; // from a worker's first time to its end
 thread_local PyGILState_STATE worker_gil_state;
 
 class GilGuard {

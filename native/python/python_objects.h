@@ -28,10 +28,9 @@ struct ArrayObject {
     const Op* view_op;
     Params* view_params; // owned
     Type* view_type;     // owned
-    uint64_t
-        version; // of a root: how often it was rebound; of a view: the root's when node was made
-    ArrayObject *views, *next, *prev; // of a root its views; of a view its neighbours there
-    ExternalBuffer* external;         // of a root whose memory is the user's; owned
+    uint64_t version;    // a root's rebind count; in a view: the root's when node was made
+    ArrayObject *views, *next, *prev; // a root's views; a view's neighbours among them
+    ExternalBuffer* external;         // for a root whose memory is the user's; owned
     bool borrows_base;
     PyObject* weak_references;
 };
@@ -108,8 +107,9 @@ struct Options {
     bool strict = false;
     uint8_t device = 0;
     uint32_t pending_depth = 100'000;
-    bool origins = false;     // whether every node remembers where it was written
-    uint64_t fingerprint = 0; // of all settings; of a block: while the process's have `of_process`
+    bool origins = false; // whether every node remembers where it was written
+    // Number of all settings. A block's number holds while the process's is `process_number`.
+    uint64_t fingerprint = 0;
     uint64_t process_number = 0;
     bool interpret_cold = false; // whether small graphs may be computed node by node at first
     uint8_t target = 0;
@@ -118,14 +118,14 @@ struct Options {
     bool rules = true;                  // whether any rewrites
     bool verify = false;                // batched results are compared with their members
     bool strict_sync = false;           // whether an implicit wait is refused
-    uint16_t hot_runs = TIERS.hot_runs; // of a small graph, after which it is planned
+    uint16_t hot_runs = TIERS.hot_runs; // runs after which a small graph is planned
 
     TierOptions tiers() const { return {interpret_cold, verify, hot_runs}; }
 };
 const Options& current_options();
 void set_process_options(const Options& options);
 void set_options_variable(PyObject* context_variable);
-void enable_option_blocks(); // of options or rules: from now on the variables may have values
+void enable_option_blocks(); // for options or rules: from now on the variables may have values
 // The same for an internal block, in which the context is never copied: until it ends.
 void enter_internal_block(bool entering);
 // The state of rewrite rules: a number for the process, and a context variable. The variable has
@@ -173,7 +173,7 @@ PyObject* scalar_to_python(const Scalar& scalar);
 
 // Empty with a Python error for parameters that have no canonical form.
 Ref<Params> params_of(const Op& op, PyObject* tuple);
-std::vector<IndexMap::Step> index_steps(nb::handle tuple); // of an index map of Python
+std::vector<IndexMap::Step> index_steps(nb::handle tuple); // steps of Python's index map
 // Appends the canonical bytes of an object with value semantics: numbers, strings, None, dtypes,
 // static types, and tuples of them. False for anything else.
 bool append_plain_bytes(std::string& bytes, PyObject* object);
@@ -192,7 +192,7 @@ void set_slice_ops(Op& index, Op& update, Op& gather);
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
 int dtype_id(PyObject* dtype);                           // -1 with an error when unknown
 int declared_dtype(PyObject* dtype); // the same for the very object that was declared; else -1
-uint16_t dtype_of_numbers(int form); // of Python's bools (0), ints, floats and complex numbers
+uint16_t dtype_of_numbers(int form); // dtype of Python's bools (0), ints, floats, complex
 bool is_bfloat16(uint16_t id);
 PyObject* dtype_object(uint16_t id); // borrowed
 PyObject* device_name(uint8_t id);   // borrowed

@@ -219,7 +219,7 @@ bool replay_pending(std::span<Node* const> pending, const ReplayOptions& how) {
     if (how.divides && has_loops_on(graph.nodes.back().node->type->device)) {
         LoopSteps steps = steps_of(graph);
         if (!steps.outputs.empty()) {
-            graph = {}; // what later steps do not read is freed
+            graph = {}; // frees nodes that later steps do not read
             return replay_parts(std::move(steps.outputs), how);
         }
     }
@@ -344,7 +344,7 @@ nb::object find_plan_of(nb::handle arrays) {
 }
 
 bool has_external_buffers = false; // written under the GIL
-int num_recorders = 0;             // of timelines that are open; under the GIL
+int num_recorders = 0;             // open timelines; under the GIL
 
 PyObject* compute_natively(PyObject* array, bool blocking) {
     return to_python_error([&]() -> PyObject* {

@@ -50,7 +50,7 @@ class StackedSteps {
   private:
     Ref<Value> whole_;
     Ref<Type> type_;
-    std::vector<int64_t> strides_; // of a row; empty: C order
+    std::vector<int64_t> strides_; // strides of a row; empty: C order
     int64_t apart_ = 0;            // bytes
 };
 

@@ -37,7 +37,7 @@ class TraceLog {
     nb::list reads_; // (Array, Node) of each look at one that was not made here
     nb::list changed_;
     std::vector<nb::object> created_;
-    std::unordered_set<PyObject*> created_set_; // of created_, which keeps the addresses valid
+    std::unordered_set<PyObject*> created_set_; // items of created_, which keeps addresses valid
     std::vector<std::pair<nb::object, Ref<Node>>> rebound_; // with their nodes at first
     std::unordered_set<PyObject*> rebound_set_;
 };

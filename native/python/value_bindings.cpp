@@ -78,7 +78,7 @@ ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
     Ref<Allocation> copy = Allocation::on_device(target, memory.bytes);
     if (!copy) raise_no_memory(memory.bytes);
     if (target.is_host) {
-        source.wait(source.record()); // what computes them may be queued
+        source.wait(source.record()); // the launch that computes the elements may be queued
         source.copy(copy->data, memory.data, memory.bytes, Device::to_host);
     } else {
         target.copy(copy->data, memory.data, memory.bytes, Device::from_host);

@@ -8,7 +8,7 @@ namespace {
 // Written when the library is loaded.
 constinit std::array<const Device*, MAX_DEVICES> device_by_number{&CPU};
 
-// By id; written under the GIL when a device is declared.
+// Devices by id; written under the GIL when a device is declared.
 std::array<const Device*, 256> device_by_id = [] {
     std::array<const Device*, 256> table;
     table.fill(&CPU);

@@ -12,8 +12,8 @@ struct Device;
 
 // The completion of a launch or a copy.
 struct Event {
-    Result result;       // of work that is done
-    uint64_t ticket = 0; // of queued work: the device's number for it; 0: the work is done
+    Result result;       // result of work that is done
+    uint64_t ticket = 0; // the device's number for queued work; 0: the work is done
 
     bool done() const { return ticket == 0; }
 };

@@ -153,7 +153,7 @@ class Emulated {
         Guard guard(lock_);
         if (bytes >= RETURNED_BYTES)
             push(QueuedRelease{memory_.readable(block), size_class(bytes)});
-        memory_.free(block, bytes); // what is queued may use it: later launches come after that
+        memory_.free(block, bytes); // queued work may use it: later launches come after
     }
 
     void copy(void* to, const void* from, std::size_t bytes) {
@@ -197,7 +197,7 @@ class Emulated {
         while (queue_.size() > kept) run_oldest();
     }
 
-    // By Marsaglia's xorshift.
+    // The next number of Marsaglia's xorshift.
     uint64_t random() {
         if (started_with_ != seed) random_ = started_with_ = seed;
         random_ ^= random_ << 13;

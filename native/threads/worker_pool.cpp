@@ -75,7 +75,7 @@ int64_t now() {
 struct Workers {
     std::atomic<bool> busy{false}; // acquire, release: hands over the plain members
     Launch* launch = nullptr;
-    Scratch scratch[MAX_THREADS]; // by seat: which worker allocates must not depend on arrival
+    Scratch scratch[MAX_THREADS]; // one per seat: which worker allocates must not depend on arrival
     int num_started = 0;
     pthread_t threads[MAX_THREADS];
     cpu_set_t affinity;   // the processors of the thread that started them; none where unknown
