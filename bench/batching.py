@@ -20,6 +20,7 @@ from batching_work.calls import calls
 from batching_work.graphs import graph_rows
 from batching_work.levels import levels
 from batching_work.loops import loops
+from batching_work.new_trees import new_tree_rows
 from batching_work.odes import odes
 from batching_work.reads import reads
 from batching_work.trees import tree_lstm_rows
@@ -30,7 +31,7 @@ from kernel_work.report import compare, facts, show
 PEERS = ["numpy", "torch", "jax"]
 DYNET = "dyNET38"
 """The package of DyNet."""
-NAMES = ["trees", "levels", "loops", "calls", "graphs", "odes", "reads"]
+NAMES = ["trees", "new-trees", "levels", "loops", "calls", "graphs", "odes", "reads"]
 
 
 @click.command()
@@ -59,6 +60,7 @@ def main(only: Sequence[str], rounds: int, quick: bool, smoke: bool, file: Path 
 def works(versions: Mapping[str, str | None]) -> Mapping[str, partial[Iterator[Row]]]:
     return {
         "trees": partial(tree_lstm_rows, installed=versions),
+        "new-trees": partial(new_tree_rows, installed=versions),
         "levels": partial(levels),
         "loops": partial(loops),
         "calls": partial(calls),

@@ -19,6 +19,11 @@ class SignaturePartition {
     // where many are large.
     bool add(uint32_t position);
 
+    // After the last node: operands of a signature that have varied in earlier graphs vary in this
+    // one too, and are remembered. So nodes that are padded with one operand in ever new places
+    // share one plan. Not for products: a shared operand makes one larger product, of other bits.
+    void unite_with_earlier_graphs();
+
     bool is_pending(uint32_t position) const { return facts_[position].pending; }
     // A large leaf that several read.
     bool is_shared_leaf(uint32_t position) const { return facts_[position].shared_leaf; }
