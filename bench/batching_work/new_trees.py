@@ -32,16 +32,19 @@ LAUNCHES, BOUND = 6.0, 1e-5
 
 def new_tree_rows(rounds: int, quick: bool, installed: Mapping[str, object]) -> Iterator[Row]:
     """A row for each number of trees at once, and whether leaves are shared."""
-    per_round = TREES // (8 if quick else 1)
+    per_round = TREES // (8 if quick or not rounds else 1)
     for form, needs in {"same": SAME, "distinct": DISTINCT}.items():
         for size, need in needs.items():
-            if size <= per_round:
+            if size <= per_round and (rounds or size == 64):
                 yield _row(per_round, size, form, need, rounds, installed)
 
 
 def _row(
     per_round: int, size: int, form: str, need: float, rounds: int, installed: Mapping[str, object]
 ) -> Row:
+    title = f"Tree-LSTM, 5 rounds of {per_round} new trees, {size} at once"
+    if form == "distinct":
+        title += ", no two nodes equal"
     libraries = ["tenfold", *(["dynet"] if installed.get("dynet") is not None else [])]
     with TemporaryDirectory() as cache:
         filled = _turn("tenfold", per_round, size, form, cache)
@@ -55,15 +58,12 @@ def _row(
     error = max(filled["errors"])
     wrong = {} if error <= BOUND else {"tenfold": f"differs from NumPy's by {error:.3g}"}
     if not rounds:
-        return {**row(f"new-trees-{form}-{size}", form, {}), "wrong": wrong}
+        return {**row(f"new-trees-{form}-{size}", title, {}), "wrong": wrong}
     ratio = median(times["dynet"]) / median(times["tenfold"]) if "dynet" in times else None
     verdicts = [at_least(need, ratio, "x DyNet")]
     if size >= 16:
         worst = max(turns["tenfold"][0]["launches"][1:])
         verdicts.append(at_most(LAUNCHES, worst, "launches by depth of the deepest tree"))
-    title = f"Tree-LSTM, 5 rounds of {per_round} new trees, {size} at once"
-    if form == "distinct":
-        title += ", no two nodes equal"
     middle = {library: median(found) for library, found in times.items()}
     return {**row(f"new-trees-{form}-{size}", title, middle, *verdicts), "wrong": wrong}
 
