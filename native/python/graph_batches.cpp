@@ -42,10 +42,11 @@ Ref<PlannedGraph> planned_from(nb::handle spec, const Batch& batch,
         planned->input_strides.emplace_back();
         if (operand.scalar) continue;
         planned->input_strides.back() = operand.value->strides;
-        planned->types.push_back(operand.value->type);
         if (position != GraphTemplate::NONE) graph.nodes[position].value = operand.value;
     }
     planned->params = batch.node(0)->params;
+    for (uint32_t input : batch.graph.inputs(batch.graph.nodes[batch.positions[0]]))
+        planned->types.push_back(batch.graph.nodes[input].node->type);
     planned->rows = batch.num_rows;
     const OptionKey options = option_key_from(spec[3]);
     const bool rules = nb::cast<bool>(spec[4]);
