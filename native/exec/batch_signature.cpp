@@ -35,7 +35,7 @@ void SignaturePartition::unite_with_earlier_graphs() {
     std::vector<uint64_t> key;
     for (Group& group : groups_) {
         const Op& op = *node(group.representative).op;
-        if (op.contracts || op.multiplies) continue;
+        if (op.weight <= 1 || op.multiplies) continue;
         key.assign({op.id, reinterpret_cast<uint64_t>(node(group.representative).params.get())});
         for (uint32_t input : inputs(group.representative)) {
             if (is_shared_leaf(input)) continue;

@@ -19,9 +19,9 @@ class SignaturePartition {
     // where many are large.
     bool add(uint32_t position);
 
-    // After the last node: operands of a signature that have varied in earlier graphs vary in this
-    // one too, and are remembered. So nodes that are padded with one operand in ever new places
-    // share one plan. Not for products: a shared operand makes one larger product, of other bits.
+    // After the last node: operands of a call that have varied in earlier graphs vary in this one
+    // too, and are remembered. So calls that are padded with one operand in ever new places share
+    // one plan. Not for calls with products: a shared operand makes one product, of other bits.
     void unite_with_earlier_graphs();
 
     bool is_pending(uint32_t position) const { return facts_[position].pending; }
