@@ -114,7 +114,7 @@ int64_t offset_of_slice(const Value& value, const Starts& slice) {
     words.push_back(value_tag | uint64_t(value.strides.size()) << 8 |
                     uint64_t(bool(value.next)) << 16 | uint64_t(entry.dead_after_read) << 17 |
                     uint64_t(base_offset & (ALIGNMENT_BYTES - 1)) << 32);
-    words.push_back(address_word(value.type.get()));
+    words.push_back(address_word(entry.leaf_type().get()));
     for (int64_t stride : value.strides) words.push_back(uint64_t(stride));
 }
 
@@ -204,7 +204,7 @@ KeyOwners::KeyOwners(const LinearizedGraph& graph) {
     inferences.reserve(graph.nodes.size());
     for (const LinearizedNode& entry : graph.nodes) {
         if (entry.node->is_scalar()) continue;
-        types.push_back(entry.value ? entry.value->type : entry.node->type);
+        types.push_back(entry.value ? entry.leaf_type() : entry.node->type);
         if (entry.value) continue;
         params.push_back(entry.node->params);
         inferences.push_back(entry.node->inference);

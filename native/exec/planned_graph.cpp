@@ -80,7 +80,7 @@ bool PlannedGraphRunner::bind_input(std::size_t input, const Ref<Value>& value) 
     static const std::vector<int64_t> C_ORDER;
     const auto& strides =
         input < planned_.input_strides.size() ? planned_.input_strides[input] : C_ORDER;
-    bool is_expected = value && (value->type == entry.node->type || planned_.symbolic);
+    bool is_expected = value && (value->type->has_form(*entry.node->type) || planned_.symbolic);
     if (!is_expected || value->strides != strides) return false;
     entry.value = value;
     return true;

@@ -70,7 +70,7 @@ class FormWriter {
         const Value& value = *entry.value;
         if (!value.strides.empty() || value.next) return false;
         append(value_tag | uint64_t(entry.dead_after_read) << 17);
-        append(kind_of(*value.type));
+        append(kind_of(*entry.leaf_type()));
         std::size_t axis = value.type->shape.size();
         for (int64_t length : value.type->shape) {
             append(length <= 1 ? uint64_t(length) : 2 + length_index(length, per_axis_ ? axis : 0));

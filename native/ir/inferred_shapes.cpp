@@ -65,19 +65,6 @@ std::string key_of(const InferenceQuery& query) {
     return bytes;
 }
 
-bool has_native_rule(const InferenceQuery& query) {
-    bool needs_python_rule = query.op->shapes == Op::stated && query.op->part != Op::slice;
-    if (needs_python_rule || query.types.empty() || query.types.size() > MAX_INPUTS) return false;
-    const Type* first = nullptr; // operands of two devices are an error
-    for (const Type* type : query.types) {
-        if (type->weak) continue;
-        if (first && (type->device != first->device || type->storage != first->storage))
-            return false;
-        first = type;
-    }
-    return first && !(query.params && query.params->has_starts);
-}
-
 // The shape that all have but scalars; null where they differ.
 const Shape* common_shape(std::span<Type* const> types) {
     const Shape* shape = nullptr;
@@ -87,6 +74,22 @@ const Shape* common_shape(std::span<Type* const> types) {
         shape = &type->shape;
     }
     return shape;
+}
+
+bool has_native_rule(const InferenceQuery& query) {
+    bool needs_python_rule = query.op->shapes == Op::stated && query.op->part != Op::slice;
+    if (needs_python_rule || query.types.empty() || query.types.size() > MAX_INPUTS) return false;
+    const Type* first = nullptr; // operands of two devices are an error
+    bool has_structure = false;
+    for (const Type* type : query.types) {
+        if (type->weak) continue;
+        if (first && (type->device != first->device || type->storage != first->storage))
+            return false;
+        first = type;
+        has_structure |= type->structure != 0;
+    }
+    if (has_structure && !common_shape(query.types)) return false; // it may be broadcast
+    return first && !(query.params && query.params->has_starts);
 }
 
 // False where they do not broadcast.
@@ -256,7 +259,8 @@ Inferred infer_shape(const InferenceQuery& query) {
     Ref<Inference> example = example_of(query);
     if (!example || !fits(*shape, example->results[0]->dtype)) return {};
     const Type& type = *example->results[0];
-    Ref<Type> result = intern_type({*shape, type.dtype, type.device, type.storage, false});
+    Ref<Type> result =
+        intern_type({*shape, type.dtype, type.device, type.storage, false, type.structure});
     if (query.op->part == Op::slice) return copy_for_type(*example, std::move(result));
     return {std::move(example), std::move(result)};
 }

@@ -19,6 +19,12 @@ struct LinearizedNode {
     // Whether a value is dead after its last read: it has no outside references, nor has its
     // memory, which is the pool's. So an op may then reuse the memory in place.
     bool dead_after_read = false;
+
+    // The Type of the value, with the structure that is known of the node.
+    const Ref<Type>& leaf_type() const {
+        return node->type->structure && node->type->has_form(*value->type) ? node->type
+                                                                           : value->type;
+    }
 };
 
 struct LinearizedGraph {

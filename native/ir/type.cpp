@@ -34,8 +34,14 @@ std::size_t Type::bytes() const { return std::size_t(size()) * dtype_of(dtype).b
 
 bool Type::equals(const TypeKey& key) const {
     return dtype == key.dtype && device == key.device && storage == key.storage &&
-           weak == key.weak &&
+           weak == key.weak && structure == key.structure &&
            std::equal(shape.begin(), shape.end(), key.shape.begin(), key.shape.end());
+}
+
+bool Type::has_form(const Type& other) const {
+    constexpr uint64_t WITHOUT_STRUCTURE = (uint64_t(1) << 48) - 1;
+    return this == &other ||
+           (((kind() ^ other.kind()) & WITHOUT_STRUCTURE) == 0 && shape == other.shape);
 }
 
 Type* Type::create(const TypeKey& key, std::size_t hash) {
@@ -44,6 +50,7 @@ Type* Type::create(const TypeKey& key, std::size_t hash) {
     type->device = key.device;
     type->storage = key.storage;
     type->weak = key.weak;
+    type->structure = key.structure;
     type->hash = hash;
     type->shape.assign(key.shape.begin(), key.shape.end());
     return type;
@@ -70,8 +77,9 @@ bool is_c_order(const Type& type, std::span<const int64_t> strides, std::size_t 
 }
 
 Ref<Type> intern_type(const TypeKey& key) {
-    std::size_t hash = mix(key.dtype, (std::size_t(key.device) << 16) |
-                                          (std::size_t(key.storage) << 8) | key.weak);
+    std::size_t hash =
+        mix(key.dtype, (std::size_t(key.device) << 16) | (std::size_t(key.storage) << 8) |
+                           (std::size_t(key.structure) << 24) | key.weak);
     for (int64_t length : key.shape) hash = mix(hash, std::size_t(length));
     return type_interner().intern(key, hash);
 }

@@ -1,5 +1,7 @@
-// Type: the interned (shape, dtype, device, storage kind) of a value. Dtypes, devices and storage
-// kinds are small numbers here; Python's tables define them. A weak Type is a Python scalar's.
+// Type: the interned (shape, dtype, device, storage kind, structure) of a value. Dtypes, devices,
+// storage kinds and structures are small numbers here; Python's tables define them. A weak Type is
+// a Python scalar's. A structure says what is known of the elements of a matrix
+// (core/structure.py); the Value is dense, and its own Type has none.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,6 +35,7 @@ struct TypeKey {
     uint8_t device = 0;
     uint8_t storage = 0;
     bool weak = false;
+    uint16_t structure = 0;
 };
 
 struct Type {
@@ -42,6 +45,7 @@ struct Type {
     uint8_t device = 0;
     uint8_t storage = 0;
     bool weak = false;
+    uint16_t structure = 0;
     std::size_t hash = 0;
     Type* next = nullptr; // the Interner's
     std::vector<int64_t> shape;
@@ -51,8 +55,9 @@ struct Type {
     // All but the shape.
     uint64_t kind() const {
         return uint64_t(dtype) | uint64_t(device) << 16 | uint64_t(storage) << 24 |
-               uint64_t(weak) << 32;
+               uint64_t(weak) << 32 | uint64_t(structure) << 48;
     }
+    bool has_form(const Type& other) const; // equal but for the structure
     bool equals(const TypeKey& key) const;
     static Type* create(const TypeKey& key, std::size_t hash);
     static void destroy(Type* type);

@@ -359,9 +359,13 @@ int known(Names& names, nb::handle object) {
 }
 
 TypeHandle make_type(const std::vector<int64_t>& shape, nb::handle dtype, nb::handle device,
-                     nb::handle storage, bool weak) {
-    TypeKey key{shape, uint16_t(known(dtypes(), dtype)), uint8_t(known(devices(), device)),
-                uint8_t(known(storages(), storage)), weak};
+                     nb::handle storage, bool weak, uint16_t structure) {
+    TypeKey key{shape,
+                uint16_t(known(dtypes(), dtype)),
+                uint8_t(known(devices(), device)),
+                uint8_t(known(storages(), storage)),
+                weak,
+                structure};
     return {intern_type(key)};
 }
 
@@ -376,10 +380,11 @@ void declare_type_tables(nb::module_& module) {
         .def(
             "__init__",
             [](TypeHandle* self, const std::vector<int64_t>& shape, nb::handle dtype,
-               nb::handle device, nb::handle storage, bool weak) {
-                new (self) TypeHandle(make_type(shape, dtype, device, storage, weak));
+               nb::handle device, nb::handle storage, bool weak, uint16_t structure) {
+                new (self) TypeHandle(make_type(shape, dtype, device, storage, weak, structure));
             },
-            "shape"_a, "dtype"_a, "device"_a, "storage"_a = "dense", "weak"_a = false)
+            "shape"_a, "dtype"_a, "device"_a, "storage"_a = "dense", "weak"_a = false,
+            "structure"_a = 0)
         .def_prop_ro(
             "shape",
             [](const TypeHandle& self) { return nb::steal<nb::tuple>(shape_tuple(*self.type)); })
@@ -393,6 +398,15 @@ void declare_type_tables(nb::module_& module) {
                      [](const TypeHandle& self) {
                          return nb::borrow(storages().objects[self.type->storage]);
                      })
+        .def_prop_ro("structure", [](const TypeHandle& self) { return self.type->structure; })
+        .def("with_structure",
+             [](const TypeHandle& self, uint16_t structure) {
+                 const Type& type = *self.type;
+                 return structure == type.structure
+                            ? self
+                            : TypeHandle{intern_type({type.shape, type.dtype, type.device,
+                                                      type.storage, type.weak, structure})};
+             })
         .def_prop_ro("weak", [](const TypeHandle& self) { return self.type->weak; })
         .def_prop_ro("ndim", [](const TypeHandle& self) { return self.type->shape.size(); })
         .def_prop_ro("size", [](const TypeHandle& self) { return self.type->size(); })

@@ -230,6 +230,10 @@ class Methods:
         """Standard deviation over `axis`: the square root of the variance, `tn.var`."""
 
     @property
+    def storage(self) -> str:
+        """What is known of its matrices (..., n, n), such as "lower"; "dense" if nothing is."""
+
+    @property
     def strides(self) -> tuple[int, ...]:
         """The bytes between neighbours along each axis of the values as they are exported."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from tenfold._methods import Methods
 
 class Type:
-    """Interned (shape, dtype, device, storage kind); a weak one is a Python scalar's."""
+    """Interned (shape, dtype, device, storage kind, structure); a weak one is a Python scalar's."""
 
     def __init__(
         self,
@@ -20,6 +20,7 @@ class Type:
         device: str,
         storage: str = "dense",
         weak: bool = False,
+        structure: int = 0,
     ) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -29,6 +30,9 @@ class Type:
     def device(self) -> str: ...
     @property
     def storage(self) -> str: ...
+    @property
+    def structure(self) -> int: ...
+    def with_structure(self, structure: int) -> Type: ...
     @property
     def weak(self) -> bool: ...
     @property

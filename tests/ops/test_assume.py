@@ -173,8 +173,9 @@ def test_a_later_assignment_does_not_reach_what_was_declared() -> None:
 def test_assume_refuses() -> None:
     with pytest.raises(tn.errors.ShapeError, match="assume: 'banded' is not a structure") as caught:
         tn.assume(tn.zeros((2, 2)), "banded")
-    assert "'symmetric', 'triangular', 'positive-definite', 'orthogonal', 'diagonal'" in str(
-        caught.value
+    assert (
+        "'symmetric', 'lower', 'upper', 'triangular', 'positive-definite', 'orthogonal', 'diagonal'"
+        in str(caught.value)
     )
     with pytest.raises(tn.errors.ShapeError, match="assume: matrices of 2 x 3 are not square"):
         tn.assume(tn.zeros((2, 3)), "diagonal")

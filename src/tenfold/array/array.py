@@ -21,6 +21,7 @@ from tenfold.core import op_decorators
 from tenfold.core.inference import infer, refuse_scalar
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
+from tenfold.core.structure import Structure
 from tenfold.errors import message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import display, dlpack, materialize, pickling
@@ -117,6 +118,20 @@ def kind_of_node(self: Array) -> Kind:
     return Kind(_native.node_of(self).kind)
 
 
+def storage(self: Array) -> str:
+    """What is known of its matrices (..., n, n), such as "lower"; "dense" if nothing is.
+
+    The words are those of `tn.assume`, "identity", "permutation", "selection" and "hermitian". They
+    stay after `wait`, and follow from what operations do: see `docs/structure.md`.
+
+    >>> import tenfold as tn
+    >>> x = tn.tril(tn.ones((2, 2))).wait()
+    >>> x.storage, (x.T * 2).storage, (x + 1).storage
+    ('lower', 'upper', 'dense')
+    """
+    return Structure(_native.node_of(self).type.structure).word
+
+
 def to_dlpack(
     self: Array,
     *,
@@ -188,6 +203,7 @@ def explained(
 
 PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
+    "storage": property(storage),
     "T": property(transpose, view_setter(transpose)),
     "imag": property(imag_parts, set_imag_parts),
     "mT": property(matrices_transposed, view_setter(matrices_transposed)),

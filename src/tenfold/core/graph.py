@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.core.op import Op
+from tenfold.core.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,6 @@ class Graph:
         nodes, inputs, uses, live_out, output_positions, dead_after_read, structure = (
             _native.linearize(outputs, options)
         )
-        worklist = [at for at, is_live_out in enumerate(live_out) if is_live_out]
-        while worklist:
-            at = worklist.pop()
-            op = nodes[at].op
-            if op is None or not op.semantics.promise or at in output_positions or not inputs[at]:
-                continue
-            (base,) = inputs[at]
-            live_out[at] = False
-            if dead_after_read:
-                dead_after_read[base] = False
-            if nodes[base].pending and not live_out[base]:
-                live_out[base] = True
-                worklist.append(base)
         passed_through = _passed_through(nodes, inputs, live_out, output_positions, dead_after_read)
         for at in passed_through:
             live_out[at] = False
@@ -133,10 +121,10 @@ class Graph:
         if node.is_scalar:
             return f"{name} = scalar {node.scalar!r}"
         if not node.pending:
-            return f"{name} = leaf {type_text(node.type)}"
+            return f"{name} = leaf {_structured_text(node.type)}"
         operands = [f"%{i}" for i in self.inputs[position]]
         arguments = ", ".join([*operands, *(repr(param) for param in node.params)])
-        return f"{name} = {node.name}({arguments}) {type_text(node.type)}"
+        return f"{name} = {node.name}({arguments}) {_structured_text(node.type)}"
 
 
 def runs_once(node: Node) -> bool:
@@ -240,6 +228,11 @@ def _computed_later(
             if nodes[i].pending and not live_out[i]:
                 worklist.append(i)
     return visited
+
+
+def _structured_text(type_: Type) -> str:
+    word = f" {Structure(type_.structure).word}" if type_.structure else ""
+    return f"{type_text(type_)}{word}"
 
 
 def type_text(type_: Type) -> str:

@@ -6,12 +6,14 @@ Native code calls `infer` once for each op, Types and params, and keeps the answ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.core.shape_rules import checked_shape
+from tenfold.core.shape_rules import Shape, checked_shape
+from tenfold.core.structure import Structure, closed, mapped, of_shape
 from tenfold.dtypes import kind_of
 from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
 
@@ -39,6 +41,45 @@ def _refuse_mixed(types: Sequence[Type]) -> None:
         raise DTypeError("", rule, remedy="convert one with tn.astype")
 
 
+_STRUCTURE_OF = attrgetter("structure")
+
+
+def _infer_structures(
+    op: Op[...],
+    types: Sequence[Type],
+    params: Params,
+    results: Sequence[tuple[Shape, np.dtype]],
+) -> Sequence[int]:
+    """Return the structures of the results of a call, from the op's rules and their shapes.
+
+    Results that are no square matrices have none, but for a selection.
+    """
+    semantics = op.semantics
+    if semantics.body is not None:
+        return [node.type.structure for node in semantics.body.outputs]
+    has_structure = any(map(_STRUCTURE_OF, types))
+    if not has_structure and semantics.makes is None:
+        return [0] * len(results)
+    made = semantics.makes(*params) if semantics.makes else (Structure.GENERAL,) * len(results)
+    if has_structure:
+        kept = _kept_structure(op, types, params)
+        made = tuple([structure | kept for structure in made])
+    return [
+        of_shape(closed(structure, is_complex=kind_of(dtype) == "c"), shape)
+        for structure, (shape, dtype) in zip(made, results, strict=True)
+    ]
+
+
+def _kept_structure(op: Op[...], types: Sequence[Type], params: Params) -> Structure:
+    """The structure that the results have since operands have one."""
+    structures = [Structure(type_.structure) for type_ in types]
+    if op.semantics.structure is not None:
+        return op.semantics.structure(types, structures, *params)
+    if len(types) == 1 and op.zero_stays_zero is not None:
+        return mapped(structures[0], zero_stays_zero=op.zero_stays_zero)
+    return Structure.GENERAL
+
+
 def infer(
     op: Op[...], types: tuple[Type, ...], params: Params, strict: bool
 ) -> tuple[tuple[Type, ...], tuple[np.dtype, ...], int]:
@@ -59,8 +100,10 @@ def infer(
                     if kind_of(dtype) != "b" and position not in op.signature.indices
                 ]
             )
+        structures = _infer_structures(op, types, params, results)
         result_types = tuple(
-            Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
+            Type(checked_shape(shape, dtype.itemsize), dtype, device, structure=structure)
+            for (shape, dtype), structure in zip(results, structures, strict=True)
         )
     except ExplainedError as error:
         raise error.completed(op.name, types[:8]) from None

@@ -29,6 +29,7 @@ from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import Shape
+from tenfold.core.structure import Structure, keeps_zero
 from tenfold.deprecation import warn_renamed
 from tenfold.errors import ExplainedError, message
 
@@ -178,6 +179,12 @@ class OpSemantics:
     kind: Kind
     rule: Callable[..., Inferred]
     """From `(types, *params)` to the Types of the results and the dtypes of the operands."""
+    structure: Callable[..., Structure] | None = None
+    """The structure of its result where an operand has one: `structure(types, structures of the
+    operands, *params)` (core/structure.py). A function of one element has no rule: that of its
+    result follows from its zero."""
+    makes: Callable[..., tuple[Structure, ...]] | None = None
+    """The structures that its results have in any case, by its params."""
     dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
     """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     shapes: str = ""
@@ -195,9 +202,6 @@ class OpSemantics:
     """For a call of a traced function: a key that all traces of that function share."""
     view: bool = False
     """Whether its result is a view of its first input; writes go through."""
-    promise: bool = False
-    """Whether it only asserts a property of its operand (`tn.assume`). It stays unevaluated while
-    other nodes read it, so that rules see the property; it keeps its operand alive."""
     whole_exponent: bool = False
     """Whether a negative integer scalar as exponent of an integer base is an error."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
@@ -474,6 +478,13 @@ class Op(Operation[P]):
     def merges(self) -> bool:
         """Whether equal calls are merged (CSE)."""
         return self.semantics.pure and not self.semantics.opaque and not self.lowering.updates
+
+    @cached
+    def zero_stays_zero(self) -> bool | None:
+        """Whether a function of one element is 0 at 0; None for other operations."""
+        if self.semantics.kind is not Kind.MAP or self.semantics.dtypes is None:
+            return None
+        return keeps_zero(self.reference)
 
     @cached
     def is_per_member(self) -> bool:

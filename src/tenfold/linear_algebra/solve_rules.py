@@ -22,11 +22,11 @@ from tenfold._native import Node, Scope
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
+from tenfold.core.structure import Structure
 from tenfold.dtypes import COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.linear_algebra.structure_inference import (
     TRANSPOSED_FORM,
     apply_form,
-    assumed_structure,
     factorization_method,
     is_positive_definite,
     original_operand,
@@ -196,7 +196,7 @@ def _structured_solve(match: Match) -> NodeView | None:
         solution = match.make(triangular_solve, triangle.matrix, right_side, params=params)
         return _if_root_type(match, solution)
     inner, form, _ = strip_transposes(matrix)
-    if assumed_structure(inner) == "orthogonal":
+    if Structure.ORTHOGONAL in inner.structure:
         adjoint = apply_form(match, inner, _ADJOINT[form])
         return _if_root_type(match, match.make(matmul, adjoint, right_side))
     return None
@@ -209,7 +209,7 @@ def _structured_inverse(match: Match) -> NodeView | None:
     """The adjoint of an orthogonal matrix; a substitution for the identity."""
     matrix, root = match["x"], match.root
     inner, form, _ = strip_transposes(matrix)
-    if assumed_structure(inner) == "orthogonal":
+    if Structure.ORTHOGONAL in inner.structure:
         return _if_root_type(match, apply_form(match, inner, _ADJOINT[form]))
     triangle = visible_triangle(match, matrix)
     if triangle is None or _only_read_by_products(root):
@@ -364,10 +364,7 @@ def _symmetric_transposed(match: Match) -> NodeView | None:
     """The transpose of a matrix that is assumed symmetric is the matrix."""
     term, (axes,) = match["x"], match.root.params
     row_axis = len(axes) - 2
-    structure = assumed_structure(term)
-    is_own_transpose = structure in ("symmetric", "diagonal") or (
-        structure == "positive-definite" and kind_of(term.dtype) != "c"
-    )
+    is_own_transpose = Structure.SYMMETRIC in term.structure
     return term if is_own_transpose and axes == (*range(row_axis), row_axis + 1, row_axis) else None
 
 

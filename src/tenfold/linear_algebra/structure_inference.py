@@ -19,15 +19,12 @@ from typing import Any, NamedTuple
 
 from tenfold._native import Node
 from tenfold.core.op import Op
+from tenfold.core.structure import IDENTITY, Structure
 from tenfold.dtypes import kind_of
 from tenfold.ops.arithmetic import add, divide, multiply
-from tenfold.ops.assume import declared, verified
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
-from tenfold.ops.create import eye
-from tenfold.ops.diagonal_tril_triu import diagonal_matrix, tril, triu
-from tenfold.ops.linalg import cholesky, qr
-from tenfold.ops.lu_and_triangular import lu
+from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.movement import permute_dims
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match
@@ -92,11 +89,6 @@ def apply_form(match: Match, term: NodeView, form: str) -> NodeView:
     return conjugate(match, term) if form in "JC" else term
 
 
-def assumed_structure(term: NodeView) -> str:
-    """Return the structure assumed for a matrix (`tn.assume`); "" for none."""
-    return str(term.params[0]) if term.op in (declared, verified) else ""
-
-
 class Triangle(NamedTuple):
     """A triangular matrix, stored in one side of `matrix`, whose other side need not be 0."""
 
@@ -108,27 +100,23 @@ class Triangle(NamedTuple):
 
 def triangle_of(term: NodeView) -> Triangle | None:
     """Return the triangle of a square matrix; None if none is visible."""
-    op, structure = term.op, assumed_structure(term)
-    if structure in ("triangular", "diagonal"):
-        return Triangle(term, "either" if structure == "triangular" else "diagonal")
-    if op is diagonal_matrix and term.params == (0,):
-        return Triangle(term, "diagonal")
-    if op is tril and term.params[0] <= 0:
-        return Triangle(term.inputs[0] if term.params == (0,) else term, "lower")
-    if op is triu and term.params[0] >= 0:
-        return Triangle(term.inputs[0] if term.params == (0,) else term, "upper")
-    if op is cholesky:
-        return Triangle(term, "upper" if term.params[0] else "lower")
-    if op is None and term.input_count == 1:  # one of several results
-        return _triangle_of_result(term)
-    return None
+    if not term.has_structure:
+        return None
+    structure = term.structure
+    side = next((side for fact, side in _SIDES if fact in structure), None)
+    if side is None:
+        return None
+    unread = tril if side == "lower" else triu
+    is_half = side in ("lower", "upper") and term.op is unread and term.params == (0,)
+    return Triangle(term.inputs[0] if is_half else term, side, Structure.UNIT in structure)
 
 
-def _triangle_of_result(term: NodeView) -> Triangle | None:
-    (factorization,), (index,) = term.inputs, term.params
-    if factorization.op is lu and index:
-        return Triangle(term, "lower" if index == 1 else "upper", index == 1)
-    return Triangle(term, "upper") if factorization.op is qr and index == 1 else None
+_SIDES = (
+    (Structure.DIAGONAL, "diagonal"),
+    (Structure.LOWER, "lower"),
+    (Structure.UPPER, "upper"),
+    (Structure.TRIANGULAR, "either"),
+)
 
 
 _TRANSPOSED_SIDE = {"lower": "upper", "upper": "lower", "either": "either", "diagonal": "diagonal"}
@@ -156,8 +144,8 @@ def is_positive_definite(node: Node) -> bool:
     if complex, and multiples by positive numbers.
     """
     node = _strip_node_transposes(node)[0]
-    if _pending_op(node) in (declared, verified):
-        return bool(node.params[0] == "positive-definite")
+    if Structure.POSITIVE_DEFINITE in Structure(node.type.structure):
+        return True
     if _pending_op(node) is add:
         first, second = node.inputs
         for gram, shift in ((first, second), (second, first)):
@@ -170,13 +158,25 @@ def is_positive_definite(node: Node) -> bool:
 def factorization_method(node: Node) -> str:
     """Return the factorisation method of a matrix (`ops/factors.py`).
 
-    "cholesky" if it is positive definite, "symmetric" if it is assumed symmetric, else "gauss".
+    "cholesky" if it is positive definite, "symmetric" if it is known or visibly symmetric, else
+    "gauss"; also where a structure makes a factorisation superfluous.
     """
+    if node.type.structure & (Structure.TRIANGULAR | Structure.ORTHOGONAL):
+        return "gauss"
     if is_positive_definite(node):
         return "cholesky"
-    node = _strip_node_transposes(node)[0]
-    is_symmetric = _pending_op(node) in (declared, verified) and node.params[0] == "symmetric"
-    return "symmetric" if is_symmetric else "gauss"
+    return "symmetric" if _is_symmetric(node) else "gauss"
+
+
+def _is_symmetric(node: Node) -> bool:
+    """Whether a matrix is known or visibly equal to its transpose, such as x + x.T and x @ x.T."""
+    node = _unscaled(_strip_node_transposes(node)[0])
+    if Structure.SYMMETRIC in Structure(node.type.structure):
+        return True
+    if _pending_op(node) not in (add, matmul):
+        return False
+    (first, form), (second, other_form) = map(_strip_node_transposes, node.inputs)
+    return first == second and {form, other_form} in ({"N", "T"}, {"J", "C"})
 
 
 def _pending_op(node: Node) -> Op[...] | None:
@@ -202,7 +202,7 @@ def _is_positive(scalar: Node) -> bool:
 
 
 def _is_identity(node: Node) -> bool:
-    return _pending_op(node) is eye and node.params[0] == node.params[1] and node.params[2] == 0
+    return IDENTITY in Structure(node.type.structure)
 
 
 def _is_gram(node: Node, *, tall: bool) -> bool:

@@ -16,14 +16,18 @@ from functools import partial
 
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import whole_axes
+from tenfold.core.structure import IDENTITY, Structure
 from tenfold.dtypes import HALF_DTYPES, kind_of
-from tenfold.linear_algebra.structure_inference import assumed_structure
+from tenfold.linear_algebra.structure_inference import strip_transposes, transpose
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
-from tenfold.ops.assume import declared, verified
+from tenfold.ops.complex import real
 from tenfold.ops.contract import matmul
-from tenfold.ops.create import eye
 from tenfold.ops.diagonal_tril_triu import diagonal, diagonal_matrix
+from tenfold.ops.gathering import gather
+from tenfold.ops.linalg import inv
+from tenfold.ops.movement import permute_dims
 from tenfold.ops.pad import pad
+from tenfold.ops.reduce import argmax
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import insert_axes, make_index
@@ -41,17 +45,17 @@ def on_main_diagonal(match: Match) -> bool:
 
 
 def _is_identity(term: NodeView) -> bool:
-    return term.op is eye and term.params[0] == term.params[1] and term.params[2] == 0
+    return term.has_structure and IDENTITY in term.structure
 
 
 def identity_on_left(match: Match) -> bool:
     """Whether the left operand is an identity and `x` has the Type of the product."""
-    return match["x"].type == match.root.type and _is_identity(match.root.inputs[0])
+    return _is_identity(match.root.inputs[0]) and match["x"].type == match.root.type
 
 
 def identity_on_right(match: Match) -> bool:
     """Whether the right operand is an identity and `x` has the Type of the product."""
-    return match["x"].type == match.root.type and _is_identity(match.root.inputs[1])
+    return _is_identity(match.root.inputs[1]) and match["x"].type == match.root.type
 
 
 def _diagonal_product(
@@ -98,6 +102,23 @@ def _assumed_diagonal_product(
     return _diagonal_product(match, diagonal_term, operand, on_left=on_left)
 
 
+def _selected(
+    match: Match, matrix: NodeView, operand: NodeView, *, on_left: bool
+) -> NodeView | None:
+    """Take the rows of an operand that a selection has its ones at, or the columns."""
+    axes = len(operand.shape)
+    rows = matrix if on_left else transpose(match, matrix)
+    if axes > 2 or Structure.SELECTION not in rows.structure:
+        return None
+    if rows.op is gather and _is_identity(rows.inputs[0]):
+        positions = rows.inputs[1]
+    else:
+        ones = match.make(real, rows) if kind_of(rows.dtype) == "c" else rows
+        positions = match.make(argmax, ones, params=((1,), False))
+    axis = 0 if on_left else axes - 1
+    return match.make(gather, operand, positions, params=((axis,), axis))
+
+
 def _outer_product(
     match: Match, column: NodeView, row: NodeView, operand: NodeView, *, on_left: bool
 ) -> NodeView | None:
@@ -128,10 +149,22 @@ def _structured_product(
         if matrix.params != (0,):
             return _off_diagonal_product(match, matrix, operand, on_left=on_left)
         return _diagonal_product(match, matrix.inputs[0], operand, on_left=on_left)
-    if assumed_structure(matrix) == "diagonal":
+    product = None
+    if depth < MAX_STRUCTURE_DEPTH and matrix.op in COMBINING_OPS and matrix.single_reader:
+        product = _product_of_combined(match, matrix, operand, depth, on_left=on_left)
+    if product is not None:
+        return product
+    if Structure.DIAGONAL in matrix.structure:
         return _assumed_diagonal_product(match, matrix, operand, on_left=on_left)
-    if depth == MAX_STRUCTURE_DEPTH or matrix.op not in COMBINING_OPS or not matrix.single_reader:
-        return None
+    if len(matrix.shape) == 2 and _selects(matrix, on_left=on_left):
+        return _selected(match, matrix, operand, on_left=on_left)
+    return None
+
+
+def _product_of_combined(
+    match: Match, matrix: NodeView, operand: NodeView, depth: int, *, on_left: bool
+) -> NodeView | None:
+    """Multiply a sum, a difference, a multiple or an outer product by an operand."""
     inner = partial(_structured_product, match, operand=operand, depth=depth + 1, on_left=on_left)
     if matrix.op is negative:
         product = inner(matrix.inputs[0])
@@ -191,7 +224,28 @@ def _combined_product(match: Match, *, on_left: bool) -> NodeView | None:
     return product if product is not None and product.type == match.root.type else None
 
 
-_diagonal_matrix, _eye = pattern.diagonal_matrix, pattern.eye()
+def _has_structure(match: Match, *, on_left: bool) -> bool:
+    """Whether an operand of a product scales or selects, by its structure alone."""
+    matrix = match.root.inputs[0 if on_left else 1]
+    if matrix.op is diagonal_matrix or matrix.op in COMBINING_OPS:
+        return False
+    if strip_transposes(matrix).matrix.op is inv:
+        return False  # a product with an inverse becomes a solve
+    if matrix.has_structure and Structure.DIAGONAL in matrix.structure:
+        return True
+    return _selects(matrix, on_left=on_left)
+
+
+def _selects(matrix: NodeView, *, on_left: bool) -> bool:
+    """Whether a product with a matrix takes rows of its right operand, or columns of its left."""
+    if matrix.has_structure and Structure.SELECTION in matrix.structure:
+        return on_left or Structure.ORTHOGONAL in matrix.structure
+    if on_left or matrix.op is not permute_dims:
+        return False
+    return Structure.SELECTION in matrix.inputs[0].structure
+
+
+_diagonal_matrix = pattern.diagonal_matrix
 
 STRUCTURE_RULES = (
     Rule(
@@ -217,8 +271,18 @@ STRUCTURE_RULES = (
         when=on_main_diagonal,
         exactness="linear-algebra",
     ),
-    Rule("identity-times", _eye @ x, x, when=identity_on_left, exactness="linear-algebra"),
-    Rule("times-identity", x @ _eye, x, when=identity_on_right, exactness="linear-algebra"),
+    Rule("identity-times", y @ x, x, when=identity_on_left, exactness="linear-algebra"),
+    Rule("times-identity", x @ y, x, when=identity_on_right, exactness="linear-algebra"),
+    *(
+        Rule(
+            name,
+            x @ y,
+            partial(_combined_product, on_left=on_left),
+            when=partial(_has_structure, on_left=on_left),
+            exactness="linear-algebra",
+        )
+        for name, on_left in (("structured-times", True), ("times-structured", False))
+    ),
     *(
         Rule(
             name,
@@ -228,7 +292,7 @@ STRUCTURE_RULES = (
         )
         for op, of in (
             *((op, op.name) for op in COMBINING_OPS),
-            *((diagonal_matrix, "off-diagonal"), (declared, "declared"), (verified, "verified")),
+            (diagonal_matrix, "off-diagonal"),
         )
         for name, product, before in (
             (f"{of}-times", pattern(op) @ x, True),

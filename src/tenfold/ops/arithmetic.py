@@ -22,6 +22,12 @@ from tenfold.core.dtype_rules import (
 )
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
+from tenfold.core.structure import (
+    positive_sum_structure,
+    quotient_structure,
+    scaled_structure,
+    sum_structure,
+)
 from tenfold.core.upcast import widened
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, kind_of
 from tenfold.ops import complex_parts
@@ -34,7 +40,12 @@ def _sum(_: Body, x: Element, y: Element) -> Element:
 
 
 @elementwise(
-    dtypes=any_dtype, reference=np.add, kernel=componentwise(_sum), symbol="+", commutes=True
+    dtypes=any_dtype,
+    reference=np.add,
+    kernel=componentwise(_sum),
+    symbol="+",
+    commutes=True,
+    structure=positive_sum_structure,
 )
 def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or.
@@ -46,7 +57,11 @@ def add(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
-    dtypes=numeric, reference=np.subtract, kernel=componentwise(lambda _, x, y: x - y), symbol="-"
+    dtypes=numeric,
+    reference=np.subtract,
+    kernel=componentwise(lambda _, x, y: x - y),
+    symbol="-",
+    structure=sum_structure,
 )
 def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError
@@ -81,6 +96,7 @@ def _product(_: Body, x: Element, y: Element) -> Element:
     kernel=real_or_complex(_product, complex_parts.product),
     numpy=(np.multiply,),
     symbol="*",
+    structure=scaled_structure,
     commutes=True,
 )
 def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -98,6 +114,7 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.divide,
     kernel=real_or_complex(lambda _, x, y: x / y, complex_parts.quotient),
     symbol="/",
+    structure=quotient_structure,
     cost=4,
 )
 def divide(x1: Array | complex, x2: Array | complex, /) -> Array:

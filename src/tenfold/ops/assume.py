@@ -11,13 +11,14 @@ Takes an array and the name of a structure, hands on an array of the same values
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.structure import Structure, same_structure
 from tenfold.dtypes import real_part
 from tenfold.errors import ShapeError
 from tenfold.ops.linalg import square
@@ -87,16 +88,39 @@ def _failing_pivot(x: np.ndarray) -> int | None:
     return None
 
 
-# For each structure its statement, and where it does not hold. Table.
-PROMISES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "symmetric": ("x[i, j] equals x[j, i]", _asymmetric),
-    "triangular": ("all elements above the diagonal are 0, or all below it", _off_triangle),
-    "positive-definite": (
+class Promise(NamedTuple):
+    """What an assumption states."""
+
+    structure: Structure
+    statement: str
+    violations: Callable[[np.ndarray], np.ndarray]
+    """Where it does not hold."""
+
+
+PROMISES = {
+    "symmetric": Promise(Structure.SYMMETRIC, "x[i, j] equals x[j, i]", _asymmetric),
+    "lower": Promise(
+        Structure.LOWER, "all elements above the diagonal are 0", lambda x: np.triu(x, 1) != 0
+    ),
+    "upper": Promise(
+        Structure.UPPER, "all elements below the diagonal are 0", lambda x: np.tril(x, -1) != 0
+    ),
+    "triangular": Promise(
+        Structure.TRIANGULAR,
+        "all elements above the diagonal are 0, or all below it",
+        _off_triangle,
+    ),
+    "positive-definite": Promise(
+        Structure.POSITIVE_DEFINITE,
         "conj(x.T) equals x, and every pivot is positive",
         _not_positive_definite,
     ),
-    "orthogonal": ("conj(x.T) @ x is the identity, up to rounding", _not_orthogonal),
-    "diagonal": ("all elements beside the diagonal are 0", _off_diagonal),
+    "orthogonal": Promise(
+        Structure.ORTHOGONAL, "conj(x.T) @ x is the identity, up to rounding", _not_orthogonal
+    ),
+    "diagonal": Promise(
+        Structure.DIAGONAL, "all elements beside the diagonal are 0", _off_diagonal
+    ),
 }
 
 
@@ -105,11 +129,16 @@ def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     return Inferred(((types[0].shape, types[0].dtype),), (types[0].dtype,))
 
 
+def _promised(structure: str) -> tuple[Structure]:
+    return (PROMISES[structure].structure,)
+
+
 @operation(
     rule=_rule,
+    structure=same_structure,
+    makes=_promised,
     reference=lambda x, _: x,
     kind=Kind.VIEW,
-    promise=True,
     index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
     batch_params=as_stack,
@@ -120,7 +149,7 @@ def declared(x: Array, /, structure: str) -> BoundCall:
 
 
 def _verified(x: np.ndarray, structure: str) -> np.ndarray:
-    statement, violations = PROMISES[structure]
+    _, statement, violations = PROMISES[structure]
     failing = violations(x)
     if failing.any():
         at = tuple(int(i) for i in np.argwhere(failing)[0])
@@ -133,6 +162,8 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
 
 @operation(
     rule=_rule,
+    structure=same_structure,
+    makes=_promised,
     reference=_verified,
     can_fail=True,
     remedy="assume only what holds, or leave the assumption out",
@@ -151,8 +182,8 @@ def verified(x: Array, /, structure: str) -> BoundCall:
 )
 def assume(x: Array, structure: str, /) -> Array:
     """Return an array of the same values with the promise that its matrices, (..., n, n), have a
-    structure: "symmetric", "triangular" (either way), "positive-definite" (and Hermitian),
-    "orthogonal" (or unitary) or "diagonal".
+    structure: "symmetric", "lower", "upper", "triangular" (either way), "positive-definite" (and
+    Hermitian), "orthogonal" (or unitary) or "diagonal". `x.storage` names it.
 
     Rules of class linear-algebra rely on it, and compute nothing that follows from it: a solve with
     a triangular matrix is a substitution, the inverse of an orthogonal one its transpose. If the

@@ -19,6 +19,7 @@ from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Inferred, Kind
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import UNSIGNED, Body, ComplexElement, Element, Operand
+from tenfold.core.structure import cast_structure
 from tenfold.dtypes import (
     BFLOAT16,
     BOOL,
@@ -159,6 +160,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     bind_depends_on="ranks",
     shapes="broadcast",
     rule=_rule,
+    structure=cast_structure,
     reference=cast_values,
     kernel=convert_element,
     takes_halves=True,

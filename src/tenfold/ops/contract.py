@@ -19,6 +19,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Contraction, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
+from tenfold.core.structure import product_structure
 from tenfold.dtypes import compute_dtype, kind_of, promote
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ops.arithmetic import multiply
@@ -152,6 +153,7 @@ def _matmul_members(members: Members) -> Array:
     contraction=_matmul_contraction,
     reference=np.matmul,
     symbol="@",
+    structure=product_structure,
     promotes=True,
     multiply_adds=_matmul_multiply_adds,
     numpy=(np.linalg.matmul,),

@@ -17,6 +17,7 @@ from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
+from tenfold.core.structure import IDENTITY, Structure
 from tenfold.dtypes import (
     BOOL,
     COMPLEX128,
@@ -252,6 +253,12 @@ def _eye_reference(
     return np.eye(rows, columns, offset, dtype)
 
 
+def _eye_structure(rows: int, columns: int, *params: Any) -> tuple[Structure]:
+    if params[0] or rows > columns:
+        return (Structure.GENERAL,)
+    return (IDENTITY if rows == columns else Structure.SELECTION,)
+
+
 def _eye_element(
     k: Body, at: ResultIndex, rows: int, columns: int, offset: int, dtype: np.dtype, device: str
 ) -> Operand:
@@ -265,6 +272,7 @@ def _eye_element(
     rule_free=True,
     bind_depends_on="options",
     rule=_eye_rule,
+    makes=_eye_structure,
     reference=_eye_reference,
     element_at=_eye_element,
     kind=Kind.VALUE,

@@ -18,6 +18,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.structure import same_structure
 from tenfold.errors import message
 from tenfold.settings import checked_device
 
@@ -32,6 +33,7 @@ def _reference(x: np.ndarray, _device: str, stream: None = None) -> np.ndarray:
 
 @operation(
     rule=_rule,
+    structure=same_structure,
     reference=_reference,
     moves=True,
     name="to_device",

@@ -5,6 +5,7 @@ view.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, normalize_axis
+from tenfold.core.structure import Structure
 from tenfold.errors import ShapeError
 
 MAIN = (0, 0, 1)
@@ -110,6 +112,7 @@ def _diagonal_matrix_element(k: Body, at: ResultIndex, x: GatherSource, offset: 
     shape=_diagonal_matrix_shape,
     reference=_diagonal_matrix_reference,
     element_at=_diagonal_matrix_element,
+    makes=lambda offset: (Structure.GENERAL if offset else Structure.DIAGONAL,),
     batch_params=as_stack,
     samples=[
         SampleCall(((3,),)),
@@ -176,6 +179,10 @@ TRIANGLE_SAMPLES = [
 ]
 
 
+def _zeros_of(_: object, structures: Sequence[Structure], _offset: int) -> Structure:
+    return structures[0] & Structure.DIAGONAL
+
+
 def _tril_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     return x.at(at, column - row <= at.number(offset))
@@ -190,6 +197,8 @@ def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Ope
     shape=_unchanged_shape,
     reference=np.tril,
     element_at=_tril_element,
+    structure=_zeros_of,
+    makes=lambda k: (Structure.LOWER if k <= 0 else Structure.GENERAL,),
     numpy=(np.tril,),
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
@@ -209,6 +218,8 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
     shape=_unchanged_shape,
     reference=np.triu,
     element_at=_triu_element,
+    structure=_zeros_of,
+    makes=lambda k: (Structure.UPPER if k >= 0 else Structure.GENERAL,),
     numpy=(np.triu,),
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,

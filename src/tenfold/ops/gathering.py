@@ -14,6 +14,7 @@ from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis
+from tenfold.core.structure import Structure
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops import bounds_checks
@@ -29,6 +30,14 @@ def _gather_rule(types: tuple[Type, ...], axes: tuple[int, ...], index_axis: int
     remaining = tuple(length for axis, length in enumerate(type_.shape) if axis not in axes)
     shape = (*remaining[:index_axis], *index_shape, *remaining[index_axis:])
     return Inferred(((shape, type_.dtype),), tuple(type_.dtype for type_ in types))
+
+
+def _gather_structure(
+    types: Sequence[Type], structures: Sequence[Structure], axes: tuple[int, ...], index_axis: int
+) -> Structure:
+    are_rows = (*axes, index_axis) == (0, 0) and len(types[0].shape) == 2
+    is_vector = are_rows and len(types[1].shape) == 1
+    return structures[0] & Structure.SELECTION if is_vector else Structure.GENERAL
 
 
 def _require_integers(indices: Sequence[Type | Array]) -> None:
@@ -91,6 +100,7 @@ def _gather_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
 @operation(
     rule_free=True,
     rule=_gather_rule,
+    structure=_gather_structure,
     reference=_gather_reference,
     element_at=_gather_element,
     gathers=True,

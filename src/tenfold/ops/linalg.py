@@ -21,6 +21,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
+from tenfold.core.structure import Structure, inverse_structure
 from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, MatrixError, ShapeError, UnsupportedError
 from tenfold.ops import diagonal_tril_triu
@@ -160,6 +161,7 @@ _SQUARE_SAMPLES = (
 @operation(
     bind_depends_on="types",
     rule=_same_shape,
+    structure=inverse_structure,
     reference=_inv_reference,
     can_fail=True,
     remedy=SINGULAR,
@@ -340,6 +342,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
 @operation(
     bind_depends_on="types",
     rule=_same_shape,
+    makes=lambda upper: (Structure.UPPER if upper else Structure.LOWER,),
     reference=_cholesky_reference,
     can_fail=True,
     remedy="give a positive definite matrix, or solve with tn.linalg.solve",
@@ -394,6 +397,7 @@ _RECTANGULAR_SAMPLES = (
 
 @operation(
     rule=_qr_rule,
+    makes=lambda _: (Structure.ORTHOGONAL, Structure.UPPER),
     reference=_qr_reference,
     can_fail=True,
     multiply_adds=_qr_multiply_adds,
@@ -451,6 +455,7 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
 
 @operation(
     rule=_svd_rule,
+    makes=lambda _: (Structure.ORTHOGONAL, Structure.GENERAL, Structure.ORTHOGONAL),
     reference=_svd_reference,
     can_fail=True,
     remedy="look for NaN or infinity in the matrix",
@@ -491,6 +496,7 @@ def _eigh_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
 
 @operation(
     rule=_eigh_rule,
+    makes=lambda: (Structure.GENERAL, Structure.ORTHOGONAL),
     reference=_eigh_reference,
     can_fail=True,
     remedy="look for NaN or infinity in the matrix",

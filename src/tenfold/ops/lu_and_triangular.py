@@ -15,6 +15,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.core.shape_rules import product
+from tenfold.core.structure import Structure
 from tenfold.ops.linalg import (
     SINGULAR,
     computation_dtype,
@@ -157,6 +158,13 @@ def _lu_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred(tuple((shape, dtype) for shape in shapes), (dtype,))
 
 
+_LU_STRUCTURES = (
+    Structure.SELECTION | Structure.ORTHOGONAL,
+    Structure.LOWER | Structure.UNIT,
+    Structure.UPPER,
+)
+
+
 def _lu_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     """SciPy's, matrix by matrix."""
     from scipy import linalg  # imported only where it is used
@@ -182,6 +190,7 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
 
 @operation(
     rule=_lu_rule,
+    makes=lambda: _LU_STRUCTURES,
     reference=_lu_reference,
     multiply_adds=_lu_multiply_adds,
     result_type=LUResult,

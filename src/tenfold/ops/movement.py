@@ -28,6 +28,7 @@ from tenfold.core.shape_rules import (
     normalize_axis,
     whole_axes,
 )
+from tenfold.core.structure import permuted_structure
 from tenfold.errors import ShapeError
 from tenfold.ops.indexing import index_view
 
@@ -44,6 +45,7 @@ def _permute_map(shape: Shape, axes: tuple[int, ...]) -> IndexMap:
     shape=_permute,
     bind_depends_on="ranks",
     shapes="permuted",
+    structure=permuted_structure,
     reference=np.transpose,
     view=True,
     index_map=_permute_map,

@@ -457,8 +457,9 @@ def _full_of_value(value: Number, match: Match) -> int:
 
 
 def _check_type(rule: Rule, graph: RewriteGraph, at: int, replacement: int) -> None:
-    """Refuse a replacement of another Type, naming the rule."""
-    before, after = graph.nodes[at].type, graph.nodes[replacement].type
+    """Refuse a replacement of another Type, naming the rule; its structure does not matter."""
+    types = (graph.nodes[node].type for node in (at, replacement))
+    before, after = (type_.with_structure(0) for type_ in types)
     if before == after:
         return
     remedy = "give the rule a guard with when="

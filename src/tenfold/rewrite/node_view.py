@@ -24,6 +24,7 @@ from tenfold._native import Node, Type
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import Number
 from tenfold.core.shape_rules import Shape
+from tenfold.core.structure import Structure
 from tenfold.rewrite.rewrite_graph import SCALAR_OP, RewriteGraph
 
 
@@ -44,9 +45,19 @@ class NodeView:
 
     @property
     def type(self) -> Type:
-        """Its Type: shape, dtype, device."""
+        """Its Type: shape, dtype, device; without the structure."""
         self.graph.read_shapes = True
-        return self.graph.nodes[self.at].type
+        return self.graph.nodes[self.at].type.with_structure(0)
+
+    @property
+    def has_structure(self) -> bool:
+        """Whether something is known of its matrices."""
+        return bool(self.graph.nodes[self.at].type.structure)
+
+    @property
+    def structure(self) -> Structure:
+        """What is known of its matrices."""
+        return Structure(self.graph.nodes[self.at].type.structure)
 
     @property
     def shape(self) -> Shape:
@@ -75,7 +86,8 @@ class NodeView:
 
     def same_type(self, other: NodeView) -> bool:
         """Whether two nodes have one Type; this reads no lengths, only their equality."""
-        return self.graph.nodes[self.at].type == self.graph.nodes[other.at].type
+        first, second = (self.graph.nodes[at].type for at in (self.at, other.at))
+        return first.with_structure(0) == second.with_structure(0)
 
     def reduces_size(self) -> bool:
         """Whether a reduction has fewer elements than its operand."""

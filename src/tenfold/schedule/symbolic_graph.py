@@ -55,6 +55,7 @@ class SymbolicType:
     device: str
     weak: bool
     storage: str = "dense"
+    structure: int = 0
 
     @property
     def size(self) -> int:
@@ -125,7 +126,8 @@ def _leaf(node: Node, lengths: SymbolicLengths) -> SymbolicNode:
 
 
 def _symbolic_type(node: Node, shape: Shape) -> SymbolicType:
-    return SymbolicType(shape, node.type.dtype, node.type.device, node.is_scalar)
+    type_ = node.type
+    return SymbolicType(shape, type_.dtype, type_.device, node.is_scalar, structure=type_.structure)
 
 
 def _refuse_layout(node: Node) -> None:
@@ -165,13 +167,7 @@ def _symbolic_length(length: int, start: int, step: int, kind: int, number: int)
 
 def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
     op: Any = node.op
-    if (
-        not isinstance(op, Op)
-        or not types
-        or op.semantics.opaque
-        or op.semantics.promise
-        or len(node.types) > 1
-    ):
+    if not isinstance(op, Op) or not types or op.semantics.opaque or len(node.types) > 1:
         raise NotSymbolic
     try:
         results, operands = op.semantics.rule(types, *params)

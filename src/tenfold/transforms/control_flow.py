@@ -29,6 +29,7 @@ from tenfold.transforms.loop_carry import (
     checked_length,
     flatten_arrays,
     structure_text,
+    without_structure,
 )
 from tenfold.transforms.trace_cache import CachedTrace, cached_trace
 
@@ -77,7 +78,8 @@ def scan(
     xs_leaves, xs_structure = flatten_arrays(name, "xs", xs)
     steps = checked_length(xs_leaves, xs_structure, length)
     row_inputs = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in xs_leaves]
-    body_trace = cached_trace(name, f, (form.unflatten(carry), xs_structure.unflatten(row_inputs)))
+    carried = form.unflatten(list(map(without_structure, carry)))
+    body_trace = cached_trace(name, f, (carried, xs_structure.unflatten(row_inputs)))
     outputs, returned = body_trace.trace.subgraph.outputs, body_trace.trace.structure
     if not issubclass(returned.type or int, (tuple, list)) or len(returned.children) != 2:
         rule = f"{name_of(f)} returned {structure_text(returned)}, no pair of a carry and y"
@@ -126,7 +128,7 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     for function in (condition, body):
         checked_callable(name, function)
     carry, form = flatten_arrays(name, "init", init)
-    tree, carry_count = form.unflatten(carry), len(carry)
+    tree, carry_count = form.unflatten(list(map(without_structure, carry))), len(carry)
     condition_trace = cached_trace(name, condition, (tree,))
     subject, types = f"what {name_of(condition)} returned", condition_trace.trace.subgraph.types
     check_condition(name, subject, condition_trace.trace.structure, types)

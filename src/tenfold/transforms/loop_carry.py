@@ -120,6 +120,14 @@ def type_of(leaf: Any) -> Type:
     return _native.node_of(leaf if isinstance(leaf, Array) else asarray(leaf)).type
 
 
+def without_structure(x: Array) -> Array:
+    """Return an array for the trace of a loop's step: later carries need not have the structure
+    of the first one.
+    """
+    type_ = _native.node_of(x).type
+    return _native.placeholder(type_.with_structure(0)) if type_.structure else x
+
+
 def check_condition(
     operation: str, subject: str, structure: TreeDef, types: Sequence[Type]
 ) -> None:
