@@ -126,7 +126,7 @@ def _inverse_times(match: Match) -> NodeView | None:
 def _times_inverse(match: Match) -> NodeView | None:
     """B @ inv(A) is the transpose of the solution of A^T X = B^T."""
     inverse_and_form, left = _match_inverse(match["y"]), match["x"]
-    if inverse_and_form is None:
+    if inverse_and_form is None or _is_read_by_narrower_product(match.root):
         return None
     inverse, form = inverse_and_form
     is_vector = len(left.shape) == 1
@@ -137,6 +137,36 @@ def _times_inverse(match: Match) -> NodeView | None:
     if solution is None or is_vector:
         return _if_root_type(match, solution)
     return _if_root_type(match, transpose(match, solution))
+
+
+def _is_read_by_narrower_product(root: NodeView) -> bool:
+    """Whether the only reader of a product is `_product_of_inverse`."""
+    reader = next(readers(root)) if root.single_use else None
+    is_first = reader is not None and reader.op is matmul and reader.inputs[0] == root
+    return reader is not None and is_first and _is_narrower(reader)
+
+
+def _is_narrower(product: NodeView) -> bool:
+    """Whether the right operand of (B @ C) @ D has fewer columns than B has rows."""
+    first, second = product.inputs
+    if len(first.shape) != 2 or len(second.shape) > 2 or first.dtype != product.dtype:
+        return False
+    return (second.shape[1] if len(second.shape) > 1 else 1) < first.shape[0]
+
+
+def _product_of_inverse(match: Match) -> NodeView | None:
+    """(B @ inv(A)) @ C with fewer columns in C than rows in B is B @ (the solution of A X = C)."""
+    product, second = match["x"], match["y"]
+    if not product.single_use or not _is_narrower(match.root):
+        return None
+    left, right = product.inputs
+    inverse_and_form = _match_inverse(right)
+    if inverse_and_form is None or len(left.shape) != 2 or len(right.shape) != 2:
+        return None
+    solution = _solve_with_inverted(match, *inverse_and_form, second)
+    if solution is None:
+        return None
+    return _if_root_type(match, match.make(matmul, left, solution))
 
 
 _SOLVE_OPS: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
@@ -389,6 +419,7 @@ def _rule(name: str, lhs: object, rhs: object) -> Rule:
 SOLVE_RULES = (
     _rule("inverse-times", x.of(*_INVERSE_OPS) @ y, _inverse_times),
     _rule("times-inverse", x @ y.of(*_INVERSE_OPS), _times_inverse),
+    _rule("product-of-inverse", x.of(matmul) @ y, _product_of_inverse),
     _rule("solution-times", x.of(*_SOLVE_OPS) @ y, _product_of_solution),
     _rule("solve-product", pattern.linalg_solve(x, y), _solve_product),
     _rule("solve-structured", pattern.linalg_solve(x, y), _structured_solve),
