@@ -1,52 +1,10 @@
 #include "exec/batch_signature.h"
 #include "exec/batch_policy.h"
-#include "exec/executable.h"
-#include "memory/cache_registry.h"
-#include "memory/lru_cache.h"
 #include "memory/target_facts.h"
 
 #include <algorithm>
 
 namespace tenfold {
-namespace {
-
-constexpr std::size_t CAPACITY = 4096;
-
-using Words = std::span<const uint64_t>;
-using Table = LruCache<std::vector<uint64_t>, uint64_t, WordsHash, SameWords>;
-
-// Operands that have varied, a bit for each, by operation and Types. Under the GIL.
-Table& varying_operands() {
-    static auto* only = new Table(CAPACITY); // outlives every static object
-    return *only;
-}
-
-[[maybe_unused]] Cache& registered = register_cache(
-    {"varying operands", "a batch is planned again for each choice of shared operands", CAPACITY,
-     [] { return varying_operands().size(); },
-     [] {
-         Table::Entries evicted;
-         varying_operands().clear(evicted);
-     }});
-
-} // namespace
-
-void SignaturePartition::unite_with_earlier_graphs() {
-    std::vector<uint64_t> key;
-    for (Group& group : groups_) {
-        const Op& op = *node(group.representative).op;
-        if (op.weight <= 1 || op.multiplies) continue;
-        key.assign({op.id, reinterpret_cast<uint64_t>(node(group.representative).params.get())});
-        for (uint32_t input : inputs(group.representative)) {
-            if (is_shared_leaf(input)) continue;
-            key.push_back(reinterpret_cast<uint64_t>(facts_[input].type));
-        }
-        Table::Entries evicted;
-        uint64_t* known = varying_operands().find(Words(key));
-        if (!known) known = &varying_operands().insert(key, 0, evicted);
-        group.varies = *known |= group.varies;
-    }
-}
 
 bool SignaturePartition::add(uint32_t position) {
     const LinearizedNode& entry = graph_.nodes[position];

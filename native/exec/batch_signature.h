@@ -19,20 +19,20 @@ class SignaturePartition {
     // where many are large.
     bool add(uint32_t position);
 
-    // After the last node: operands of a call that have varied in earlier graphs vary in this one
-    // too, and are remembered. So calls that are padded with one operand in ever new places share
-    // one plan. Not for calls with products: a shared operand makes one product, of other bits.
-    void unite_with_earlier_graphs();
-
     bool is_pending(uint32_t position) const { return facts_[position].pending; }
     // A large leaf that several read.
     bool is_shared_leaf(uint32_t position) const { return facts_[position].shared_leaf; }
     uint32_t group(uint32_t position) const { return group_[position]; }
     std::size_t num_groups() const { return groups_.size(); }
     // An operand is shared only if all members share it, not just those of one batch. So all
-    // batches of one signature have one form and one plan, whatever the order of completion.
+    // batches of one signature have one form and one plan, whatever the order of completion. The
+    // arguments of a call without products vary in all graphs: one plan serves calls that are
+    // padded with one array in ever new places. A shared operand makes one product, of other bits.
     bool varies(uint32_t group, std::size_t operand) const {
-        return groups_[group].varies >> std::min<std::size_t>(operand, 63) & 1;
+        uint32_t representative = groups_[group].representative;
+        if (is_shared_leaf(inputs(representative)[operand])) return false;
+        return operand < node(representative).op->num_arguments ||
+               groups_[group].varies >> std::min<std::size_t>(operand, 63) & 1;
     }
 
   private:

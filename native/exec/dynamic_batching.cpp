@@ -100,7 +100,6 @@ class BatchAgenda {
             ++num_batchable;
         }
         if (compiler_ && !are_enough(graph_, num_batchable, groups_.size())) return false;
-        if (compiler_ && !compiler_->dry_run) partition_.unite_with_earlier_graphs();
         uint32_t end = 0;
         for (uint32_t& offset : reader_offsets_) end = offset += end;
         readers_.resize(end);

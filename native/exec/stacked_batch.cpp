@@ -131,7 +131,8 @@ void cache_batch_plan(const BatchSignature& signature, Ref<PlannedGraph> planned
     if (!cached) cached = &cache().table.insert(signature.words, {}, evicted);
     if (cached->size() == MAX_PLANS) replaced.swap(*cached);
     auto is_superseded = [&](const Ref<PlannedGraph>& each) {
-        return each->rows == planned->rows || (planned->symbolic && each->symbolic);
+        return each->rows == planned->rows ||
+               (planned->symbolic && each->symbolic == planned->symbolic);
     };
     std::ranges::copy_if(*cached, std::back_inserter(replaced), is_superseded);
     std::erase_if(*cached, is_superseded);

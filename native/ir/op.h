@@ -14,11 +14,13 @@ enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, CONTRACTION = 7 };
 struct Op {
     uint32_t id = 0;
     std::string name;
-    void* python = nullptr;      // owned if it lasts; else borrowed, and nodes keep it alive
-    bool is_permanent = true;    // not a call of a traced function, nor declared by a user
-    bool view = false;           // its result is a view of its first input
-    bool shows_part = false;     // its result is a part of each element of its only input
-    uint32_t weight = 1;         // operations that a call of a traced function is made of
+    void* python = nullptr;   // owned if it lasts; else borrowed, and nodes keep it alive
+    bool is_permanent = true; // not a call of a traced function, nor declared by a user
+    bool view = false;        // its result is a view of its first input
+    bool shows_part = false;  // its result is a part of each element of its only input
+    uint32_t weight = 1;      // operations that a call of a traced function is made of
+    uint32_t num_arguments =
+        0; // first inputs of a call without products, which it does not capture
     bool unbounded_time = false; // it may take any time, however small its arrays are
     bool creates = false;        // all its operands may be numbers; Python's rule says the Type
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line

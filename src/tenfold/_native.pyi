@@ -243,6 +243,7 @@ def declare_op(
     rule_free: bool = False,
     folding: str = "",
     weight: int = 1,
+    num_arguments: int = 0,
     pure: bool = True,
     merges: bool = True,
     unbounded_time: bool = False,

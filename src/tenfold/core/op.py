@@ -452,6 +452,7 @@ class Op(Operation[P]):
             rule_free=self.rewriting.rule_free,
             folding=self.lowering.folding.order if self.lowering.folding else "",
             weight=max(2, int(self.lowering.cost)) if self.semantics.body else 1,
+            num_arguments=self.semantics.body.num_arguments if self.semantics.body else 0,
             pure=self.semantics.pure,
             merges=self.merges,
             unbounded_time=self.semantics.unbounded_time,

@@ -26,6 +26,7 @@ class Subgraph:
     """A closed graph: results on inputs. A constant, such as a number, stands for itself.
 
     `rule` makes its operations on other inputs: with `rebuild_with_origin` at the lines of its own.
+    The first `num_arguments` inputs are the arguments of a traced function, the others captured.
     """
 
     def __init__(
@@ -34,9 +35,11 @@ class Subgraph:
         outputs: Sequence[Node],
         inputs: Sequence[Node],
         rule: NodeRule[Any] = rebuild,
+        num_arguments: int = 0,
     ) -> None:
         self.name, self.outputs, self.inputs = name, tuple(outputs), tuple(inputs)
         self.graph, self.rule = Graph.of(self.outputs), rule
+        self.num_arguments = num_arguments
         self.rewritten: tuple[Any, Any] = (None, None)
         """The rules and options under which it was rewritten last, and the result."""
 

@@ -34,10 +34,8 @@ MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
 MAX_COMPARED_BATCHES = 64
 """Earlier batches of an operation that a new one is compared with, to explain a batch split."""
-PLAN_THRESHOLD = 3
-"""Batches of one signature that are computed before a plan is made."""
-_batch_counts: LruCache[tuple[Any, ...], int] = LruCache(
-    MAX_EXPRESSIONS, "batch counts", "only batches that come often are worth a plan"
+_computed: LruCache[tuple[Any, ...], bool] = LruCache(
+    MAX_EXPRESSIONS, "computed batches", "only a batch that comes again is worth a plan"
 )
 _expressions: LruCache[tuple[Any, ...], Any] = LruCache(
     MAX_EXPRESSIONS, "batch expressions", "batching a function takes as long as tracing it"
@@ -181,7 +179,7 @@ def _compute_verified(
 def forget_op(op: int) -> None:
     """Drop all cache entries of an operation, by its id, after its last call."""
     _native.forget_op(op)
-    for cache in (_batch_counts, _expressions):
+    for cache in (_computed, _expressions):
         cache.drop(lambda key: key[0] == op)
     _native.forget_batches(op)
 
@@ -289,11 +287,11 @@ def plan_batch(arrays: Sequence[Array]) -> tuple[Executable, tuple[int, ...]] | 
 
 
 def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:
-    """Whether enough batches of this signature were computed to be worth a plan."""
+    """Whether a batch of this signature was computed before, and is worth a plan."""
     key = (op.id, params, stacked_flags)
-    batch_count = _batch_counts.get(key) or 1
-    _batch_counts[key] = batch_count + 1
-    return batch_count > PLAN_THRESHOLD
+    is_frequent = bool(_computed.get(key))
+    _computed[key] = True
+    return is_frequent
 
 
 def _result_rows(node: Node, stacked: bool, rows: int) -> Value:

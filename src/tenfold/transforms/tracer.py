@@ -220,7 +220,8 @@ def trace_function(
     if trace.mutated:
         raise mutation_error(name, f"it {CHANGES_ARRAY}", trace.mutated)
     closed, inputs, captured, guards = _close_over_captures(nodes, inputs, trace.accessed, hoist)
-    return TracedFunction(Subgraph(name, closed, inputs, rule), form, captured, guards)
+    body = Subgraph(name, closed, inputs, rule, len(inputs) - len(captured))
+    return TracedFunction(body, form, captured, guards)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
