@@ -29,7 +29,7 @@ from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import partial_expression
 from tenfold.runtime import timeline
-from tenfold.runtime.device import DEVICES, OptimisedGraph
+from tenfold.runtime.device import DEVICES
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunk_length, chunks, device_parts, is_divided
 from tenfold.runtime.reference import Reference, nan_failure
@@ -122,23 +122,17 @@ def shadow_compute(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     graph = Graph.of(pending, options_key())
     if not is_repeatable(graph):
         return None
-    optimised_graph, report = optimise(graph)
-    return _run_apart(pending, optimised_graph, OptimisedGraph(graph, report))
-
-
-def _compute_apart(nodes: Sequence[Node]) -> list[tuple[Value, ...]] | None:
-    """Compute nodes by a plan of their own, and publish nothing; None on failure."""
-    graph = Graph.of(nodes, options_key())
-    return _run_apart(nodes, graph, OptimisedGraph(graph, RewriteReport()))
+    return _run_apart(pending, graph, optimise(graph))
 
 
 def _run_apart(
-    nodes: Sequence[Node], graph: Graph, original: OptimisedGraph
+    nodes: Sequence[Node], graph: Graph, rewritten: tuple[Graph, RewriteReport] | None = None
 ) -> list[tuple[Value, ...]] | None:
-    """Compute nodes by a new plan of their optimised graph; None on failure."""
-    original = original._replace(graph=_without_live_nodes(original.graph))
+    """Compute nodes by a plan of their own, and publish nothing; None on failure."""
+    optimised, report = rewritten or (graph, RewriteReport())
+    apart = _without_live_nodes(optimised), report
     device = DEVICES[nodes[0].type.device]
-    executable = device.bind(_without_live_nodes(graph), original, cached=False)
+    executable = device.bind(_without_live_nodes(graph), lambda _: apart, cached=False)
     return None if executable is None else _native.run_apart(executable, nodes)
 
 
@@ -278,9 +272,7 @@ def _bind_plan(pending: Sequence[Node], options: tuple[int, ...]) -> Executable 
         try:
             if is_divided(original):
                 return None
-            optimised_graph, report = optimise(original)
-            both = OptimisedGraph(original, report)
-            executable = DEVICES[device].bind(optimised_graph, both, cached=cached)
+            executable = DEVICES[device].bind(original, optimise, cached=cached)
         except Exception:
             if not original.computed_meanwhile():
                 raise
@@ -335,8 +327,8 @@ def _compute_unplanned(operations: Sequence[Node]) -> Exception | None:
     pending = [node for node in operations if node.pending]
     if not pending:
         return None
-    graph = Graph.of(pending)
-    values = _compute_apart(pending) if is_repeatable(graph) else None
+    graph = Graph.of(pending, options_key())
+    values = _run_apart(pending, graph) if is_repeatable(graph) else None
     if values is None:
         return Reference(pending[0].type.device).run(graph)
     pending[0].publish([*values[0]])
@@ -389,10 +381,10 @@ def _compute_single(node: Node) -> Exception | None:
 
 def _compute_checked(node: Node) -> Exception | None:
     """Compute one operation; return the exception of one that creates NaN, which stays pending."""
-    graph = Graph.of([node])
+    graph = Graph.of([node], options_key())
     if not is_repeatable(graph):  # a function that raises is not called again
         return Reference(node.type.device).run(graph)
-    found = _compute_apart([node])
+    found = _run_apart([node], graph)
     if found is None:
         return _compute_single(node)
     operands = [np.asarray(x.scalar) if x.is_scalar else _exported(x) for x in node.inputs]

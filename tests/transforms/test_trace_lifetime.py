@@ -133,7 +133,7 @@ def test_caches_are_as_full_as_before() -> None:
         vars(batch_compiler)["_forget_queue"].clear()  # entries go when 128 others have followed
         collected()
         found = {each.name: each.entries for each in caches.facts()}
-        names = ("executables", "inferred types", "batch expressions", "computed batches")
+        names = ("executables", "inferred types", "batch expressions", "batch counts")
         return {name: found[name] for name in names}
 
     for _ in range(5):

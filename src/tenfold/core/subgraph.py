@@ -38,8 +38,7 @@ class Subgraph:
         num_arguments: int = 0,
     ) -> None:
         self.name, self.outputs, self.inputs = name, tuple(outputs), tuple(inputs)
-        self.graph, self.rule = Graph.of(self.outputs), rule
-        self.num_arguments = num_arguments
+        self.graph, self.rule, self.num_arguments = Graph.of(self.outputs), rule, num_arguments
         self.rewritten: tuple[Any, Any] = (None, None)
         """The rules and options under which it was rewritten last, and the result."""
 

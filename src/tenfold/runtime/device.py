@@ -10,6 +10,7 @@ native functions (`native/threads/device.h`), which the executor calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from tenfold._native import Executable
@@ -27,6 +28,10 @@ class OptimisedGraph(NamedTuple):
     report: RewriteReport
 
 
+Rewrite = Callable[[Graph], tuple[Graph, RewriteReport]]
+"""Returns the rewritten graph and the report."""
+
+
 class Device(Protocol):
     """A backend that computes graphs."""
 
@@ -42,12 +47,9 @@ class Device(Protocol):
     def plan(self, graph: Graph) -> Schedule | None:
         """Return the schedule of a graph; None if the device schedules nothing."""
 
-    def bind(
-        self, graph: Graph, original: OptimisedGraph, *, cached: bool = True
-    ) -> Executable | None:
-        """Build the executable of the graph for the original graph; None if it is too long, or
-        needs values that the original graph lacks. With `cached` it serves all graphs of that
-        structure.
+    def bind(self, original: Graph, optimise: Rewrite, *, cached: bool = True) -> Executable | None:
+        """Build the executable of a graph, rewritten by `optimise`; None if that is too long, or
+        needs values that the graph lacks. With `cached` it serves all graphs of that structure.
         """
 
 

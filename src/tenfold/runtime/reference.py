@@ -30,7 +30,7 @@ from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
 from tenfold.runtime import interruptible, timeline
-from tenfold.runtime.device import OptimisedGraph, declare
+from tenfold.runtime.device import Rewrite, declare
 from tenfold.schedule.target import DEFAULT, Target
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -90,7 +90,7 @@ class Reference:
     def plan(self, _graph: Graph) -> None:
         """Return None: it has no schedules."""
 
-    def bind(self, _graph: Graph, _original: OptimisedGraph, *, cached: bool = True) -> None:
+    def bind(self, _original: Graph, _optimise: Rewrite, *, cached: bool = True) -> None:
         """Return None: it has no Executables."""
 
     def run(self, graph: Graph) -> Exception | None:

@@ -20,9 +20,10 @@ planned again for each shape. A batch, whose lengths will vary, is planned with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from tenfold._native import TIERS, Executable, Node, Structure, Type
+from tenfold._native import TIERS, Executable, Structure, Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.symbolic.shape_env import ShapeEnv
@@ -31,8 +32,10 @@ from tenfold.core.symbolic.sym_int import NotSymbolic, example_value, is_size, v
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError
 from tenfold.jit.program import Program, Source, uses_left
+from tenfold.rewrite.driver import RewriteReport
+from tenfold.rewrite.inline import is_call
 from tenfold.rule_registry import optimise_graph
-from tenfold.runtime.device import OptimisedGraph
+from tenfold.runtime.device import OptimisedGraph, Rewrite
 from tenfold.runtime.executable import Caller, ExecutableBuilder
 from tenfold.runtime.instructions import FORMULA_FIELDS, Allocate, ReplayInstruction, View
 from tenfold.runtime.scheduled_graph import NotReplayable, ScheduledGraph
@@ -67,11 +70,7 @@ def generalise(builder: ExecutableBuilder, planner: Planner) -> bool:
         return False
     try:
         symbolic = SymbolicSchedule(
-            scheduled.structure,
-            scheduled.original,
-            scheduled.graph,
-            planner,
-            rewrites_again=bool(calls),
+            scheduled.structure, scheduled.original, scheduled.graph, planner, rewrites=bool(calls)
         )
         instructions = ExecutableBuilder(symbolic, builder.caller).instructions
         _compare([*map(_example_of, instructions)], builder.instructions)
@@ -82,29 +81,30 @@ def generalise(builder: ExecutableBuilder, planner: Planner) -> bool:
 
 
 def bind_symbolic(
-    original: OptimisedGraph, graph: Graph, planner: Planner, caller: Caller
+    graph: Graph, optimise: Rewrite, planner: Planner, caller: Caller
 ) -> Executable | None:
     """Plan a graph with symbolic lengths at once, since other lengths will follow; cache its
     executable and the symbolic one. None where it must be planned for its own lengths.
     """
-    structure = original.graph.structure
-    products = any(
-        node.pending and isinstance(node.op, Op) and bool(node.op.lowering.multiply_adds)
-        for node in graph.nodes
-    )
-    if structure is None or not _is_shape_generic(original, products=products):
-        return None
-    if not structure.wants_template(True, True):
+    structure, rewritten, report, products = graph.structure, None, RewriteReport(), True
+    if not _has_products(graph) or any(is_call(node.op) for node in graph.nodes):
+        rewritten, report = optimise(graph)
+        products = _has_products(rewritten)
+    original = OptimisedGraph(graph, report)
+    is_generic = structure is not None and _is_shape_generic(original, products=products)
+    if structure is None or not (is_generic and structure.wants_template(True, True)):
         return None
     try:
-        symbolic = SymbolicSchedule(structure, original, graph, planner, rewrites_again=products)
+        symbolic = SymbolicSchedule(structure, original, rewritten, planner, rewrites=products)
         builder = ExecutableBuilder(symbolic, caller)
         calls = [step for step in symbolic.plan.steps if step.kind == "call"]
         if not all(map(_is_general_call, calls)):
             return None
         instructions = [*map(_example_of, builder.instructions)]
         if verifies():
-            example = ScheduledGraph(structure, original, graph, planner(graph))
+            rewritten, report = optimise(graph)
+            original = OptimisedGraph(graph, report)
+            example = ScheduledGraph(structure, original, rewritten, planner(rewritten))
             _compare(instructions, ExecutableBuilder(example, caller).instructions)
         builder.executable = builder.build(instructions)
         if builder.is_general:
@@ -113,6 +113,11 @@ def bind_symbolic(
         return None
     builder.cache()
     return builder.executable
+
+
+def _has_products(graph: Graph) -> bool:
+    ops = [node.op for node in graph.nodes if node.pending and isinstance(node.op, Op)]
+    return any(op.lowering.multiply_adds for op in ops)
 
 
 def _is_general_call(step: Step) -> bool:
@@ -130,20 +135,20 @@ def _is_shape_generic(original: OptimisedGraph, *, products: bool) -> bool:
     return generic_ops and not (reads_lengths or report.read_scalars)
 
 
-def _rewrite_again(original: Graph, rewritten: Graph, lengths: SymbolicLengths) -> None:
-    """Rewrite the original graph once more with symbolic lengths: what rules decide about lengths
-    becomes guards. Raises NotSymbolic if they read other facts of the example, or decide otherwise.
+def _rewrite(
+    original: Graph, lengths: SymbolicLengths, rewritten: Graph | None
+) -> tuple[Graph, RewriteReport]:
+    """Rewrite a graph with symbolic lengths: what rules decide about lengths becomes guards. Raises
+    NotSymbolic if they read other facts of the example, or decide otherwise than for `rewritten`.
     """
-
-    def symbolic(node: Node, inputs: list[SymbolicNode]) -> SymbolicNode:
-        return symbolic_node(node, inputs, lengths)
-
     try:
-        graph, report = optimise_graph(original, symbolic=symbolic)
+        graph, report = optimise_graph(original, symbolic=partial(symbolic_node, lengths=lengths))
     except RunError as error:  # a rule has met a number without a formula
         raise NotSymbolic from error
-    if report.read_shapes or report.read_scalars or _outline(graph) != _outline(rewritten):
+    differs = rewritten is not None and _outline(graph) != _outline(rewritten)
+    if differs or report.read_shapes or report.read_scalars:
         raise NotSymbolic
+    return graph, report
 
 
 def _outline(graph: Graph) -> list[tuple[Any, ...]]:
@@ -161,10 +166,10 @@ class SymbolicSchedule(ScheduledGraph):
         self,
         structure: Structure,
         original: OptimisedGraph,
-        graph: Graph,
+        graph: Graph | None,
         planner: Planner,
         *,
-        rewrites_again: bool,
+        rewrites: bool,
     ) -> None:
         lengths, axes = structure.lengths
         self.shape_env = ShapeEnv(lengths)
@@ -172,8 +177,10 @@ class SymbolicSchedule(ScheduledGraph):
             (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
         ]
         sizes = dict(zip(symbols, self.shape_env.lengths, strict=True))
-        if rewrites_again:
-            _rewrite_again(original.graph, graph, sizes)
+        if graph is None or rewrites:
+            rewritten, report = _rewrite(original.graph, sizes, graph)
+            if graph is None:
+                graph, original = rewritten, original._replace(report=report)
         symbolic_graph = with_symbolic_lengths(graph, sizes)
         plan = planner(symbolic_graph)
         refuse_items(plan)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +35,8 @@ MAX_EXPRESSIONS = 4096
 """Capacity of the expression cache (LRU)."""
 MAX_COMPARED_BATCHES = 64
 """Earlier batches of an operation that a new one is compared with, to explain a batch split."""
-_computed: LruCache[tuple[Any, ...], bool] = LruCache(
-    MAX_EXPRESSIONS, "computed batches", "only a batch that comes again is worth a plan"
+_batch_counts: LruCache[tuple[Any, ...], Iterator[int]] = LruCache(
+    MAX_EXPRESSIONS, "batch counts", "only batches that come again are worth a plan"
 )
 _expressions: LruCache[tuple[Any, ...], Any] = LruCache(
     MAX_EXPRESSIONS, "batch expressions", "batching a function takes as long as tracing it"
@@ -138,7 +139,8 @@ def _compute_unchecked(
         arrays = [_native.value_array(x) for x, _ in operands if isinstance(x, Value)]
         outputs = tuple(map(_native.node_of, subgraph.apply(arrays)))
         pending = [node for node in outputs if node.pending]
-        is_frequent = recurs or _is_frequent(op, params, call.stacked_flags)
+        batches = _batch_counts.setdefault((op.id, params, call.stacked_flags), count())
+        is_frequent = recurs or next(batches) > 0
         with settings.override(optimise=False) if skip_rules else nullcontext():
             failure = pipeline.compute(pending, planned=is_frequent) if pending else None
             options = pipeline.options_key()
@@ -179,7 +181,7 @@ def _compute_verified(
 def forget_op(op: int) -> None:
     """Drop all cache entries of an operation, by its id, after its last call."""
     _native.forget_op(op)
-    for cache in (_computed, _expressions):
+    for cache in (_batch_counts, _expressions):
         cache.drop(lambda key: key[0] == op)
     _native.forget_batches(op)
 
@@ -284,14 +286,6 @@ def plan_batch(arrays: Sequence[Array]) -> tuple[Executable, tuple[int, ...]] | 
     with timeline.batch_members(arrays[0].shape[0]), options:
         executable = pipeline.plan_of(arrays)
         return None if executable is None else (executable, pipeline.options_key())
-
-
-def _is_frequent(op: Op[...], params: Params, stacked_flags: tuple[bool, ...]) -> bool:
-    """Whether a batch of this signature was computed before, and is worth a plan."""
-    key = (op.id, params, stacked_flags)
-    is_frequent = bool(_computed.get(key))
-    _computed[key] = True
-    return is_frequent
 
 
 def _result_rows(node: Node, stacked: bool, rows: int) -> Value:

@@ -115,7 +115,7 @@ class SymInt:
         return self.shape_env.polynomial({at: -factor for at, factor in self.terms}, -self.value)
 
     def __sub__(self, other: object) -> Any:
-        return self + -_number(other)
+        return self._computed("subtract", lambda one, number: one + -number, _number(other))
 
     def __rsub__(self, other: object) -> Any:
         return -self + other

@@ -25,7 +25,7 @@ from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS, Program
 from tenfold.runtime import timeline
 from tenfold.runtime.blas.product_launch import compute_product
-from tenfold.runtime.device import OptimisedGraph, declare
+from tenfold.runtime.device import OptimisedGraph, Rewrite, declare
 from tenfold.runtime.executable import bind
 from tenfold.runtime.graph_chunks import MAX_WHOLE_NODES
 from tenfold.runtime.lapack.dispatch import compute_linalg
@@ -79,25 +79,25 @@ class Cpu:
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compile(kernel, target.processor, optimised=True) for kernel in kernels]
 
-    def bind(
-        self, graph: Graph, original: OptimisedGraph, *, cached: bool = True
-    ) -> Executable | None:
+    def bind(self, original: Graph, optimise: Rewrite, *, cached: bool = True) -> Executable | None:
         """Plan a graph and build its executable; with `cached`, for each graph of its structure.
 
         None if it needs several, or if another thread has computed a node meanwhile.
         """
-        if len(graph) > MAX_WHOLE_NODES:
-            return None
         planner = partial(schedule_graph, target=self.target(), fused=bool(get("fuse")))
         generalises = cached and not get("verify")  # verification needs the lengths of each launch
-        if generalises and timeline.in_batch():
-            executable = bind_symbolic(original, graph, planner, compute_call)
+        if generalises and timeline.in_batch() and len(original) <= MAX_WHOLE_NODES:
+            executable = bind_symbolic(original, optimise, planner, compute_call)
             if executable is not None:
                 return executable
+        graph, report = optimise(original)
+        if len(graph) > MAX_WHOLE_NODES:
+            return None
         # a node made by a rule cannot be published after its operand is overwritten
         for candidate in (graph, replace(graph, dead_after_read=())):
-            builder = bind(original, candidate, planner(candidate), compute_call)
-            if original.graph.computed_meanwhile():
+            both = OptimisedGraph(original, report)
+            builder = bind(both, candidate, planner(candidate), compute_call)
+            if original.computed_meanwhile():
                 return None
             if builder is None:
                 continue
