@@ -84,6 +84,42 @@ def test_other_numbers_of_members_need_no_python(by_python: list[int]) -> None:
     assert by_python == []
 
 
+def test_shared_arguments_of_calls_in_new_places_need_no_python(by_python: list[int]) -> None:
+    cell = tn.function(lambda x, y, z: tn.exp(x) * y - z)
+    given = several(3 * MEMBERS, 7)
+    shared = several(1, 7, seed=5)[0]
+
+    def make(place: int) -> list[list[tn.Array]]:
+        calls = [given[3 * i : 3 * i + 3] for i in range(MEMBERS)]
+        return [[*one[:place], shared, *one[place + 1 :]] for one in calls]
+
+    with tn.options(tier=1):
+        for _ in range(2):  # a batch has a plan from its second time on
+            computed([cell(*one) for one in make(0)])
+        by_python.clear()
+        for place in (0, 1, 2):
+            calls = make(place)
+            found = computed([cell(*one) for one in calls])
+            for result, one in zip(found, calls, strict=True):
+                assert_equal_bits(result, np.asarray(cell(*one)))
+    assert by_python == []
+
+
+def test_plans_of_few_rows_and_of_many_do_not_replace_each_other(by_python: list[int]) -> None:
+    given = several(MEMBERS, 128)
+    matrix = tn.asarray(np.random.default_rng(2).random((128, 128)))
+
+    def make() -> list[tn.Array]:
+        first = [matrix @ x for x in given]
+        return [*first, *(matrix @ x for x in first[:2])]
+
+    with tn.options(tier=1):
+        settled(make)
+        by_python.clear()
+        computed(make())
+    assert by_python == []
+
+
 def test_rows_of_any_number_may_have_the_length_of_an_axis(by_python: list[int]) -> None:
     given, others = several(700, 30), several(700, 600)
     with tn.options(tier=1):
