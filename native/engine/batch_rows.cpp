@@ -31,15 +31,9 @@ class ContiguousLoop {
         int64_t block =
             std::min((length + MIN_BLOCK_ELEMENTS - 1) / MIN_BLOCK_ELEMENTS * MIN_BLOCK_ELEMENTS,
                      MAX_UNIT_ELEMENTS);
-        sizes_.reserve(loop.sizes.size());
-        for (const Loop::Size& size : loop.sizes) {
-            switch (size.kind) {
-            case Loop::length: sizes_.push_back(size.operand == 1 ? length : 1); break;
-            case Loop::stride: sizes_.push_back(size.axis == 0 ? items[size.operand] : 0); break;
-            case Loop::block: sizes_.push_back(block); break;
-            case Loop::unused: sizes_.push_back(0); break;
-            }
-        }
+        loop.write_sizes(sizes_, length, 1, block, [&](std::size_t operand, uint8_t axis) {
+            return axis == 0 ? items[operand] : 0;
+        });
         units_ = length == 0 ? 0 : (length + block - 1) / block;
     }
 
@@ -59,18 +53,14 @@ void count_kernel() {
     count_anywhere(Counter::launches);
 }
 
-// The kernel is one of the host alone: it finds the arrays through an object of the host.
-bool launch(HostKernel kernel, void* object, int64_t units, int64_t grain, std::size_t scratch,
-            int max_threads) {
-    void* buffers[] = {object};
-    Work work;
-    work.kernel = kernel;
-    work.buffers = buffers;
-    work.scratch = scratch;
-    work.units = units;
-    work.grain = std::max<int64_t>(1, grain);
-    work.threads = units > work.grain ? max_threads : std::min(max_threads, 1);
-    return GilFreeContext().launch_and_wait(CPU, work).succeeded();
+// The kernel of an object that computes blocks.
+template <class Blocks>
+int64_t compute_blocks(void** buffers, const int64_t*, const double*, void* scratch, int64_t begin,
+                       int64_t end) {
+    const auto& blocks = *static_cast<const Blocks*>(buffers[0]);
+    for (int64_t block = begin; block < end; ++block)
+        if (!blocks.compute_block(block, static_cast<char*>(scratch))) return block + 1;
+    return 0;
 }
 
 // The bytes of an element of each array among the inputs, and of the result; how many arrays.
@@ -135,19 +125,9 @@ class GatheringLoop {
         if (elements_ == 0) return true;
         count_kernel();
         int64_t bytes = block_ * elements_ * items_[num_arrays_];
-        return launch(compute, this, num_blocks(), GRAIN_BYTES / std::max<int64_t>(1, bytes),
-                      num_arrays_ * std::size_t(operand_bytes_), threads);
-    }
-
-  private:
-    int64_t num_blocks() const { return (num_members_ + block_ - 1) / block_; }
-
-    static int64_t compute(void** buffers, const int64_t*, const double*, void* scratch,
-                           int64_t begin, int64_t end) {
-        const auto& self = *static_cast<const GatheringLoop*>(buffers[0]);
-        for (int64_t block = begin; block < end; ++block)
-            if (!self.compute_block(block, static_cast<char*>(scratch))) return block + 1;
-        return 0;
+        return launch_object(compute_blocks<GatheringLoop>, this, num_blocks(),
+                             GRAIN_BYTES / std::max<int64_t>(1, bytes), threads,
+                             num_arrays_ * std::size_t(operand_bytes_));
     }
 
     bool compute_block(int64_t block, char* scratch) const {
@@ -158,6 +138,9 @@ class GatheringLoop {
         buffers[num_arrays_] = result_ + first * row_bytes_[num_arrays_];
         return (count == block_ ? *full_ : *last_).run(buffers.data(), numbers_.data());
     }
+
+  private:
+    int64_t num_blocks() const { return (num_members_ + block_ - 1) / block_; }
 
     void* address(std::size_t array, int64_t member) const {
         return addresses_[std::size_t(member) * num_arrays_ + array];
@@ -227,19 +210,9 @@ class PairwiseSum {
         if (elements_ == 0) return true;
         count_kernel();
         auto slots = std::size_t(std::bit_width(addresses_.size())) + 1;
-        return launch(compute, this, num_blocks(), GRAIN_BYTES / (block_ * item_),
-                      slots * std::size_t(block_ * item_), threads);
-    }
-
-  private:
-    int64_t num_blocks() const { return block_ == 0 ? 0 : (elements_ + block_ - 1) / block_; }
-
-    static int64_t compute(void** buffers, const int64_t*, const double*, void* scratch,
-                           int64_t begin, int64_t end) {
-        const auto& self = *static_cast<const PairwiseSum*>(buffers[0]);
-        for (int64_t block = begin; block < end; ++block)
-            if (!self.compute_block(block, static_cast<char*>(scratch))) return block + 1;
-        return 0;
+        return launch_object(compute_blocks<PairwiseSum>, this, num_blocks(),
+                             GRAIN_BYTES / (block_ * item_), threads,
+                             slots * std::size_t(block_ * item_));
     }
 
     bool compute_block(int64_t block, char* scratch) const {
@@ -254,6 +227,9 @@ class PairwiseSum {
         std::memcpy(result_ + offset, sum, std::size_t(count * item_));
         return true;
     }
+
+  private:
+    int64_t num_blocks() const { return block_ == 0 ? 0 : (elements_ + block_ - 1) / block_; }
 
     // The sum of some arrays in a block: in the memory of one of them, or in the first slot.
     char* pairwise(const ContiguousLoop& line, std::size_t first, std::size_t count, int64_t offset,

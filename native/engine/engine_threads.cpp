@@ -230,7 +230,7 @@ namespace {
 TraceEvent traced_step(const Job& job) {
     const Operation& operation = *job.members[0]->operation;
     const Batcher* batcher = job.members[0]->batcher;
-    bool kernel = (job.kind == Job::rows && (batcher->rows || batcher->graph_template)) ||
+    bool kernel = (job.kind == Job::rows && (batcher->rows || batcher->interprets())) ||
                   (operation.kind == Operation::fold && operation.elementwise_add);
     const char* category = kernel                              ? "kernel"
                            : operation.kind >= Operation::user ? "operator"

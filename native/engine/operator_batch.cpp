@@ -15,10 +15,9 @@ std::size_t BatcherKeyHash::operator()(const BatcherKey& signature) const {
 }
 
 const uint16_t* Batcher::operand_dtype(std::size_t position) const {
-    if (!rows && !graph_template) return nullptr;
+    if (!rows && !interprets()) return nullptr;
     const Inference& inference =
-        rows ? *rows->inference
-             : *graph_template->graph.nodes[graph_template->output].node->inference;
+        rows ? *rows->inference : *planned_graph->graph_template->output_node().inference;
     return position < inference.operands.size() ? &inference.operands[position] : nullptr;
 }
 
@@ -26,14 +25,10 @@ bool Batcher::accepts_scalar(std::size_t position, const Scalar& scalar) const {
     const uint16_t* read_as = operand_dtype(position);
     if (!read_as) return false;
     const DType& dtype = dtype_of(*read_as);
-    if (dtype.kind == 'c') return scalar.form != Scalar::big_integer;
-    if (scalar.form == Scalar::complex_number) return false;
-    if (dtype.kind == 'f') return scalar.form != Scalar::big_integer;
-    bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
-    if (!whole || dtype.kind == 'b') return whole && scalar.form == Scalar::boolean;
-    if (dtype.bytes == 8) return dtype.kind == 'i' || scalar.integer_bits >= 0;
-    int64_t bound = int64_t(1) << (8 * dtype.bytes - (dtype.kind == 'i'));
-    return scalar.integer_bits < bound && scalar.integer_bits >= (dtype.kind == 'i' ? -bound : 0);
+    if (scalar.form == Scalar::boolean || dtype.kind == 'b') return scalar.form == Scalar::boolean;
+    if (scalar.form == Scalar::integer) return is_in_range(scalar, dtype);
+    if (scalar.form == Scalar::complex_number) return dtype.kind == 'c';
+    return (dtype.kind == 'f' || dtype.kind == 'c') && scalar.form != Scalar::big_integer;
 }
 
 namespace {
@@ -58,45 +53,43 @@ std::size_t num_operands(Future& member) {
     return {&value, nullptr, value->type.get()};
 }
 
-void run_template_members(const GraphTemplate& graph_template, Members members,
-                          std::span<OperatorResult> answers, OpKernelCompiler& compiler) {
-    std::vector<TemplateInput> inputs;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        if (!answers[i].empty()) continue;
-        indices.push_back(i);
-        for (Edge& edge : members[i]->inputs())
-            inputs.push_back(
-                {edge.input->value ? &edge.input->value : nullptr, edge.input->scalar.get()});
-    }
-    std::vector<Ref<Value>> values(indices.size());
+// By native loops, or by the plan.
+void run_each(const PlannedGraph& planned, std::span<const TemplateInput> inputs,
+              std::span<Ref<Value>> results, OpKernelCompiler& compiler) {
     GilFreeContext context;
-    run_template(graph_template, inputs, values, compiler, context, 1);
-    for (std::size_t i = 0; i < indices.size(); ++i)
-        answers[indices[i]].value = std::move(values[i]);
-}
-
-void run_planned_members(const PlannedGraph& planned, Members members,
-                         std::span<OperatorResult> answers) {
+    if (planned.interprets)
+        return run_template(*planned.graph_template, inputs, results, compiler, context, 1);
     PlannedGraphRunner runner(planned);
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        if (!answers[i].empty()) continue;
+    const std::size_t count = inputs.size() / results.size();
+    for (Ref<Value>& result : results) {
         bool is_valid = true;
-        for (std::size_t k = 0; k < num_operands(*members[i]); ++k)
-            is_valid &= runner.bind_input(k, *operand_of(*members[i], k).value);
-        if (is_valid) answers[i].value = runner.run_chained();
+        for (std::size_t k = 0; k < count; ++k) is_valid &= runner.bind_input(k, *inputs[k].value);
+        if (is_valid) result = runner.run_chained();
+        inputs = inputs.subspan(count);
     }
 }
 
 void compute_each(const Batcher& batcher, Members members, std::span<OperatorResult> answers,
                   OpKernelCompiler& compiler) {
-    for (std::size_t i = 0; batcher.rows && i < members.size(); ++i)
-        if (answers[i].empty())
-            run_rows(*batcher.rows, members.subspan(i, 1), answers.subspan(i, 1), 1, false);
-    if (batcher.graph_template)
-        run_template_members(*batcher.graph_template, members, answers, compiler);
-    if (batcher.planned_graph && batcher.planned_graph->plan)
-        run_planned_members(*batcher.planned_graph, members, answers);
+    const PlannedGraph* planned = batcher.planned_graph.get();
+    std::vector<TemplateInput> inputs;
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        auto member = members.subspan(i, 1);
+        if (!answers[i].empty() ||
+            (batcher.rows && run_rows(*batcher.rows, member, answers.subspan(i, 1), 1, false)))
+            continue;
+        indices.push_back(i);
+        for (std::size_t k = 0; k < num_operands(*members[i]); ++k) {
+            MemberOperand operand = operand_of(*members[i], k);
+            inputs.push_back({operand.value, operand.scalar});
+        }
+    }
+    if (indices.empty() || !planned || !planned->is_native()) return;
+    std::vector<Ref<Value>> results(indices.size());
+    run_each(*planned, inputs, results, compiler);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+        answers[indices[i]].value = std::move(results[i]);
 }
 
 // Results that are equal, in Values of their own.
@@ -154,7 +147,7 @@ bool read_operands(MemberOperands& operands, const Batcher& batcher, Members mem
 
 // Whether a member can refuse its operands for their values: padding could make it do so.
 bool can_fail(const Batcher& batcher, const Operation& operation) {
-    if (batcher.graph_template) return false;
+    if (batcher.interprets()) return false;
     const PlannedGraph* planned = batcher.planned_graph.get();
     if (!planned || !planned->graph_template) return !operation.op || operation.op->can_fail;
     return std::ranges::any_of(planned->graph_template->graph.nodes, [](const auto& entry) {

@@ -66,7 +66,6 @@ struct Batcher : AgendaEntry {
     // How a member is computed without the GIL: rows for contiguous operands, a template for any
     // layout, a plan for operands in C order. The last one may lack its plan.
     std::optional<BatchRows> rows;
-    std::unique_ptr<GraphTemplate> graph_template;
     Ref<PlannedGraph> planned_graph;
     bool stacks = false; // many members are computed together
     uint64_t number = ++num_batchers;
@@ -84,9 +83,8 @@ struct Batcher : AgendaEntry {
         urgent_members.clear(into);
     }
     // Whether members need no GIL.
-    bool is_native() const {
-        return rows || graph_template || (planned_graph && planned_graph->plan);
-    }
+    bool is_native() const { return rows || (planned_graph && planned_graph->is_native()); }
+    bool interprets() const { return planned_graph && planned_graph->interprets; }
     // The dtype in which the operation reads its input at a position; null where that is unknown.
     const uint16_t* operand_dtype(std::size_t position) const;
     // Whether the operation accepts this scalar as that input; if not, Python reports the error.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "exec/op_interpreter.h"
+#include "exec/planned_graph.h"
 #include "exec/stacking.h"
 #include "memory/target_facts.h"
 
@@ -82,9 +82,9 @@ std::size_t padded_rows(const RowRange& range, std::span<const Type* const> type
     return std::min(rows, range.max_rows);
 }
 
-bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,
-                   const Type* result) {
-    if (graph_template && graph_template->has_only_views()) return false;
+bool are_stackable(std::span<Type* const> types, const PlannedGraph* planned, const Type* result) {
+    if (planned && planned->graph_template && planned->graph_template->has_only_views())
+        return false;
     auto is_small = [](const Type* type) { return bytes_of(*type) <= STACKED_BYTES; };
     return (!result || is_small(result)) && std::ranges::any_of(types, is_small);
 }

@@ -8,6 +8,7 @@
 namespace tenfold {
 
 struct GraphTemplate;
+struct PlannedGraph;
 
 // The numbers of this policy; Python reads them as `_native.BATCHES`.
 struct BatchThresholds {
@@ -57,9 +58,8 @@ RowRange row_range(std::size_t members, const Op* op, std::span<const Type* cons
 std::size_t padded_rows(const RowRange& range, std::span<const Type* const> types);
 
 // Whether many pushed members are worth stacking: their results, and at least one operand, are
-// small. A template of views alone moves nothing. The last two may be null.
-bool are_stackable(std::span<Type* const> types, const GraphTemplate* graph_template,
-                   const Type* result);
+// small. A graph of views alone moves nothing. The last two may be null.
+bool are_stackable(std::span<Type* const> types, const PlannedGraph* planned, const Type* result);
 // Whether loops over strided arrays run each operation in one launch: their arrays have the shape
 // of the result, or two axes at most.
 bool is_few_launches(const GraphTemplate& graph_template);

@@ -174,10 +174,7 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
     return loops && (excess == 0 || may_exceed);
 }
 
-namespace {
-
-bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t max_elements) {
-    const LinearizedGraph& graph = graph_template.graph;
+bool GraphTemplate::can_run(uint8_t device, int64_t max_elements) const {
     const ElementCounts counts(graph);
     auto is_supported_node = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
@@ -192,18 +189,7 @@ bool can_run_nodes(const GraphTemplate& graph_template, uint8_t device, int64_t 
         }
         return is_supported(graph, entry) && has_native_kernel(node);
     };
-    return graph.nodes[graph_template.output].node->op &&
-           std::ranges::all_of(graph.nodes, is_supported_node);
-}
-
-} // namespace
-
-bool GraphTemplate::fits(uint8_t device) const {
-    return can_run_nodes(*this, device, TIERS.max_elements);
-}
-
-bool GraphTemplate::can_run(uint8_t device) const {
-    return can_run_nodes(*this, device, INT64_MAX);
+    return output_node().op && std::ranges::all_of(graph.nodes, is_supported_node);
 }
 
 bool GraphTemplate::has_only_views() const {

@@ -470,15 +470,9 @@ class ColdGraphRun : public OpInterpreter {
         for (std::size_t axis = 0; axis + 2 < space.axes; ++axis) launches *= space.lengths[axis];
         if (launches > MAX_LAUNCHES) return false;
         int64_t block = std::min((inner + LANES - 1) / LANES * LANES, MAX_UNIT_ELEMENTS);
-        sizes_.clear();
-        for (const Loop::Size& size : loop.sizes) {
-            switch (size.kind) {
-            case Loop::length: sizes_.push_back(size.operand == 1 ? inner : outer); break;
-            case Loop::stride: sizes_.push_back(space.stride(size.operand, 1u - size.axis)); break;
-            case Loop::block: sizes_.push_back(block); break;
-            case Loop::unused: sizes_.push_back(0); break;
-            }
-        }
+        loop.write_sizes(sizes_, inner, outer, block, [&](std::size_t operand, uint8_t axis) {
+            return space.stride(operand, 1u - axis);
+        });
         Work work;
         work.kernel = loop.kernel;
         work.sizes = sizes_;

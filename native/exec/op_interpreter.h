@@ -96,11 +96,10 @@ struct GraphTemplate {
 
     static constexpr uint32_t NONE = ~uint32_t(0);
     ~GraphTemplate();
-    const Ref<Type>& type() const { return graph.nodes[output].node->type; }
-    // Whether all of it can be computed by loops, reductions and views, and no array is large.
-    bool fits(uint8_t device) const;
-    // Whether it can, whatever the sizes.
-    bool can_run(uint8_t device) const;
+    const Node& output_node() const { return *graph.nodes[output].node; }
+    const Ref<Type>& type() const { return output_node().type; }
+    // Whether loops, reductions and views can compute all of it, on arrays of so many elements.
+    bool can_run(uint8_t device, int64_t max_elements = INT64_MAX) const;
     // Whether it is made of views alone: it moves nothing.
     bool has_only_views() const;
 };

@@ -12,7 +12,9 @@ struct PlannedGraph {
     std::unique_ptr<GraphTemplate> graph_template; // its graph has the structure of the plan's
     std::vector<uint32_t> outputs;                 // where the results stand in it
     Ref<Executable> plan;                          // null: none that needs no Python
-    std::vector<int64_t> base_offsets;             // as its key has it
+    bool interprets = false;                       // native loops compute its nodes, not a plan
+    bool is_native() const { return plan || interprets; }
+    std::vector<int64_t> base_offsets; // as its key has it
     // Strides of each leaf of the template; empty or missing: C order.
     std::vector<std::vector<int64_t>> input_strides;
     bool calls_python = false; // its plan does, so a run needs the GIL

@@ -138,14 +138,8 @@ bool copy_rows(const Value& whole, std::span<const StridedRef> members, const Ty
                std::size_t rows, int threads) {
     if (!device_of(type.device).is_host) return copy_each_row(whole, members, type, rows);
     RowCopier copier{members, type, static_cast<char*>(whole.buffers[0].address())};
-    void* buffers[] = {&copier};
-    Work work;
-    work.kernel = HostKernel(RowCopier::copy);
-    work.buffers = buffers;
-    work.units = int64_t(rows);
-    work.grain = std::max<int64_t>(1, GRAIN_BYTES / (copier.bytes + 1));
-    work.threads = threads;
-    return DirectLauncher().launch_and_wait(CPU, work).succeeded();
+    return launch_object(RowCopier::copy, &copier, int64_t(rows), GRAIN_BYTES / (copier.bytes + 1),
+                         threads);
 }
 
 } // namespace

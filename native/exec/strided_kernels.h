@@ -33,6 +33,19 @@ struct Loop {
     KernelHandle kernel; // null: this operation has none for these dtypes
     Ref<Code> code;
     std::vector<Size> sizes;
+
+    // The sizes of a launch, from its inner and outer length and the elements of a unit.
+    // `stride_of` tells the stride of an operand along the outer axis, 0, or the inner one, 1.
+    template <class Stride>
+    void write_sizes(std::vector<int64_t>& to, int64_t inner, int64_t outer, int64_t unit,
+                     Stride&& stride_of) const {
+        to.clear();
+        for (const Size& size : sizes)
+            to.push_back(size.kind == length   ? (size.operand == 1 ? inner : outer)
+                         : size.kind == stride ? stride_of(size.operand, size.axis)
+                         : size.kind == block  ? unit
+                                               : 0);
+    }
 };
 
 // The loops of one operation on some dtypes, for each target. They are indexed by the steps of its

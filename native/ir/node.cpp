@@ -107,20 +107,6 @@ void free_nodes(Node* node) {
     }
 }
 
-bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
-    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::uint64_integer ||
-                      scalar.form == Scalar::big_integer;
-    if (!is_integer || (dtype.kind != 'i' && dtype.kind != 'u')) return true;
-    if (scalar.form == Scalar::big_integer) return false;
-    uint32_t num_bits = 8 * dtype.bytes;
-    if (scalar.form == Scalar::uint64_integer) return dtype.kind == 'u' && num_bits == 64;
-    if (whole_exponent && scalar.integer_bits < 0) return false;
-    if (dtype.kind == 'u')
-        return scalar.integer_bits >= 0 && (num_bits == 64 || scalar.integer_bits >> num_bits == 0);
-    return num_bits == 64 || (scalar.integer_bits >= -(int64_t(1) << (num_bits - 1)) &&
-                              scalar.integer_bits < (int64_t(1) << (num_bits - 1)));
-}
-
 // Stores the counts it finds; `budget`: how many nodes it may visit. It holds the locks of all
 // nodes above the present one, so that they keep their inputs. All threads lock downwards, so they
 // cannot deadlock.
@@ -140,6 +126,20 @@ void recompute_depth(Node* node, int& budget) {
 }
 
 } // namespace
+
+bool is_in_range(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
+    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::uint64_integer ||
+                      scalar.form == Scalar::big_integer;
+    if (!is_integer || (dtype.kind != 'i' && dtype.kind != 'u')) return true;
+    if (scalar.form == Scalar::big_integer) return false;
+    uint32_t num_bits = 8 * dtype.bytes;
+    if (scalar.form == Scalar::uint64_integer) return dtype.kind == 'u' && num_bits == 64;
+    if (whole_exponent && scalar.integer_bits < 0) return false;
+    if (dtype.kind == 'u')
+        return scalar.integer_bits >= 0 && (num_bits == 64 || scalar.integer_bits >> num_bits == 0);
+    return num_bits == 64 || (scalar.integer_bits >= -(int64_t(1) << (num_bits - 1)) &&
+                              scalar.integer_bits < (int64_t(1) << (num_bits - 1)));
+}
 
 void recompute_depth(Node* node) {
     int budget = 256;
@@ -271,7 +271,8 @@ std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
     for (std::size_t i = 0; i < num_typed; ++i) {
         if (!inputs[i]->is_scalar()) continue;
         bool is_exponent = op.whole_exponent && i == 1;
-        if (!fits(inputs[i]->scalar, dtype_of(inference.operands[i]), is_exponent)) return i + 1;
+        if (!is_in_range(inputs[i]->scalar, dtype_of(inference.operands[i]), is_exponent))
+            return i + 1;
     }
     return 0;
 }

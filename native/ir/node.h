@@ -111,6 +111,8 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
                          std::span<Node* const> inputs);
 // An input that has a Type but no value, for tracing rules.
 Ref<Node> placeholder_node(Ref<Type> type);
+// Whether an integer is one of a dtype, as which it is read; `whole_exponent`: and not negative.
+bool is_in_range(const Scalar& scalar, const DType& dtype, bool whole_exponent = false);
 // Recounts the pending operations near a node. Its stored counts date from its creation.
 void recompute_depth(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.

@@ -70,8 +70,12 @@ nb::object applied(const Operation& operation, const Inputs& inputs) {
 // Whether graphs are made of the same operations, on leaves that may have values or not.
 bool are_alike(const LinearizedGraph& one, const LinearizedGraph& other) {
     auto same = [](const LinearizedNode& a, const LinearizedNode& b) {
-        return a.node->op == b.node->op && a.node->type == b.node->type &&
-               (!a.node->op || a.node->params == b.node->params);
+        const Op* op = a.node->op;
+        if (op != b.node->op || a.node->type != b.node->type) return false;
+        if (!op || a.node->params == b.node->params) return true;
+        if (op->part == Op::none) return false;
+        const Starts &first = starts_of(*a.node->params), &second = starts_of(*b.node->params);
+        return first.pattern == second.pattern && first.starts == second.starts;
     };
     return std::ranges::equal(one.nodes, other.nodes, same) && one.edges == other.edges;
 }
@@ -87,12 +91,12 @@ std::vector<Node*> nodes_in(nb::handle arrays) {
 
 // The place of a number in a template: each call has its own number for it.
 Ref<Node> number_node(const Ref<Type>& type) {
-    switch (dtype_of(type->dtype).kind) {
-    case 'b': return scalar_node({Scalar::boolean}, type);
-    case 'f': return scalar_node({Scalar::real_number}, type);
-    case 'c': return scalar_node({Scalar::complex_number}, type);
-    default: return scalar_node({Scalar::integer}, type);
-    }
+    const char kind = dtype_of(type->dtype).kind;
+    return scalar_node({kind == 'b'   ? Scalar::boolean
+                        : kind == 'f' ? Scalar::real_number
+                        : kind == 'c' ? Scalar::complex_number
+                                      : Scalar::integer},
+                       type);
 }
 
 // Null where a number of the inputs is not in the graph.
@@ -116,42 +120,43 @@ std::unique_ptr<GraphTemplate> graph_template_of(nb::object array,
     return result;
 }
 
-// Whether it runs any number of times, and overwrites no input.
-bool is_reusable(const Ref<Executable>& plan) {
-    return plan && plan->remaining_runs < 0 && plan->donated_inputs.empty();
-}
-
-bool calls_python(const Executable& plan) {
-    return std::ranges::any_of(plan.instructions, [](const auto& each) {
+// Plans results on inputs with values, whose graph must be that on placeholders. What Python's
+// `planner` made; none without a plan that runs any number of times and overwrites no input.
+nb::object bind_plan(PlannedGraph& planned, const LinearizedGraph& graph, nb::handle results,
+                     nb::handle planner) {
+    if (!are_alike(graph, planned.graph_template->graph)) return {};
+    nb::object made = nb::steal(PyObject_CallOneArg(planner.ptr(), results.ptr()));
+    if (!made.is_valid() || made.is_none()) return {};
+    nb::object handle = PyTuple_Check(made.ptr()) ? nb::object(made[0]) : made;
+    Ref<Executable> plan = nb::cast<PlanHandle&>(handle).plan;
+    if (!plan || plan->remaining_runs >= 0 || !plan->donated_inputs.empty()) return {};
+    planned.calls_python = std::ranges::any_of(plan->instructions, [](const auto& each) {
         return std::holds_alternative<Indirect<Executable::Call>>(each);
     });
+    planned.base_offsets = plan->base_offsets;
+    planned.plan = std::move(plan);
+    return made;
 }
 
-// Plans an operation on arrays of these Types, if no call of it needs Python. Inputs with values
-// must yield the same graph as the placeholders.
+// Plans an operation on arrays of these Types, if no call of it needs Python.
 void plan(PlannedGraph& planned, const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types, true);
     nb::object arrays = applied(operation, inputs);
     if (!arrays.is_valid()) return;
     if (is_array(arrays.ptr())) arrays = nb::make_tuple(arrays);
-    std::vector<Node*> pending = nodes_in(arrays);
-    if (pending.empty() ||
-        !are_alike(linearize_when_unclaimed(pending), planned.graph_template->graph))
-        return;
-    nb::object result =
-        nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
-    if (!result.is_valid() || result.is_none()) return;
-    Ref<Executable> plan = nb::cast<PlanHandle&>(result).plan;
-    planned.base_offsets = plan->base_offsets;
-    if (is_reusable(plan) && !calls_python(*plan)) planned.plan = std::move(plan);
+    bind_plan(planned, linearize_when_unclaimed(nodes_in(arrays)), arrays, engine_hooks.plan);
+    if (planned.calls_python) planned.plan = nullptr;
 }
 
-Ref<PlannedGraph> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
-                             std::span<Type* const> types) {
+// `interprets`: it needs no plan.
+Ref<PlannedGraph> planned_of(std::unique_ptr<GraphTemplate> graph_template, bool interprets,
+                             const Operation& operation, std::span<Type* const> types) {
     auto result = Ref<PlannedGraph>::adopt(new PlannedGraph);
-    result->graph_template = graph_template_of(std::move(array), inputs.nodes);
+    result->graph_template = std::move(graph_template);
+    result->interprets = interprets;
+    if (!result->graph_template) return result;
     result->outputs = result->graph_template->graph.outputs;
-    plan(*result, operation, types);
+    if (!interprets) plan(*result, operation, types);
     return result;
 }
 
@@ -187,21 +192,19 @@ class BatchSetup {
         if (batch.is_none()) return result;
         std::vector<Ref<Node>> leaves;
         for (Node* placeholder : nodes_from(batch[1])) leaves.emplace_back(placeholder);
-        auto graph_template = graph_template_of(batch[0], leaves);
-        if (!graph_template) return result;
-        if (batcher_.graph_template && (member.scalars || is_few_launches(*graph_template)) &&
-            graph_template->can_run(batcher_.result->device)) {
-            result->graph_template = std::move(graph_template);
+        result->graph_template = graph_template_of(batch[0], leaves);
+        if (!result->graph_template) return result;
+        const GraphTemplate& graph_template = *result->graph_template;
+        result->outputs = graph_template.graph.outputs;
+        if (batcher_.interprets() && (member.scalars || is_few_launches(graph_template)) &&
+            graph_template.can_run(batcher_.result->device))
             return result;
-        }
-        result->outputs = graph_template->graph.outputs;
-        result->graph_template = std::move(graph_template);
-        if (member.scalars || !bind_plan(*result, batch, leaves)) result->graph_template = nullptr;
+        if (member.scalars || !plan_rows(*result, batch, leaves)) result->graph_template = nullptr;
         return result;
     }
 
   private:
-    bool bind_plan(PlannedGraph& result, nb::handle batch, std::span<const Ref<Node>> leaves) {
+    bool plan_rows(PlannedGraph& result, nb::handle batch, std::span<const Ref<Node>> leaves) {
         nb::list arrays;
         std::vector<char> stacked;
         for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -216,13 +219,8 @@ class BatchSetup {
         }
         nb::object results = batch[2](arrays);
         LinearizedGraph graph = linearize_when_unclaimed(nodes_in(results));
-        if (!are_alike(graph, result.graph_template->graph)) return false;
-        nb::object planned = plan_batch.get()(results);
-        if (planned.is_none()) return false;
-        result.plan = nb::cast<PlanHandle&>(planned[0]).plan;
-        if (!is_reusable(result.plan)) return false;
-        result.base_offsets = result.plan->base_offsets;
-        result.calls_python = calls_python(*result.plan);
+        nb::object planned = bind_plan(result, graph, results, plan_batch.get());
+        if (!planned.is_valid()) return false;
         if (nb::cast<bool>(batch[3]))
             result.open_rows(graph, stacked, option_key_from(planned[1]), false);
         if (result.symbolic && result.symbolic->template_plan->remaining_runs >= 0)
@@ -248,10 +246,7 @@ class PythonBatchPlanner : public BatchPlanner {
         planned->rows = rows;
         return planned;
     }
-    ExecutionContext* python() override { return &context_; }
-
-  private:
-    ExecutionContext& context_ = python_context();
+    ExecutionContext* python() override { return &python_context(); }
 };
 
 } // namespace
@@ -262,7 +257,8 @@ Ref<PlannedGraph> plan_call(const Operation& operation, std::span<Type* const> t
         if (!inputs.ours || inputs.scalars) return {};
         nb::object arrays = applied(operation, inputs);
         if (!arrays.is_valid()) return {};
-        return planned_of(std::move(arrays), inputs, operation, types);
+        return planned_of(graph_template_of(std::move(arrays), inputs.nodes), false, operation,
+                          types);
     });
     return result ? result : Ref<PlannedGraph>::adopt(new PlannedGraph);
 }
@@ -286,11 +282,11 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     const Loop* loop = made_by([&] { return same ? contiguous_loop(*graph_template) : nullptr; });
     if (loop && loop->kernel && device_of(node.type->device).is_host)
         batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
-    if (graph_template && graph_template->fits(types[0]->device))
-        batcher.graph_template = std::move(graph_template);
-    if (!batcher.is_native() && !inputs.scalars)
-        batcher.planned_graph =
-            made_by([&] { return planned_of(std::move(array), inputs, operation, types); });
+    bool interprets =
+        graph_template && graph_template->can_run(types[0]->device, TIERS.max_elements);
+    if (interprets || (!batcher.rows && !inputs.scalars))
+        batcher.planned_graph = made_by(
+            [&] { return planned_of(std::move(graph_template), interprets, operation, types); });
 }
 
 } // namespace
@@ -304,8 +300,7 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
         const GraphTemplate* graph_template = result.planned_graph->graph_template.get();
         if (graph_template && !operation.result_tree) result.result = graph_template->type();
         result.stacks = true;
-        engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
-        return;
+        return void(engine.add_batcher(Engine::signature_of(operation, types), std::move(result)));
     }
     for (Type* type : types) result.types.emplace_back(type);
     Inputs inputs(types);
@@ -316,10 +311,9 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
     if (node && node->op && !value_of(node)) {
         result.result = Ref<Type>(node->type);
         set_native_ways(result, array, inputs, types);
-        bool has_way = result.is_native() || !inputs.scalars;
-        result.stacks =
-            has_way && are_stackable(types, result.graph_template.get(), result.result.get());
-        result.runs_alone = !result.stacks && !result.rows && !result.graph_template;
+        result.stacks = (result.is_native() || !inputs.scalars) &&
+                        are_stackable(types, result.planned_graph.get(), result.result.get());
+        result.runs_alone = !result.stacks && !result.rows && !result.interprets();
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }

@@ -43,7 +43,8 @@ Ref<Operation> make_operation_with_options(Ref<OptionSet> options, PyObject* ope
 // is an operator that calls the function.
 struct PushedCall {
     std::vector<nb::object> imported;
-    std::vector<PyObject*> inputs; // Arrays and Handles
+    std::vector<PyObject*> arguments; // imported, with those of keywords
+    std::vector<PyObject*> inputs;    // Arrays and Handles
 };
 bool is_caller(PyObject* object);
 Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>& args,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "python/call_cache.h"
+#include "python/numpy_abi.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -123,7 +124,40 @@ nb::object import_array(PyObject* object) {
                       : nb::borrow(object);
 }
 
-bool is_operand(PyObject* object) { return is_handle(object) || is_array(object); }
+// The items of a list or tuple; none of another object.
+std::span<PyObject* const> items_of(PyObject* object) {
+    if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return {};
+    return {PySequence_Fast_ITEMS(object), std::size_t(PySequence_Fast_GET_SIZE(object))};
+}
+
+// So do the ndarrays in a list or tuple.
+nb::object import_arrays(PyObject* object) {
+    std::span<PyObject* const> items = items_of(object);
+    if (items.empty()) return import_array(object);
+    if (std::ranges::none_of(items, is_ndarray)) return nb::borrow(object);
+    nb::list imported;
+    for (PyObject* item : items) {
+        nb::object array = import_array(item);
+        if (!array.is_valid()) return {};
+        imported.append(array);
+    }
+    return PyTuple_CheckExact(object) ? nb::object(nb::tuple(imported)) : nb::object(imported);
+}
+
+// All arguments of a call, imported; `call` owns them. False with a Python error.
+bool import_arguments(std::span<PyObject* const> args, PyObject* names, PushedCall& call) {
+    std::size_t count = args.size() + std::size_t(names ? PyTuple_GET_SIZE(names) : 0);
+    for (PyObject* arg : std::span(args.data(), count)) {
+        call.imported.push_back(import_arrays(arg));
+        if (!call.imported.back().is_valid()) return call.arguments.clear(), false;
+        call.arguments.push_back(call.imported.back().ptr());
+    }
+    return true;
+}
+
+bool is_operand(PyObject* object) {
+    return is_handle(object) || is_array(object) || is_ndarray(object);
+}
 
 // Whether inputs fit an operation only as arguments of a call: lists of operands, a text before
 // them, or many of them. `any`: others do, too. All that are no operands have value semantics.
@@ -134,8 +168,7 @@ bool are_call_arguments(std::span<PyObject* const> args, PyObject* names, bool a
         if (is_operand(arg)) {
             any |= ++num_operands > Future::INLINE_INPUTS;
         } else if (PyList_CheckExact(arg) || PyTuple_CheckExact(arg)) {
-            std::span<PyObject* const> items{PySequence_Fast_ITEMS(arg),
-                                             std::size_t(PySequence_Fast_GET_SIZE(arg))};
+            std::span<PyObject* const> items = items_of(arg);
             if (!std::ranges::all_of(items, is_operand)) return false;
             num_operands += items.size();
             any = true;
@@ -158,9 +191,12 @@ Ref<Operation> make_repeated_call(PyObject* operator_, std::span<PyObject* const
     nb::object caller = nb::steal(PyObject_CallOneArg(traced_operation.get().ptr(), operator_));
     if (!caller.is_valid()) nb::raise_python_error();
     if (caller.is_none()) return {};
-    std::size_t count = args.size() + std::size_t(names ? PyTuple_GET_SIZE(names) : 0);
-    Ref<Operation> operation = cached_operation(
-        *as_caller(caller.ptr()), std::span(args.data(), count), names, call.inputs, true);
+    Ref<Operation> operation;
+    if (!call.arguments.empty() || import_arguments(args, names, call)) {
+        CallerObject& self = *as_caller(caller.ptr());
+        args = std::span(call.arguments).first(args.size());
+        operation = cached_operation(self, call.arguments, names, call.inputs, true);
+    }
     PyErr_Clear(); // the push of the operation reports the error
     if (!operation || !operation->memoized) return {};
     args = call.inputs;
@@ -171,15 +207,9 @@ bool is_caller(PyObject* object) { return Py_TYPE(object) == caller_type; }
 
 Ref<Operation> make_call_operation(PyObject* caller, std::span<PyObject* const>& args,
                                    PyObject* names, PyObject* params, PushedCall& call) {
-    std::size_t count = args.size() + std::size_t(names ? PyTuple_GET_SIZE(names) : 0);
-    std::vector<PyObject*> all;
-    for (PyObject* arg : std::span(args.data(), count)) {
-        call.imported.push_back(import_array(arg));
-        if (!call.imported.back().is_valid()) return {};
-        all.push_back(call.imported.back().ptr());
-    }
+    if (!import_arguments(args, names, call)) return {};
     CallerObject& self = *as_caller(caller);
-    Ref<Operation> operation = cached_operation(self, all, names, call.inputs);
+    Ref<Operation> operation = cached_operation(self, call.arguments, names, call.inputs);
     if (operation) return args = call.inputs, operation;
     if (PyErr_Occurred()) return {};
     nb::list positional;

@@ -26,4 +26,18 @@ Result DirectLauncher::run_on_host(Work& work) {
     return is_brief(work) ? run_brief(work) : Launch(work).run();
 }
 
+bool launch_object(HostKernel kernel, void* object, int64_t units, int64_t grain, int max_threads,
+                   std::size_t scratch) {
+    void* buffers[] = {object};
+    Work work;
+    work.kernel = kernel;
+    work.buffers = buffers;
+    work.scratch = scratch;
+    work.units = units;
+    work.grain = std::max<int64_t>(1, grain);
+    work.threads = units > work.grain ? max_threads : std::min(max_threads, 1);
+    if (work.threads > threads()) set_threads(work.threads);
+    return DirectLauncher().launch_and_wait(CPU, work).succeeded();
+}
+
 } // namespace tenfold

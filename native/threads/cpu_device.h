@@ -21,4 +21,8 @@ class HostKernel : public KernelHandle {
     }
 };
 
+// Runs a kernel that finds the arrays through an object of the host, with so many threads at most.
+bool launch_object(HostKernel kernel, void* object, int64_t units, int64_t grain, int threads,
+                   std::size_t scratch = 0);
+
 } // namespace tenfold

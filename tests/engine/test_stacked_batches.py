@@ -67,6 +67,7 @@ CASES: dict[str, Case] = {
     "take": ("take", (matrix(6, 3), places(4, 6)), {"axis": 0}, 2),
     "running sum": ("cumulative_sum", (matrix(9, 4),), {"axis": 0}, 1),
     "differences": ("diff", (matrix(9),), {}, 1),
+    "slices": ("linalg.cross", (matrix(3), matrix(2, 3)), {}, 2),
 }
 """An operation, the inputs of a member, parameters, and the launches of a batch."""
 
@@ -382,6 +383,29 @@ def test_batches_of_calls_have_the_bits_of_each_alone(
     ):
         for count in (1, 2, COUNT):
             check_calls(engine, name, 2, count)
+
+
+@pytest.mark.parametrize("name", ["concat", "stack", "einsum"])
+def test_ndarrays_are_batched_as_arrays_and_read_at_the_push(engine: tn.Engine, name: str) -> None:
+    operation, arguments, makers, params, launches = CALLS[name]
+    random = np.random.default_rng(6)
+    for seen in (False, True):  # the first push of a call runs alone
+        members = [[make(random) for make in makers] for _ in range(COUNT)]
+        with tn.profile() as p, engine.hold():
+            handles = [
+                engine.push(getattr(tn.operators, operation), *arguments(*x), **params)
+                for x in members
+            ]
+            wanted = [
+                np.asarray(getattr(tn, operation)(*arguments(*map(tn.asarray, x)), **params))
+                for x in members
+            ]
+            for x in (each for member in members for each in member):
+                x[:] = 0
+        with tn.profile() as p:
+            engine.flush()
+        assert p.launches <= launches + (not seen) * launches
+        assert_same([np.asarray(handle.get()) for handle in handles], wanted)
 
 
 def test_list_of_new_lengths_is_not_planned_for_each(engine: tn.Engine) -> None:
