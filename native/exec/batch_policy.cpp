@@ -49,8 +49,9 @@ bool are_enough(const LinearizedGraph& graph, std::size_t num_batchable, std::si
     return num_batchable > 0 && is_enough;
 }
 
-std::size_t min_batch_members(const Node& node) {
-    return has_native_kernel(node) ? BATCHES.min_members : BATCHES.min_planned_members;
+std::size_t min_batch_members(const Node& node, int64_t own_bytes) {
+    if (!has_native_kernel(node)) return BATCHES.min_planned_members;
+    return own_bytes <= STACKED_BYTES ? BATCHES.min_members : BATCHES.min_large_members;
 }
 
 std::size_t max_batch_members(const Node& node, int64_t own_bytes) {

@@ -14,8 +14,9 @@ struct PlannedGraph;
 struct BatchThresholds {
     // Nodes per level, and per signature, from which a graph is batched.
     std::size_t min_mean_group_size = 4;
-    // Members from which a batch pays: of an operation with native loops, and of others.
-    std::size_t min_members = 24, min_planned_members = 2;
+    // Members from which a batch pays: of an operation with native loops, of one whose arrays are
+    // larger than a stacked operand, so that copies cost more than launches, and of others.
+    std::size_t min_members = 12, min_large_members = 24, min_planned_members = 2;
     // Rows of a batch whose results are larger than a stacked operand.
     std::size_t max_large_rows = 16;
     // Nodes of a graph for each large result that it may have, such as a stack of all members.
@@ -40,7 +41,7 @@ bool are_enough(const LinearizedGraph& graph, std::size_t num_batchable, std::si
 
 // The least and the most members of a batch of nodes like this one, which reads and writes so many
 // bytes alone: one live row keeps the whole batch alive.
-std::size_t min_batch_members(const Node& node);
+std::size_t min_batch_members(const Node& node, int64_t own_bytes);
 std::size_t max_batch_members(const Node& node, int64_t own_bytes);
 std::size_t max_part_members(const Type* result);
 

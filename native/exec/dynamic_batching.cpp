@@ -259,9 +259,10 @@ class BatchAgenda {
     }
 
     bool compute_group(Group& group, std::span<const uint32_t> members) {
-        std::size_t min_size = min_batch_members(node(members[0]));
-        std::size_t max_size = std::min(max_batch_members(node(members[0]), own_bytes(members[0])),
-                                        compiler_->max_members);
+        const Node& first = node(members[0]);
+        const int64_t bytes = own_bytes(members[0]);
+        std::size_t min_size = min_batch_members(first, bytes);
+        std::size_t max_size = std::min(max_batch_members(first, bytes), compiler_->max_members);
         for (std::size_t begin = 0; begin < members.size(); begin += max_size) {
             auto chunk = members.subspan(begin, std::min(max_size, members.size() - begin));
             bool batchable = group.batchable && chunk.size() >= min_size;

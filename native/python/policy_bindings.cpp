@@ -41,6 +41,7 @@ void declare_policies(nb::module_& module) {
     add_table(module, "BATCHES",
               {{"min_mean_group_size", BATCHES.min_mean_group_size},
                {"min_members", BATCHES.min_members},
+               {"min_large_members", BATCHES.min_large_members},
                {"min_planned_members", BATCHES.min_planned_members},
                {"full_members", BATCHES.full_members},
                {"min_part_elements", BATCHES.min_part_elements}});

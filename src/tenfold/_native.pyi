@@ -281,6 +281,7 @@ class BatchThresholds:
 
     min_mean_group_size: int
     min_members: int
+    min_large_members: int
     min_planned_members: int
     full_members: int
     min_part_elements: int

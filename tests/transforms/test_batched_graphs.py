@@ -72,6 +72,23 @@ def test_trees_of_products_are_computed_in_groups(threads: int) -> None:
     assert_equal_bits(np.asarray(found[0]), np.asarray(found[1]))
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.parametrize("members", [11, 12, 23])
+def test_few_small_members_are_one_launch_that_copies_no_neighbours(members: int) -> None:
+    lengths = range(5, 5 + 520 // members)
+    for _ in range(2):  # planned, and from the cache of plans
+        leaves = [several(members, length) for length in lengths]
+        made = [tn.exp(x) * 0.5 - x for group in leaves for x in group]
+        p = computed(made)
+        few = _native.BATCHES.min_members <= members
+        launches = 3 * len(lengths) * (1 if few else members)
+        gathers = 2 * len(lengths) if few else 0  # the leaves, twice: results lie side by side
+        assert (p.launches, p.gathers) == (launches, gathers), p
+        for x, leaf in zip(made, (leaf for group in leaves for leaf in group), strict=True):
+            alone = ((tn.exp(leaf).wait() * 0.5).wait() - leaf).wait()
+            assert_equal_bits(np.asarray(x), np.asarray(alone))
+
+
 def test_products_are_within_the_bound_of_a_reordered_sum() -> None:
     function = tn.function(lambda a, x: a @ x)
     matrices, vectors = several(MEMBERS, 5, 7), several(MEMBERS, 7, seed=1)

@@ -8,7 +8,7 @@ Takes a Snapshot, hands on the text of the stage "batched".
 >>> print(groups_text(Snapshot(pipeline.graph_of(rows))))
 batched: 600 nodes in 1 launch, 1 signature
   add: 600 members, (float64[2], a number)
-  thresholds: 4 nodes per signature, 24 members ready, 2 of calls, operands up to 65,536 elements
+  thresholds: 4 nodes per signature, 12-24 members ready, 2 of calls, operands up to 65,536 elements
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def groups_text(snapshot: Snapshot) -> str:
 def _thresholds() -> str:
     """The numbers by which nodes are batched."""
     operand = f"operands up to {DEFAULT.batches.stacked_elements:,} elements"
-    least = f"{BATCHES.min_members} members ready, {BATCHES.min_planned_members} of calls"
+    least = f"{BATCHES.min_members}-{BATCHES.min_large_members} members ready"
+    least += f", {BATCHES.min_planned_members} of calls"
     return f"  thresholds: {BATCHES.min_mean_group_size} nodes per signature, {least}, {operand}"
 
 
