@@ -23,6 +23,7 @@ from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
 from tenfold.pipeline import trim
+from tenfold.rewrite.cse import cse
 from tenfold.rewrite.rule import Rule
 from tenfold.settings import options, set_options
 from tenfold.version import __version__ as __version__
@@ -98,6 +99,7 @@ __all__ = [
     "asarray",
     "assign",
     "cond",
+    "cse",
     "engine",
     "errors",
     "eval",

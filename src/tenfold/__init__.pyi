@@ -26,6 +26,7 @@ from tenfold.rewrite.rule import Rule as Rule
 from tenfold.interop.asarray import asarray as asarray
 from tenfold.mutation.assign import assign as assign
 from tenfold.transforms.control_flow import cond as cond
+from tenfold.rewrite.cse import cse as cse
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.submission import eval as eval
@@ -682,6 +683,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "crop",
+    "cse",
     "cumulative_prod",
     "cumulative_sum",
     "diag",

@@ -62,13 +62,8 @@ def rebuild(node: Node, operands: list[Any]) -> Any:
 
 def rebuild_with_origin(node: Node, operands: list[Any]) -> Any:
     """As `rebuild`; the new node has the user's line of the old one."""
-    op, origin = node.op, node.origin
-    if op is None or not (operands or node.pending):
+    with Scope((ORIGIN, node.origin or ORIGIN.get())):
         return rebuild(node, operands)
-    if origin is None:
-        return _native.apply(op.id, tuple(operands), node.params)
-    with Scope((ORIGIN, origin)):
-        return _native.apply(op.id, tuple(operands), node.params)
 
 
 __all__ = ["ORIGIN", "NodeRule", "interpret", "rebuild", "rebuild_with_origin"]

@@ -212,12 +212,11 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
         user_signature,
     )
     try:
-        number = _numbers.get(key)
+        return _number_of(key)
     except TypeError:
         rule = f"its signature, a {type(user_signature).__name__}, is unhashable"
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
-    return _numbers.setdefault(key, next(_next)) if number is None else number
 
 
 def _number_of(key: Hashable) -> int:

@@ -150,7 +150,7 @@ API_SECTIONS = (
         "rules",
         "Rewrite rules",
         "Rewrites of the user's own, written as algebra.",
-        names=("Kind", "Rule"),
+        names=("Kind", "Rule", "cse"),
         modules=("rules",),
     ),
     ApiSection(

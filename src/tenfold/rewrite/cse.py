@@ -6,7 +6,6 @@ Python scalars are equal if they are one node, or equal numbers that plan keys d
 operation with an effect, a slice update and a user's Python function are never merged.
 
 >>> import tenfold as tn
->>> from tenfold.rewrite.rewrite_graph import operators_of
 >>> x = tn.asarray([1.0, 2.0])
 >>> graph = Graph.of([tn._native.node_of(tn.exp(x + 1) - tn.exp(x + 1))])
 >>> equal_pairs(RewriteGraph(graph, operators_of(graph)))
@@ -19,11 +18,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenfold import _native
-from tenfold._native import Node
+from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
-from tenfold.core.interpreter import interpret
+from tenfold.core.interpreter import interpret, rebuild_with_origin
 from tenfold.core.op import Op
-from tenfold.rewrite.rewrite_graph import LEAF_OP, SCALAR_OP, Operator, RewriteGraph
+from tenfold.rewrite.rewrite_graph import LEAF_OP, SCALAR_OP, Operator, RewriteGraph, operators_of
 
 Pairs = list[tuple[int, int]]
 
@@ -97,3 +96,33 @@ def costly_pairs(graph: Graph, pairs: Pairs) -> Pairs:
 
     interpret(graph, {}, rule)
     return [pair for pair in pairs if is_costly[pair[0]]]
+
+
+def cse(*arrays: Array) -> Any:
+    """Return an array, or a tuple of several, with equal subexpressions as one; uncomputed.
+
+    Products and solves are merged, too. When arrays are computed, they are merged only where that
+    saves work. A user's own function is merged with none. Raises TypeError for an argument that is
+    no Array.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([1.0, 2.0])
+    >>> y = tn.exp(x + 1) - tn.exp(x + 1)
+    >>> [each.explain().split(",")[0] for each in (y, tn.cse(y))]
+    ['expression: 8 nodes', 'expression: 5 nodes']
+    """
+    graph = Graph.of([*map(_native.node_of, arrays)])
+    earlier = dict(equal_pairs(RewriteGraph(graph, operators_of(graph))))
+    values: list[Any] = []
+    changed: set[int] = set(earlier)
+    for at, (node, inputs) in enumerate(zip(graph.nodes, graph.inputs, strict=True)):
+        if at in earlier:
+            values.append(values[earlier[at]])
+        elif len(node.types) > 1 or not changed.isdisjoint(inputs):
+            changed.add(at)
+            values.append(rebuild_with_origin(node, [values[i] for i in inputs]))
+        else:
+            values.append(node.scalar if node.is_scalar else _native.array_of(node))
+    # an Array for each, so that an assignment to one changes no other
+    results = [_native.array_of(_native.node_of(values[i])) for i in graph.outputs]
+    return results[0] if len(results) == 1 else tuple(results)

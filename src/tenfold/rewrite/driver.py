@@ -104,7 +104,7 @@ def rewrite(
     rules: RuleSet,
     *,
     describe: bool = False,
-    find_splittable: Callable[[RewriteGraph], set[int]] | None = None,
+    find_splittable: Callable[[RewriteGraph], set[int]] = lambda _: set(),
     symbolic: SymbolicNodes | None = None,
 ) -> tuple[Graph, RewriteReport]:
     """Return the graph with the rules applied to a fixed point, and the report.
@@ -134,7 +134,7 @@ def _rewrite(
     graph: Graph,
     rules: RuleSet,
     describe: bool,
-    find_splittable: Callable[[RewriteGraph], set[int]] | None,
+    find_splittable: Callable[[RewriteGraph], set[int]],
     symbolic: SymbolicNodes | None,
 ) -> tuple[Graph, RewriteReport]:
     """Return the graph with the rules applied, and the report; raise _EndlessRules."""
@@ -145,14 +145,14 @@ def _rewrite(
     matching = rules.nodes_with_candidates(graph, ops)
     if not pairs and not calls and not matching:
         return graph, RewriteReport()
-    rewrite_graph = _with_splittable(rewrite_graph, find_splittable)
+    rewrite_graph.splittable = find_splittable(rewrite_graph)
     run = _RewriteRun(rewrite_graph, rules, describe, pairs, matching)
     # Nodes keep the dtypes of the options they were written under, and nothing is computed here.
     with override(strict_dtypes=False, pending_depth=0):
         early_pairs = costly_pairs(graph, pairs)
         if early_pairs and run.run_pass():
             rewrite_graph = RewriteGraph(graph, operators_of(graph), symbolic)
-            rewrite_graph = _with_splittable(rewrite_graph, find_splittable)
+            rewrite_graph.splittable = find_splittable(rewrite_graph)
             early_run = _RewriteRun(rewrite_graph, rules, describe, pairs, matching)
             early_run.merge_equal(early_pairs)
             run = min(early_run.run(), run.run(), key=_RewriteRun.cost)
@@ -208,14 +208,6 @@ def _rewritten_body(body: Subgraph, rules: RuleSet, describe: bool) -> tuple[Gra
     result = rewrite(body_graph, rules, describe=describe)
     body.rewritten = (key, result)
     return result
-
-
-def _with_splittable(
-    graph: RewriteGraph, find_splittable: Callable[[RewriteGraph], set[int]] | None
-) -> RewriteGraph:
-    if find_splittable is not None:
-        graph.splittable = find_splittable(graph)
-    return graph
 
 
 class _RewriteRun:

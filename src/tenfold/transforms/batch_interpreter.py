@@ -236,9 +236,7 @@ def _call_per_member(members: Members, node: Node) -> Any:
 
 def _member_operand(members: Members, at: int, member: int) -> Any:
     x = members.operands[at]
-    if not members.batched[at]:
-        return x
-    return index_view(x, (member, *whole_axes(x.shape)[1:]))
+    return index_view(x, (member, *whole_axes(x.shape)[1:])) if members.batched[at] else x
 
 
 __all__ = [

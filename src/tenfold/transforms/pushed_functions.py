@@ -37,10 +37,8 @@ def trace_pushed(
     """
     keyword_names = names or ()
     positional_count = len(arguments) - len(keyword_names)
-    args, kwargs = (
-        arguments[:positional_count],
-        dict(zip(keyword_names, arguments[positional_count:], strict=True)),
-    )
+    args = arguments[:positional_count]
+    kwargs = dict(zip(keyword_names, arguments[positional_count:], strict=True))
     try:
         if function.signature is not None:
             function.signature.bind(*args, **kwargs)
