@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -53,3 +54,76 @@ def test_every_room_has_its_line() -> None:
     assert {name for name in listed if not name.endswith(".py")} == inside - {"data"}
     native = {f"native/{path.name}" for path in (ROOT / "native").iterdir() if path.is_dir()}
     assert rooms_of("Rooms of `native`") == native
+
+
+WAYS = {
+    (name, function)
+    for functions, name in re.findall(
+        r"((?:`\w+`, )*`\w+`) in `(\S+)`", SECTIONS["The ways to compute a node"]
+    )
+    for function in re.findall(r"\w+", functions)
+}
+NATIVE_ROOMS = ("ir", "dispatch", "jit", "lapack", "exec", "engine", "python")
+"""Above the devices, which run the launches."""
+NATIVE_WAY = re.compile(
+    r"(?:\.|->)launch\(|\b(?:launch_and_wait|launch_object|HostKernel::call)\("
+    r"|DirectLauncher\(\)\.run_on_host|hooks\.(?:run|evaluate)|compute_batch\.get\(|\bcompute_\(n"
+    r"|call\.function\b"
+)
+"""Launches, and calls of Python that compute."""
+PYTHON_WAY = re.compile(
+    r"_native\.(?:launch|replay|run_apart|run_loop)|(?:\w+\.)*run_op|(?:\w+\.)+reference"
+)
+NATIVE_HEAD = re.compile(
+    r"(?: {4})?(?!return |throw |else |case )(?:[\w:<>,&*\[\]]+ )+[&*]?(?:\w+::)?(\w+)\("
+)
+
+
+def native_ways(path: Path) -> set[str]:
+    """The functions of a file that compute; those of a launcher say how a launch runs."""
+    found, function = set(), ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        code = line.split("//")[0]
+        head = NATIVE_HEAD.match(code)
+        if head and not code.rstrip().endswith(";") and "=" not in code:
+            function = head[1]
+        if NATIVE_WAY.search(code):
+            found.add(function)
+    return found - {"run_on_host"}
+
+
+def python_ways(path: Path) -> set[str]:
+    """The same of Python."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    items = [
+        item for top in tree.body for item in (top.body if isinstance(top, ast.ClassDef) else [top])
+    ]
+    return {
+        item.name
+        for item in items
+        if isinstance(item, ast.FunctionDef)
+        for call in ast.walk(item)
+        if isinstance(call, ast.Call) and PYTHON_WAY.fullmatch(ast.unparse(call.func))
+    }
+
+
+def test_functions_that_compute_are_those_of_the_ways() -> None:
+    native = {path for room in NATIVE_ROOMS for path in (ROOT / "native" / room).iterdir()}
+    python = set((ROOT / "src/tenfold").rglob("*.py"))
+    found = {
+        (str(path.relative_to(base)), function)
+        for paths, base, ways in (
+            (native, ROOT, native_ways),
+            (python, ROOT / "src/tenfold", python_ways),
+        )
+        for path in paths
+        for function in ways(path)
+    }
+    assert found == WAYS
+
+
+def test_there_are_ten_ways_of_four_kinds() -> None:
+    rows = re.findall(r"^\| ([^|-]*)\| ", SECTIONS["The ways to compute a node"], re.MULTILINE)[1:]
+    assert len(rows) <= 10
+    kinds = ["executor", "batcher", "Python callback", "reference device"]
+    assert [row.strip() for row in rows if row.strip()] == kinds
