@@ -25,11 +25,11 @@ from tenfold.ops.arithmetic import divide, multiply_unfused
 from tenfold.ops.cast import convert
 from tenfold.ops.create import ones
 from tenfold.ops.movement import expand_dims
-from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.segment_sum import (
     check_segments,
     refuse_out_of_bounds,
     segment_members,
+    segment_rule,
     segment_sum,
 )
 
@@ -46,13 +46,6 @@ def _extreme_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
     check_segments(x, ids)
     refuse_unordered([x])
     return Inferred((((num_segments, *x.shape[1:]), x.dtype),), (x.dtype, ids.dtype))
-
-
-def _product_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
-    x, ids = types
-    check_segments(x, ids)
-    operand, result = accumulation_dtypes(x, None)
-    return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
 
 
 def _lowest(dtype: np.dtype) -> Any:
@@ -153,7 +146,7 @@ def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 
 @operation(
-    rule=_product_rule,
+    rule=segment_rule,
     reference=_by_segment(np.multiply, lambda _: 1),
     scatter=ScatterRule(kind="product", value=0, indices=slice(1, 2), fill=lambda _: 1),
     can_fail=True,

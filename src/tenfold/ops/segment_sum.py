@@ -53,7 +53,8 @@ def check_segments(x: Type, ids: Type) -> None:
         )
 
 
-def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+def segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    """The rule of sums and products over segments: their dtype is that of `sum`."""
     x, ids = types
     check_segments(x, ids)
     operand, result = accumulation_dtypes(x, None)
@@ -91,7 +92,7 @@ def segment_members(members: Members, num_segments: int) -> Array:
 
 
 @operation(
-    rule=_segment_rule,
+    rule=segment_rule,
     reference=_segment_sum_reference,
     scatter=ScatterRule(kind="add", value=0, indices=slice(1, 2), fill=lambda _: 0),
     can_fail=True,
