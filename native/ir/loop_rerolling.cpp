@@ -22,6 +22,10 @@ constexpr std::size_t MIN_JOINING_STEPS = 64, MAX_WHOLE_NODES = 1024, MAX_JOINED
 constexpr int MAX_NESTED_LOOPS = 32; // and loops in turn: each look takes linear time
 constexpr int64_t NODE_BYTES = 64;   // cost of a result beside its elements
 
+// Twice the number of steps side by side from which a graph is one of batches: 2 calls or 4
+// operations. The first and the last steps may be cut otherwise: half a step less counts as enough.
+std::size_t max_width(const LinearizedGraph& graph) { return graph.num_calls > 0 ? 3 : 7; }
+
 struct Step {
     uint32_t begin, end; // numbers of operations
     std::size_t hash = 0;
@@ -211,9 +215,7 @@ class LoopRerolling {
                         depth[i] = std::max(depth[i], depth[number] + (number < step.begin));
                 deepest = std::max(deepest, depth[i] + 1);
             }
-        // The first and the last steps may be cut otherwise: half a step less counts as enough.
-        const std::size_t least_in_batch = graph_.num_calls > 0 ? 2 : 4;
-        return 2 * steps_.size() < (2 * least_in_batch - 1) * deepest;
+        return 2 * steps_.size() < max_width(graph_) * deepest;
     }
 
     // Steps with it may be computed at once: the rules that look at it and at another step change
@@ -281,10 +283,16 @@ class LoopRerolling {
     std::vector<Step> steps_;
 };
 
+// Whether steps cannot need one another: even the longest would be too many for the way down.
+bool is_wide(const LinearizedGraph& graph) {
+    constexpr std::size_t LONGEST_STEP = 2 * MAX_STEP_OPERATIONS;
+    return 2 * graph.nodes.size() > max_width(graph) * LONGEST_STEP * graph.depth;
+}
+
 } // namespace
 
 LoopSteps steps_of(const LinearizedGraph& graph) {
-    if (graph.nodes.size() <= MAX_UNDIVIDED_NODES) return {};
+    if (graph.nodes.size() <= MAX_UNDIVIDED_NODES || is_wide(graph)) return {};
     return LoopRerolling(graph).run();
 }
 
