@@ -186,6 +186,21 @@ def test_stacks_batches_and_pushes_compute_the_same() -> None:
     assert_close(tn.vmap(lambda row: row * 2)(lowers[0]), np.asarray(lowers[0]) * 2)
 
 
+def test_members_of_other_structures_are_computed_by_their_own() -> None:
+    lowers = [tn.tril(AT + i).wait() for i in range(40)]
+    mixed = [x for lower in lowers for x in (lower, lower + 1)]
+    expected = np.stack([np.linalg.solve(np.asarray(x), V) for x in mixed])
+    engine, solve = tn.Engine(), tn.function(lambda x: tn.linalg.solve(x, VT) * 1)
+    for members in (lowers, mixed):
+        with engine.hold():
+            handles = [engine.push(solve, x) for x in members]
+        together = [solve(x) for x in members]
+        tn.eval(*together)
+        wanted = expected if members is mixed else expected[::2]
+        for found in ([h.get() for h in handles], together):
+            assert_close(tn.stack(found), wanted, rtol=1e-9)
+
+
 @pytest.mark.parametrize("dtype", ["complex128", "float32", "int64", "bool"])
 def test_other_dtypes_keep_their_values(dtype: str) -> None:
     values = np.tril(C if dtype == "complex128" else A).astype(dtype)
