@@ -135,3 +135,14 @@ def test_equality_with_none_waits_for_nothing() -> None:
         assert (tn.asarray([1]) + 1 != None).dtype == tn.bool  # noqa: E711  # elementwise
     with pytest.raises(TypeError):
         _ = tn.zeros(2) < None
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("dtype", [None, "float32", "float64"])
+def test_a_dtype_is_that_of_the_result_whatever_the_mean_is(name: str, dtype: str | None) -> None:
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    mean = x.astype(float).mean(axis=1, keepdims=True)
+    expected = getattr(np, name)(x, axis=1, dtype=dtype, mean=mean)
+    found = getattr(ours, name)(tn.asarray(x), axis=1, dtype=dtype, mean=tn.asarray(mean))
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)

@@ -67,8 +67,7 @@ def parameters_of(pattern: Callable[P, Any]) -> Callable[[Callable[..., Any]], C
                 _refuse_other_parameters(function.__name__, signature, args, kwargs)
                 raise
 
-        # any function may have this attribute, which no stub declares
-        checked.__signature__ = signature  # type: ignore[attr-defined]
+        checked.__signature__ = signature  # type: ignore[attr-defined]  # no stub declares it
         return checked
 
     return declare

@@ -276,7 +276,8 @@ def var(
     powers = square(absolute(distance) if x.dtype in REAL_DTYPES else distance)
     total = reduce.sum(where_else(powers, where, 0), axis=axis, keepdims=keepdims)
     divisor = maximum(as_array(subtract(as_array(_count(x, axis, keepdims, where)), less)), 0)
-    return deliver(cast(divide(total, divisor), powers.dtype), out)
+    of_dtype = dtype is not None and kind_of(x.dtype) == "f"  # else the dtype of `mean` counts
+    return deliver(cast(divide(total, divisor), x.dtype if of_dtype else powers.dtype), out)
 
 
 _mean = mean
