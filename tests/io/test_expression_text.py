@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenfold.io.expression import MAX_TEXT, parse_expression
@@ -198,6 +198,7 @@ def test_columns_are_counted_in_characters_not_in_bytes() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60))
+@example("#\r\u00ba")  # a line ends at a carriage return, too
 def test_any_text_is_an_expression_or_refused(text: str) -> None:
     try:
         parse_expression(text)

@@ -16,6 +16,7 @@ The text is parsed by `ast.parse` in mode "eval", which builds a tree and runs n
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ def _tree(text: str) -> ast.expr:
 
 def _count_characters(text: str, body: ast.expr) -> None:
     """Convert Python's columns from bytes of UTF-8 to characters."""
-    rows = [row.encode() for row in text.split("\n")]
+    rows = [row.encode() for row in re.split(r"\r\n?|\n", text)]  # as Python's parser does
     for node in ast.walk(body):
         if isinstance(node, ast.expr):
             prefix = rows[node.lineno - 1][: node.col_offset]
