@@ -75,4 +75,4 @@ def test_array_without_equal_parts_keeps_its_node() -> None:
 
 def test_other_objects_are_refused() -> None:
     with pytest.raises(TypeError, match="Array"):
-        tn.cse(np.ones(3))  # type: ignore[arg-type]
+        tn.cse(np.ones(3))  # type: ignore[arg-type]  # what is refused
