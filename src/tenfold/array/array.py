@@ -122,7 +122,7 @@ def storage(self: Array) -> str:
     """What is known of its matrices (..., n, n), such as "lower"; "dense" if nothing is.
 
     The words are those of `tn.assume`, "identity", "permutation", "selection" and "hermitian". They
-    stay after `wait`, and follow from what operations do: see `docs/structure.md`.
+    stay after `wait`, and follow from what operations do: see `docs/algebra.md`.
 
     >>> import tenfold as tn
     >>> x = tn.tril(tn.ones((2, 2))).wait()
